@@ -65,15 +65,15 @@ fuzz:
 
 # The store against 500 kills of the program, where a run of the tests makes 60.
 kills: $(PACKAGES)
-	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestS1_Kills ./internal/interop
+	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestKills ./internal/test/interop
 
 # A session's whole life with every agent that runs without an account, the tables of docs/agents.md, and every tool of the MCP server.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments" ./internal/interop/agents -survey
+	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments" ./internal/test/interop/agents -survey
 
 # The program with a model that llama.cpp runs, of random weights, on Linux on x86-64.
 smoke-model: $(LLAMA)/node_modules/.installed
-	go test -count=1 -v -run TestRealEngine ./internal/interop
+	go test -count=1 -v -run TestRealEngine ./internal/test/interop
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules $(LLAMA)/node_modules

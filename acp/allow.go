@@ -18,7 +18,8 @@ import (
 // allowedMark is the end of the titles of tool calls that were allowed without asking the user.
 const allowedMark = " (allowed by acp-agent)"
 
-// permissionRequest is the part of a permission request that decides whether the user must be asked.
+// permissionRequest is the part of a permission request that decides whether the user must be
+// asked.
 type permissionRequest struct {
 	ToolCall struct {
 		ID        string `json:"toolCallId"`
@@ -47,9 +48,10 @@ var permissionShape = shape(map[string]*strictjson.Shape{
 // maxLocations is the number of paths of a permission request beyond which the user is asked.
 const maxLocations = 100
 
-// allowRead answers a permission request without asking the user if Options.AllowReads says so, a turn is running, and everything that
-// the request says is to read or search inside the session's roots. The client is shown the tool call with a mark in its title. What the
-// agent then does is up to the agent, as after an answer of the user.
+// allowRead answers a permission request without asking the user if Options.AllowReads says so, a
+// turn is running, and everything that the request says is to read or search inside the session's
+// roots. The client is shown the tool call with a mark in its title. What the agent then does is up
+// to the agent, as after an answer of the user.
 func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backend.Work, ok bool) {
 	if !s.agent.options.AllowReads || !s.inTurn() || len(strictjson.Check(params, permissionShape)) > 0 {
 		return nil, false
@@ -75,8 +77,9 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 	}, true
 }
 
-// setKind sets the kind of a tool call that the request does not tell to the one that the agent has announced it with. To enter a directory,
-// opencode asks with kind other, for the tool call that needs it.
+// setKind sets the kind of a tool call that the request does not tell to the one that the agent has
+// announced it with. To enter a directory, opencode asks with kind other, for the tool call that
+// needs it.
 func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
 	if r.ToolCall.Kind != "" && r.ToolCall.Kind != string(sdk.ToolKindOther) {
 		return nil
@@ -96,7 +99,8 @@ func (s *session) inTurn() bool {
 	})
 }
 
-// handOver returns an error unless another program that opens path now reaches a file or directory of the session.
+// handOver returns an error unless another program that opens path now reaches a file or directory
+// of the session.
 func (s *session) handOver(path string) error {
 	if s.workspace.HandOverDir(path) == nil {
 		return nil
@@ -119,8 +123,9 @@ func (r permissionRequest) allowOnce() string {
 	return option
 }
 
-// reads reports whether the tool call reads or searches files, and all paths that it names are inside. It does not trust the kind alone:
-// agents derive it from what their models ask for, and some call a shell command that only reads a file a read.
+// reads reports whether the tool call reads or searches files, and all paths that it names are
+// inside. It does not trust the kind alone: agents derive it from what their models ask for, and
+// some call a shell command that only reads a file a read.
 func (r permissionRequest) reads(inside func(path string) bool) bool {
 	call := r.ToolCall
 	if call.ID == "" || call.Kind != string(sdk.ToolKindRead) && call.Kind != string(sdk.ToolKindSearch) ||
@@ -220,7 +225,8 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 	return nil
 }
 
-// markAgain shows the mark of a tool call again after u, an update of the agent, has replaced its title. The caller has begun an update.
+// markAgain shows the mark of a tool call again after u, an update of the agent, has replaced its
+// title. The caller has begun an update.
 func (s *session) markAgain(ctx context.Context, u backend.Update) error {
 	if len(s.allowed) == 0 || u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return nil

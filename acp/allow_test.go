@@ -34,7 +34,8 @@ func toolCalls(t *testing.T, messages []message) []string {
 
 const once = `[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"ever","kind":"allow_always","name":"Ever"},{"optionId":"no","kind":"reject_once","name":"No"}]`
 
-func TestA30_AllowReads(t *testing.T) {
+// Clause A30.
+func TestAllowReads(t *testing.T) {
 	a, b, outside := folder(t), folder(t), folder(t)
 	write := func(path ...string) string {
 		file := filepath.Join(path...)
@@ -159,8 +160,11 @@ func TestA30_AllowReads(t *testing.T) {
 	require.Contains(t, log.String(), inA)
 }
 
-// A person sees which tool calls were allowed without a question, whatever the agent says about them later, and in a load too.
-func TestA30_AllowedReadsAreMarked(t *testing.T) {
+// A person sees which tool calls were allowed without a question, whatever the agent says about
+// them later, and in a load too.
+//
+// Clause A30.
+func TestAllowedReadsAreMarked(t *testing.T) {
 	a := folder(t)
 	c := connect(t, acp.Options{AllowReads: true, Backend: func() backend.Backend { return &scripted{} }})
 	c.initialize()
@@ -189,7 +193,8 @@ func TestA30_AllowedReadsAreMarked(t *testing.T) {
 	require.Equal(t, []string{titled("t1", marked)}, ask("t1", "read"), "it may ask again")
 	require.Empty(t, ask("t3", "edit"))
 
-	// The kind of a tool call that the request does not tell is the last one that the agent has told.
+	// The kind of a tool call that the request does not tell is the last one that the agent has
+	// told.
 	for _, kinds := range [][]string{{"read", ""}, {"other", "search"}} {
 		update(`{"sessionUpdate":"tool_call","toolCallId":"t4","title":"Look","kind":"` + kinds[0] + `"}`)
 		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t4","kind":"` + kinds[1] + `"}`)

@@ -15,8 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// clientCapabilities are the members of initialize's clientCapabilities that allow methods. A member that is not valid counts
-// as not advertised.
+// clientCapabilities are the members of initialize's clientCapabilities that allow methods. A
+// member that is not valid counts as not advertised.
 type clientCapabilities struct {
 	readTextFile, writeTextFile, terminal, elicitation bool
 	elicitationModes                                   []string // "form", "url"
@@ -40,7 +40,8 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 	}
 }
 
-// checkMethod rejects a request to the client for a method, or a mode of elicitation, that the client did not advertise.
+// checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
+// client did not advertise.
 func (a *agent) checkMethod(method string, params backend.Raw) error {
 	c := a.capabilities.Load()
 	if c == nil {
@@ -74,8 +75,9 @@ func needsSession(method string) bool {
 	return false
 }
 
-// checkPaths rejects a request to the client whose path does not lead to a file or directory that the session may use, or leads
-// elsewhere by now. This holds at the time of the check: what the client then opens is up to the client.
+// checkPaths rejects a request to the client whose path does not lead to a file or directory that
+// the session may use, or leads elsewhere by now. This holds at the time of the check: what the
+// client then opens is up to the client.
 func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error {
 	name, handOver := "path", w.HandOverFile
 	switch {
@@ -96,8 +98,8 @@ func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error
 	return checkPath(path, handOver)
 }
 
-// pathMember reads a path in params. It rejects params in which a client might find another path, because the member occurs
-// twice or is spelled in another case.
+// pathMember reads a path in params. It rejects params in which a client might find another path,
+// because the member occurs twice or is spelled in another case.
 func pathMember(params backend.Raw, name string) (path string, given bool, err error) {
 	object, err := strictjson.ParseObject(params)
 	if err != nil {
@@ -125,7 +127,8 @@ func checkPath(path string, handOver func(string) error) error {
 	if !filepath.IsAbs(path) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: give an absolute path", path)
 	}
-	// A client may resolve ".." after a link as the system does, or in the text of the path. Both must stay inside.
+	// A client may resolve ".." after a link as the system does, or in the text of the path. Both
+	// must stay inside.
 	for _, p := range slices.Compact([]string{path, filepath.Clean(path)}) {
 		err := handOver(p)
 		if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {

@@ -12,7 +12,9 @@ import (
 )
 
 // A client that takes ".." by the text must not be sent where the system would not go.
-func TestA26_P4_DotDotAfterLink(t *testing.T) {
+//
+// Clauses A26, P4.
+func TestDotDotAfterLink(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	root := filepath.Join(top, "root")

@@ -13,7 +13,9 @@ import (
 )
 
 // Each capability of a client opens its own methods and no other's.
-func TestA26_Capabilities(t *testing.T) {
+//
+// Clause A26.
+func TestCapabilities(t *testing.T) {
 	a := folder(t)
 	file := encode(map[string]string{"path": filepath.Join(a, "file")})
 	params := map[string]string{
@@ -51,8 +53,11 @@ func TestA26_Capabilities(t *testing.T) {
 	}
 }
 
-// An editor works by path, so a path is not given to it once the path leads to another folder than the one that was opened.
-func TestC13_ReplacedRoot(t *testing.T) {
+// An editor works by path, so a path is not given to it once the path leads to another folder than
+// the one that was opened.
+//
+// Clause C13.
+func TestReplacedRoot(t *testing.T) {
 	for layout, roots := range map[string]func(top string) []string{
 		"nested root": func(top string) []string { return []string{top, filepath.Join(top, "sub")} },
 		"only root":   func(top string) []string { return []string{filepath.Join(top, "sub")} },
@@ -120,7 +125,8 @@ func TestC13_ReplacedRoot(t *testing.T) {
 	}
 }
 
-func TestC13_FileKinds(t *testing.T) {
+// Clause C13.
+func TestFileKinds(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	c.answers = func(message) string { return `{}` }

@@ -1,9 +1,11 @@
-// Package acp implements the agent side of the Agent Client Protocol (ACP) for sessions with several roots.
+// Package acp implements the agent side of the Agent Client Protocol (ACP) for sessions with
+// several roots.
 //
-// [Serve] serves one client over a pair of streams. A backend (package acp/backend) answers the prompts, and a store (package
-// sessionstore) keeps the sessions. This package does everything in between: it validates requests before they have any effect,
-// opens the roots, keeps the requests of a session in order, records what was said, lists sessions, and checks what is sent to
-// the client.
+// [Serve] serves one client over a pair of streams. A backend (package acp/backend) answers the
+// prompts, and a store (package sessionstore) keeps the sessions. This package does everything in
+// between: it validates requests before they have any effect, opens the roots, keeps the requests
+// of a session in order, records what was said, lists sessions, and checks what is sent to the
+// client.
 //
 //	err := acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{
 //		Backend: func() backend.Backend { return explore.New(explore.Options{}) },
@@ -12,7 +14,8 @@
 //
 // # States of a session
 //
-// A session exists once session/new or session/fork was answered. It is stored, and it may be active in this process:
+// A session exists once session/new or session/fork was answered. It is stored, and it may be
+// active in this process:
 //
 //	          new, fork                       load, resume
 //	(none) ─────────────▶ active ◀──────────────────────────── stored
@@ -22,17 +25,18 @@
 //	                     in a turn ─────────────────────────────▶─┘
 //	                          answered
 //
-// During a turn another prompt waits for its response and a third is rejected, unless the backend handles overlapping turns
-// ([backend.Info].OverlappingTurns). A prompt that follows a session/cancel waits for the responses of the cancelled turns. Load and
-// resume first do everything that can fail, then end the running turns as cancelled, then replace the activation. Close and delete
-// first end the turns. Fork copies the finished turns and changes nothing. Delete removes a session in any state. Sessions that only
-// the backend knows are stored when a list imports them, or when a client opens one by the
-// backend's own id.
+// During a turn another prompt waits for its response and a third is rejected, unless the backend
+// handles overlapping turns ([backend.Info].OverlappingTurns). A prompt that follows a
+// session/cancel waits for the responses of the cancelled turns. Load and resume first do
+// everything that can fail, then end the running turns as cancelled, then replace the activation.
+// Close and delete first end the turns. Fork copies the finished turns and changes nothing. Delete
+// removes a session in any state. Sessions that only the backend knows are stored when a list
+// imports them, or when a client opens one by the backend's own id.
 //
 // # Where to find things
 //
-// There is one file for each protocol method, such as session_fork.go; load and resume share session_load.go, close and delete
-// share session_close.go.
+// There is one file for each protocol method, such as session_fork.go; load and resume share
+// session_load.go, close and delete share session_close.go.
 //
 //   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls the accept method of the
 //     request's file. That takes a ticket in the session's queue (queue.go) where order matters, and returns the work, which runs

@@ -13,7 +13,8 @@ import (
 // codeNotFound is ACP's "resource not found".
 const codeNotFound = -32002
 
-// reasonData is error.data of an error that is caused by the state of a session or the program rather than by the request.
+// reasonData is error.data of an error that is caused by the state of a session or the program
+// rather than by the request.
 type reasonData struct {
 	Reason    string `json:"reason"`
 	SessionID string `json:"sessionId,omitempty"`
@@ -46,7 +47,8 @@ func errNotInitialized(method string) error {
 		reasonData{Reason: "not_initialized"})
 }
 
-// protocolError converts an error of another package to the protocol error that the client receives. Other errors are unchanged.
+// protocolError converts an error of another package to the protocol error that the client
+// receives. Other errors are unchanged.
 func protocolError(err error) error {
 	var (
 		wireError   *jsonrpc.Error

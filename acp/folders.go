@@ -20,7 +20,8 @@ const directoriesMember = "additionalDirectories"
 type Folder struct {
 	// Path is its absolute path. It is checked like the client's.
 	Path string
-	// Setting says where the user named it, for messages: "--dir", "workspaces[0] in ~/.config/acp-agent/config.json".
+	// Setting says where the user named it, for messages: "--dir", "workspaces[0] in
+	// ~/.config/acp-agent/config.json".
 	Setting string
 
 	shown bool // Path is the real path that the user allowed, and must not lead elsewhere
@@ -32,9 +33,9 @@ const (
 	keptSetting   = "the session's stored folder"
 )
 
-// addFolders gives a request that leaves additionalDirectories out the folders that the user declared for its cwd, or those of
-// the session that it opens. stored is that session, nil for new and fork. A list of the client stays as it is, even if it is
-// empty.
+// addFolders gives a request that leaves additionalDirectories out the folders that the user
+// declared for its cwd, or those of the session that it opens. stored is that session, nil for new
+// and fork. A list of the client stays as it is, even if it is empty.
 func (a *agent) addFolders(ctx context.Context, p *sessionParams, stored *sessionstore.Session) error {
 	if p.listed {
 		return nil
@@ -60,8 +61,8 @@ func (a *agent) addFolders(ctx context.Context, p *sessionParams, stored *sessio
 	return p.setFolders(folders)
 }
 
-// declaredFolders returns the folders that the user declared for a session in cwd: those of Options.Folders, then those that the user
-// added to the session or to all in cwd.
+// declaredFolders returns the folders that the user declared for a session in cwd: those of
+// Options.Folders, then those that the user added to the session or to all in cwd.
 func (a *agent) declaredFolders(cwd workspace.Dir, session string) ([]Folder, error) {
 	var folders []Folder
 	if a.options.Folders != nil {
@@ -126,7 +127,8 @@ func (p *sessionParams) additional() []Folder {
 	return folders
 }
 
-// checkShown checks that the folders that the user allowed lead where they did when the user was asked.
+// checkShown checks that the folders that the user allowed lead where they did when the user was
+// asked.
 func (p *sessionParams) checkShown(w *workspace.Workspace) error {
 	known := foldersByDir(p.folders)
 	var wrong []strictjson.Violation
@@ -155,8 +157,8 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 	return nil
 }
 
-// rootViolations returns the violations in an error about the roots of the request. Those of declared folders name the settings
-// that declare them.
+// rootViolations returns the violations in an error about the roots of the request. Those of
+// declared folders name the settings that declare them.
 func (p *sessionParams) rootViolations(err error) []strictjson.Violation {
 	wrong := rootViolations(err)
 	for i, v := range wrong {
@@ -182,8 +184,8 @@ func (p *sessionParams) settings() []string {
 	return settings
 }
 
-// droppedFolders returns a message to the user about folders that the session had when it was last opened and has no longer,
-// although the client did not ask for that. It is "" if there are none.
+// droppedFolders returns a message to the user about folders that the session had when it was last
+// opened and has no longer, although the client did not ask for that. It is "" if there are none.
 func (act *activation) droppedFolders(p sessionParams, stored sessionstore.Keys) string {
 	if p.listed {
 		return ""

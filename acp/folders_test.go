@@ -87,7 +87,8 @@ func folderCases(keep bool, a, b, d, e string) iter.Seq[folderCase] {
 	}
 }
 
-func TestA33_EffectiveFolders(t *testing.T) {
+// Clause A33.
+func TestEffectiveFolders(t *testing.T) {
 	a, b, d, e := folder(t), folder(t), folder(t), folder(t)
 	var cases [2][]folderCase
 	for i, keep := range []bool{false, true} {
@@ -147,8 +148,8 @@ func testFolders(t *testing.T, cases []folderCase) {
 	c.leave()
 }
 
-// after sends a lifecycle request about a session in cwd and returns the session that it opens. additional is nil for a request
-// without the field.
+// after sends a lifecycle request about a session in cwd and returns the session that it opens.
+// additional is nil for a request without the field.
 func (c *client) after(method, id, cwd string, additional []string) string {
 	c.t.Helper()
 	if method == "session/new" {
@@ -162,7 +163,8 @@ func (c *client) after(method, id, cwd string, additional []string) string {
 	return id
 }
 
-func TestA33_InvalidFolderNamesItsSetting(t *testing.T) {
+// Clause A33.
+func TestInvalidFolderNamesItsSetting(t *testing.T) {
 	cwd, good := folder(t), folder(t)
 	missing := filepath.Join(good, "missing")
 	folders := []acp.Folder{{Path: good, Setting: "one"}}
@@ -206,7 +208,8 @@ func TestA33_InvalidFolderNamesItsSetting(t *testing.T) {
 	}
 }
 
-func TestA34_DroppedFoldersAreReportedOnce(t *testing.T) {
+// Clause A34.
+func TestDroppedFoldersAreReportedOnce(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	cwd, a, b := folder(t), folder(t), folder(t)

@@ -23,9 +23,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
-	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -246,7 +246,8 @@ func (c *client) call(method, params string) json.RawMessage {
 	return m.Result
 }
 
-// busy sends two prompts during a turn: one that waits for its turn, whose id is returned, and one that is rejected.
+// busy sends two prompts during a turn: one that waits for its turn, whose id is returned, and one
+// that is rejected.
 func (c *client) busy(session string) (queued string, rejected message) {
 	c.t.Helper()
 	queued, line := c.request("session/prompt", promptParams(session, "say queued"))
@@ -720,7 +721,8 @@ func playFiles() int {
 	return s.Play()
 }
 
-// server returns the configuration of an MCP server that this binary plays. env has entries NAME=VALUE.
+// server returns the configuration of an MCP server that this binary plays. env has entries
+// NAME=VALUE.
 func server(name, r string, env ...string) map[string]any {
 	pairs := []any{}
 	for _, e := range proctest.Env(r, env...) {
@@ -756,7 +758,8 @@ func (c *client) use(id, tool string) string {
 	return strings.Join(c.texts(id, "use "+tool), "\n")
 }
 
-// advertising is a scripted backend that connects MCP servers itself and answers initialize with a given result.
+// advertising is a scripted backend that connects MCP servers itself and answers initialize with a
+// given result.
 type advertising struct {
 	scripted
 	initialize string

@@ -17,12 +17,13 @@ import (
 const (
 	// maxState is the limit of a backend's state, in bytes.
 	maxState = 64 << 10
-	// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle response.
+	// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle
+	// response.
 	maxBuffered, maxBufferedBytes = 1000, 4 << 20
 )
 
-// host implements [backend.Host] for one activation. It has no session until the activation is stored, and buffers updates
-// until the lifecycle response has been sent.
+// host implements [backend.Host] for one activation. It has no session until the activation is
+// stored, and buffers updates until the lifecycle response has been sent.
 type host struct {
 	agent     *agent
 	id        sessionstore.ID
@@ -77,8 +78,8 @@ func (h *host) Catalog() *discovery.Catalog {
 	return h.catalog
 }
 
-// scan scans the roots for the first time. If the configured conventions are invalid, the session opens without any; the error is
-// the context's.
+// scan scans the roots for the first time. If the configured conventions are invalid, the session
+// opens without any; the error is the context's.
 func (h *host) scan(ctx context.Context) (err error) {
 	options := h.agent.options.tuning.Discovery
 	h.conventions = options.Conventions
@@ -93,8 +94,9 @@ func (h *host) scan(ctx context.Context) (err error) {
 	return err
 }
 
-// refresh scans the roots again and replaces the catalog. If that takes longer than RescanWait, or ctx ends, refresh returns and
-// the catalog stays as it is until the scan is complete. At most one scan of a session runs at a time.
+// refresh scans the roots again and replaces the catalog. If that takes longer than RescanWait, or
+// ctx ends, refresh returns and the catalog stays as it is until the scan is complete. At most one
+// scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
 	wait := h.agent.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the scan takes longer than %v", wait))
@@ -123,7 +125,8 @@ func (h *host) refresh(ctx context.Context) {
 	}
 }
 
-// notRefreshed logs that the catalog could not be brought up to date, unless the turn was cancelled.
+// notRefreshed logs that the catalog could not be brought up to date, unless the turn was
+// cancelled.
 func (h *host) notRefreshed(why error) {
 	if errors.Is(why, backend.ErrCancelled) {
 		return
@@ -132,7 +135,8 @@ func (h *host) notRefreshed(why error) {
 		"session", h.id, "error", why)
 }
 
-// history returns the stored history of the session, and before the session is stored the given one, which may be nil.
+// history returns the stored history of the session, and before the session is stored the given
+// one, which may be nil.
 func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
 		h.mu.Lock()
@@ -147,7 +151,8 @@ func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend
 	}
 }
 
-// attach gives the host its session, and stores the state that the backend saved while the session was being stored.
+// attach gives the host its session, and stores the state that the backend saved while the session
+// was being stored.
 func (h *host) attach(s *session) {
 	h.saving.Lock()
 	defer h.saving.Unlock()
@@ -182,7 +187,8 @@ func (h *host) release(ctx context.Context) {
 // close makes all further calls fail.
 func (h *host) close() { h.advance(hostClosed) }
 
-// advance begins a phase in which nothing is buffered, unless it is already past, and returns what was buffered.
+// advance begins a phase in which nothing is buffered, unless it is already past, and returns what
+// was buffered.
 func (h *host) advance(phase hostPhase) (buffered []backend.Update, s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -217,7 +223,8 @@ func (h *host) Update(ctx context.Context, u backend.Update) error {
 	return s.update(ctx, u)
 }
 
-// buffer buffers an update that comes before the response. Updates that come while the buffer is being sent wait instead.
+// buffer buffers an update that comes before the response. Updates that come while the buffer is
+// being sent wait instead.
 func (h *host) buffer(u backend.Update) (buffered bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 )
 
 // disk is a file system with an empty directory, which answers until it hangs.
@@ -113,7 +113,8 @@ func (d *disk) serve() {
 	}
 }
 
-func TestW6_HungDisk(t *testing.T) {
+// Clause W6.
+func TestHungDisk(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
@@ -151,7 +152,9 @@ func TestW6_HungDisk(t *testing.T) {
 }
 
 // An editor that opens a FIFO hangs, and one that opens a device reads what is no file.
-func TestC13_SpecialFiles(t *testing.T) {
+//
+// Clause C13.
+func TestSpecialFiles(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	root := folder(t)

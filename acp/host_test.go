@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
 // serve makes the backend known to an agent.
@@ -32,7 +32,8 @@ func write(t *testing.T, root, name, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func TestA25_CatalogAtOpen(t *testing.T) {
+// Clause A25.
+func TestCatalogAtOpen(t *testing.T) {
 	r := &scripted{}
 	c := served(t, acp.Options{Backend: r.serve})
 	a, b := folder(t), folder(t)
@@ -51,7 +52,8 @@ func TestA25_CatalogAtOpen(t *testing.T) {
 	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
 }
 
-func TestA25_CatalogAtPrompt(t *testing.T) {
+// Clause A25.
+func TestCatalogAtPrompt(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	id := c.open(a)
@@ -64,7 +66,8 @@ func TestA25_CatalogAtPrompt(t *testing.T) {
 	require.Equal(t, []string{"command deploy of 0"}, c.texts(id, "catalog"))
 }
 
-func TestA25_ScanFails(t *testing.T) {
+// Clause A25.
+func TestScanFails(t *testing.T) {
 	for name, o := range map[string]discovery.Options{
 		"a convention that is none": {Conventions: []discovery.Convention{{Pattern: "**", Format: discovery.Text}}},
 		"nothing to look for":       {Conventions: []discovery.Convention{}},

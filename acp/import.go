@@ -22,8 +22,9 @@ const importBatch = 100
 // maxListedMeta is the size up to which _meta of the backend's sessions is kept.
 const maxListedMeta = 16 << 10
 
-// imports imports the sessions that a backend knows by itself (see [backend.Foreign]) into the store, so that lists have one
-// source. A session/list imports those that its cwd matches, and waits for that for a limited time.
+// imports imports the sessions that a backend knows by itself (see [backend.Foreign]) into the
+// store, so that lists have one source. A session/list imports those that its cwd matches, and
+// waits for that for a limited time.
 type imports struct {
 	mu   sync.Mutex
 	runs map[workspace.Dir]*importRun // the latest for each cwd, the zero Dir for all
@@ -55,9 +56,9 @@ func (a *agent) stateKey(state []byte) string {
 	return ""
 }
 
-// refreshImports imports the backend's sessions with the working directory cwd, or all if it is the zero Dir, unless that was
-// done just now. It returns when that is done or takes too long; then what has come by then is stored, and the import continues
-// in the background.
+// refreshImports imports the backend's sessions with the working directory cwd, or all if it is the
+// zero Dir, unless that was done just now. It returns when that is done or takes too long; then
+// what has come by then is stored, and the import continues in the background.
 func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) {
 	f := a.foreign()
 	if f == nil {
@@ -74,8 +75,8 @@ func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) {
 	}
 }
 
-// begin starts an import if one is due, and returns the latest one of cwd. An import of all sessions serves every cwd once it has
-// ended.
+// begin starts an import if one is due, and returns the latest one of cwd. An import of all
+// sessions serves every cwd once it has ended.
 func (i *imports) begin(a *agent, f backend.Foreign, cwd workspace.Dir) *importRun {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -127,7 +128,8 @@ func (r *importRun) over() bool {
 	}
 }
 
-// importFrom imports the sessions with the working directory cwd, under this name or its real path, or all if it is the zero Dir.
+// importFrom imports the sessions with the working directory cwd, under this name or its real path,
+// or all if it is the zero Dir.
 func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	reals := make(realPaths)
 	if cwd.IsZero() {
@@ -141,7 +143,8 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	r.flush(ctx)
 }
 
-// importAll imports the sessions that the backend yields, up to the limit. It skips those that cannot be stored.
+// importAll imports the sessions that the backend yields, up to the limit. It skips those that
+// cannot be stored.
 func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals realPaths) {
 	a := r.agent
 	seen := 0
@@ -165,7 +168,8 @@ func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals rea
 	}
 }
 
-// add adds a session to the batch, which it stores when it is full. It reports whether the import can continue.
+// add adds a session to the batch, which it stores when it is full. It reports whether the import
+// can continue.
 func (r *importRun) add(ctx context.Context, n sessionstore.Imported) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,9 +202,9 @@ func (r *importRun) flushLocked(ctx context.Context) {
 	}
 }
 
-// imported converts a backend's session for the store. It rejects one in a directory that contains the home directory: a session may
-// have such a working directory, but not because the agent says so, and clients load a listed session with the directory that is
-// listed.
+// imported converts a backend's session for the store. It rejects one in a directory that contains
+// the home directory: a session may have such a working directory, but not because the agent says
+// so, and clients load a listed session with the directory that is listed.
 func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
 	n, err := convertForeign(f, s, reals)
 	if err == nil && broadDir(reals.of(s.Cwd), reals.of(homeDir())) != "" {
@@ -243,13 +247,15 @@ func (r realPaths) of(dir workspace.Dir) workspace.Dir {
 // maxForeignID is the length up to which an id in a request may be the backend's own.
 const maxForeignID = 1 << 10
 
-// openable is a session that a request may open: a stored one, or one that only the backend may know.
+// openable is a session that a request may open: a stored one, or one that only the backend may
+// know.
 type openable struct {
 	sessionstore.Session
 	foreign bool
 }
 
-// findOpenable returns the session that a request names. If it is not stored, the id may be the backend's own.
+// findOpenable returns the session that a request names. If it is not stored, the id may be the
+// backend's own.
 func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, error) {
 	stored, err := a.stored(ctx, p.id)
 	f := a.foreign()

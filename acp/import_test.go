@@ -21,7 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -121,7 +121,8 @@ func theirs(t *testing.T, name, cwd string) backend.ForeignSession {
 
 func (k *knowing) serve() backend.Backend { return k }
 
-func TestA31_ImportedSessions(t *testing.T) {
+// Clause A31.
+func TestImportedSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	c := connect(t, acp.Options{Backend: r.serve})
@@ -146,7 +147,8 @@ func TestA31_ImportedSessions(t *testing.T) {
 	require.Len(t, c.list(`{}`), 3)
 }
 
-func TestA31_ImportInterval(t *testing.T) {
+// Clause A31.
+func TestImportInterval(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Hour}))
@@ -169,7 +171,8 @@ func TestA31_ImportInterval(t *testing.T) {
 	require.Equal(t, before, r.times(), "the first page only")
 }
 
-func TestA31_SlowImport(t *testing.T) {
+// Clause A31.
+func TestSlowImport(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
@@ -181,7 +184,9 @@ func TestA31_SlowImport(t *testing.T) {
 }
 
 // A list by cwd asks for this directory only, and does not wait behind a list of everything.
-func TestA16_ImportByCwd(t *testing.T) {
+//
+// Clause A16.
+func TestImportByCwd(t *testing.T) {
 	elsewhere, a := folder(t), folder(t)
 	link := filepath.Join(folder(t), "link")
 	require.NoError(t, os.Symlink(a, link))
@@ -230,7 +235,8 @@ func TestA16_ImportByCwd(t *testing.T) {
 	}, patience, time.Millisecond, "the rest is imported in the background")
 }
 
-func TestP6_ListedMeta(t *testing.T) {
+// Clause P6.
+func TestListedMeta(t *testing.T) {
 	a := folder(t)
 	one, two := theirs(t, "one", a), theirs(t, "two", a)
 	one.Meta, two.Meta = backend.Raw(`{"branch":"<main>","n":1.0,"n":1e0}`), backend.Raw(`{"x":"`+strings.Repeat("x", 20_000)+`"}`)
@@ -243,7 +249,8 @@ func TestP6_ListedMeta(t *testing.T) {
 	require.Len(t, c.archived("only"), 1)
 }
 
-func TestW9_ImportEndsWithConnection(t *testing.T) {
+// Clause W9.
+func TestImportEndsWithConnection(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
 	c.initialize()
@@ -251,7 +258,8 @@ func TestW9_ImportEndsWithConnection(t *testing.T) {
 	c.leave() // and goleak
 }
 
-func TestA31_ImportSkipsInvalidSessions(t *testing.T) {
+// Clause A31.
+func TestImportSkipsInvalidSessions(t *testing.T) {
 	a := folder(t)
 	var log bytes.Buffer
 	good := theirs(t, "good", a)
@@ -267,8 +275,11 @@ func TestA31_ImportSkipsInvalidSessions(t *testing.T) {
 	require.Contains(t, log.String(), "the child died")
 }
 
-// A client sends the cwd of a listed session back when it loads the session, so the agent's word must not open everything.
-func TestA24_ImportSkipsSessionsInBroadFolders(t *testing.T) {
+// A client sends the cwd of a listed session back when it loads the session, so the agent's word
+// must not open everything.
+//
+// Clause A24.
+func TestImportSkipsSessionsInBroadFolders(t *testing.T) {
 	home, err := os.UserHomeDir()
 	require.NoError(t, err)
 	link := filepath.Join(t.TempDir(), "link")
@@ -289,7 +300,8 @@ func TestA24_ImportSkipsSessionsInBroadFolders(t *testing.T) {
 	require.Equal(t, len(broad), log.Count("contains your home directory"))
 }
 
-func TestA31_ImportLimit(t *testing.T) {
+// Clause A31.
+func TestImportLimit(t *testing.T) {
 	a := folder(t)
 	r := &knowing{}
 	for i := range 300 {
@@ -314,7 +326,8 @@ func TestA31_ImportLimit(t *testing.T) {
 	require.Equal(t, 130, seen)
 }
 
-func TestA28_DeleteImported(t *testing.T) {
+// Clause A28.
+func TestDeleteImported(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
@@ -332,7 +345,8 @@ func TestA28_DeleteImported(t *testing.T) {
 	require.Equal(t, []listed{sessions[1]}, c.list(`{}`), "the agent lists it still, and it is not shown again")
 }
 
-func TestA31_OwnSessionIsNotImported(t *testing.T) {
+// Clause A31.
+func TestOwnSessionIsNotImported(t *testing.T) {
 	a := folder(t)
 	store := sessionstore.NewMemory()
 	r := &knowing{}
@@ -353,7 +367,9 @@ func TestA31_OwnSessionIsNotImported(t *testing.T) {
 }
 
 // A session that another agent answers is not deleted here either, and neither closed nor prompted.
-func TestA31_DeleteOfAnotherAgent(t *testing.T) {
+//
+// Clause A31.
+func TestDeleteOfAnotherAgent(t *testing.T) {
 	store := sessionstore.NewMemory()
 	one := connect(t, acp.Options{Store: store})
 	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
@@ -378,7 +394,9 @@ func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.F
 }
 
 // The sessions that are stored are listed all the same.
-func TestW8_A31_PanicDuringImport(t *testing.T) {
+//
+// Clauses W8, A31.
+func TestPanicDuringImport(t *testing.T) {
 	log := &logtest.Text{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return &startled{} }, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
 	c.initialize()
@@ -392,7 +410,9 @@ func TestW8_A31_PanicDuringImport(t *testing.T) {
 }
 
 // Ids of the backend's own open its sessions, listed or not, and name them from then on.
-func TestA31_LoadByIDOfAgent(t *testing.T) {
+//
+// Clause A31.
+func TestLoadByIDOfAgent(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		for _, id := range []string{"listed", "hidden"} {
 			t.Run("A31/"+method+" "+id, func(t *testing.T) {
@@ -444,7 +464,8 @@ func TestA31_LoadByIDOfAgent(t *testing.T) {
 	}
 }
 
-func TestA28_UnknownToAgentToo(t *testing.T) {
+// Clause A28.
+func TestUnknownToAgentToo(t *testing.T) {
 	store := sessionstore.NewMemory()
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
@@ -471,7 +492,8 @@ func TestA28_UnknownToAgentToo(t *testing.T) {
 	require.Empty(t, c.list(`{}`))
 }
 
-func TestA14_ForkByIDOfAgent(t *testing.T) {
+// Clause A14.
+func TestForkByIDOfAgent(t *testing.T) {
 	a, b := folder(t), folder(t)
 	r := &knowing{hidden: []string{"hidden", "copy"}}
 	r.opened = func(_ backend.Activation, h backend.Host) {

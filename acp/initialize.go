@@ -27,7 +27,8 @@ type initialization struct {
 	mcp     mcpTransports // that were advertised
 }
 
-// begin notes that an initialize was read. Only one may succeed, and another may follow only after a failure.
+// begin notes that an initialize was read. Only one may succeed, and another may follow only after
+// a failure.
 func (i *initialization) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -113,7 +114,8 @@ func (a *agent) initialized(ctx context.Context) error {
 	return nil
 }
 
-// errNoKind is an error for authors of backends: without a Kind, sessions could be opened by any agent.
+// errNoKind is an error for authors of backends: without a Kind, sessions could be opened by any
+// agent.
 var errNoKind = errors.New("the backend has no Info.Kind: name the agent that its sessions belong to")
 
 // acceptInitialize serves initialize.
@@ -188,7 +190,8 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	return put(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// sessionCapabilities are those that the adapter implements for every backend, with those in the table of unstable names.
+// sessionCapabilities are those that the adapter implements for every backend, with those in the
+// table of unstable names.
 var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "list", "resume"}
 
 // agentCapabilities returns the backend's capabilities with those of the adapter.

@@ -24,7 +24,8 @@ func (s *starting) Initialize(ctx context.Context, params backend.Raw, c backend
 	return s.scripted.Initialize(ctx, params, c)
 }
 
-func TestW8_PanicInInitialize(t *testing.T) {
+// Clause W8.
+func TestPanicInInitialize(t *testing.T) {
 	failing := true
 	c := connect(t, acp.Options{Backend: func() backend.Backend {
 		return &starting{first: func() {
@@ -40,7 +41,8 @@ func TestW8_PanicInInitialize(t *testing.T) {
 	c.open(folder(t))
 }
 
-func TestW5_CancelDuringInitialize(t *testing.T) {
+// Clause W5.
+func TestCancelDuringInitialize(t *testing.T) {
 	store := sessionstore.NewMemory()
 	before := connect(t, acp.Options{Store: store})
 	before.initialize()
@@ -63,7 +65,8 @@ func TestW5_CancelDuringInitialize(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.response(unknown).Error.Code)
 }
 
-func TestA29_ForkTitle(t *testing.T) {
+// Clause A29.
+func TestForkTitle(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -76,7 +79,8 @@ func TestA29_ForkTitle(t *testing.T) {
 	require.NotContains(t, encode(c.messages()), `"title":"say second"`)
 }
 
-func TestA1_Initialize(t *testing.T) {
+// Clause A1.
+func TestInitialize(t *testing.T) {
 	c := connect(t, acp.Options{Version: "1.2.3"})
 	var result struct {
 		ProtocolVersion   int
@@ -116,7 +120,8 @@ func TestA1_Initialize(t *testing.T) {
 	require.True(t, result.AgentCapabilities.LoadSession)
 }
 
-func TestW10_ProtocolVersion(t *testing.T) {
+// Clause W10.
+func TestProtocolVersion(t *testing.T) {
 	for _, version := range []string{"0", "1", "2", "65535"} {
 		c := connect(t, acp.Options{})
 		var result struct{ ProtocolVersion int }
@@ -128,7 +133,8 @@ func TestW10_ProtocolVersion(t *testing.T) {
 	}
 }
 
-func TestW10_InitializeOnce(t *testing.T) {
+// Clause W10.
+func TestInitializeOnce(t *testing.T) {
 	c := connect(t, acp.Options{})
 	m := c.try("session/new", rootsParams("", folder(t)))
 	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
@@ -149,14 +155,16 @@ func (n kindless) Initialize(ctx context.Context, params backend.Raw, c backend.
 	return info, err
 }
 
-func TestA31_BackendWithoutKind(t *testing.T) {
+// Clause A31.
+func TestBackendWithoutKind(t *testing.T) {
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return kindless{&scripted{}} }})
 	m := c.try("initialize", `{"protocolVersion":1}`)
 	require.Contains(t, m.Error.Message, "Info.Kind")
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))
 }
 
-func TestW10_RequestRightAfterInitialize(t *testing.T) {
+// Clause W10.
+func TestRequestRightAfterInitialize(t *testing.T) {
 	c := connect(t, acp.Options{})
 	first, initialize := c.request("initialize", `{"protocolVersion":1}`)
 	second, open := c.request("session/new", rootsParams("", folder(t)))
@@ -165,7 +173,8 @@ func TestW10_RequestRightAfterInitialize(t *testing.T) {
 	require.Nil(t, c.response(second).Error)
 }
 
-func TestW10_BeforeInitialize(t *testing.T) {
+// Clause W10.
+func TestBeforeInitialize(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
@@ -183,7 +192,8 @@ func TestW10_BeforeInitialize(t *testing.T) {
 	require.Empty(t, r.noted())
 }
 
-func TestW10_OtherVersions(t *testing.T) {
+// Clause W10.
+func TestOtherVersions(t *testing.T) {
 	for _, version := range []string{"-1", "0", "1", "1.0", "1.5", "2", "20260701", "1e300", "18446744073709551616"} {
 		c := connect(t, acp.Options{})
 		var result struct{ ProtocolVersion json.RawMessage }
@@ -206,7 +216,8 @@ func (r *connecting) Initialize(context.Context, backend.Raw, backend.Client) (b
 	}, nil
 }
 
-func TestW12_TransportsRightAfterInitialize(t *testing.T) {
+// Clause W12.
+func TestTransportsRightAfterInitialize(t *testing.T) {
 	r := &connecting{asked: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	params := func(kind string) string {

@@ -11,15 +11,15 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// serverChange is a change of a session's MCP servers, prepared for a new activation while everything can still fail. The zero
-// value is that of a backend that connects the servers itself.
+// serverChange is a change of a session's MCP servers, prepared for a new activation while
+// everything can still fail. The zero value is that of a backend that connects the servers itself.
 type serverChange struct {
 	set     *mcpclient.Set
 	change  *mcpclient.Change
@@ -27,8 +27,8 @@ type serverChange struct {
 	created bool // the set belongs to this activation, not to the session that it replaces
 }
 
-// changeServers prepares the servers configs on the roots of w, starting from those of the previous session, nil if there is
-// none.
+// changeServers prepares the servers configs on the roots of w, starting from those of the previous
+// session, nil if there is none.
 func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config) (serverChange, error) {
 	if a.init.mcpOwner() == backend.BackendConnects {
 		return serverChange{}, nil
@@ -63,7 +63,8 @@ func prepareServers(set *mcpclient.Set, w *workspace.Workspace, configs []mcpcli
 	return change, err
 }
 
-// apply makes the change. From then on the servers send their requests to h, and those to the model to s, if it has one.
+// apply makes the change. From then on the servers send their requests to h, and those to the model
+// to s, if it has one.
 func (c *serverChange) apply(h *host, s backend.Session) {
 	if c.change != nil {
 		m, _ := s.(backend.Sampler)
@@ -96,8 +97,8 @@ func (s *sessionServers) tools() backend.Tools {
 	return s.set
 }
 
-// passOn leaves the set to the next activation: changes of it that have begun are complete when passOn returns, and no more
-// are made.
+// passOn leaves the set to the next activation: changes of it that have begun are complete when
+// passOn returns, and no more are made.
 func (s *sessionServers) passOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +147,8 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 	return h.addServer(server.Start)
 }
 
-// serverDir returns the working directory of a server found in a root: the root, or cwd relative to it. It fails unless the path
-// leads there.
+// serverDir returns the working directory of a server found in a root: the root, or cwd relative to
+// it. It fails unless the path leads there.
 func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
 	dir := cwd
 	if !filepath.IsAbs(dir) {
@@ -156,8 +157,8 @@ func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
 	return dir, h.workspace.HandOverDir(dir)
 }
 
-// addServer adds a server to the session, in place of one that was found under the same name. The client's own servers stay,
-// whatever their names are.
+// addServer adds a server to the session, in place of one that was found under the same name. The
+// client's own servers stay, whatever their names are.
 func (h *host) addServer(config mcpclient.Config) error {
 	h.mu.Lock()
 	live, session := h.phase > hostOpening && h.phase < hostClosed, h.session
@@ -185,8 +186,8 @@ func (h *host) addServer(config mcpclient.Config) error {
 	return nil
 }
 
-// restricted returns a user's policy for a name as it applies to a server that got the name from a repository: what the policy
-// denies stays denied, but what it grants is not granted.
+// restricted returns a user's policy for a name as it applies to a server that got the name from a
+// repository: what the policy denies stays denied, but what it grants is not granted.
 func restricted(p mcpclient.Policy) mcpclient.Policy {
 	p.ReadOnly, p.Templates = mcpclient.Ask, mcpclient.Off
 	if p.Roots == mcpclient.On {

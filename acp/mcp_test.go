@@ -19,10 +19,10 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
-	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -48,7 +48,8 @@ func (c *client) changes(id, server string) int {
 	return strings.Count(c.use(id, server+".heard"), "notifications/roots/list_changed")
 }
 
-func TestM4_ServersStartLazily(t *testing.T) {
+// Clause M4.
+func TestServersStartLazily(t *testing.T) {
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{}.With(acp.Tuning{
 		MCP: mcpclient.Options{Wait: time.Millisecond},
@@ -70,7 +71,8 @@ func TestM4_ServersStartLazily(t *testing.T) {
 	c.leave()
 }
 
-func TestM15_LoadReplacesServers(t *testing.T) {
+// Clause M15.
+func TestLoadReplacesServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	stays, goes, comes := server("stays", "files"), server("goes", "files"), server("comes", "files")
@@ -90,7 +92,8 @@ func TestM15_LoadReplacesServers(t *testing.T) {
 	require.NotEqual(t, where, c.use(id, "stays.where"), "a new process")
 }
 
-func TestM15_FailedRequestKeepsServers(t *testing.T) {
+// Clause M15.
+func TestFailedRequestKeepsServers(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
 	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -126,7 +129,8 @@ func TestM15_FailedRequestKeepsServers(t *testing.T) {
 	}
 }
 
-func TestW12_TooManyServers(t *testing.T) {
+// Clause W12.
+func TestTooManyServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	m := c.try("session/new", servedParams("", []string{folder(t)}, slices.Repeat([]map[string]any{server("a", "files")}, 65)...))
 	require.NotNil(t, m.Error)
@@ -135,7 +139,8 @@ func TestW12_TooManyServers(t *testing.T) {
 	require.Empty(t, c.list(`{}`))
 }
 
-func TestA12_M3_LoadWithMoreRoots(t *testing.T) {
+// Clauses A12, M3.
+func TestLoadWithMoreRoots(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one, two := server("one", "files"), server("two", "files")
@@ -150,7 +155,8 @@ func TestA12_M3_LoadWithMoreRoots(t *testing.T) {
 	require.Equal(t, before, c.use(id, "one.where")+c.use(id, "two.where"), "the end of the old activation is not theirs")
 }
 
-func TestA12_M3_LoadWithFewerRoots(t *testing.T) {
+// Clauses A12, M3.
+func TestLoadWithFewerRoots(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -166,7 +172,9 @@ func TestA12_M3_LoadWithFewerRoots(t *testing.T) {
 }
 
 // The turn that runs in the session has ended before a server hears of the roots of the next.
-func TestA12_TurnEndsBeforeRootsChange(t *testing.T) {
+//
+// Clause A12.
+func TestTurnEndsBeforeRootsChange(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -188,7 +196,9 @@ func TestA12_TurnEndsBeforeRootsChange(t *testing.T) {
 }
 
 // Nor is anything of the next roots in force while the turn has not been answered.
-func TestA12_SlowTurnKeepsRoots(t *testing.T) {
+//
+// Clause A12.
+func TestSlowTurnKeepsRoots(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := served(t, acp.Options{Backend: r.serve}.With(acp.Tuning{CancelGrace: patience}))
 	hosts := r.hosts()
@@ -217,7 +227,8 @@ func TestA12_SlowTurnKeepsRoots(t *testing.T) {
 	require.Equal(t, 1, c.changes(id, "one"))
 }
 
-func TestA14_ForkServers(t *testing.T) {
+// Clause A14.
+func TestForkServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -235,7 +246,8 @@ func TestA14_ForkServers(t *testing.T) {
 	require.Equal(t, []string{""}, c.texts(forked.SessionID, "servers"), "M15: omitted is none")
 }
 
-func TestA22_ServersAreApart(t *testing.T) {
+// Clause A22.
+func TestServersAreApart(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -250,7 +262,8 @@ func TestA22_ServersAreApart(t *testing.T) {
 	require.Zero(t, c.changes(first, "one"))
 }
 
-func TestA28_W9_ServersEndWithSession(t *testing.T) {
+// Clauses A28, W9.
+func TestServersEndWithSession(t *testing.T) {
 	for name, end := range map[string]func(c *client, id, cwd string, store sessionstore.Store){
 		"A28/close":       func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/close", idParams(id)) },
 		"A28/delete":      func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/delete", idParams(id)) },
@@ -282,7 +295,8 @@ func TestA28_W9_ServersEndWithSession(t *testing.T) {
 	}
 }
 
-func TestM2_BackendConnects(t *testing.T) {
+// Clause M2.
+func TestBackendConnects(t *testing.T) {
 	h := proctest.Watch(t)
 	r := &scripted{mcp: backend.BackendConnects}
 	c := served(t, acp.Options{Backend: func() backend.Backend { return r }})
@@ -297,7 +311,9 @@ func TestM2_BackendConnects(t *testing.T) {
 }
 
 // The methods differ in whether they need mcpServers, not in how they read them.
-func TestW12_ServersInEveryMethod(t *testing.T) {
+//
+// Clause W12.
+func TestServersInEveryMethod(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	id := c.serve([]string{a}, server("given", "files"))
@@ -353,8 +369,11 @@ func TestW12_ServersInEveryMethod(t *testing.T) {
 	}
 }
 
-// Where an agent behind us connects servers, its own capabilities say which types there are; stdio needs none.
-func TestW12_ServerTypes(t *testing.T) {
+// Where an agent behind us connects servers, its own capabilities say which types there are; stdio
+// needs none.
+//
+// Clause W12.
+func TestServerTypes(t *testing.T) {
 	for advertised, refused := range map[string]map[string]bool{
 		`{"http":true,"sse":false}`: {"sse": true},
 		`{"http":false,"sse":true}`: {"http": true},
@@ -401,7 +420,8 @@ func (c *client) start(id, name string) string {
 	return strings.Join(c.texts(id, "start "+name), "\n")
 }
 
-func TestA25_StartServer(t *testing.T) {
+// Clause A25.
+func TestStartServer(t *testing.T) {
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -447,7 +467,8 @@ func TestA25_StartServer(t *testing.T) {
 	require.Equal(t, []string{""}, c.texts(id, "servers"), "M15: the list of a load is the complete list")
 }
 
-func TestA25_StartServerWithEnvFile(t *testing.T) {
+// Clause A25.
+func TestStartServerWithEnvFile(t *testing.T) {
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	c.initialize()
 	a, outside := folder(t), folder(t)
@@ -493,7 +514,8 @@ func TestA25_StartServerWithEnvFile(t *testing.T) {
 	require.Contains(t, c.use(id, "found.where"), "in "+a+" with x")
 }
 
-func TestA25_StartServerWithoutConsentDir(t *testing.T) {
+// Clause A25.
+func TestStartServerWithoutConsentDir(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	c.permit("allow-always")
@@ -505,7 +527,8 @@ func TestA25_StartServerWithoutConsentDir(t *testing.T) {
 	require.Len(t, c.questions(), 2)
 }
 
-func TestA25_StartServerWithTheNameOfAnother(t *testing.T) {
+// Clause A25.
+func TestStartServerWithTheNameOfAnother(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	declare(t, a, "one", "files", []string{"--found"}, nil)
@@ -515,7 +538,8 @@ func TestA25_StartServerWithTheNameOfAnother(t *testing.T) {
 	require.Contains(t, c.use(id, "one_2.where"), "--found")
 }
 
-func TestA30_PolicyOfFoundServer(t *testing.T) {
+// Clause A30.
+func TestPolicyOfFoundServer(t *testing.T) {
 	c := served(t, acp.Options{MCPPolicy: func(string) mcpclient.Policy {
 		return mcpclient.Policy{ReadOnly: mcpclient.Allow, Roots: mcpclient.Off}
 	}})
@@ -531,7 +555,8 @@ func TestA30_PolicyOfFoundServer(t *testing.T) {
 	require.Contains(t, c.use(id, "found.roots"), "error", "M2: the rest of the policy holds")
 }
 
-func TestA25_ExpandVariables(t *testing.T) {
+// Clause A25.
+func TestExpandVariables(t *testing.T) {
 	t.Setenv("ACP_TEST_SET", "set-value")
 	a := folder(t)
 	c := served(t, acp.Options{})
@@ -567,7 +592,8 @@ func TestA25_ExpandVariables(t *testing.T) {
 	}
 }
 
-func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
+// Clause S5.
+func TestExpandedSecretsAreNotLogged(t *testing.T) {
 	t.Setenv("ACP_TEST_TOKEN", "tangerine-s3cret")
 	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
 	a, log := folder(t), &logtest.Text{}
@@ -593,7 +619,8 @@ func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestA25_StartInvalidServer(t *testing.T) {
+// Clause A25.
+func TestStartInvalidServer(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"broken":{"command":7}}}`), 0o600))
@@ -603,7 +630,9 @@ func TestA25_StartInvalidServer(t *testing.T) {
 }
 
 // A server that is being started while the session is loaded does not get the old roots.
-func TestA12_A24_StartServerDuringLoad(t *testing.T) {
+//
+// Clauses A12, A24.
+func TestStartServerDuringLoad(t *testing.T) {
 	for _, when := range []string{"while the load is stored", "after it"} {
 		t.Run(when, func(t *testing.T) {
 			store := &hooked{Memory: sessionstore.NewMemory()}
@@ -640,7 +669,8 @@ func TestA12_A24_StartServerDuringLoad(t *testing.T) {
 	}
 }
 
-func TestA28_StartServerAfterClose(t *testing.T) {
+// Clause A28.
+func TestStartServerAfterClose(t *testing.T) {
 	r := &scripted{}
 	c := served(t, acp.Options{Backend: r.serve})
 	a := folder(t)
@@ -655,7 +685,8 @@ func TestA28_StartServerAfterClose(t *testing.T) {
 	require.Empty(t, h.Tools().Servers())
 }
 
-func TestM4_ServerDir(t *testing.T) {
+// Clause M4.
+func TestServerDir(t *testing.T) {
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
@@ -668,7 +699,9 @@ func TestM4_ServerDir(t *testing.T) {
 }
 
 // A call is shown, asked for, made, shown again and recorded.
-func TestA30_ToolCall(t *testing.T) {
+//
+// Clause A30.
+func TestToolCall(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.permit("allow-always")
 	c.initialize()
@@ -723,7 +756,9 @@ func statuses(messages []message, toolCall string) (all []string) {
 
 // Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
 // A server may ask the user if the client can show the question.
-func TestA26_Elicitation(t *testing.T) {
+//
+// Clause A26.
+func TestElicitation(t *testing.T) {
 	for capabilities, says := range map[string]string{
 		`{"elicitation":{"form":{}}}`: "acceptmap[name:Ada]",
 		`{"elicitation":{"url":{}}}`:  "error",
@@ -756,8 +791,11 @@ func TestA26_Elicitation(t *testing.T) {
 	}
 }
 
-// A server's claim that a tool only reads is not enough to call it without asking, although the tool call is shown as a read.
-func TestA30_ReadOnlyClaimIsAskedFor(t *testing.T) {
+// A server's claim that a tool only reads is not enough to call it without asking, although the
+// tool call is shown as a read.
+//
+// Clause A30.
+func TestReadOnlyClaimIsAskedFor(t *testing.T) {
 	c := connect(t, acp.Options{AllowReads: true})
 	c.permit("allow-once")
 	c.initialize()
@@ -767,7 +805,8 @@ func TestA30_ReadOnlyClaimIsAskedFor(t *testing.T) {
 	require.Contains(t, string(c.questions()[0].Params), `"kind":"read"`)
 }
 
-func TestW5_CancelDuringToolPermission(t *testing.T) {
+// Clause W5.
+func TestCancelDuringToolPermission(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.serve([]string{folder(t)}, server("one", "files"))
@@ -780,9 +819,11 @@ func TestW5_CancelDuringToolPermission(t *testing.T) {
 	c.await(at, func(m message) bool { return strings.Contains(string(m.Params), `"failed"`) })
 }
 
-// A server starts in a folder by its path, so the path must still lead to the folder of the session: at first, after the user was
-// asked, and when the server is restarted.
-func TestC13_ServerDirectory(t *testing.T) {
+// A server starts in a folder by its path, so the path must still lead to the folder of the
+// session: at first, after the user was asked, and when the server is restarted.
+//
+// Clause C13.
+func TestServerDirectory(t *testing.T) {
 	replace := func(dir, victim string) {
 		require.NoError(t, os.Rename(dir, dir+"-old"))
 		require.NoError(t, os.Symlink(victim, dir))

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// broadRoots returns a message to the user about roots with far more in them than a project, or "". It leaves out
-// those of known, about which the user was told before.
+// broadRoots returns a message to the user about roots with far more in them than a project, or "".
+// It leaves out those of known, about which the user was told before.
 func (act *activation) broadRoots(known workspace.Roots) string {
 	told := make(map[workspace.Dir]bool)
 	for _, dir := range known.All() {
@@ -30,8 +30,9 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 	return b.String()
 }
 
-// listedFolders returns a message to the user about files in cwd that list folders which the session does not have, "" if there are
-// none. Whoever wrote such a file need not be the user, so it adds nothing by itself.
+// listedFolders returns a message to the user about files in cwd that list folders which the
+// session does not have, "" if there are none. Whoever wrote such a file need not be the user, so
+// it adds nothing by itself.
 func (s *session) listedFolders(ctx context.Context) (string, error) {
 	var b strings.Builder
 	err := s.agent.onDisk(ctx, func() error {
@@ -49,8 +50,8 @@ func (s *session) listedFolders(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// broadDir says why dir, a real path, has far more in it than a project: it is the top of a file system, or it is or contains home,
-// which is a real path too. It is "" for other directories.
+// broadDir says why dir, a real path, has far more in it than a project: it is the top of a file
+// system, or it is or contains home, which is a real path too. It is "" for other directories.
 func broadDir(dir, home workspace.Dir) string {
 	path := filepath.Clean(dir.String())
 	if filepath.Dir(path) == path {
@@ -76,8 +77,8 @@ func homeDir() workspace.Dir {
 	return home
 }
 
-// showNotice shows the user what is to be said once in the session. It is not recorded. The first prompt is the time for it:
-// some editors drop what they are sent between prompts.
+// showNotice shows the user what is to be said once in the session. It is not recorded. The first
+// prompt is the time for it: some editors drop what they are sent between prompts.
 func (s *session) showNotice(ctx context.Context) {
 	notice := s.notice
 	if !s.prompted {

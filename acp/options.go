@@ -8,12 +8,13 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options configure [Serve]. Backend and Store are required; the zero value of every other field is usable.
+// Options configure [Serve]. Backend and Store are required; the zero value of every other field is
+// usable.
 type Options struct {
 	// Backend makes the backend of the connection. Serve closes it.
 	Backend func() backend.Backend
@@ -21,34 +22,40 @@ type Options struct {
 	Store sessionstore.Store
 	// Workspace bounds root sets and says which directories may be roots.
 	Workspace workspace.Options
-	// Folders returns the folders that the user declared for sessions with the working directory cwd. They are the additional
-	// roots of a request that leaves out additionalDirectories, and of no other. It may read disks. Nil declares none.
+	// Folders returns the folders that the user declared for sessions with the working directory
+	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
+	// no other. It may read disks. Nil declares none.
 	Folders func(cwd workspace.Dir) []Folder
-	// KeepFolders gives a session the roots that it had when it was last opened if it is loaded or resumed by a request that leaves
-	// out additionalDirectories.
+	// KeepFolders gives a session the roots that it had when it was last opened if it is loaded or
+	// resumed by a request that leaves out additionalDirectories.
 	KeepFolders bool
-	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64 MiB.
+	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64
+	// MiB.
 	MaxLine int
-	// Trace, if not nil, is called with every message read from the client (sent is false) or about to be written to it,
-	// without its line break. It is called for both directions concurrently, must not keep or change line, and delays the
-	// connection while it runs. Messages may hold secrets.
+	// Trace, if not nil, is called with every message read from the client (sent is false) or about
+	// to be written to it, without its line break. It is called for both directions concurrently,
+	// must not keep or change line, and delays the connection while it runs. Messages may hold
+	// secrets.
 	Trace func(sent bool, line []byte)
-	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero MCPPolicy holds for all.
+	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero
+	// MCPPolicy holds for all.
 	MCPPolicy func(name string) MCPPolicy
-	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed for good, and which folders they
-	// added to sessions with /roots. It is created when first needed. If it is empty, nothing is remembered and the user is asked
-	// each time.
+	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed
+	// for good, and which folders they added to sessions with /roots. It is created when first
+	// needed. If it is empty, nothing is remembered and the user is asked each time.
 	ConsentDir string
-	// AllowReads allows the backend once to read or search, without asking the user, if its permission request shows that it
-	// does so inside the session's roots and does nothing else.
+	// AllowReads allows the backend once to read or search, without asking the user, if its
+	// permission request shows that it does so inside the session's roots and does nothing else.
 	AllowReads bool
-	// ReplayRate is how many updates a second a load replays at most, after the first 512, so that clients which read faster
-	// than they handle what they read are not flooded. Default 6,000; negative for no limit.
+	// ReplayRate is how many updates a second a load replays at most, after the first 512, so that
+	// clients which read faster than they handle what they read are not flooded. Default 6,000;
+	// negative for no limit.
 	ReplayRate int
-	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP servers. Default "dev".
+	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP
+	// servers. Default "dev".
 	Version string
-	// Logger receives what a person running the program should know. It is given no prompt text and no secrets. Default:
-	// nothing is logged.
+	// Logger receives what a person running the program should know. It is given no prompt text and
+	// no secrets. Default: nothing is logged.
 	Logger *slog.Logger
 
 	tuning tuning
@@ -76,14 +83,17 @@ type tuning struct {
 	MCP       mcpclient.Options
 	// MaxSessions is how many sessions may be active at once.
 	MaxSessions int
-	// ImportEvery is how old the list of the backend's own sessions may be before a session/list asks for it again.
-	// ImportWait is how long that session/list waits before it is answered from the store; the rest comes with a later one.
-	// ImportMax is how many of those sessions are listed.
+	// ImportEvery is how old the list of the backend's own sessions may be before a session/list
+	// asks for it again. ImportWait is how long that session/list waits before it is answered from
+	// the store; the rest comes with a later one. ImportMax is how many of those sessions are
+	// listed.
 	ImportEvery, ImportWait time.Duration
 	ImportMax               int
-	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the previous catalog.
+	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the
+	// previous catalog.
 	RescanWait time.Duration
-	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered without it.
+	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered
+	// without it.
 	CancelGrace time.Duration
 	// CloseGrace bounds the time to end the sessions and the backend once the connection has ended.
 	CloseGrace time.Duration

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The members of the requests of ACP v1, as far as their spelling is checked. Any member is allowed in _meta. The variants of
-// a union share one shape.
+// The members of the requests of ACP v1, as far as their spelling is checked. Any member is allowed
+// in _meta. The variants of a union share one shape.
 var (
 	metaShape = keys("_meta")
 	pairShape = keys("name", "value", "_meta")
@@ -124,7 +124,8 @@ func putSessionID(params backend.Raw, id sessionstore.ID) json.RawMessage {
 	return putSessionMember(params, sessionMember(id))
 }
 
-// putSessionMember returns params with a sessionMember. Most params have no session id, and are copied without parsing them.
+// putSessionMember returns params with a sessionMember. Most params have no session id, and are
+// copied without parsing them.
 func putSessionMember(params backend.Raw, member string) json.RawMessage {
 	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
 		with := make(json.RawMessage, 0, len(params)+len(member)+1)

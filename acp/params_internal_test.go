@@ -17,7 +17,9 @@ import (
 )
 
 // The requests that the backend answers have the keys of the schema as well.
-func TestW2_CallShapes(t *testing.T) {
+//
+// Clause W2.
+func TestCallShapes(t *testing.T) {
 	all := readDefinitions(t)
 	names := map[string]string{
 		"authenticate": "AuthenticateRequest", "logout": "LogoutRequest",
@@ -102,7 +104,9 @@ func (all definitions) compare(t *testing.T, place string, s *strictjson.Shape, 
 }
 
 // The keys whose case is checked are those of the schema, so that none is forgotten when it grows.
-func TestW2_Shapes(t *testing.T) {
+//
+// Clause W2.
+func TestShapes(t *testing.T) {
 	all := readDefinitions(t)
 	for _, c := range []struct {
 		name, request string
@@ -146,7 +150,9 @@ func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *
 }
 
 // Keys are checked as deep as the schema names them.
-func TestW2_ShapeDepth(t *testing.T) {
+//
+// Clause W2.
+func TestShapeDepth(t *testing.T) {
 	all := readDefinitions(t)
 	for request, shape := range map[string]*strictjson.Shape{
 		"InitializeRequest": initializeShape, "NewSessionRequest": newShape, "LoadSessionRequest": loadShape,
@@ -162,9 +168,11 @@ func TestW2_ShapeDepth(t *testing.T) {
 // namesAPath is how the schema describes a member that holds a path.
 var namesAPath = regexp.MustCompile(`(?i)\b(path|directory)\b`)
 
-// Of every request by which an agent reaches files or commands of the client, every member that the schema calls a path is
-// checked.
-func TestP4_Paths(t *testing.T) {
+// Of every request by which an agent reaches files or commands of the client, every member that the
+// schema calls a path is checked.
+//
+// Clause P4.
+func TestPaths(t *testing.T) {
 	readDefinitions(t) // skips where there is no schema
 	text, err := os.ReadFile(published)
 	require.NoError(t, err)

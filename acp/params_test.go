@@ -11,7 +11,9 @@ import (
 )
 
 // Every request that ACP defines has keys that are told from others by more than their case.
-func TestW2_MemberNames(t *testing.T) {
+//
+// Clause W2.
+func TestMemberNames(t *testing.T) {
 	c := connect(t, acp.Options{})
 	require.Equal(t, []string{"ProtocolVersion wrong_case"}, c.try("initialize", `{"protocolVersion":1,"ProtocolVersion":1}`).findings(t))
 	c.initialize()

@@ -13,8 +13,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// requestPermission sends the client a permission request, unless allowRead answers it. Some agents mention a tool call only there, and say nothing more about
-// one that was rejected. Such a call is recorded as the client knows it from the request, with its outcome.
+// requestPermission sends the client a permission request, unless allowRead answers it. Some agents
+// mention a tool call only there, and say nothing more about one that was rejected. Such a call is
+// recorded as the client knows it from the request, with its outcome.
 func (s *session) requestPermission(ctx context.Context, params backend.Raw, send func() backend.Work) backend.Work {
 	if work, ok := s.allowRead(ctx, params); ok {
 		return work
@@ -42,7 +43,8 @@ func (s *session) requestPermission(ctx context.Context, params backend.Raw, sen
 	}
 }
 
-// recordToolCall records an update about a tool call that the client has learned in another way. The caller has begun an update.
+// recordToolCall records an update about a tool call that the client has learned in another way.
+// The caller has begun an update.
 func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 	s.noteToolCall(u)
 	if err := s.record.current().Record(ctx, u); err != nil {
@@ -67,7 +69,8 @@ type toolCall struct {
 	Title string `json:"title"`
 }
 
-// noteToolCall notes what u says about a tool call that the client knows, or learns from u. The caller has begun an update.
+// noteToolCall notes what u says about a tool call that the client knows, or learns from u. The
+// caller has begun an update.
 func (s *session) noteToolCall(u backend.Update) {
 	var said struct {
 		toolCall
@@ -86,7 +89,8 @@ func (s *session) noteToolCall(u backend.Update) {
 	s.toolCalls[said.ID] = toolCall{cmp.Or(said.Kind, before.Kind), cmp.Or(said.Title, before.Title)}
 }
 
-// toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title, and its members must not be null.
+// toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title,
+// and its members must not be null.
 func toolCallOf(call strictjson.Object) backend.Update {
 	raw := []byte(`{"update":{"sessionUpdate":"tool_call"`)
 	add := func(name string, value json.RawMessage) {

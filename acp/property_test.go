@@ -23,9 +23,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// TestA13_Model sends random lifecycle requests, right and
+// TestModel sends random lifecycle requests, right and
 // wrong, and compares every answer, every list and every replay with the reference model.
-func TestA13_Model(t *testing.T) {
+//
+// Clause A13.
+func TestModel(t *testing.T) {
 	dir := t.TempDir()
 	clock := ticking()
 	one := sqlite.New(sqlite.Options{Dir: dir, Now: clock})
@@ -94,7 +96,8 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 				Store: store, Backend: func() backend.Backend { return &scripted{kind: kind} },
 				Workspace: workspace.Options{MaxRoots: maxRoots, Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 			}.With(acp.Tuning{
-				// Only what needs a commit makes one, so that the model knows what a fenced process has lost.
+				// Only what needs a commit makes one, so that the model knows what a fenced process
+				// has lost.
 				Recorder: sessionstore.RecorderOptions{Interval: time.Hour},
 			}))
 			c.initialize()
@@ -172,8 +175,8 @@ func (m *machine) do(t *rapid.T, requests ...sent) {
 // begin is the time of what comes next, as lists show it.
 func (m *machine) begin() time.Time { return m.medium.now().UTC().Truncate(time.Millisecond) }
 
-// verify checks an answer, and what was shown before it from a place on the wire on. It returns the place
-// behind it. An error has no place: it may come after what the next request shows.
+// verify checks an answer, and what was shown before it from a place on the wire on. It returns the
+// place behind it. An error has no place: it may come after what the next request shows.
 func (m *machine) verify(t *rapid.T, s sent, from int) int {
 	c := m.clients[s.process]
 	for _, prompt := range s.want.ended {
@@ -217,7 +220,8 @@ func (m *machine) verifyError(t *rapid.T, s sent) {
 	}
 }
 
-// parts are the conversation among messages; a session's title and state are not, nor are notices about its roots.
+// parts are the conversation among messages; a session's title and state are not, nor are notices
+// about its roots.
 func parts(t *rapid.T, messages []message, id string) []part {
 	var out []part
 	for _, m := range messages {
@@ -454,8 +458,9 @@ func (m *machine) cancel(process int, id string) sent {
 	}
 }
 
-// actBurst sends several requests of a session in one write. They take effect in arrival order. A cancel may only be the first and a
-// prompt only the last of them, because neither waits for the requests before it.
+// actBurst sends several requests of a session in one write. They take effect in arrival order. A
+// cancel may only be the first and a prompt only the last of them, because neither waits for the
+// requests before it.
 func (m *machine) actBurst(t *rapid.T) {
 	process, id := m.drawProcess(t), m.drawSession(t)
 	var requests []sent
@@ -752,7 +757,8 @@ func (m *model) hand(process int, r *record, roots []string) {
 	m.seats[process][r.id] = &seat{roots: roots, generation: m.generations}
 }
 
-// endTurn ends the turn that runs and the prompt that waits for it, and returns their prompts. What a fenced process says is lost.
+// endTurn ends the turn that runs and the prompt that waits for it, and returns their prompts. What
+// a fenced process says is lost.
 func (m *model) endTurn(process int, id string) (prompts []string) {
 	s := m.seats[process][id]
 	if s == nil || s.turn == "" {
@@ -822,7 +828,8 @@ func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	if wrong := a.disk(m.places); wrong != nil {
 		return refused(wrong)
 	}
-	// A load is not activity, but the end of a turn that it ends is, in whichever process the turn runs.
+	// A load is not activity, but the end of a turn that it ends is, in whichever process the turn
+	// runs.
 	if m.inTurn(id) {
 		m.touched[id] = true
 	}
@@ -852,7 +859,8 @@ func (m *model) end(process int, id string, deletes bool) answer {
 	return out
 }
 
-// prompt is a prompt with text. answered is the agent's reply, nil if the turn lasts until it is ended.
+// prompt is a prompt with text. answered is the agent's reply, nil if the turn lasts until it is
+// ended.
 func (m *model) prompt(process int, id, request, text string, answered *string) answer {
 	s, r := m.seats[process][id], m.stored[id]
 	switch {

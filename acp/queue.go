@@ -9,10 +9,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// queue keeps the requests of one session id in arrival order. The read loop takes a ticket for each of them, and one ticket
-// at a time holds the queue: a prompt until its turn has begun, a call until the backend has it, a lifecycle request until
-// its response was sent. The queue also knows the active session and its turns, because calls pass running turns and lifecycle
-// requests end them.
+// queue keeps the requests of one session id in arrival order. The read loop takes a ticket for
+// each of them, and one ticket at a time holds the queue: a prompt until its turn has begun, a call
+// until the backend has it, a lifecycle request until its response was sent. The queue also knows
+// the active session and its turns, because calls pass running turns and lifecycle requests end
+// them.
 type queue struct {
 	id     sessionstore.ID
 	queues *queues
@@ -56,7 +57,8 @@ func (q *queue) ticket(kind requestKind) *ticket {
 	return q.ticketLocked(kind, nil)
 }
 
-// promptTicket fails if the turns before t that are not over are as many as limit; 0 means no limit.
+// promptTicket fails if the turns before t that are not over are as many as limit; 0 means no
+// limit.
 func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,7 +68,8 @@ func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	return q.ticketLocked(promptRequest, t), nil
 }
 
-// fits reports whether fewer of the turns than limit are not over, so that a prompt may follow them; 0 means no limit.
+// fits reports whether fewer of the turns than limit are not over, so that a prompt may follow
+// them; 0 means no limit.
 func fits(turns []*turn, limit int) bool {
 	blocking := 0
 	for _, t := range turns {
@@ -77,7 +80,8 @@ func fits(turns []*turn, limit int) bool {
 	return limit == 0 || blocking < limit
 }
 
-// precedingTurnsLocked returns the turns that a new prompt would follow: those since the last lifecycle request in the line.
+// precedingTurnsLocked returns the turns that a new prompt would follow: those since the last
+// lifecycle request in the line.
 func (q *queue) precedingTurnsLocked() (turns []*turn) {
 	for _, at := range slices.Backward(q.line) {
 		switch {
@@ -127,7 +131,8 @@ func (q *queue) deactivate(s *session) bool {
 	return true
 }
 
-// unanswered returns the turns whose prompts have held the queue and were not answered, in this order.
+// unanswered returns the turns whose prompts have held the queue and were not answered, in this
+// order.
 func (q *queue) unanswered() []*turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -150,8 +155,8 @@ func (q *queue) answered(t *turn) {
 	q.turns = slices.DeleteFunc(q.turns, func(other *turn) bool { return other == t })
 }
 
-// endTurns ends the turns, if there are any, and waits until their prompts were answered. The caller's ticket holds the queue, so
-// that no turn follows.
+// endTurns ends the turns, if there are any, and waits until their prompts were answered. The
+// caller's ticket holds the queue, so that no turn follows.
 func (q *queue) endTurns(ctx context.Context, cause error) error {
 	turns := q.unanswered()
 	endTurns(turns, cause, nil)
@@ -193,7 +198,8 @@ func (at *ticket) acquire(ctx context.Context) error {
 	}
 }
 
-// release gives up the ticket, whether it holds the queue or still waits. It may be called more than once.
+// release gives up the ticket, whether it holds the queue or still waits. It may be called more
+// than once.
 func (at *ticket) release() {
 	at.dropped.Do(func() {
 		q := at.queue
@@ -222,8 +228,8 @@ func (qs *queues) ticket(id sessionstore.ID, kind requestKind) *ticket {
 	return qs.getLocked(id).ticket(kind)
 }
 
-// promptTicket returns a ticket for a prompt. It fails if as many turns as limit are running or waiting and nothing in between ends
-// them; 0 means no limit.
+// promptTicket returns a ticket for a prompt. It fails if as many turns as limit are running or
+// waiting and nothing in between ends them; 0 means no limit.
 func (qs *queues) promptTicket(id sessionstore.ID, t *turn, limit int) (*ticket, error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

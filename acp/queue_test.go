@@ -11,7 +11,9 @@ import (
 )
 
 // A cancel does not stand in the line of its session: it reaches the prompts that stand there.
-func TestA32_CancelDoesNotQueue(t *testing.T) {
+//
+// Clause A32.
+func TestCancelDoesNotQueue(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -33,7 +35,9 @@ func TestA32_CancelDoesNotQueue(t *testing.T) {
 }
 
 // A prompt behind a load that fails, and so ends no turn, is rejected like one that arrives later.
-func TestA32_PromptBehindAFailedLoad(t *testing.T) {
+//
+// Clause A32.
+func TestPromptBehindAFailedLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()

@@ -22,9 +22,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The adapter answers the slash command /roots itself, whatever backend a session has: it shows the session's folders, and adds or
-// removes one. A change asks the user, and then opens the session again with the new list, as a session/resume does, but within the
-// turn of the prompt.
+// The adapter answers the slash command /roots itself, whatever backend a session has: it shows the
+// session's folders, and adds or removes one. A change asks the user, and then opens the session
+// again with the new list, as a session/resume does, but within the turn of the prompt.
 
 // rootsEntry is the command as it is announced.
 var rootsEntry = sync.OnceValue(func() json.RawMessage {
@@ -36,7 +36,8 @@ const rootsUsage = "Type `/roots` to see the folders of this session, `/roots ad
 	"A relative DIR starts at the working directory, and `~` is your home directory. " +
 	"`/roots add FILE` adds the folders that a file lists: *.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
 
-// announceRoots returns an announcement of commands with /roots. A backend's command of this name is left out.
+// announceRoots returns an announcement of commands with /roots. A backend's command of this name
+// is left out.
 func announceRoots(u backend.Update) backend.Update {
 	if u.Kind != sessionstore.AvailableCommandsUpdate {
 		return u
@@ -54,7 +55,8 @@ func announceRoots(u backend.Update) backend.Update {
 	return u
 }
 
-// mayHaveRoots reports whether there may be a command of this name in a list. It does not parse the list, because most have none.
+// mayHaveRoots reports whether there may be a command of this name in a list. It does not parse the
+// list, because most have none.
 func mayHaveRoots(list json.RawMessage) bool {
 	return slices.ContainsFunc([]string{`"` + backend.RootsCommand + `"`, `/` + backend.RootsCommand + `"`, `\u`}, func(s string) bool {
 		return bytes.Contains(list, []byte(s))
@@ -78,7 +80,8 @@ func withoutRoots(list json.RawMessage) json.RawMessage {
 	return list
 }
 
-// announceCommands announces /roots for a backend that has announced no commands, neither now nor before.
+// announceCommands announces /roots for a backend that has announced no commands, neither now nor
+// before.
 func (h *host) announceCommands() {
 	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] {
 		return
@@ -282,7 +285,8 @@ type namedFolders struct {
 	known string // what to say about the argument if the session has them all
 }
 
-// namedFolders returns the folder at the argument's path, or those that the file there lists, if the session has such a file.
+// namedFolders returns the folder at the argument's path, or those that the file there lists, if
+// the session has such a file.
 func (r *rootsTurn) namedFolders(argument string) (namedFolders, error) {
 	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
 	var named namedFolders
@@ -333,7 +337,8 @@ func (r *rootsTurn) newFolders(paths []string) ([]workspace.Dir, error) {
 	return added, err
 }
 
-// namelessViolation returns a violation as an error that does not name the field or setting: the user has just typed the path.
+// namelessViolation returns a violation as an error that does not name the field or setting: the
+// user has just typed the path.
 func namelessViolation(v strictjson.Violation) error {
 	v.Field, v.Index = "", nil
 	if len(v.Value) == 0 {
@@ -450,7 +455,8 @@ func (r *rootsTurn) find(argument string) int {
 	return slices.Index(w.Labels(), argument)
 }
 
-// isDeclared reports whether a request that leaves additionalDirectories out would bring the folder back.
+// isDeclared reports whether a request that leaves additionalDirectories out would bring the folder
+// back.
 func (r *rootsTurn) isDeclared(dir workspace.Dir) bool {
 	var folders []Folder
 	err := r.agent.onDisk(r.ctx, func() (err error) {
@@ -461,7 +467,8 @@ func (r *rootsTurn) isDeclared(dir workspace.Dir) bool {
 	return err == nil && declared && !r.agent.options.KeepFolders
 }
 
-// listCounts returns what to say after a change of the folders of a session for which the client has sent a list, "" for others.
+// listCounts returns what to say after a change of the folders of a session for which the client
+// has sent a list, "" for others.
 func (r *rootsTurn) listCounts() string {
 	if !r.session.params.listed {
 		return ""
@@ -502,8 +509,8 @@ func (r *rootsTurn) ask(title, about string, dirs []workspace.Dir, offers []back
 	return answer, r.updates.Update(r.ctx, backend.NewUpdate(sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status))))
 }
 
-// reopen opens the session with other params in place of the active one. Requests that arrive meanwhile wait. It fails only if the session
-// stays as it is.
+// reopen opens the session with other params in place of the active one. Requests that arrive
+// meanwhile wait. It fails only if the session stays as it is.
 func (r *rootsTurn) reopen(p sessionParams) error {
 	a := r.agent
 	at := a.queues.ticket(r.session.id, callRequest)
@@ -542,8 +549,8 @@ func (r *rootsTurn) reopen(p sessionParams) error {
 	return nil
 }
 
-// statesIn returns what a lifecycle response says of the session's mode and options as updates, for a client that does not get the
-// response.
+// statesIn returns what a lifecycle response says of the session's mode and options as updates, for
+// a client that does not get the response.
 func statesIn(result backend.Raw) []backend.Update {
 	var r struct {
 		Modes         struct{ CurrentModeID json.RawMessage }

@@ -63,7 +63,8 @@ func TestRootsCommand(t *testing.T) {
 	}
 }
 
-func TestA33_AddFolder(t *testing.T) {
+// Clause A33.
+func TestAddFolder(t *testing.T) {
 	r := &scripted{}
 	options := acp.Options{Backend: func() backend.Backend { return r }, Store: sessionstore.NewMemory(), ConsentDir: filepath.Join(t.TempDir(), "consents")}
 	c := connect(t, options)
@@ -121,7 +122,8 @@ func TestA33_AddFolder(t *testing.T) {
 	require.Empty(t, left, "a deleted session leaves nothing")
 }
 
-func TestA33_RemoveFolderHoweverItIsWritten(t *testing.T) {
+// Clause A33.
+func TestRemoveFolderHoweverItIsWritten(t *testing.T) {
 	cwd, lib := folder(t), folder(t)
 	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: lib + "/./", Setting: "--dir"}}
@@ -133,8 +135,11 @@ func TestA33_RemoveFolderHoweverItIsWritten(t *testing.T) {
 	require.Equal(t, bracketed(cwd), c.roots(id))
 }
 
-// A list of the client replaces what the user did with the folders of a session, so the user is told about it.
-func TestA33_FolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
+// A list of the client replaces what the user did with the folders of a session, so the user is
+// told about it.
+//
+// Clause A33.
+func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 	cwd, a, b := folder(t), folder(t), folder(t)
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
@@ -148,7 +153,8 @@ func TestA33_FolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 	require.NotContains(t, c.say(c.open(cwd), "/roots add "+a), warning)
 }
 
-func TestA12_CancelWhileFolderIsAdded(t *testing.T) {
+// Clause A12.
+func TestCancelWhileFolderIsAdded(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
@@ -180,7 +186,8 @@ func TestA12_CancelWhileFolderIsAdded(t *testing.T) {
 	require.Equal(t, bracketed(cwd, a), c.roots(c.open(cwd)), "what the session was given is remembered as the user said")
 }
 
-func TestA10_AnsweredQuestionAboutFolder(t *testing.T) {
+// Clause A10.
+func TestAnsweredQuestionAboutFolder(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	cwd, a := folder(t), folder(t)
@@ -208,7 +215,8 @@ func TestA10_AnsweredQuestionAboutFolder(t *testing.T) {
 	}
 }
 
-func TestA29_TitleOfSessionThatBeginsWithRoots(t *testing.T) {
+// Clause A29.
+func TestTitleOfSessionThatBeginsWithRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	c.permit("allow-once")
@@ -219,7 +227,8 @@ func TestA29_TitleOfSessionThatBeginsWithRoots(t *testing.T) {
 	require.Equal(t, "say hello", c.find(id).Title)
 }
 
-func TestA24_FolderChangesThatFail(t *testing.T) {
+// Clause A24.
+func TestFolderChangesThatFail(t *testing.T) {
 	r := &scripted{}
 	top := folder(t)
 	denied, err := workspace.ParseDir(filepath.Join(top, "denied"))
@@ -287,7 +296,8 @@ func (c *client) swap(do func()) {
 	}
 }
 
-func TestA12_RootsCommandAmongOtherRequests(t *testing.T) {
+// Clause A12.
+func TestRootsCommandAmongOtherRequests(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	cwd, a, b := folder(t), folder(t), folder(t)
@@ -338,7 +348,8 @@ func TestA12_RootsCommandAmongOtherRequests(t *testing.T) {
 	require.Contains(t, replayed, "Added `"+a+"`.\n")
 }
 
-func TestA12_M3_AddedFolderReachesServers(t *testing.T) {
+// Clauses A12, M3.
+func TestAddedFolderReachesServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	c.permit("allow-once")
 	a, b := folder(t), folder(t)
@@ -355,7 +366,8 @@ func TestA12_M3_AddedFolderReachesServers(t *testing.T) {
 	require.Equal(t, uris(t, a), got[len(got)-1])
 }
 
-func TestA33_RootsCommandIsAnnounced(t *testing.T) {
+// Clause A33.
+func TestRootsCommandIsAnnounced(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -388,7 +400,8 @@ func announced(t *testing.T, m message) (names []string) {
 	return names
 }
 
-func TestA33_WorkspaceFile(t *testing.T) {
+// Clause A33.
+func TestWorkspaceFile(t *testing.T) {
 	top := folder(t)
 	cwd, shared, skills := filepath.Join(top, "cwd"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
 	for _, dir := range []string{cwd, shared, skills} {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -40,10 +40,10 @@ const (
 	methodElicitComplete = "elicitation/complete"
 )
 
-// Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests read by then are answered,
-// running turns as cancelled, and everything acknowledged is stored. Serve returns nil when in or ctx ended, and an error if a
-// stream broke. It leaves nothing running except a read from an in that cannot be closed and a backend that does not end
-// within a second.
+// Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests
+// read by then are answered, running turns as cancelled, and everything acknowledged is stored.
+// Serve returns nil when in or ctx ended, and an error if a stream broke. It leaves nothing running
+// except a read from an in that cannot be closed and a backend that does not end within a second.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Backend == nil || o.Store == nil {
 		return errors.New("acp: Options need a Backend and a Store")
@@ -120,7 +120,8 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	}
 }
 
-// isRequest reports whether method is a request that the adapter serves. Sent as a notification, it is ignored.
+// isRequest reports whether method is a request that the adapter serves. Sent as a notification, it
+// is ignored.
 func isRequest(method string) bool {
 	switch method {
 	case methodInitialize, methodNew, methodLoad, methodResume, methodPrompt, methodList, methodClose, methodDelete:
@@ -217,7 +218,8 @@ func (a *agent) callSession(ctx context.Context, at *ticket, method string, para
 	return work
 }
 
-// callWithoutSession passes a call that names no active session to the backend, unless ACP defines the method on sessions.
+// callWithoutSession passes a call that names no active session to the backend, unless ACP defines
+// the method on sessions.
 func (a *agent) callWithoutSession(ctx context.Context, id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
 	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
@@ -233,7 +235,8 @@ func (a *agent) callWithoutSession(ctx context.Context, id sessionstore.ID, r *j
 	}
 }
 
-// whyInactive returns the error for a session that is not active: it is unknown, or stored and has to be loaded first.
+// whyInactive returns the error for a session that is not active: it is unknown, or stored and has
+// to be loaded first.
 func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
 	if _, err := a.options.Store.Get(ctx, id); err != nil {
 		return protocolError(err)
@@ -254,8 +257,8 @@ func failed(err error) jsonrpc.Work {
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
-// requestContext returns a context for a request that is answered even if the client has closed its end meanwhile: it ends
-// when the client cancels the request, or with the connection.
+// requestContext returns a context for a request that is answered even if the client has closed its
+// end meanwhile: it ends when the client cancels the request, or with the connection.
 func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancelCause(a.base)
 	end := func() {
@@ -294,8 +297,8 @@ func (a *agent) shutdown() {
 // errPanicked is the error of a call that panicked.
 var errPanicked = errors.New("internal error: the agent's code panicked")
 
-// guard calls a backend's code where a panic must not end the program or skip the steps that follow. It logs a panic and
-// returns it as an error.
+// guard calls a backend's code where a panic must not end the program or skip the steps that
+// follow. It logs a panic and returns it as an error.
 func (a *agent) guard(what string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -306,9 +309,9 @@ func (a *agent) guard(what string, call func() error) (err error) {
 	return call()
 }
 
-// onDisk calls do, which may wait for a disk, on a goroutine of its own: a disk that does not answer ignores contexts. If ctx
-// ends first, onDisk returns its cause, and do goes on in the background. undo, which may be nil, is called after a do that
-// failed or came too late.
+// onDisk calls do, which may wait for a disk, on a goroutine of its own: a disk that does not
+// answer ignores contexts. If ctx ends first, onDisk returns its cause, and do goes on in the
+// background. undo, which may be nil, is called after a do that failed or came too late.
 func (a *agent) onDisk(ctx context.Context, do func() error, undo func()) error {
 	taken := make(chan error)
 	a.running.Go(func() {
@@ -333,7 +336,8 @@ func (a *agent) onDisk(ctx context.Context, do func() error, undo func()) error 
 	}
 }
 
-// goroutines is a WaitGroup whose Go may be called while wait is running, and whose wait gives up when its context ends.
+// goroutines is a WaitGroup whose Go may be called while wait is running, and whose wait gives up
+// when its context ends.
 type goroutines struct {
 	mu    sync.Mutex
 	count int

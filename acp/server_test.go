@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -70,8 +70,11 @@ func (s *panickingSession) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
 
-// Where in a backend a panic comes from makes no difference: its request fails, and nothing is held up by it.
-func TestW8_Panics(t *testing.T) {
+// Where in a backend a panic comes from makes no difference: its request fails, and nothing is held
+// up by it.
+//
+// Clause W8.
+func TestPanics(t *testing.T) {
 	r := &panicking{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 3}))
 	c.initialize()
@@ -113,7 +116,9 @@ func TestW8_Panics(t *testing.T) {
 }
 
 // Some of a backend's code runs where no request waits for it.
-func TestW8_PanicOutsideRequest(t *testing.T) {
+//
+// Clause W8.
+func TestPanicOutsideRequest(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
@@ -144,7 +149,8 @@ func TestW8_PanicOutsideRequest(t *testing.T) {
 	require.Equal(t, 3, strings.Count(log.String(), "in=close"), "of both of one session's, and the other's at the end")
 }
 
-func TestW8_PanicIsLogged(t *testing.T) {
+// Clause W8.
+func TestPanicIsLogged(t *testing.T) {
 	log := &logtest.Text{}
 	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()

@@ -80,9 +80,10 @@ func (s *session) write(do func(sessionstore.Lease) error) error {
 	return do(s.lease)
 }
 
-// takeOver stores a new activation of the session. Writes wait until it is stored and then use its lease, so that a turn that
-// is still running is recorded to its end. If another process has taken the session over, s keeps its old lease: what it still
-// writes must not follow what the other process wrote. The store decides which it is, together with the activation.
+// takeOver stores a new activation of the session. Writes wait until it is stored and then use its
+// lease, so that a turn that is still running is recorded to its end. If another process has taken
+// the session over, s keeps its old lease: what it still writes must not follow what the other
+// process wrote. The store decides which it is, together with the activation.
 func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) (sessionstore.Lease, error) {
 	s.leasing.Lock()
 	defer s.leasing.Unlock()
@@ -100,7 +101,8 @@ func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) 
 	return s.agent.options.Store.Activate(ctx, s.id, change)
 }
 
-// update shows the client an update and then records it. It does not wait for the record to be stored.
+// update shows the client an update and then records it. It does not wait for the record to be
+// stored.
 func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := checkUpdate(u); err != nil {
 		return err
@@ -127,7 +129,8 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 	return s.markAgain(ctx, u)
 }
 
-// beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must call endUpdate.
+// beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must
+// call endUpdate.
 func (s *session) beginUpdate(ctx context.Context) error {
 	select {
 	case s.updates <- struct{}{}:
@@ -143,7 +146,8 @@ func (s *session) beginUpdate(ctx context.Context) error {
 
 func (s *session) endUpdate() { <-s.updates }
 
-// checkUpdate rejects an update that is not a JSON object, which a backend can build without ParseUpdate.
+// checkUpdate rejects an update that is not a JSON object, which a backend can build without
+// ParseUpdate.
 func checkUpdate(u backend.Update) error {
 	if !isObject(u.Raw) {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
@@ -156,8 +160,8 @@ func (s *session) show(ctx context.Context, u backend.Update) error {
 	return s.agent.conn.Notify(ctx, methodUpdate, putSessionMember(u.Raw, s.member))
 }
 
-// saveState stores the backend's state. If the store rejects it, the session ends in the background, because ending it may wait
-// for the caller.
+// saveState stores the backend's state. If the store rejects it, the session ends in the
+// background, because ending it may wait for the caller.
 func (s *session) saveState(ctx context.Context, state []byte) error {
 	err := s.write(func(l sessionstore.Lease) error {
 		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.stateKey(state))
@@ -168,8 +172,8 @@ func (s *session) saveState(ctx context.Context, state []byte) error {
 	return err
 }
 
-// failed handles the failure of a write to the store: it ends the running turn, and the session too if another process took it
-// over or deleted it.
+// failed handles the failure of a write to the store: it ends the running turn, and the session too
+// if another process took it over or deleted it.
 func (s *session) failed(err error) {
 	cause := err
 	if gone(err) {
@@ -196,7 +200,8 @@ func (s *session) addUnended(number int64) {
 	s.unended = append(s.unended, number)
 }
 
-// endOpenTurns stores the ends that could not be stored before, under the lease of the activation that replaces s.
+// endOpenTurns stores the ends that could not be stored before, under the lease of the activation
+// that replaces s.
 func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 	s.ending.Lock()
 	unended := s.unended
@@ -219,7 +224,8 @@ func (s *session) retire(ctx context.Context) {
 	}
 }
 
-// close frees what the session holds, once. The caller has ended its last turn. params are those of a session/close, or nil.
+// close frees what the session holds, once. The caller has ended its last turn. params are those of
+// a session/close, or nil.
 func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
 		s.host.close()
@@ -233,7 +239,8 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 	return result, err
 }
 
-// closeBackend closes the backend's session, and passes params on if they are those of a session/close.
+// closeBackend closes the backend's session, and passes params on if they are those of a
+// session/close.
 func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.RawMessage, error) {
 	closer, ok := s.backend.(backend.Closer)
 	if !ok || params == nil {
@@ -246,7 +253,8 @@ func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.Ra
 	return lifecycleResult(result)
 }
 
-// record stores a session's updates with a recorder, and with another one after the store has failed and works again.
+// record stores a session's updates with a recorder, and with another one after the store has
+// failed and works again.
 type record struct {
 	session *session
 	options sessionstore.RecorderOptions
@@ -283,8 +291,8 @@ func (r *record) current() *sessionstore.Recorder {
 	return r.recorder
 }
 
-// restart starts a new recorder if the current one has failed and the session is not gone. What was not stored is lost, but the
-// turn that it belonged to has failed.
+// restart starts a new recorder if the current one has failed and the session is not gone. What was
+// not stored is lost, but the turn that it belonged to has failed.
 func (r *record) restart(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,7 +317,8 @@ func (r *record) close(ctx context.Context) error {
 	return r.recorder.Close(ctx)
 }
 
-// leasedStore is the store for a session's recorder: it appends with the lease that is current at that time.
+// leasedStore is the store for a session's recorder: it appends with the lease that is current at
+// that time.
 type leasedStore struct {
 	sessionstore.Store
 	session *session

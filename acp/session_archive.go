@@ -7,7 +7,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// archive serves session/archive: it closes the session, which lists leave out from then on unless they ask for it.
+// archive serves session/archive: it closes the session, which lists leave out from then on unless
+// they ask for it.
 func (a *agent) archive(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
 	s, err := a.stored(ctx, at.queue.id)
 	if err != nil {
@@ -34,8 +35,9 @@ func (a *agent) unarchive(ctx, _ context.Context, at *ticket, params params) (js
 	return a.callStored(ctx, methodUnarchive, s, params), nil
 }
 
-// callStored passes a request about a stored session on to an agent that serves it, and returns the result of the response, nil if
-// there is none. What the store says counts, so a failure of the agent is only logged.
+// callStored passes a request about a stored session on to an agent that serves it, and returns the
+// result of the response, nil if there is none. What the store says counts, so a failure of the
+// agent is only logged.
 func (a *agent) callStored(ctx context.Context, method string, s sessionstore.Session, params params) json.RawMessage {
 	f := a.foreign()
 	if f == nil || s.StateKey == "" {

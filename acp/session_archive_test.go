@@ -30,7 +30,8 @@ func (c *client) archived(filter string) []string {
 	return ids
 }
 
-func TestA16_Archive(t *testing.T) {
+// Clause A16.
+func TestArchive(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -69,7 +70,9 @@ func TestA16_Archive(t *testing.T) {
 }
 
 // A cursor belongs to the filter by archive state too.
-func TestA18_ArchiveCursor(t *testing.T) {
+//
+// Clause A18.
+func TestArchiveCursor(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -82,7 +85,8 @@ func TestA18_ArchiveCursor(t *testing.T) {
 	require.Equal(t, []string{"cursor cursor"}, c.try("session/list", encode(map[string]any{"cursor": page.NextCursor, "archived": "include"})).findings(t))
 }
 
-func TestA31_ArchiveOfAnotherAgent(t *testing.T) {
+// Clause A31.
+func TestArchiveOfAnotherAgent(t *testing.T) {
 	store := sessionstore.NewMemory()
 	one := connect(t, acp.Options{Store: store})
 	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
@@ -97,8 +101,11 @@ func TestA31_ArchiveOfAnotherAgent(t *testing.T) {
 	require.Empty(t, one.find(id).Title)
 }
 
-// An agent that serves these methods hears of them, with _meta in both directions, for sessions that are not open too.
-func TestP6_StoredRequestsReachAgent(t *testing.T) {
+// An agent that serves these methods hears of them, with _meta in both directions, for sessions
+// that are not open too.
+//
+// Clause P6.
+func TestStoredRequestsReachAgent(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, tells: backend.Raw(`{"title":"theirs","_meta":{"n":1.0}}`)}
 	c := connect(t, acp.Options{Backend: r.serve})
@@ -116,7 +123,8 @@ func TestP6_StoredRequestsReachAgent(t *testing.T) {
 	}, r.told)
 }
 
-func TestA1_Status(t *testing.T) {
+// Clause A1.
+func TestStatus(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))

@@ -13,8 +13,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// storedFunc serves a request about a session that need not be active. ctx is the context of the request, closing one that does not
-// end when the client cancels the request. at holds the session's queue.
+// storedFunc serves a request about a session that need not be active. ctx is the context of the
+// request, closing one that does not end when the client cancels the request. at holds the
+// session's queue.
 type storedFunc func(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error)
 
 // acceptStored accepts such a request.
@@ -47,8 +48,9 @@ func (a *agent) acceptStored(ctx context.Context, r *jsonrpc.Request, kind reque
 	}
 }
 
-// closingContext returns a context for closing a session, which outlives the cancellation of the request. Once the client has
-// left it lasts for half of the grace only: then MCP servers that do not end are killed, and there is time left for the response.
+// closingContext returns a context for closing a session, which outlives the cancellation of the
+// request. Once the client has left it lasts for half of the grace only: then MCP servers that do
+// not end are killed, and there is time left for the response.
 func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -74,7 +76,8 @@ func (a *agent) close(ctx, closing context.Context, at *ticket, params params) (
 	return a.end(ctx, closing, at, params.Without("sessionId"))
 }
 
-// end ends a session's turn and closes the session, if it is active. params are those of a session/close, or nil.
+// end ends a session's turn and closes the session, if it is active. params are those of a
+// session/close, or nil.
 func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error) {
 	s := at.queue.active()
 	if s == nil {
@@ -86,7 +89,8 @@ func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw
 	return a.closeSession(closing, s, params), nil
 }
 
-// delete closes a session and removes it for good. A session that is gone from the store may still be active here.
+// delete closes a session and removes it for good. A session that is gone from the store may still
+// be active here.
 func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
 	s, err := a.stored(ctx, at.queue.id)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !(ok && unknown.Code == codeNotFound) {
@@ -106,8 +110,8 @@ func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) 
 	return result, nil
 }
 
-// closeSession closes s if it is the active session of its queue. params are those of a session/close, nil for any other reason;
-// the result is the backend's part of its response.
+// closeSession closes s if it is the active session of its queue. params are those of a
+// session/close, nil for any other reason; the result is the backend's part of its response.
 func (a *agent) closeSession(ctx context.Context, s *session, params backend.Raw) (result json.RawMessage) {
 	if !s.queue.deactivate(s) {
 		return nil

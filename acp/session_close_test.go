@@ -19,7 +19,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestA28_CloseAndDelete(t *testing.T) {
+// Clause A28.
+func TestCloseAndDelete(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -73,7 +74,8 @@ func (s answeringSession) CloseFor(ctx context.Context, params backend.Raw) (bac
 	return backend.Raw(`{"params":` + string(params) + `,"sessionId":"theirs"}`), s.Close(ctx)
 }
 
-func TestP6_CloseKeepsMeta(t *testing.T) {
+// Clause P6.
+func TestCloseKeepsMeta(t *testing.T) {
 	r := &answering{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -102,7 +104,8 @@ var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
 	},
 }
 
-func TestA28_ClosedSessionHoldsNoRoots(t *testing.T) {
+// Clause A28.
+func TestClosedSessionHoldsNoRoots(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			r, store := &scripted{}, sessionstore.NewMemory()
@@ -125,7 +128,9 @@ func TestA28_ClosedSessionHoldsNoRoots(t *testing.T) {
 }
 
 // The memory of a session is what its backend was given, and everything that refers to it.
-func TestA28_ClosedSessionHoldsNoMemory(t *testing.T) {
+//
+// Clause A28.
+func TestClosedSessionHoldsNoMemory(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			store, opened := sessionstore.NewMemory(), make(chan weak.Pointer[workspace.Workspace], 10)
@@ -183,7 +188,9 @@ func TestCloseFreesRoots(t *testing.T) {
 }
 
 // An id is remembered while something is done for it, and not a moment longer.
-func TestA28_ClosedQueuesHoldNoMemory(t *testing.T) {
+//
+// Clause A28.
+func TestClosedQueuesHoldNoMemory(t *testing.T) {
 	const ids, size = 64, 64 << 10
 	c := connect(t, acp.Options{})
 	c.initialize()

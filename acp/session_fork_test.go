@@ -11,7 +11,9 @@ import (
 )
 
 // A fork has the roots that its request gives, whatever its source has.
-func TestA14_ForkInheritsNoRoots(t *testing.T) {
+//
+// Clause A14.
+func TestForkInheritsNoRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, d := folder(t), folder(t), folder(t)
@@ -43,7 +45,9 @@ func TestA14_ForkInheritsNoRoots(t *testing.T) {
 }
 
 // A source may be active in another process, and in the middle of a turn there: it stays as it is.
-func TestA14_ForkOfSessionActiveElsewhere(t *testing.T) {
+//
+// Clause A14.
+func TestForkOfSessionActiveElsewhere(t *testing.T) {
 	store := sessionstore.NewMemory()
 	there, here := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	there.initialize()

@@ -15,7 +15,8 @@ import (
 // timestamp is RFC 3339 with milliseconds, which sorts as text.
 const timestamp = "2006-01-02T15:04:05.000Z07:00"
 
-// sessionInfo is ACP's SessionInfo. Unlike the SDK's type it always has additionalDirectories, even if there are none.
+// sessionInfo is ACP's SessionInfo. Unlike the SDK's type it always has additionalDirectories, even
+// if there are none.
 type sessionInfo struct {
 	SessionID             sessionstore.ID `json:"sessionId"`
 	Cwd                   workspace.Dir   `json:"cwd"`
@@ -87,7 +88,8 @@ type listParams struct {
 	cursor     sessionstore.Cursor
 }
 
-// query returns the store's query. It looks up the real paths of the filters, which may wait for a disk.
+// query returns the store's query. It looks up the real paths of the filters, which may wait for a
+// disk.
 func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
 	q := sessionstore.Query{Agent: owner, Archive: p.archive, Cursor: p.cursor}
 	if !p.cwd.IsZero() {
@@ -126,7 +128,8 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 	return p, v.Err()
 }
 
-// decodeArchiveFilter reads the filter by archive state, which leaves out archived sessions if it is absent.
+// decodeArchiveFilter reads the filter by archive state, which leaves out archived sessions if it
+// is absent.
 func decodeArchiveFilter(v *strictjson.Violations, f strictjson.Field) sessionstore.ArchiveFilter {
 	name, given := optionalText(v, f)
 	switch {

@@ -18,7 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestA15_ListedRoots(t *testing.T) {
+// Clause A15.
+func TestListedRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -31,7 +32,8 @@ func TestA15_ListedRoots(t *testing.T) {
 	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"additionalDirectories":[]`)
 }
 
-func TestA16_ListFilters(t *testing.T) {
+// Clause A16.
+func TestListFilters(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, d := folder(t), folder(t), folder(t)
@@ -77,7 +79,8 @@ func TestA16_ListFilters(t *testing.T) {
 	}
 }
 
-func TestA18_ListPages(t *testing.T) {
+// Clause A18.
+func TestListPages(t *testing.T) {
 	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 200}))
 	c.initialize()
 	a := folder(t)
@@ -111,7 +114,8 @@ func TestA18_ListPages(t *testing.T) {
 	require.Equal(t, want, seen)
 }
 
-func TestA29_TitleAndUpdatedAt(t *testing.T) {
+// Clause A29.
+func TestTitleAndUpdatedAt(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -131,7 +135,8 @@ func TestA29_TitleAndUpdatedAt(t *testing.T) {
 	require.Equal(t, "Better name", c.find(id).Title)
 }
 
-func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
+// Clause A31.
+func TestSessionsBelongToTheirAgent(t *testing.T) {
 	store := sessionstore.NewMemory()
 	one := connect(t, acp.Options{Store: store})
 	one.initialize()
@@ -149,7 +154,8 @@ func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
 	require.Equal(t, id, one.find(id).SessionID)
 }
 
-func TestA29_TitleIsOneLine(t *testing.T) {
+// Clause A29.
+func TestTitleIsOneLine(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -162,7 +168,8 @@ func TestA29_TitleIsOneLine(t *testing.T) {
 	require.NotContains(t, c.find(id).Title, "\n")
 }
 
-func TestA29_TitleIsWhatTheUserTyped(t *testing.T) {
+// Clause A29.
+func TestTitleIsWhatTheUserTyped(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	for title, blocks := range map[string][]string{
@@ -179,7 +186,8 @@ func TestA29_TitleIsWhatTheUserTyped(t *testing.T) {
 	}
 }
 
-func TestA29_UpdatedAt(t *testing.T) {
+// Clause A29.
+func TestUpdatedAt(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -217,7 +225,8 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 	return backend.Info{Kind: "proxy", Profile: b.profile}, nil
 }
 
-func TestA31_OtherAgentError(t *testing.T) {
+// Clause A31.
+func TestOtherAgentError(t *testing.T) {
 	store := sessionstore.NewMemory()
 	serve := func(profile string) *client {
 		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &behind{profile: profile} }})
@@ -236,8 +245,11 @@ func TestA31_OtherAgentError(t *testing.T) {
 	}
 }
 
-// A list of roots matches by its spelling or by its real paths, not one entry by this and another by that.
-func TestA17_ListByEitherKey(t *testing.T) {
+// A list of roots matches by its spelling or by its real paths, not one entry by this and another
+// by that.
+//
+// Clause A17.
+func TestListByEitherKey(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, d, links := folder(t), folder(t), folder(t), folder(t)
@@ -267,7 +279,8 @@ func TestA17_ListByEitherKey(t *testing.T) {
 	require.False(t, matches(a, two+"/x"))
 }
 
-func TestA17_ForkSpelling(t *testing.T) {
+// Clause A17.
+func TestForkSpelling(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -307,7 +320,8 @@ func (c *client) titles(id string) []string {
 	return all
 }
 
-func TestA29_TitleUpdates(t *testing.T) {
+// Clause A29.
+func TestTitleUpdates(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -326,7 +340,9 @@ func TestA29_TitleUpdates(t *testing.T) {
 }
 
 // The members of session_info_update are the schema's: neither cwd nor roots are among them.
-func TestA21_TitleUpdateWithoutRoots(t *testing.T) {
+//
+// Clause A21.
+func TestTitleUpdateWithoutRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t), folder(t))
@@ -335,7 +351,8 @@ func TestA21_TitleUpdateWithoutRoots(t *testing.T) {
 	require.JSONEq(t, `{"sessionId":"`+id+`","update":{"sessionUpdate":"session_info_update","title":"say first"}}`, string(m.Params))
 }
 
-func TestA29_NoActivity(t *testing.T) {
+// Clause A29.
+func TestNoActivity(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -356,7 +373,8 @@ func TestA29_NoActivity(t *testing.T) {
 	}
 }
 
-func TestA35_UnusedSessionsAreNotListed(t *testing.T) {
+// Clause A35.
+func TestUnusedSessionsAreNotListed(t *testing.T) {
 	age := 2 * time.Minute
 	store := sqlite.New(sqlite.Options{Dir: t.TempDir(), Now: func() time.Time { return time.Now().Add(-age) }})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

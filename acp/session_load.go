@@ -73,8 +73,8 @@ type load struct {
 	notice   string   // for the user, from movedRoots
 }
 
-// run activates a stored session. Everything that can fail comes first; then the running turn of the active session ends, the
-// new activation replaces it, and a load replays the history.
+// run activates a stored session. Everything that can fail comes first; then the running turn of
+// the active session ends, the new activation replaces it, and a load replays the history.
 func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	a := l.agent
 	if err := l.at.acquire(ctx); err != nil {
@@ -162,8 +162,8 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	return s, act, err
 }
 
-// setNotice sets what s tells the user at the next prompt: what was not told before, because the session was never prompted, and
-// what is new about its roots.
+// setNotice sets what s tells the user at the next prompt: what was not told before, because the
+// session was never prompted, and what is new about its roots.
 func (l *load) setNotice(s *session, act *activation) {
 	known := l.stored.Keys.Roots
 	switch {
@@ -180,8 +180,8 @@ func (l *load) setNotice(s *session, act *activation) {
 	s.notice += act.broadRoots(known)
 }
 
-// takeOver stores the session's new roots and returns a new lease, which the previous session uses from now on, unless
-// another process had taken it over.
+// takeOver stores the session's new roots and returns a new lease, which the previous session uses
+// from now on, unless another process had taken it over.
 func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
 	a := l.agent
 	state := act.host.takeState()
@@ -261,8 +261,8 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
 }
 
-// hintMissing adds to the error for a missing folder of the stored session how to move the session. Another folder that the client names
-// need not be one of the session's.
+// hintMissing adds to the error for a missing folder of the stored session how to move the session.
+// Another folder that the client names need not be one of the session's.
 func (l *load) hintMissing(ctx context.Context, err error) error {
 	movable := []string{"cwd", keptSetting}
 	for _, f := range l.params.folders {
@@ -283,8 +283,8 @@ func (l *load) hintMissing(ctx context.Context, err error) error {
 	return err
 }
 
-// moveHint returns how to move sessions after the folder that contains path was renamed, "" if path exists. now is where path may be now, ""
-// if that is unknown.
+// moveHint returns how to move sessions after the folder that contains path was renamed, "" if path
+// exists. now is where path may be now, "" if that is unknown.
 func moveHint(path, now string) string {
 	if !isMissing(path) {
 		return ""
@@ -311,8 +311,9 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// movedRoots returns a message to the user about roots that no longer lead where they did when the session was last opened, "" if
-// there are none. The request names them, so they are granted; but whoever replaced them may not be the user.
+// movedRoots returns a message to the user about roots that no longer lead where they did when the
+// session was last opened, "" if there are none. The request names them, so they are granted; but
+// whoever replaced them may not be the user.
 func (act *activation) movedRoots(stored sessionstore.Keys) string {
 	var lines []string
 	for i, dir := range stored.Roots.All() {
@@ -328,8 +329,8 @@ func (act *activation) movedRoots(stored sessionstore.Keys) string {
 	return strings.Join(lines, "")
 }
 
-// replay shows the client a loaded session's conversation before the response: the stored history, unless the backend has sent
-// its own, then the current states.
+// replay shows the client a loaded session's conversation before the response: the stored history,
+// unless the backend has sent its own, then the current states.
 func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, limit *limiter) error {
 	if opened.Replay == backend.FromStore {
 		if err := a.replayHistory(ctx, s, limit); err != nil {
@@ -353,7 +354,8 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, l
 	return nil
 }
 
-// responseMember returns the member of a lifecycle response that holds the same state as updates of kind, or "".
+// responseMember returns the member of a lifecycle response that holds the same state as updates of
+// kind, or "".
 func responseMember(kind sessionstore.Kind) string {
 	switch kind {
 	case sessionstore.CurrentModeUpdate:
@@ -438,8 +440,9 @@ func (o *openCalls) failures() []backend.Update {
 	return updates
 }
 
-// replayed is a history that the backend shows the client while it opens a session. It is stored in a draft, which replaces
-// the stored history when the load is stored, so that little of it is in memory.
+// replayed is a history that the backend shows the client while it opens a session. It is stored in
+// a draft, which replaces the stored history when the load is stored, so that little of it is in
+// memory.
 type replayed struct {
 	draft    sessionstore.Draft
 	recorder *sessionstore.Recorder
@@ -532,14 +535,15 @@ func (h *host) dropReplayed(ctx context.Context) error {
 const (
 	// replayBurst is how many updates of a load are sent without delay.
 	replayBurst = 512
-	// limiterSlack is how far a replay may be ahead of its rate, since timers are coarse, and how much lost time it may catch
-	// up on.
+	// limiterSlack is how far a replay may be ahead of its rate, since timers are coarse, and how
+	// much lost time it may catch up on.
 	limiterSlack = 2 * time.Millisecond
 )
 
-// limiter limits the rate of a load's replay to what clients can handle. A pipe pushes back when a client does not read, but
-// some clients read everything and keep what they have not handled yet: the Go SDK's keeps 1,024 notifications and then closes
-// the connection. Time lost because the client did not read for a while is not caught up on.
+// limiter limits the rate of a load's replay to what clients can handle. A pipe pushes back when a
+// client does not read, but some clients read everything and keep what they have not handled yet:
+// the Go SDK's keeps 1,024 notifications and then closes the connection. Time lost because the
+// client did not read for a while is not caught up on.
 type limiter struct {
 	interval time.Duration // between two updates; 0 for no limit
 	request  context.Context
@@ -550,8 +554,8 @@ type limiter struct {
 	timer *time.Timer
 }
 
-// newLimiter returns the limiter of a load whose request has the context request, at rate updates a second. There is no limit
-// if rate is negative.
+// newLimiter returns the limiter of a load whose request has the context request, at rate updates a
+// second. There is no limit if rate is negative.
 func newLimiter(request context.Context, rate int) *limiter {
 	l := &limiter{request: request, free: replayBurst}
 	if rate > 0 {
@@ -560,8 +564,8 @@ func newLimiter(request context.Context, rate int) *limiter {
 	return l
 }
 
-// wait returns when the next update may be sent, or ctx ended. A client that has closed its end gets the rest at once: the
-// program has little time left.
+// wait returns when the next update may be sent, or ctx ended. A client that has closed its end
+// gets the rest at once: the program has little time left.
 func (l *limiter) wait(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

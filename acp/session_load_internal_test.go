@@ -13,7 +13,8 @@ import (
 
 // The clock of these tests moves only while all wait.
 
-func TestA27_ReplayIsLimited(t *testing.T) {
+// Clause A27.
+func TestReplayIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t.Context(), 1000)
 		begun := time.Now()
@@ -24,7 +25,8 @@ func TestA27_ReplayIsLimited(t *testing.T) {
 	})
 }
 
-func TestA27_LostTimeIsNotCaughtUpOn(t *testing.T) {
+// Clause A27.
+func TestLostTimeIsNotCaughtUpOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t.Context(), 1000)
 		waits(l, replayBurst+10)
@@ -35,7 +37,8 @@ func TestA27_LostTimeIsNotCaughtUpOn(t *testing.T) {
 	})
 }
 
-func TestW9_ReplayIsNotLimitedAfterTheClientLeft(t *testing.T) {
+// Clause W9.
+func TestReplayIsNotLimitedAfterTheClientLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request, leave := context.WithCancelCause(t.Context())
 		l := newLimiter(request, 1)
@@ -47,7 +50,8 @@ func TestW9_ReplayIsNotLimitedAfterTheClientLeft(t *testing.T) {
 	})
 }
 
-func TestA27_ReplayOfCancelledRequestIsLimited(t *testing.T) {
+// Clause A27.
+func TestReplayOfCancelledRequestIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request, cancel := context.WithCancelCause(t.Context())
 		cancel(jsonrpc.ErrRequestCancelled)

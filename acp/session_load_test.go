@@ -24,7 +24,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestA17_LoadByAlias(t *testing.T) {
+// Clause A17.
+func TestLoadByAlias(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	where := places{folder(t)}
@@ -37,7 +38,8 @@ func TestA17_LoadByAlias(t *testing.T) {
 	require.Equal(t, []string{"[" + alias + ", " + a + "]"}, c.texts(id, "roots"))
 }
 
-func TestA28_DeleteOfDeletedSession(t *testing.T) {
+// Clause A28.
+func TestDeleteOfDeletedSession(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -65,7 +67,8 @@ func stopReasons(t *testing.T, messages []message, prompt string) []string {
 	return all
 }
 
-func TestS3_LoadAfterFence(t *testing.T) {
+// Clause S3.
+func TestLoadAfterFence(t *testing.T) {
 	store := sessionstore.NewMemory()
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})), connect(t, acp.Options{Store: store})
@@ -85,7 +88,8 @@ func TestS3_LoadAfterFence(t *testing.T) {
 	require.Equal(t, []string{"mine again"}, old.texts(id, "say mine again"))
 }
 
-func TestA27_FailedReplayClosesSession(t *testing.T) {
+// Clause A27.
+func TestFailedReplayClosesSession(t *testing.T) {
 	store := &unreadable{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -115,7 +119,8 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 	return func(yield func(sessionstore.Update, error) bool) { yield(sessionstore.Update{}, u.err) }
 }
 
-func TestA12_CancelledLoadWaitsForTurn(t *testing.T) {
+// Clause A12.
+func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
@@ -139,7 +144,8 @@ func TestA12_CancelledLoadWaitsForTurn(t *testing.T) {
 	require.Equal(t, []string{"stubborntoo late"}, texts(c.messages()[ended:], id), "its last words are in the history")
 }
 
-func TestA10_LoadedRoots(t *testing.T) {
+// Clause A10.
+func TestLoadedRoots(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			c := connect(t, acp.Options{})
@@ -158,7 +164,8 @@ func TestA10_LoadedRoots(t *testing.T) {
 	}
 }
 
-func TestA11_CwdMismatch(t *testing.T) {
+// Clause A11.
+func TestCwdMismatch(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -174,7 +181,8 @@ func TestA11_CwdMismatch(t *testing.T) {
 	require.Equal(t, a, c.find(id).Cwd, "A17: the spelling given at new is kept")
 }
 
-func TestA12_LoadOfActiveSession(t *testing.T) {
+// Clause A12.
+func TestLoadOfActiveSession(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -200,7 +208,8 @@ func TestA12_LoadOfActiveSession(t *testing.T) {
 	require.Equal(t, []string{"waitinglast words"}, []string{strings.Join(replayed, "")}, "the ended turn is replayed whole")
 }
 
-func TestA27_Replay(t *testing.T) {
+// Clause A27.
+func TestReplay(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -222,7 +231,8 @@ func TestA27_Replay(t *testing.T) {
 	require.Contains(t, encode(d.messages()), `"status":"failed"`)
 }
 
-func TestS3_Takeover(t *testing.T) {
+// Clause S3.
+func TestTakeover(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -259,7 +269,8 @@ func (c *client) by(cwd string) []string {
 	return ids
 }
 
-func TestA17_LoadRenewsRealPath(t *testing.T) {
+// Clause A17.
+func TestLoadRenewsRealPath(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
@@ -281,7 +292,8 @@ func TestA17_LoadRenewsRealPath(t *testing.T) {
 	require.Equal(t, link, c.find(id).Cwd, "the spelling given at new is kept")
 }
 
-func TestA17_MissingFolder(t *testing.T) {
+// Clause A17.
+func TestMissingFolder(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	parent := folder(t)
@@ -295,7 +307,8 @@ func TestA17_MissingFolder(t *testing.T) {
 	require.Empty(t, c.by(parent))
 }
 
-func TestA17_LatestSpelling(t *testing.T) {
+// Clause A17.
+func TestLatestSpelling(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
@@ -323,7 +336,8 @@ func (c *client) reach(id, path string) string {
 	return c.texts(id, "call fs/read_text_file "+encode(map[string]string{"path": path}))[0]
 }
 
-func TestA12_FileAccessAfterLoad(t *testing.T) {
+// Clause A12.
+func TestFileAccessAfterLoad(t *testing.T) {
 	for _, method := range opening[1:3] {
 		t.Run(method, func(t *testing.T) {
 			c := connect(t, acp.Options{})
@@ -349,7 +363,8 @@ func TestA12_FileAccessAfterLoad(t *testing.T) {
 
 // The edges of a session's states that the other tests do not take.
 
-func TestA32_PromptDuringLoad(t *testing.T) {
+// Clause A32.
+func TestPromptDuringLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -365,7 +380,8 @@ func TestA32_PromptDuringLoad(t *testing.T) {
 	require.Contains(t, answers[len(answers)-1], b)
 }
 
-func TestA32_CloseDuringLoad(t *testing.T) {
+// Clause A32.
+func TestCloseDuringLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -380,7 +396,8 @@ func TestA32_CloseDuringLoad(t *testing.T) {
 	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "x")).reason(t))
 }
 
-func TestA12_FailedLoadKeepsTurn(t *testing.T) {
+// Clause A12.
+func TestFailedLoadKeepsTurn(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -400,7 +417,8 @@ func TestA12_FailedLoadKeepsTurn(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(r.noted()), "close")
 }
 
-func TestA12_FailedStoreKeepsTurn(t *testing.T) {
+// Clause A12.
+func TestFailedStoreKeepsTurn(t *testing.T) {
 	store := &failing{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -419,7 +437,8 @@ func TestA12_FailedStoreKeepsTurn(t *testing.T) {
 	require.NotContains(t, c.texts(id, "roots")[0], b)
 }
 
-func TestS8_FailedStoreRejectsPrompt(t *testing.T) {
+// Clause S8.
+func TestFailedStoreRejectsPrompt(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -452,7 +471,8 @@ func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t session
 	return f.Memory.BeginTurn(ctx, l, t)
 }
 
-func TestS3_DeletedElsewhere(t *testing.T) {
+// Clause S3.
+func TestDeletedElsewhere(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -462,7 +482,8 @@ func TestS3_DeletedElsewhere(t *testing.T) {
 	require.Equal(t, "not_found", old.try("session/prompt", promptParams(id, "say x")).reason(t))
 }
 
-func TestS3_TakeoverDuringTurn(t *testing.T) {
+// Clause S3.
+func TestTakeoverDuringTurn(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -480,7 +501,8 @@ func TestS3_TakeoverDuringTurn(t *testing.T) {
 	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 
-func TestS1_State(t *testing.T) {
+// Clause S1.
+func TestState(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -493,7 +515,9 @@ func TestS1_State(t *testing.T) {
 }
 
 // Loads that do not wait for each other end with the servers that the last one names, on its roots.
-func TestA12_M3_PipelinedLoads(t *testing.T) {
+//
+// Clauses A12, M3.
+func TestPipelinedLoads(t *testing.T) {
 	c := served(t, acp.Options{})
 	one, two := server("one", "files"), server("two", "files")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t), folder(t), folder(t)}
@@ -585,7 +609,9 @@ func take[T any](mu *sync.Mutex, place *T) (taken T) {
 }
 
 // What the agent completed is answered as such, although it can no longer be stored here.
-func TestS3_CompletedTurnKeepsResult(t *testing.T) {
+//
+// Clause S3.
+func TestCompletedTurnKeepsResult(t *testing.T) {
 	for name, takeOver := range map[string]func(newer *client, id, cwd string){
 		"S3/loaded elsewhere":  func(newer *client, id, cwd string) { newer.call("session/load", rootsParams(id, cwd)) },
 		"S3/deleted elsewhere": func(newer *client, id, _ string) { newer.call("session/delete", idParams(id)) },
@@ -608,7 +634,8 @@ func TestS3_CompletedTurnKeepsResult(t *testing.T) {
 	}
 }
 
-func TestS3_ConcurrentTakeovers(t *testing.T) {
+// Clause S3.
+func TestConcurrentTakeovers(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
@@ -643,7 +670,8 @@ func TestS3_ConcurrentTakeovers(t *testing.T) {
 	require.NotContains(t, encode(replayed), "stubborn", "the fenced turn is not recorded behind the newer one's")
 }
 
-func TestA29_TurnEndedByLoad(t *testing.T) {
+// Clause A29.
+func TestTurnEndedByLoad(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
@@ -682,7 +710,8 @@ func later(t *testing.T, at string) (now string) {
 	return now
 }
 
-func TestA14_LoadEndsOpenTurn(t *testing.T) {
+// Clause A14.
+func TestLoadEndsOpenTurn(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -743,7 +772,8 @@ func shown(t *testing.T, messages []message, id string) []string {
 	return all
 }
 
-func TestA27_KindsInReplay(t *testing.T) {
+// Clause A27.
+func TestKindsInReplay(t *testing.T) {
 	history := []string{
 		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`,
 		`{"sessionUpdate":"plan","entries":[{"content":"do it","priority":"high","status":"pending"}]}`,
@@ -808,7 +838,8 @@ func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host
 	return s, opened, err
 }
 
-func TestA27_StatesInResponse(t *testing.T) {
+// Clause A27.
+func TestStatesInResponse(t *testing.T) {
 	c := connect(t, acp.Options{Backend: func() backend.Backend {
 		return &stating{speaking{updates: []string{
 			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
@@ -849,7 +880,8 @@ func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Hos
 	return session, opened, r.fails
 }
 
-// weighed is a store that notes how long the segments of drafts are, and how many drafts are neither used nor discarded.
+// weighed is a store that notes how long the segments of drafts are, and how many drafts are
+// neither used nor discarded.
 type weighed struct {
 	*sqlite.Store
 	segments, longest, drafts atomic.Int64
@@ -884,7 +916,8 @@ func (d weighedDraft) Discard(ctx context.Context) error {
 	return d.Draft.Discard(ctx)
 }
 
-func TestP7_BackendReplay(t *testing.T) {
+// Clause P7.
+func TestBackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(longReplay)}
@@ -918,7 +951,8 @@ func recorded(t *testing.T, store sessionstore.Store, id string) []string {
 	return texts(messages, id)
 }
 
-func TestP7_FailedBackendReplay(t *testing.T) {
+// Clause P7.
+func TestFailedBackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(10), fails: errors.New("the child died")}
@@ -937,7 +971,8 @@ func TestP7_FailedBackendReplay(t *testing.T) {
 	require.Empty(t, recorded(t, store, id), "a backend that has nothing says so")
 }
 
-func TestA27_BackendReplayInResume(t *testing.T) {
+// Clause A27.
+func TestBackendReplayInResume(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -950,8 +985,11 @@ func TestA27_BackendReplayInResume(t *testing.T) {
 	require.NotContains(t, texts(c.messages(), id), "old")
 }
 
-// White space between tokens may hold line breaks, on which neither the wire nor the store comes apart.
-func TestA27_MultilineUpdates(t *testing.T) {
+// White space between tokens may hold line breaks, on which neither the wire nor the store comes
+// apart.
+//
+// Clause A27.
+func TestMultilineUpdates(t *testing.T) {
 	store := sqlite.New(sqlite.Options{Dir: t.TempDir()})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &speaking{updates: []string{
@@ -976,7 +1014,9 @@ func TestA27_MultilineUpdates(t *testing.T) {
 }
 
 // A link that was moved while a session was closed must not grant another folder unnoticed.
-func TestC13_MovedRootIsTold(t *testing.T) {
+//
+// Clause C13.
+func TestMovedRootIsTold(t *testing.T) {
 	a, b, other := folder(t), folder(t), folder(t)
 	cwd, additional := filepath.Join(folder(t), "cwd"), filepath.Join(folder(t), "additional")
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
@@ -1014,8 +1054,11 @@ func TestC13_MovedRootIsTold(t *testing.T) {
 	}
 }
 
-// After a folder was renamed, the errors name the command that moves its sessions, and the folder that was renamed.
-func TestA11_RenamedFolder(t *testing.T) {
+// After a folder was renamed, the errors name the command that moves its sessions, and the folder
+// that was renamed.
+//
+// Clause A11.
+func TestRenamedFolder(t *testing.T) {
 	parent, lib := folder(t), folder(t)
 	at := func(names ...string) string { return filepath.Join(append([]string{parent}, names...)...) }
 	require.NoError(t, os.MkdirAll(at("old", "app"), 0o700))

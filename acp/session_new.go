@@ -8,7 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -30,7 +30,8 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 	}
 }
 
-// create opens a session, stores it and returns the response. source is the session that it is a fork of, nil for a new one.
+// create opens a session, stores it and returns the response. source is the session that it is a
+// fork of, nil for a new one.
 func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *openable) (json.RawMessage, error) {
 	o := opening{id: sessionstore.NewID(), params: p, activation: backend.Activation{Cause: backend.New}}
 	title, notice := "", ""
@@ -80,8 +81,8 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }
 
-// releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice is shown but not recorded, the
-// updates buffered so far are sent, then the queue moves on.
+// releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice
+// is shown but not recorded, the updates buffered so far are sent, then the queue moves on.
 func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session, notice string) {
 	r.AfterResponse(func() {
 		if notice != "" {
@@ -103,7 +104,8 @@ type opening struct {
 	limiter    *limiter           // of a load
 }
 
-// activation is an opened session that is not active yet. Either activate makes it a session, or abandon undoes it.
+// activation is an opened session that is not active yet. Either activate makes it a session, or
+// abandon undoes it.
 type activation struct {
 	agent     *agent
 	id        sessionstore.ID
@@ -117,8 +119,8 @@ type activation struct {
 	opened    backend.Opened
 }
 
-// open opens a session: its roots, its MCP servers, the catalog of what its roots hold, and the backend's side of it. If it
-// fails, nothing remains of that.
+// open opens a session: its roots, its MCP servers, the catalog of what its roots hold, and the
+// backend's side of it. If it fails, nothing remains of that.
 func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	act := &activation{agent: a, id: o.id}
 	if o.previous == nil {
@@ -215,8 +217,8 @@ func (act *activation) abandon() {
 	}
 }
 
-// activate makes the activation, which was stored under lease, the active session of q. It fails if the connection has ended:
-// what was stored stays, and what was opened is closed.
+// activate makes the activation, which was stored under lease, the active session of q. It fails if
+// the connection has ended: what was stored stays, and what was opened is closed.
 func (act *activation) activate(q *queue, lease sessionstore.Lease, title string) (*session, error) {
 	act.servers.apply(act.host, act.backend)
 	s := newSession(act, q, lease, title)
@@ -232,8 +234,8 @@ func (act *activation) activate(q *queue, lease sessionstore.Lease, title string
 	return s, nil
 }
 
-// keys returns the activation's root set in both keys, with cwd in the spelling that the session keeps. An additional root in
-// the same spelling is dropped, as session/new would drop it.
+// keys returns the activation's root set in both keys, with cwd in the spelling that the session
+// keeps. An additional root in the same spelling is dropped, as session/new would drop it.
 func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
 	for _, root := range act.workspace.Opened() {
@@ -256,7 +258,8 @@ func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
 	return rest, nil
 }
 
-// sessionParams are the params of new, load, resume and fork, checked as far as possible without the store and the file system.
+// sessionParams are the params of new, load, resume and fork, checked as far as possible without
+// the store and the file system.
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork
 	roots   workspace.Roots
@@ -285,8 +288,8 @@ var (
 	forkFields   = sessionFields{id: required, servers: optional}
 )
 
-// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them. It waits for a running
-// initialize, which decides which MCP transports are advertised.
+// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
+// them. It waits for a running initialize, which decides which MCP transports are advertised.
 func (a *agent) decodeSession(ctx context.Context, params params, f sessionFields) (sessionParams, error) {
 	if err := a.initialized(ctx); err != nil {
 		return sessionParams{}, err

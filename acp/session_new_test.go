@@ -22,7 +22,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestA9_NewSessionRoots(t *testing.T) {
+// Clause A9.
+func TestNewSessionRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, d := folder(t), folder(t), folder(t)
@@ -31,7 +32,8 @@ func TestA9_NewSessionRoots(t *testing.T) {
 	require.Equal(t, []string{d, b}, c.find(multi).AdditionalDirectories)
 }
 
-func TestA5_InvalidRequestHasNoEffect(t *testing.T) {
+// Clause A5.
+func TestInvalidRequestHasNoEffect(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -60,7 +62,8 @@ func TestA5_InvalidRequestHasNoEffect(t *testing.T) {
 	require.Empty(t, r.noted())
 }
 
-func TestA5_FailedOpenHasNoEffect(t *testing.T) {
+// Clause A5.
+func TestFailedOpenHasNoEffect(t *testing.T) {
 	r := &scripted{refuse: jsonrpc.Errorf(-32000, "log in first")}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -68,7 +71,8 @@ func TestA5_FailedOpenHasNoEffect(t *testing.T) {
 	require.Empty(t, c.list(`{}`))
 }
 
-func TestA5_MaxSessions(t *testing.T) {
+// Clause A5.
+func TestMaxSessions(t *testing.T) {
 	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
 	a := folder(t)
@@ -79,7 +83,8 @@ func TestA5_MaxSessions(t *testing.T) {
 	c.open(a)
 }
 
-func TestA14_Fork(t *testing.T) {
+// Clause A14.
+func TestFork(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -100,7 +105,8 @@ func TestA14_Fork(t *testing.T) {
 	require.Equal(t, []string{"one"}, texts(c.messages(), fork))
 }
 
-func TestA21_ResponsesWithoutRoots(t *testing.T) {
+// Clause A21.
+func TestResponsesWithoutRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -123,7 +129,8 @@ func TestA21_ResponsesWithoutRoots(t *testing.T) {
 	}
 }
 
-func TestW5_NewWaitsForNoSession(t *testing.T) {
+// Clause W5.
+func TestNewWaitsForNoSession(t *testing.T) {
 	r := &holding{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -165,7 +172,9 @@ func (r *holding) Open(ctx context.Context, a backend.Activation, h backend.Host
 }
 
 // What is wrong in one stage is told alone, though the request is wrong in every later one too.
-func TestA5_OrderOfChecks(t *testing.T) {
+//
+// Clause A5.
+func TestOrderOfChecks(t *testing.T) {
 	a, denied := folder(t), folder(t)
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
@@ -225,7 +234,9 @@ func TestA5_OrderOfChecks(t *testing.T) {
 }
 
 // An error about a session's state has a reason and no violations, and names the session.
-func TestA5_StateErrors(t *testing.T) {
+//
+// Clause A5.
+func TestStateErrors(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -291,8 +302,11 @@ func altered(params, name, raw string) string {
 	return text + "}"
 }
 
-// Whatever a method does with its roots, they are held to the same rules, and when one is broken nothing happens.
-func TestA3_A4_A5_A16_RootsInEveryMethod(t *testing.T) {
+// Whatever a method does with its roots, they are held to the same rules, and when one is broken
+// nothing happens.
+//
+// Clauses A3, A4, A5, A16.
+func TestRootsInEveryMethod(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -351,7 +365,9 @@ func TestA3_A4_A5_A16_RootsInEveryMethod(t *testing.T) {
 }
 
 // However much is wrong with a request, the answer is small.
-func TestA5_ViolationLimit(t *testing.T) {
+//
+// Clause A5.
+func TestViolationLimit(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -389,7 +405,8 @@ func (r *patient) Open(ctx context.Context, a backend.Activation, h backend.Host
 	return r.scripted.Open(ctx, a, h)
 }
 
-func TestW6_CancelRequestDuringOpen(t *testing.T) {
+// Clause W6.
+func TestCancelRequestDuringOpen(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
@@ -414,7 +431,8 @@ func TestW6_CancelRequestDuringOpen(t *testing.T) {
 	}
 }
 
-func TestS1_StateSavedWhileStoring(t *testing.T) {
+// Clause S1.
+func TestStateSavedWhileStoring(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -441,7 +459,8 @@ func TestS1_StateSavedWhileStoring(t *testing.T) {
 	require.Equal(t, "late", saved(early))
 }
 
-func TestS3_FencedState(t *testing.T) {
+// Clause S3.
+func TestFencedState(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{}
 	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -458,7 +477,8 @@ func TestS3_FencedState(t *testing.T) {
 	require.Equal(t, "not_active", old.try("session/set_mode", idParams(id)).reason(t))
 }
 
-func TestW9_NothingIsStoredAfterTheEnd(t *testing.T) {
+// Clause W9.
+func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &holding{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
@@ -480,7 +500,8 @@ func TestW9_NothingIsStoredAfterTheEnd(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func TestW6_UpdateAfterItsContext(t *testing.T) {
+// Clause W6.
+func TestUpdateAfterItsContext(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -495,7 +516,9 @@ func TestW6_UpdateAfterItsContext(t *testing.T) {
 }
 
 // What a response says of a session is its id, where that is new, and what the backend adds.
-func TestA21_Responses(t *testing.T) {
+//
+// Clause A21.
+func TestResponses(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -509,8 +532,11 @@ func TestA21_Responses(t *testing.T) {
 	}
 }
 
-// What has the name of the roots, but stands where a lifecycle request does not have it, is not read.
-func TestA24_RootsAreFixed(t *testing.T) {
+// What has the name of the roots, but stands where a lifecycle request does not have it, is not
+// read.
+//
+// Clause A24.
+func TestRootsAreFixed(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)

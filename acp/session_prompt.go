@@ -21,16 +21,18 @@ import (
 const (
 	// commitTimeout limits the writes that end a turn. They outlive its context.
 	commitTimeout = 10 * time.Second
-	// leaveGrace is how long a turn may take to end once the client has left. Its prompt is answered before the program ends.
+	// leaveGrace is how long a turn may take to end once the client has left. Its prompt is
+	// answered before the program ends.
 	leaveGrace = time.Second
 	// maxTitle is the length of the longest title, in characters.
 	maxTitle = 80
-	// maxTurns is how many prompts of a session may be unanswered, unless the backend handles overlapping turns: one that runs and
-	// one that waits for it.
+	// maxTurns is how many prompts of a session may be unanswered, unless the backend handles
+	// overlapping turns: one that runs and one that waits for it.
 	maxTurns = 2
 )
 
-// acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or rejects the prompt.
+// acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
+// rejects the prompt.
 func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodePrompt(r.Params)
 	if err != nil {
@@ -116,8 +118,8 @@ func (p promptParams) title() string {
 // titleLine returns s as a title: one line of limited length.
 func titleLine(s string) string { return text.Line(s, maxTitle) }
 
-// prompt runs a turn. It stores the prompt when its turn has come, releases the queue when the backend has the prompt, and returns
-// when everything said in the turn is stored.
+// prompt runs a turn. It stores the prompt when its turn has come, releases the queue when the
+// backend has the prompt, and returns when everything said in the turn is stored.
 func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, error) {
 	if err := a.initialized(t.ctx); err != nil {
 		return nil, err
@@ -155,8 +157,9 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 // errNotRun is the outcome of a turn that has ended before the backend got it.
 var errNotRun = errors.New("the turn did not run")
 
-// beginTurn stores the start of t when its turn has come. A backend without overlapping turns gets a prompt when those before it were
-// answered; requests behind it need not wait for that. Any backend gets it after the response of a turn that is ending.
+// beginTurn stores the start of t when its turn has come. A backend without overlapping turns gets
+// a prompt when those before it were answered; requests behind it need not wait for that. Any
+// backend gets it after the response of a turn that is ending.
 func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error) {
 	q := at.queue
 	overlaps := false
@@ -190,12 +193,13 @@ func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error)
 	return s, s.begin(t, p, overlaps)
 }
 
-// begin stores the start of a turn before the backend acts, and shows the client the title that a session gets from its first
-// prompt. overlaps says that other turns are running.
+// begin stores the start of a turn before the backend acts, and shows the client the title that a
+// session gets from its first prompt. overlaps says that other turns are running.
 func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 	ctx := t.ctx
 	s.record.restart(ctx)
-	// An update that the client has seen may not be recorded yet. It comes before the prompt in the history too.
+	// An update that the client has seen may not be recorded yet. It comes before the prompt in the
+	// history too.
 	if err := s.beginUpdate(ctx); err != nil {
 		return err
 	}
@@ -226,8 +230,8 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 	return nil
 }
 
-// answer stores what was said in the turn and returns the response. A turn that the agent completed keeps its result even if
-// another process has opened or deleted the session meanwhile.
+// answer stores what was said in the turn and returns the response. A turn that the agent completed
+// keeps its result even if another process has opened or deleted the session meanwhile.
 func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if o.err == nil && stopReason(*o) == "" {
 		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
@@ -320,8 +324,8 @@ const (
 	turnOver               // the backend is done with it or is no longer waited for
 )
 
-// newTurn returns a turn of the request with the context ctx. If ctx ends, the turn ends as cancelled: the client cancelled the
-// request or left.
+// newTurn returns a turn of the request with the context ctx. If ctx ends, the turn ends as
+// cancelled: the client cancelled the request or left.
 func newTurn(ctx context.Context) *turn {
 	t := &turn{request: ctx, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -332,8 +336,9 @@ func newTurn(ctx context.Context) *turn {
 // end ends the turn early and tells the backend, once.
 func (t *turn) end(cause error) { endTurns([]*turn{t}, cause, nil) }
 
-// endTurns ends turns of a session early and tells the backend, once for all of them. It begins with the last of them, since the end
-// of a turn lets the next one run. params are those of the client's session/cancel, if there was one.
+// endTurns ends turns of a session early and tells the backend, once for all of them. It begins
+// with the last of them, since the end of a turn lets the next one run. params are those of the
+// client's session/cancel, if there was one.
 func endTurns(turns []*turn, cause error, params backend.Raw) {
 	var running []*turn // those that the backend has
 	for _, t := range slices.Backward(turns) {
@@ -352,7 +357,8 @@ func endTurns(turns []*turn, cause error, params backend.Raw) {
 	})
 }
 
-// markEnded notes that the turn ends early. It reports whether the backend has the prompt and has to be told.
+// markEnded notes that the turn ends early. It reports whether the backend has the prompt and has
+// to be told.
 func (t *turn) markEnded(cause error, params backend.Raw) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -364,8 +370,8 @@ func (t *turn) markEnded(cause error, params backend.Raw) bool {
 	return t.stage == turnRunning
 }
 
-// start gives s's backend the prompt, and tells it at once if the turn has ended meanwhile. It returns nil if the turn had
-// already ended.
+// start gives s's backend the prompt, and tells it at once if the turn has ended meanwhile. It
+// returns nil if the turn had already ended.
 func (t *turn) start(s *session, params backend.Raw, u backend.Updates) (work backend.Work) {
 	if !t.markStarting(s) {
 		return nil
@@ -390,7 +396,8 @@ func (t *turn) markStarting(s *session) bool {
 	return true
 }
 
-// markRunning notes that the backend has the prompt. It reports whether the turn has ended meanwhile.
+// markRunning notes that the backend has the prompt. It reports whether the turn has ended
+// meanwhile.
 func (t *turn) markRunning() (ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -413,7 +420,8 @@ func (t *turn) runsIn(s *session) bool {
 	return t.session == s
 }
 
-// over notes that the backend is done with the turn. If the backend is being told of the turn's end, over waits for that.
+// over notes that the backend is done with the turn. If the backend is being told of the turn's
+// end, over waits for that.
 func (t *turn) over() {
 	setOver := func() {
 		t.mu.Lock()
@@ -427,7 +435,8 @@ func (t *turn) over() {
 	}
 }
 
-// decide decides the response just before it is written: a turn that was cancelled until then is answered as cancelled.
+// decide decides the response just before it is written: a turn that was cancelled until then is
+// answered as cancelled.
 func (t *turn) decide(result json.RawMessage, err error) (json.RawMessage, error) {
 	if t.markDecided() {
 		return cancelledResult(result), nil
@@ -435,7 +444,8 @@ func (t *turn) decide(result json.RawMessage, err error) (json.RawMessage, error
 	return result, err
 }
 
-// markDecided notes that nothing changes the turn's response any more. It reports whether the turn was cancelled.
+// markDecided notes that nothing changes the turn's response any more. It reports whether the turn
+// was cancelled.
 func (t *turn) markDecided() (cancelled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -443,7 +453,8 @@ func (t *turn) markDecided() (cancelled bool) {
 	return t.isCancelled()
 }
 
-// blocks reports whether the turn is neither over nor ending: a new prompt has to be queued, or overlaps it.
+// blocks reports whether the turn is neither over nor ending: a new prompt has to be queued, or
+// overlaps it.
 func (t *turn) blocks() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -484,8 +495,8 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// await runs work and returns its outcome. After the turn has ended early it waits only for the grace, and what work returns
-// later is dropped.
+// await runs work and returns its outcome. After the turn has ended early it waits only for the
+// grace, and what work returns later is dropped.
 func (t *turn) await(a *agent, work backend.Work) outcome {
 	returned := make(chan outcome, 1)
 	a.running.Go(func() {

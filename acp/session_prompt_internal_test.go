@@ -10,7 +10,9 @@ import (
 )
 
 // When turns end together, none of them can begin because one before it has ended.
-func TestW7_QueuedTurnsEndFirst(t *testing.T) {
+//
+// Clause W7.
+func TestQueuedTurnsEndFirst(t *testing.T) {
 	first, queued := newTurn(t.Context()), newTurn(t.Context())
 	stop := first.stop
 	first.stop = func(cause error) {

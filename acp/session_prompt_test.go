@@ -18,7 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestW5_CancelInSameWrite(t *testing.T) {
+// Clause W5.
+func TestCancelInSameWrite(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -29,7 +30,8 @@ func TestW5_CancelInSameWrite(t *testing.T) {
 	}
 }
 
-func TestW6_NothingFollowsCancelledResponse(t *testing.T) {
+// Clause W6.
+func TestNothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	c.initialize()
@@ -48,7 +50,8 @@ func TestW6_NothingFollowsCancelledResponse(t *testing.T) {
 	require.NotContains(t, encode(c.messages()), "too late")
 }
 
-func TestW6_CancelRequest(t *testing.T) {
+// Clause W6.
+func TestCancelRequest(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -57,7 +60,8 @@ func TestW6_CancelRequest(t *testing.T) {
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 }
 
-func TestW7_OneTurnAtATime(t *testing.T) {
+// Clause W7.
+func TestOneTurnAtATime(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -79,7 +83,8 @@ func TestW7_OneTurnAtATime(t *testing.T) {
 	require.Less(t, firstAt, saidAt, "the next turn begins behind the cancelled one's answer")
 }
 
-func TestA32_DuringATurn(t *testing.T) {
+// Clause A32.
+func TestDuringATurn(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -99,7 +104,8 @@ func TestA32_DuringATurn(t *testing.T) {
 	require.Contains(t, r.noted(), `session notify _note {"a":1}`)
 }
 
-func TestW5_Order(t *testing.T) {
+// Clause W5.
+func TestOrder(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -135,7 +141,8 @@ func TestW5_Order(t *testing.T) {
 	}
 }
 
-func TestW8_PanicInRequest(t *testing.T) {
+// Clause W8.
+func TestPanicInRequest(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -147,7 +154,8 @@ func TestW8_PanicInRequest(t *testing.T) {
 	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
 }
 
-func TestW9_EndOfInput(t *testing.T) {
+// Clause W9.
+func TestEndOfInput(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -166,14 +174,16 @@ func TestW9_EndOfInput(t *testing.T) {
 	require.Len(t, d.list(`{}`), 2)
 }
 
-func TestW11_TurnBlocksForSlowClient(t *testing.T) {
+// Clause W11.
+func TestTurnBlocksForSlowClient(t *testing.T) {
 	c := connect(t, acp.Options{}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 1 << 10}}))
 	c.initialize()
 	id := c.open(folder(t))
 	require.Len(t, c.texts(id, "count 5000"), 5000)
 }
 
-func TestA22_SessionsAreApart(t *testing.T) {
+// Clause A22.
+func TestSessionsAreApart(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -186,7 +196,8 @@ func TestA22_SessionsAreApart(t *testing.T) {
 	require.Contains(t, c.texts(one, `call fs/read_text_file {"path":"`+secret+`"}`)[0], "outside")
 }
 
-func TestA26_CallsToTheClient(t *testing.T) {
+// Clause A26.
+func TestCallsToTheClient(t *testing.T) {
 	a := folder(t)
 	inside, outside := filepath.Join(a, "new.txt"), filepath.Join(folder(t), "x")
 	require.NoError(t, os.Symlink(outside, filepath.Join(a, "dangling")))
@@ -236,7 +247,8 @@ func TestA26_CallsToTheClient(t *testing.T) {
 	}
 }
 
-func TestS8_PromptIsStoredFirst(t *testing.T) {
+// Clause S8.
+func TestPromptIsStoredFirst(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -253,7 +265,8 @@ func TestS8_PromptIsStoredFirst(t *testing.T) {
 	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, first.String())
 }
 
-func TestW12_Servers(t *testing.T) {
+// Clause W12.
+func TestServers(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -292,7 +305,8 @@ func TestW12_Servers(t *testing.T) {
 	c.call("session/fork", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
 }
 
-func TestP6_UnknownMethods(t *testing.T) {
+// Clause P6.
+func TestUnknownMethods(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -303,7 +317,8 @@ func TestP6_UnknownMethods(t *testing.T) {
 	require.Contains(t, r.noted(), `notify _hello {"x":1}`)
 }
 
-func TestW7_QueuedPrompt(t *testing.T) {
+// Clause W7.
+func TestQueuedPrompt(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
@@ -329,7 +344,9 @@ func TestW7_QueuedPrompt(t *testing.T) {
 }
 
 // A prompt is one too many also behind one that has not begun, and is told so while that waits.
-func TestW7_PromptAfterWaitingPrompt(t *testing.T) {
+//
+// Clause W7.
+func TestPromptAfterWaitingPrompt(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -354,7 +371,9 @@ func TestW7_PromptAfterWaitingPrompt(t *testing.T) {
 }
 
 // However long a cancelled turn takes to end, the next one begins behind its response.
-func TestW7_PromptAfterCancel(t *testing.T) {
+//
+// Clause W7.
+func TestPromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
@@ -388,7 +407,9 @@ func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, number int6
 }
 
 // The backend has ended its turn, and the response is not written yet.
-func TestW5_CancelWhileEndIsStored(t *testing.T) {
+//
+// Clause W5.
+func TestCancelWhileEndIsStored(t *testing.T) {
 	store := &closing{Memory: sessionstore.NewMemory(), step: func() {}}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -407,7 +428,9 @@ func TestW5_CancelWhileEndIsStored(t *testing.T) {
 }
 
 // The response waits behind one that the client does not read.
-func TestW5_CancelWhileResponseWaits(t *testing.T) {
+//
+// Clause W5.
+func TestCancelWhileResponseWaits(t *testing.T) {
 	const limit = 4 << 10
 	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
@@ -435,7 +458,8 @@ func TestW5_CancelWhileResponseWaits(t *testing.T) {
 	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the backend was done with the turn")
 }
 
-// stuck is a scripted backend that hangs in the first half of the prompt "stuck", until hold is closed.
+// stuck is a scripted backend that hangs in the first half of the prompt "stuck", until hold is
+// closed.
 type stuck struct {
 	scripted
 	in, hold chan struct{}
@@ -459,7 +483,8 @@ func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend
 	return s.Session.Prompt(ctx, params, u)
 }
 
-func TestW5_HangingPrompt(t *testing.T) {
+// Clause W5.
+func TestHangingPrompt(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	c.initialize()
@@ -481,8 +506,11 @@ func TestW5_HangingPrompt(t *testing.T) {
 	require.Equal(t, 1, strings.Count(told, "cancel"))
 }
 
-// A turn whose backend does not end is answered before the program ends, even if the cancel grace is longer.
-func TestW9_HangingTurn(t *testing.T) {
+// A turn whose backend does not end is answered before the program ends, even if the cancel grace
+// is longer.
+//
+// Clause W9.
+func TestHangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()

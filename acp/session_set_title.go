@@ -12,10 +12,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxChosenTitle is the length of the longest title that a client may set, in characters. Longer ones are truncated.
+// maxChosenTitle is the length of the longest title that a client may set, in characters. Longer
+// ones are truncated.
 const maxChosenTitle = 200
 
-// setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a client has set.
+// setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
+// client has set.
 func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (json.RawMessage, error) {
 	stored, err := a.stored(ctx, at.queue.id)
 	if err != nil {

@@ -15,7 +15,8 @@ func titleParams(id, title string) string {
 	return encode(map[string]any{"sessionId": id, "title": title})
 }
 
-func TestA29_SetTitle(t *testing.T) {
+// Clause A29.
+func TestSetTitle(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -56,7 +57,9 @@ func TestA29_SetTitle(t *testing.T) {
 }
 
 // What else an update says arrives, but for the title.
-func TestA29_ChosenTitleKeepsRestOfUpdate(t *testing.T) {
+//
+// Clause A29.
+func TestChosenTitleKeepsRestOfUpdate(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))

@@ -35,7 +35,8 @@ func within[T any](t *testing.T, results <-chan T) (result T) {
 	return result
 }
 
-func TestW11_UpdatesAroundResponse(t *testing.T) {
+// Clause W11.
+func TestUpdatesAroundResponse(t *testing.T) {
 	const before, behind = 900, 3000
 	all := numbers(before + behind)
 	begun := make(chan struct{})
@@ -84,7 +85,8 @@ func TestW11_UpdatesAroundResponse(t *testing.T) {
 	require.Equal(t, all, texts(c.messages()[:at+1], id))
 }
 
-func TestW11_BufferLimit(t *testing.T) {
+// Clause W11.
+func TestBufferLimit(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -106,7 +108,8 @@ func TestW11_BufferLimit(t *testing.T) {
 	require.Less(t, fit(strings.Repeat("x", 1<<20)), 5)
 }
 
-func TestW6_BlockedUpdate(t *testing.T) {
+// Clause W6.
+func TestBlockedUpdate(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
@@ -140,7 +143,8 @@ func TestW6_BlockedUpdate(t *testing.T) {
 	require.NoError(t, within(t, said))
 }
 
-func TestW11_TitleIsStoredInTheBackground(t *testing.T) {
+// Clause W11.
+func TestTitleIsStoredInTheBackground(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -183,7 +187,9 @@ func historyTexts(t *testing.T, a backend.Activation) []string {
 }
 
 // A history can be read while Open runs and later, of every kind of activation.
-func TestA27_HistoryOfOpenSession(t *testing.T) {
+//
+// Clause A27.
+func TestHistoryOfOpenSession(t *testing.T) {
 	var latest backend.Activation
 	var during []string
 	r := &scripted{}
@@ -224,7 +230,8 @@ func firstError(a backend.Activation) error {
 	return nil
 }
 
-func TestS4_StoreRecovers(t *testing.T) {
+// Clause S4.
+func TestStoreRecovers(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -241,7 +248,8 @@ func TestS4_StoreRecovers(t *testing.T) {
 	require.Equal(t, []string{"one", "three", "four"}, texts(c.messages(), id)[before:])
 }
 
-func TestA29_BackendTitle(t *testing.T) {
+// Clause A29.
+func TestBackendTitle(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -273,8 +281,11 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 	return h.Memory.Append(ctx, l, segment)
 }
 
-// What the backend says is with the client before it is stored, and the response behind what was stored.
-func TestW11_HangingStore(t *testing.T) {
+// What the backend says is with the client before it is stored, and the response behind what was
+// stored.
+//
+// Clause W11.
+func TestHangingStore(t *testing.T) {
 	store := &hanging{Memory: sessionstore.NewMemory(), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))
 	c.initialize()
@@ -330,7 +341,8 @@ func numbers(n int) []string {
 	return all
 }
 
-func TestS9_StoppedClient(t *testing.T) {
+// Clause S9.
+func TestStoppedClient(t *testing.T) {
 	const (
 		updates  = 30_000
 		sessions = 50
@@ -375,7 +387,8 @@ func TestS9_StoppedClient(t *testing.T) {
 	require.Equal(t, numbers(updates), texts(slow.messages()[before:answered], id))
 }
 
-func TestW11_CancelWhileClientDoesNotRead(t *testing.T) {
+// Clause W11.
+func TestCancelWhileClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
@@ -398,7 +411,8 @@ func TestW11_CancelWhileClientDoesNotRead(t *testing.T) {
 	require.Equal(t, "cancelled", c.response(other).stopReason(t))
 }
 
-func TestW6_CancelWaitingLoad(t *testing.T) {
+// Clause W6.
+func TestCancelWaitingLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -416,7 +430,8 @@ func TestW6_CancelWaitingLoad(t *testing.T) {
 	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13: nothing changed")
 }
 
-func TestA27_CancelledLoadIsReplayed(t *testing.T) {
+// Clause A27.
+func TestCancelledLoadIsReplayed(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
@@ -437,7 +452,8 @@ func TestA27_CancelledLoadIsReplayed(t *testing.T) {
 	require.Equal(t, []string{"[" + a + ", " + b + "]"}, c.texts(id, "roots"))
 }
 
-func TestW9_EndOfInputDuringLoad(t *testing.T) {
+// Clause W9.
+func TestEndOfInputDuringLoad(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
 	c.initialize()
@@ -453,7 +469,8 @@ func TestW9_EndOfInputDuringLoad(t *testing.T) {
 	require.Len(t, texts(c.messages(), id), 5000)
 }
 
-func TestW9_ClientGoneDuringLoad(t *testing.T) {
+// Clause W9.
+func TestClientGoneDuringLoad(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
 	c.initialize()

@@ -11,8 +11,8 @@ const (
 	memberArchived = "archived" // of the params of session/list and of SessionInfo
 )
 
-// unstable lists what the adapter serves of drafts of ACP, for every backend. The names may change until a draft is stable, so
-// there are no others in this module.
+// unstable lists what the adapter serves of drafts of ACP, for every backend. The names may change
+// until a draft is stable, so there are no others in this module.
 var unstable = []struct {
 	draft      string
 	capability string // a member of sessionCapabilities

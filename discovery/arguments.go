@@ -12,7 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Expansion is the text of a skill or command, with the arguments that a user typed in the places for them.
+// Expansion is the text of a skill or command, with the arguments that a user typed in the places
+// for them.
 type Expansion struct {
 	// TakesArguments reports whether the text has places for arguments.
 	TakesArguments bool
@@ -67,7 +68,8 @@ func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Exp
 	return e, nil
 }
 
-// patterns are the regular expressions of expand. A backslash before a place keeps it, and $$ is not one.
+// patterns are the regular expressions of expand. A backslash before a place keeps it, and $$ is
+// not one.
 var patterns = sync.OnceValue(func() (p struct{ place, name, geminiPlace, command, geminiInert *regexp.Regexp }) {
 	p.place = placesOf(nil)
 	p.name = regexp.MustCompile(`^[A-Za-z_](?:[\w-]*\w)?$`)
@@ -77,7 +79,8 @@ var patterns = sync.OnceValue(func() (p struct{ place, name, geminiPlace, comman
 	return p
 })
 
-// placesOf returns the regular expression for the places in a text whose frontmatter names the arguments. Longer names come first.
+// placesOf returns the regular expression for the places in a text whose frontmatter names the
+// arguments. Longer names come first.
 func placesOf(names []string) *regexp.Regexp {
 	named := ""
 	if len(names) > 0 {
@@ -87,7 +90,8 @@ func placesOf(names []string) *regexp.Regexp {
 	return regexp.MustCompile(`\\?\$(?:\$|ARGUMENTS(?:\[(\d{1,4})\])?|(\d{1,4})` + named + `)`)
 }
 
-// readArguments reads what the frontmatter says about arguments: a hint, and names as a list or as a text with spaces between them.
+// readArguments reads what the frontmatter says about arguments: a hint, and names as a list or as
+// a text with spaces between them.
 func (a *Artifact) readArguments(f frontmatter) {
 	a.Hint = f.hint()
 	names := f.values["arguments"]
@@ -104,10 +108,11 @@ func (a *Artifact) readArguments(f frontmatter) {
 	}
 }
 
-// expand puts the arguments into body, the text of a. $ARGUMENTS stands for all that was typed, $ARGUMENTS[0] for the first word,
-// and so does the first name of the frontmatter after $, and $1, or $0 if body contains that: tools count from one or from zero.
-// Quotation marks keep words together. Places for words that were not typed stay. In a command of Gemini CLI {{args}} stands for all.
-// Nothing in the arguments is expanded.
+// expand puts the arguments into body, the text of a. $ARGUMENTS stands for all that was typed,
+// $ARGUMENTS[0] for the first word, and so does the first name of the frontmatter after $, and $1,
+// or $0 if body contains that: tools count from one or from zero. Quotation marks keep words
+// together. Places for words that were not typed stay. In a command of Gemini CLI {{args}} stands
+// for all. Nothing in the arguments is expanded.
 func (a Artifact) expand(body, arguments string) Expansion {
 	p := patterns()
 	if a.format == GeminiCommand {
@@ -172,7 +177,8 @@ func word(words []string, number string, first int) (string, bool) {
 	return words[n-first], true
 }
 
-// splitWords splits arguments at white space. Quotation marks keep words together, and a backslash keeps the next character.
+// splitWords splits arguments at white space. Quotation marks keep words together, and a backslash
+// keeps the next character.
 func splitWords(s string) []string {
 	var words []string
 	var b strings.Builder
@@ -210,7 +216,8 @@ func splitWords(s string) []string {
 	return words
 }
 
-// inert returns the parts of a Markdown text that look like commands to run, such as !`date`, or files to insert, such as @a.md.
+// inert returns the parts of a Markdown text that look like commands to run, such as !`date`, or
+// files to insert, such as @a.md.
 func inert(body string) []string {
 	var parts []string
 	for _, m := range patterns().command.FindAllStringSubmatch(body, -1) {

@@ -9,7 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestD4_Expand(t *testing.T) {
+// Clause D4.
+func TestExpand(t *testing.T) {
 	for _, test := range []struct{ name, body, arguments, want string }{
 		{"all", "Do $ARGUMENTS, $ARGUMENTS!", `a "b c"`, `Do a "b c", a "b c"!`},
 		{"none typed", "Do $ARGUMENTS with $1 and $ARGUMENTS[0].", "", "Do  with $1 and $ARGUMENTS[0]."},

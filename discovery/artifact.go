@@ -22,10 +22,11 @@ const (
 	MCPServer Kind = "mcp_server"
 	// Subagent is an agent that another one starts for a task. Subagents are listed and not used.
 	Subagent Kind = "subagent"
-	// Hook is a file with programs that an agent runs on certain events. Hooks are listed and not used.
+	// Hook is a file with programs that an agent runs on certain events. Hooks are listed and not
+	// used.
 	Hook Kind = "hook"
-	// Plugin is a plugin that is listed in a marketplace or has a manifest, and that is not used. What others contain is listed
-	// instead of them.
+	// Plugin is a plugin that is listed in a marketplace or has a manifest, and that is not used.
+	// What others contain is listed instead of them.
 	Plugin Kind = "plugin"
 )
 
@@ -42,7 +43,8 @@ const (
 	Invalid State = "invalid"
 	// TooLarge artifacts are in files larger than 1 MiB, which are not read.
 	TooLarge State = "too_large"
-	// Unused artifacts are not for this program, or their own file says that they should not be used.
+	// Unused artifacts are not for this program, or their own file says that they should not be
+	// used.
 	Unused State = "unused"
 )
 
@@ -80,11 +82,12 @@ type Diagnostic struct {
 // String returns the message followed by the rule.
 func (d Diagnostic) String() string { return d.Message + " (" + string(d.Rule) + ")" }
 
-// Artifact is something that was found. Artifacts are values; what their pointers and slices refer to is shared and must not be
-// modified.
+// Artifact is something that was found. Artifacts are values; what their pointers and slices refer
+// to is shared and must not be modified.
 type Artifact struct {
 	Kind Kind
-	// Name is the name of a skill, command or server. The name of an instruction is its path in the root.
+	// Name is the name of a skill, command or server. The name of an instruction is its path in the
+	// root.
 	Name string
 	// Description describes it in one line; it may be "".
 	Description string
@@ -94,8 +97,8 @@ type Artifact struct {
 	Pattern string
 	// Path is where it was found, as the client spells the root. Links are not resolved.
 	Path string
-	// Ref is where the file really is, possibly in another root if a link leads there. It is zero if the file could not be
-	// opened.
+	// Ref is where the file really is, possibly in another root if a link leads there. It is zero
+	// if the file could not be opened.
 	Ref workspace.Ref
 	// Size is the size of the file in bytes.
 	Size int64
@@ -161,8 +164,8 @@ const (
 // Applies says when an instruction applies.
 type Applies struct {
 	Mode Mode
-	// Globs are those of ByPath, slash-separated from the root. A glob without a slash is matched against the last name of a
-	// path.
+	// Globs are those of ByPath, slash-separated from the root. A glob without a slash is matched
+	// against the last name of a path.
 	Globs []string
 }
 
@@ -188,10 +191,11 @@ func (a Artifact) clone() Artifact {
 	return a
 }
 
-// MarshalJSON encodes the artifact with the members kind, name, description, root (its index), place (the pattern), path,
-// realPath, size and state, and if they are not empty reason, shadowedBy, diagnostics (rule and message), hint, applies
-// (mode and globs), imports (written, by, realPath, size) and server (transport, command, args, cwd, envFile, url, inputs,
-// and the names of env and headers). Later versions may add members.
+// MarshalJSON encodes the artifact with the members kind, name, description, root (its index),
+// place (the pattern), path, realPath, size and state, and if they are not empty reason,
+// shadowedBy, diagnostics (rule and message), hint, applies (mode and globs), imports (written, by,
+// realPath, size) and server (transport, command, args, cwd, envFile, url, inputs, and the names of
+// env and headers). Later versions may add members.
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	type applies struct {
 		Mode  Mode     `json:"mode"`

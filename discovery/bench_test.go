@@ -37,7 +37,8 @@ func grown(b *testing.B, roots, artifacts, files int) []string {
 // body is the text of a skill of the usual size.
 const body = "See %05900d.\n"
 
-// artifactPath returns the path of the i-th artifact of root r: four skills for each command and rule.
+// artifactPath returns the path of the i-th artifact of root r: four skills for each command and
+// rule.
 func artifactPath(r, i int) string {
 	switch {
 	case i == 0:

@@ -10,8 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Catalog is the result of a scan. It is immutable and safe for concurrent use. [Catalog.For] and [Catalog.Text] read files when
-// they are called. Callers may modify the slices that methods return, but not what the artifacts in them refer to.
+// Catalog is the result of a scan. It is immutable and safe for concurrent use. [Catalog.For] and
+// [Catalog.Text] read files when they are called. Callers may modify the slices that methods
+// return, but not what the artifacts in them refer to.
 type Catalog struct {
 	ws        *workspace.Workspace
 	limits    limits
@@ -35,7 +36,8 @@ func (c *Catalog) Active(kind Kind) []Artifact {
 	return c.filter(func(a *Artifact) bool { return a.Kind == kind && a.State == Active })
 }
 
-// Named returns the artifacts of one kind and name: first the active one, if there is one, then the others.
+// Named returns the artifacts of one kind and name: first the active one, if there is one, then the
+// others.
 func (c *Catalog) Named(kind Kind, name string) []Artifact {
 	named := func(active bool) []Artifact {
 		return c.filter(func(a *Artifact) bool {
@@ -55,8 +57,9 @@ func (c *Catalog) filter(keep func(*Artifact) bool) []Artifact {
 	return list
 }
 
-// Share returns the artifacts of a list that fit into a limit, in their order: those for which fits returns true, until it returns false.
-// It asks for the first ones of all roots before the second ones, so that each root has its share.
+// Share returns the artifacts of a list that fit into a limit, in their order: those for which fits
+// returns true, until it returns false. It asks for the first ones of all roots before the second
+// ones, so that each root has its share.
 func Share(list []Artifact, fits func(Artifact) bool) []Artifact {
 	turn, order := make([]int, len(list)), make([]int, len(list))
 	seen := make(map[int]int) // artifacts of each root
@@ -83,8 +86,8 @@ func (c *Catalog) LimitsReached() []Limit { return slices.Clone(c.reached) }
 // Roots returns the roots that were scanned.
 func (c *Catalog) Roots() []workspace.Root { return c.ws.Opened() }
 
-// Text returns the text of an instruction as it was scanned, or of a skill or command as the file is now, without frontmatter. It
-// fails for MCP servers, whose configuration may contain secrets.
+// Text returns the text of an instruction as it was scanned, or of a skill or command as the file
+// is now, without frontmatter. It fails for MCP servers, whose configuration may contain secrets.
 func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -137,8 +140,8 @@ type SlashCommand struct {
 	Artifact Artifact
 }
 
-// SlashCommands returns the active skills and commands that can be called by name. Those whose name is reserved or used by an
-// earlier one are in taken.
+// SlashCommands returns the active skills and commands that can be called by name. Those whose name
+// is reserved or used by an earlier one are in taken.
 func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashCommand) {
 	used := make(map[string]bool, len(reserved))
 	for _, name := range reserved {
@@ -159,8 +162,9 @@ func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashComma
 	return offered, taken
 }
 
-// MarshalJSON encodes the catalog with the members roots (index, path and realPath of each), artifacts (in the order of
-// [Catalog.Artifacts]) and cuts (the limits reached: root, place, at, bound and limit of each). All are arrays.
+// MarshalJSON encodes the catalog with the members roots (index, path and realPath of each),
+// artifacts (in the order of [Catalog.Artifacts]) and cuts (the limits reached: root, place, at,
+// bound and limit of each). All are arrays.
 func (c *Catalog) MarshalJSON() ([]byte, error) {
 	type root struct {
 		Index    int    `json:"index"`

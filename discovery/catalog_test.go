@@ -11,7 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestA25_SlashCommands(t *testing.T) {
+// Clause A25.
+func TestSlashCommands(t *testing.T) {
 	top := tree(t, map[string]string{
 		"a/.claude/commands/fix it.md":    "---\ndescription: Fix\nargument-hint: <number>\n---\nFix.",
 		"a/.claude/commands/help.md":      "Help.",
@@ -39,7 +40,8 @@ func typed(list []discovery.SlashCommand) []string {
 	return names
 }
 
-func TestA25_SampleWorkspaceInEveryOrder(t *testing.T) {
+// Clause A25.
+func TestSampleWorkspaceInEveryOrder(t *testing.T) {
 	top, err := filepath.Abs("../testdata/workspace")
 	require.NoError(t, err)
 	for _, order := range [][]string{
@@ -61,7 +63,8 @@ func TestA25_SampleWorkspaceInEveryOrder(t *testing.T) {
 	}
 }
 
-func TestA25_Text(t *testing.T) {
+// Clause A25.
+func TestText(t *testing.T) {
 	top := tree(t, map[string]string{
 		"AGENTS.md":                   "Be brief.",
 		".agents/skills/one/SKILL.md": skill("one", "One."),

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// nameCommand sets the name of a command or prompt. base is the directory that the convention names; directories below it are part
-// of the name.
+// nameCommand sets the name of a command or prompt. base is the directory that the convention
+// names; directories below it are part of the name.
 func (a *Artifact) nameCommand(base string) {
 	name := a.rel
 	if base != "." {

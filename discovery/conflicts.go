@@ -11,15 +11,16 @@ func byRank(a, b *Artifact) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.rel, b.rel))
 }
 
-// resolveConflicts decides which artifacts are active. all is ordered by root and rank; of artifacts that exclude each other the
-// first is active.
+// resolveConflicts decides which artifacts are active. all is ordered by root and rank; of
+// artifacts that exclude each other the first is active.
 func resolveConflicts(all []Artifact) {
 	shadowSameFiles(all)
 	shadowSameDirectory(all)
 	shadowSameNames(all)
 }
 
-// shadowSameFiles keeps one artifact of each file that was found twice, through links or through two roots.
+// shadowSameFiles keeps one artifact of each file that was found twice, through links or through
+// two roots.
 func shadowSameFiles(all []Artifact) {
 	type key struct {
 		kind Kind
@@ -63,8 +64,8 @@ func shadowSameDirectory(all []Artifact) {
 	}
 }
 
-// shadowSameNames keeps one artifact of each name. Skills and commands share the names of slash commands; servers have their own.
-// Instructions have no names.
+// shadowSameNames keeps one artifact of each name. Skills and commands share the names of slash
+// commands; servers have their own. Instructions have no names.
 func shadowSameNames(all []Artifact) {
 	type key struct {
 		server bool
@@ -85,7 +86,8 @@ func shadowSameNames(all []Artifact) {
 	}
 }
 
-// Losers returns the skills and commands that are not used because a, an active one, has their name.
+// Losers returns the skills and commands that are not used because a, an active one, has their
+// name.
 func (c *Catalog) Losers(a Artifact) []Artifact {
 	return c.filter(func(other *Artifact) bool {
 		return (other.Kind == Skill || other.Kind == Command) && other.State == Shadowed && other.ShadowedBy == a.Path && other.Ref != a.Ref

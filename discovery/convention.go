@@ -11,15 +11,16 @@ import (
 
 // Convention is a row of the table: it says where files of one format are.
 type Convention struct {
-	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match parts of a name, and "**"
-	// any number of directories; it needs a literal directory before it. They do not match node_modules, and match names that
-	// begin with a dot only after a dot.
+	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match
+	// parts of a name, and "**" any number of directories; it needs a literal directory before it.
+	// They do not match node_modules, and match names that begin with a dot only after a dot.
 	Pattern string
 	// Format says how the files are read.
 	Format Format
 	// Level says in which directories to look for Pattern. The zero Level is RootOnly.
 	Level Level
-	// OnePerDirectory makes the first of the rows that have it set shadow the others in the same directory.
+	// OnePerDirectory makes the first of the rows that have it set shadow the others in the same
+	// directory.
 	OnePerDirectory bool
 	// Source is the product or specification that defines the convention.
 	Source string
@@ -34,8 +35,8 @@ const (
 	RootOnly Level = iota
 	// EveryDirectory includes the directories below, which [Catalog.For] scans for a path in them.
 	EveryDirectory
-	// EachPlugin is the directory of each plugin in the root. Skills and commands have the plugin's name before theirs:
-	// plugin:name.
+	// EachPlugin is the directory of each plugin in the root. Skills and commands have the plugin's
+	// name before theirs: plugin:name.
 	EachPlugin
 )
 
@@ -56,17 +57,21 @@ const (
 	WindsurfRule
 	// KiroRule is an instruction file with the keys inclusion and fileMatchPattern.
 	KiroRule
-	// RooModeRule is an instruction file for one mode of Roo Code, which the name of its directory says.
+	// RooModeRule is an instruction file for one mode of Roo Code, which the name of its directory
+	// says.
 	RooModeRule
-	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not required to be YAML.
+	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not
+	// required to be YAML.
 	CursorRule
 	// SkillFile is the SKILL.md of an Agent Skill.
 	SkillFile
-	// CommandFile is a Markdown file whose path below the pattern's directory is its name: git:commit for git/commit.md.
+	// CommandFile is a Markdown file whose path below the pattern's directory is its name:
+	// git:commit for git/commit.md.
 	CommandFile
 	// PromptFile is a NAME.prompt.md.
 	PromptFile
-	// GeminiCommand is TOML with the keys prompt and description. Its path below the pattern's directory is its name.
+	// GeminiCommand is TOML with the keys prompt and description. Its path below the pattern's
+	// directory is its name.
 	GeminiCommand
 	// MCPServers is JSON with the member mcpServers.
 	MCPServers
@@ -80,11 +85,13 @@ const (
 	CodexSettings
 	// PluginMarketplace is a marketplace.json, which lists plugins and where they are.
 	PluginMarketplace
-	// PluginManifest is the plugin.json of a plugin, which is the directory that contains the manifest's.
+	// PluginManifest is the plugin.json of a plugin, which is the directory that contains the
+	// manifest's.
 	PluginManifest
 	// SubagentFile defines a subagent, which is listed and not used. It is not read.
 	SubagentFile
-	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed and not used.
+	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed and
+	// not used.
 	HookFile
 	// PluginScript is a program that an agent loads. It is listed and not used. It is not read.
 	PluginScript

@@ -9,7 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestA25_Conventions(t *testing.T) {
+// Clause A25.
+func TestConventions(t *testing.T) {
 	top := tree(t, map[string]string{"docs/agents/x.md": "x", "AGENTS.md": "y", "prompts/a/go.md": "Go."})
 	o := discovery.Options{Conventions: append([]discovery.Convention{
 		{Pattern: "docs/agents/*.md", Format: discovery.Text},
@@ -29,7 +30,8 @@ func TestA25_Conventions(t *testing.T) {
 	require.ErrorContains(t, err, "no format")
 }
 
-func TestA25_OtherDirectoriesAreNotScanned(t *testing.T) {
+// Clause A25.
+func TestOtherDirectoriesAreNotScanned(t *testing.T) {
 	files := map[string]string{".agents/skills/one/SKILL.md": skill("one", "One.")}
 	for i := range 100 {
 		files[fmt.Sprintf("src/pkg%d/deep/file.go", i)] = "package x"

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-// corpus is the folder of real files that ACP_AGENT_CORPUS names: awesome-copilot at ab7544d and awesome-cursorrules at
-// b044f95.
+// corpus is the folder of real files that ACP_AGENT_CORPUS names: awesome-copilot at ab7544d and
+// awesome-cursorrules at b044f95.
 func corpus(t *testing.T, part string) string {
 	t.Helper()
 	top := os.Getenv("ACP_AGENT_CORPUS")
@@ -37,7 +37,9 @@ func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 }
 
 // Every skill of the corpus loads. Seventeen are inside of other skills.
-func TestA25_CorpusSkills(t *testing.T) {
+//
+// Clause A25.
+func TestCorpusSkills(t *testing.T) {
 	o := discovery.Options{Conventions: append(discovery.Conventions(),
 		discovery.Convention{Pattern: "skills/**/SKILL.md", Format: discovery.SkillFile})}
 	c := scan(t, o, corpus(t, "awesome-copilot"))
@@ -48,7 +50,9 @@ func TestA25_CorpusSkills(t *testing.T) {
 }
 
 // A root that is a folder of skills needs no row of its own.
-func TestA25_CorpusSkillFolder(t *testing.T) {
+//
+// Clause A25.
+func TestCorpusSkillFolder(t *testing.T) {
 	c := scan(t, discovery.Options{}, corpus(t, "awesome-copilot/skills"))
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
@@ -56,7 +60,8 @@ func TestA25_CorpusSkillFolder(t *testing.T) {
 	}, counts(c, discovery.Skill))
 }
 
-func TestA25_CorpusInstructions(t *testing.T) {
+// Clause A25.
+func TestCorpusInstructions(t *testing.T) {
 	o := discovery.Options{Conventions: []discovery.Convention{
 		{Pattern: "instructions/**/*.instructions.md", Format: discovery.CopilotRule},
 		{Pattern: "docs/*.instructions.md", Format: discovery.CopilotRule},
@@ -69,7 +74,9 @@ func TestA25_CorpusInstructions(t *testing.T) {
 }
 
 // Most rules are not YAML and load all the same. One has nothing but its frontmatter.
-func TestA25_CorpusCursorRules(t *testing.T) {
+//
+// Clause A25.
+func TestCorpusCursorRules(t *testing.T) {
 	o := discovery.Options{Conventions: []discovery.Convention{{Pattern: "rules/**/*.mdc", Format: discovery.CursorRule}}}
 	c := scan(t, o, corpus(t, "awesome-cursorrules"))
 	require.Empty(t, c.LimitsReached())
@@ -78,9 +85,12 @@ func TestA25_CorpusCursorRules(t *testing.T) {
 	}, counts(c, discovery.Instruction))
 }
 
-// Every SKILL.md of a repository of skills is found when the repository is a root. ACP_AGENT_SKILL_REPOSITORIES names a folder with
-// checkouts, such as those of anthropics/skills, openai/skills, vercel-labs/agent-skills, obra/superpowers and wshobson/agents.
-func TestD5_SkillRepositories(t *testing.T) {
+// Every SKILL.md of a repository of skills is found when the repository is a root.
+// ACP_AGENT_SKILL_REPOSITORIES names a folder with checkouts, such as those of anthropics/skills,
+// openai/skills, vercel-labs/agent-skills, obra/superpowers and wshobson/agents.
+//
+// Clause D5.
+func TestSkillRepositories(t *testing.T) {
 	top := os.Getenv("ACP_AGENT_SKILL_REPOSITORIES")
 	if top == "" {
 		t.Skip("set ACP_AGENT_SKILL_REPOSITORIES to a folder with checkouts of repositories of skills")

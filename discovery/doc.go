@@ -1,25 +1,31 @@
-// Package discovery finds what the folders of a session contain for agents: instructions, skills, commands and the configuration
-// of MCP servers.
+// Package discovery finds what the folders of a session contain for agents: instructions, skills,
+// commands and the configuration of MCP servers.
 //
 //	catalog, err := discovery.Scan(ctx, ws, discovery.Options{})
 //	for _, skill := range catalog.Active(discovery.Skill) { … }
 //	text := catalog.Instructions(nil).String()
 //
-// One table, [Conventions], says what to look for in every root; docs/discovery.md shows it. [Options].Conventions can extend it.
+// One table, [Conventions], says what to look for in every root; docs/discovery.md shows it.
+// [Options].Conventions can extend it.
 //
-// Nothing above a root is looked at. Some conventions also apply to the directories between a root and a path, which [Catalog.For]
-// looks into. Plugins are found by a manifest or a marketplace at the top of a root. Subagents and hooks are listed and not used.
+// Nothing above a root is looked at. Some conventions also apply to the directories between a root
+// and a path, which [Catalog.For] looks into. Plugins are found by a manifest or a marketplace at
+// the top of a root. Subagents and hooks are listed and not used.
 //
-// Artifacts are ordered by root, then by the table, then by path. Of skills and commands with the same name the first is active,
-// and of MCP servers with the same name. All instructions are active, except for alternatives in one directory. A file that is
-// found twice is active once. A root inside another root keeps its own artifacts.
+// Artifacts are ordered by root, then by the table, then by path. Of skills and commands with the
+// same name the first is active, and of MCP servers with the same name. All instructions are
+// active, except for alternatives in one directory. A file that is found twice is active once. A
+// root inside another root keeps its own artifacts.
 //
-// Nothing is dropped: a [Catalog] contains what is shadowed or cannot be read, with the reason, and reports which limits were
-// reached. Files that break a rule are used if possible, with a [Diagnostic].
+// Nothing is dropped: a [Catalog] contains what is shadowed or cannot be read, with the reason, and
+// reports which limits were reached. Files that break a rule are used if possible, with a
+// [Diagnostic].
 //
-// Files are read through the [workspace.Workspace], so links work inside the roots only. Scanning starts, runs and changes nothing.
-// Found text is labelled with its root, and never presented as the user's or the system's.
+// Files are read through the [workspace.Workspace], so links work inside the roots only. Scanning
+// starts, runs and changes nothing. Found text is labelled with its root, and never presented as
+// the user's or the system's.
 //
-// The package does not use [workspace.Workspace.Scan], which visits a whole tree in parallel. A root can hold hundreds of thousands
-// of files, while the table names a few directories, most of them hidden; and links to skills and commands are followed here.
+// The package does not use [workspace.Workspace.Scan], which visits a whole tree in parallel. A
+// root can hold hundreds of thousands of files, while the table names a few directories, most of
+// them hidden; and links to skills and commands are followed here.
 package discovery

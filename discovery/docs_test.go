@@ -12,10 +12,12 @@ import (
 )
 
 // The tables in docs/discovery.md are those of the program. ACP_AGENT_UPDATE=1 rewrites them.
-func TestD5_Docs(t *testing.T) {
+//
+// Clause D5.
+func TestDocs(t *testing.T) {
 	const (
 		page  = "../docs/discovery.md"
-		begin = "<!-- The tables are made by TestD5_Docs in the package discovery. -->\n"
+		begin = "<!-- The tables are made by TestDocs in the package discovery. -->\n"
 		end   = "<!-- End of the tables. -->\n"
 	)
 	content, err := os.ReadFile(page)

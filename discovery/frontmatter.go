@@ -31,8 +31,9 @@ func (v value) isScalar() bool { return v.kind == yaml.ScalarNode }
 // is reports whether the value is word in any case: YAML has true, True and TRUE.
 func (v value) is(word string) bool { return strings.EqualFold(v.text, word) }
 
-// parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is read as lines of "key:
-// value". YAML is read as a tree without following aliases, so that it needs memory in proportion to its length.
+// parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is
+// read as lines of "key: value". YAML is read as a tree without following aliases, so that it needs
+// memory in proportion to its length.
 func parseFrontmatter(text string, max int) frontmatter {
 	head, body, found, fault := splitFrontmatter(text, max)
 	f := frontmatter{body: body, none: !found, fault: fault}
@@ -72,8 +73,9 @@ func splitFrontmatter(text string, max int) (head, body string, found bool, faul
 	return "", "", true, "its frontmatter does not end: a line --- is missing"
 }
 
-// readPlain reads head if every line consists of a key and a text that the YAML reader and the lenient reader read alike. That is
-// the case for most files, and takes a tenth of the time of reading YAML.
+// readPlain reads head if every line consists of a key and a text that the YAML reader and the
+// lenient reader read alike. That is the case for most files, and takes a tenth of the time of
+// reading YAML.
 func readPlain(head string) (values map[string]value, ok bool) {
 	values = make(map[string]value)
 	for line := range strings.SplitSeq(strings.TrimSuffix(head, "\n"), "\n") {
@@ -96,7 +98,8 @@ func isPlainKey(key string) bool {
 	return key != "" && key[0] != '-'
 }
 
-// isPlainText reports whether text begins with a letter and contains nothing with a meaning in YAML.
+// isPlainText reports whether text begins with a letter and contains nothing with a meaning in
+// YAML.
 func isPlainText(text string) bool {
 	if text == "" || (text[0]|0x20 < 'a' || text[0]|0x20 > 'z') || text[len(text)-1] == ':' {
 		return false

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestA25_PlainFrontmatter(t *testing.T) {
+// Clause A25.
+func TestPlainFrontmatter(t *testing.T) {
 	key := rapid.StringOfN(rapid.RuneFrom([]rune("abyn-")), 1, 4, -1)
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("aNul~ :#-?[]{},&*!|>'\"%@`.…\u00a0\t")), 0, 8, -1)
 	property := rapid.MakeCheck(func(t *rapid.T) {

@@ -20,8 +20,8 @@ type importer struct {
 	read map[string]bool // real paths; a file is imported once
 }
 
-// imports reads the files that a imports by words such as @path, and what they import. Relative paths start at the importing
-// file.
+// imports reads the files that a imports by words such as @path, and what they import. Relative
+// paths start at the importing file.
 func (s *scanner) imports(ctx context.Context, a *Artifact) {
 	in := &importer{scanner: s, a: a, read: map[string]bool{a.Ref.Real(): true}}
 	in.follow(ctx, a.Path, a.text, 1)
@@ -81,7 +81,8 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 	in.follow(ctx, target, content, depth+1)
 }
 
-// open opens the file that written names in the file from. It removes punctuation from the end of written until it finds a file.
+// open opens the file that written names in the file from. It removes punctuation from the end of
+// written until it finds a file.
 func (in *importer) open(from string, written *string) (target string, f *workspace.File, err error) {
 	for {
 		target = filepath.FromSlash(*written)
@@ -98,8 +99,8 @@ func (in *importer) open(from string, written *string) (target string, f *worksp
 	return target, f, err
 }
 
-// refuseError adds a diagnostic for an import that failed, unless written has neither a slash nor a dot: then it is more
-// likely a name such as @alice.
+// refuseError adds a diagnostic for an import that failed, unless written has neither a slash nor a
+// dot: then it is more likely a name such as @alice.
 func (in *importer) refuseError(written string, err error) {
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	switch {
@@ -166,7 +167,8 @@ func importsOfLine(line string) []string {
 	return all
 }
 
-// wordOf returns the beginning of s up to a space that is not escaped, a backtick or a quotation mark.
+// wordOf returns the beginning of s up to a space that is not escaped, a backtick or a quotation
+// mark.
 func wordOf(s string) string {
 	for i := range len(s) {
 		if (s[i] == ' ' || s[i] == '\t') && (i == 0 || s[i-1] != '\\') {

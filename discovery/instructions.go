@@ -50,7 +50,8 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 	}
 }
 
-// readApplies reads what a rule applies to. Each tool has its own key, and gives its absence another meaning.
+// readApplies reads what a rule applies to. Each tool has its own key, and gives its absence
+// another meaning.
 func (a *Artifact) readApplies(format Format, values map[string]value) {
 	globs, given := a.readGlobs(values[format.globsKey()])
 	a.Applies.Globs = globs
@@ -67,7 +68,8 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 	}
 }
 
-// isAlways reports whether a rule says that it always applies. given says whether it has globs, usable or not.
+// isAlways reports whether a rule says that it always applies. given says whether it has globs,
+// usable or not.
 func (f Format) isAlways(values map[string]value, given bool) bool {
 	switch f {
 	case CursorRule:
@@ -85,7 +87,8 @@ func (f Format) isAlways(values map[string]value, given bool) bool {
 	}
 }
 
-// isByPath reports whether the globs of a rule count. Editors leave them in a rule that was made to apply in another way.
+// isByPath reports whether the globs of a rule count. Editors leave them in a rule that was made to
+// apply in another way.
 func (f Format) isByPath(values map[string]value) bool {
 	switch f {
 	case WindsurfRule:
@@ -119,7 +122,8 @@ const (
 	maxExpansions = 200
 )
 
-// readGlobs reads globs from a list, or from text that separates them by commas. given reports whether there are any, usable or not.
+// readGlobs reads globs from a list, or from text that separates them by commas. given reports
+// whether there are any, usable or not.
 func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 	list := v.list
 	if list == nil {
@@ -164,7 +168,8 @@ func isExtended(glob string) bool {
 	return false
 }
 
-// expansions returns at least the number of globs without braces that g stands for, unless that is more than maxExpansions.
+// expansions returns at least the number of globs without braces that g stands for, unless that is
+// more than maxExpansions.
 func expansions(g string) int {
 	n, alternatives := 1, []int{}
 	for i := 0; i < len(g); i++ {
@@ -212,7 +217,8 @@ func splitGlobs(s string) []string {
 	return append(list, s[from:])
 }
 
-// matches reports whether the rule applies to the file at rel, slash-separated from the directory that the rule is for.
+// matches reports whether the rule applies to the file at rel, slash-separated from the directory
+// that the rule is for.
 func (a Applies) matches(rel string) bool {
 	for _, g := range a.Globs {
 		name := rel

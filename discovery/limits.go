@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// limits bound the scan of one root and the texts assembled from a catalog. A limit that left something out is reported as a
-// [Limit].
+// limits bound the scan of one root and the texts assembled from a catalog. A limit that left
+// something out is reported as a [Limit].
 type limits struct {
 	depth       int           // directories that "**" descends
 	dirs        int           // directories opened
@@ -46,8 +46,8 @@ func (l limits) withDefaults() limits {
 // errTimeout is the cause of a context that ended because of [limits].time.
 var errTimeout = errors.New("the scan of the root takes too long")
 
-// Limit says that a limit ended the scan of a root early, so that there may be more than the catalog shows. Limits for a whole
-// root end the scan for the conventions after Pattern as well.
+// Limit says that a limit ended the scan of a root early, so that there may be more than the
+// catalog shows. Limits for a whole root end the scan for the conventions after Pattern as well.
 type Limit struct {
 	Root workspace.Root
 	// Pattern is that of the convention being looked for.
@@ -94,7 +94,8 @@ const (
 	limitTime      = "Timeout"
 )
 
-// limitReached records that a limit was reached at rel: once for the root, or for a limit of directories once for each of them.
+// limitReached records that a limit was reached at rel: once for the root, or for a limit of
+// directories once for each of them.
 func (s *scanner) limitReached(r row, rel, name string, value int64) {
 	at := s.path(rel)
 	perDirectory := name == limitDepth || name == limitEntries

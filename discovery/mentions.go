@@ -9,21 +9,23 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The most paths whose instructions are looked for at once, and the most instruction files that are mentioned.
+// The most paths whose instructions are looked for at once, and the most instruction files that are
+// mentioned.
 const (
 	maxMentionPaths = 16
 	maxMentioned    = 1000
 )
 
-// Mentions tells a model about instructions of directories below the roots when it uses what is in them, about each file once. The zero
-// value has told nothing. It is safe for concurrent use.
+// Mentions tells a model about instructions of directories below the roots when it uses what is in
+// them, about each file once. The zero value has told nothing. It is safe for concurrent use.
 type Mentions struct {
 	mu   sync.Mutex
 	told map[string]bool
 }
 
-// Lines returns lines for a model that name the instructions of the directories in which the paths are, "" if there is nothing to tell. It
-// ignores empty paths, and those that do not exist any more.
+// Lines returns lines for a model that name the instructions of the directories in which the paths
+// are, "" if there is nothing to tell. It ignores empty paths, and those that do not exist any
+// more.
 func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths[:min(len(paths), maxMentionPaths)] {

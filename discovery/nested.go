@@ -13,13 +13,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// For returns the instructions that apply to path in addition to those of whole roots: rules whose globs match path, and the
-// instructions in the directories between the root that contains path (the deepest, if roots are nested) and path. It reads
-// these directories when it is called. path need not exist. Artifacts that are not active are in the list, with the reason.
-// A limit that was reached is an invalid artifact whose Reason says so.
+// For returns the instructions that apply to path in addition to those of whole roots: rules whose
+// globs match path, and the instructions in the directories between the root that contains path
+// (the deepest, if roots are nested) and path. It reads these directories when it is called. path
+// need not exist. Artifacts that are not active are in the list, with the reason. A limit that was
+// reached is an invalid artifact whose Reason says so.
 //
-// [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx ends, or the scan takes too
-// long.
+// [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx
+// ends, or the scan takes too long.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	t, err := c.locate(path)
 	if err != nil {
@@ -48,8 +49,8 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	return list, nil
 }
 
-// Nested returns the instructions in the directories between the root of ws that contains path and path, like [Catalog.For], but only
-// active ones, and without a scan.
+// Nested returns the instructions in the directories between the root of ws that contains path and
+// path, like [Catalog.For], but only active ones, and without a scan.
 func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
 	rows, err := standardRows()
 	if err != nil {
@@ -63,8 +64,9 @@ func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifa
 // maxNestedDirs is the number of directories of one root in which Catalog.Nested looks.
 const maxNestedDirs = 500
 
-// Nested returns the active instructions of directories below the roots, by root and then from the top down, each path once. It looks in a
-// limited number of directories, none of them hidden; complete reports whether these are all. A directory that cannot be opened counts as empty.
+// Nested returns the active instructions of directories below the roots, by root and then from the
+// top down, each path once. It looks in a limited number of directories, none of them hidden;
+// complete reports whether these are all. A directory that cannot be opened counts as empty.
 func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
@@ -204,7 +206,8 @@ func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error)
 	return all, context.Cause(ctx)
 }
 
-// resolveNested resolves conflicts between the artifacts of one directory, and with those in the catalog.
+// resolveNested resolves conflicts between the artifacts of one directory, and with those in the
+// catalog.
 func (c *Catalog) resolveNested(found []*Artifact) []Artifact {
 	slices.SortStableFunc(found, byRank)
 	list := make([]Artifact, len(found))
@@ -223,7 +226,8 @@ func (c *Catalog) resolveNested(found []*Artifact) []Artifact {
 	return list
 }
 
-// appliesTo reports whether the globs match the path, relative to the directory that the rule is for.
+// appliesTo reports whether the globs match the path, relative to the directory that the rule is
+// for.
 func (a Artifact) appliesTo(t located) bool {
 	rel := t.rel
 	if a.dir != "." {

@@ -12,7 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestA25_For(t *testing.T) {
+// Clause A25.
+func TestFor(t *testing.T) {
 	top := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/y/CLAUDE.md": "Of y. @more.md", "x/y/more.md": "more", "x/y/AGENTS.md": ""})
 	c := scan(t, discovery.Options{}, top)
 	found := func(path string) discovery.Instructions {
@@ -28,7 +29,9 @@ func TestA25_For(t *testing.T) {
 }
 
 // A limit that was reached is in the list, but not among the instructions.
-func TestA25_ForReportsLimits(t *testing.T) {
+//
+// Clause A25.
+func TestForReportsLimits(t *testing.T) {
 	files := map[string]string{"x/AGENTS.md": "Of x."}
 	for i := range 5 {
 		files[fmt.Sprintf("x/.cursor/rules/%d/rule.mdc", i)] = "---\nalwaysApply: true\n---\nx"
@@ -45,14 +48,16 @@ func TestA25_ForReportsLimits(t *testing.T) {
 	require.Len(t, c.Assemble(list).Sources, 3)
 }
 
-func TestA23_ForOutsideTheRoots(t *testing.T) {
+// Clause A23.
+func TestForOutsideTheRoots(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "AGENTS.md": "above"})
 	_, err := scan(t, discovery.Options{}, top+"/a").For(t.Context(), top+"/x.go")
 	var outside *workspace.OutsideError
 	require.ErrorAs(t, err, &outside)
 }
 
-func TestD2_Nested(t *testing.T) {
+// Clause D2.
+func TestNested(t *testing.T) {
 	files := map[string]string{
 		"a/AGENTS.md": "Of a root.", "a/x/AGENTS.md": "Of x.", "a/x/CLAUDE.md": "Not used.", "a/x/y/.claude/CLAUDE.md": "Of y.", "a/b/GEMINI.md": "Of b.", "a/b/e/AGENTS.md": "Of e, in two roots.",
 		"a/z/AGENTS.md": "", "a/w/Agents.md": "Of w, in another case.", "a/.hidden/AGENTS.md": "Hidden.", "a/node_modules/p/AGENTS.md": "Of a package.", "c/d/CLAUDE.md": "Of d.",
@@ -77,7 +82,8 @@ func TestD2_Nested(t *testing.T) {
 	require.Less(t, len(list), 500)
 }
 
-func TestD2_NestedWithoutAScan(t *testing.T) {
+// Clause D2.
+func TestNestedWithoutAScan(t *testing.T) {
 	top := tree(t, map[string]string{"AGENTS.md": "Of the root.", "x/AGENTS.md": "Of x.", "x/CLAUDE.md": "Not used.",
 		"x/.cursor/rules/go.mdc": "---\nglobs: '*.go'\n---\nOf Go.", "x/y/GEMINI.md": "Of y."})
 	dir, err := workspace.ParseDir(top)

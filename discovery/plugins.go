@@ -16,7 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// pluginManifest is a plugin.json, or the entry of a plugin in a marketplace.json, which may be the only manifest that it has.
+// pluginManifest is a plugin.json, or the entry of a plugin in a marketplace.json, which may be the
+// only manifest that it has.
 type pluginManifest struct {
 	Name, Description string
 	Source            json.RawMessage // of an entry
@@ -26,7 +27,8 @@ type pluginManifest struct {
 // pluginPaths are paths of a manifest, from the plugin's directory: a string or a list of strings.
 type pluginPaths []string
 
-// UnmarshalJSON implements [json.Unmarshaler]. It leaves out everything else, because the formats of manifests grow.
+// UnmarshalJSON implements [json.Unmarshaler]. It leaves out everything else, because the formats
+// of manifests grow.
 func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -43,7 +45,8 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// readPlugins scans the plugins that a manifest or marketplace in the root names, and returns artifacts for those that are not used.
+// readPlugins scans the plugins that a manifest or marketplace in the root names, and returns
+// artifacts for those that are not used.
 func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
 	if m.row.Format == PluginManifest {
 		manifest, err := parseManifest(content)
@@ -132,7 +135,8 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 	return m.scanPlugin(ctx, a, at, entry)
 }
 
-// localSource returns the path from the root of a plugin whose source is a path in it. The error says why it is not.
+// localSource returns the path from the root of a plugin whose source is a path in it. The error
+// says why it is not.
 func localSource(source json.RawMessage, base string) (string, error) {
 	var at string
 	if json.Unmarshal(source, &at) == nil {
@@ -173,7 +177,8 @@ func (m *matcher) manifestIn(ctx context.Context, at *directory) (content []byte
 	return m.decode(&Artifact{Size: info.Size()}, content)
 }
 
-// scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its manifest that are not used.
+// scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its
+// manifest that are not used.
 func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory, manifest pluginManifest) []Artifact {
 	name := manifest.Name
 	if name == "" {
@@ -219,8 +224,8 @@ func (m *matcher) scanPluginRow(ctx context.Context, r row, at *directory, plugi
 	}
 }
 
-// below returns rows for the files at a path that a manifest gives instead of r's pattern: the folder of a skill, a folder of skills,
-// a command, or a folder of commands.
+// below returns rows for the files at a path that a manifest gives instead of r's pattern: the
+// folder of a skill, a folder of skills, a command, or a folder of commands.
 func (r row) below(written string) ([]row, error) {
 	at := path.Clean(written)
 	if written == "" || !filepath.IsLocal(filepath.FromSlash(at)) {

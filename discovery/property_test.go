@@ -83,7 +83,8 @@ func space(k discovery.Kind) string {
 	}
 }
 
-func TestA20_OrderOfRootsDecides(t *testing.T) {
+// Clause A20.
+func TestOrderOfRootsDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		var roots []string
@@ -121,7 +122,8 @@ func winners(c *discovery.Catalog) map[string]string {
 	return paths
 }
 
-func TestA25_AdditionalRootsEqualCwd(t *testing.T) {
+// Clause A25.
+func TestAdditionalRootsEqualCwd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		dir, before, after := filepath.Join(top, "dir"), filepath.Join(top, "before"), filepath.Join(top, "after")
@@ -160,7 +162,8 @@ func of(c *discovery.Catalog, root string) []discovery.Artifact {
 	return slices.DeleteFunc(c.Artifacts(), func(a discovery.Artifact) bool { return a.Root.Dir.String() != root })
 }
 
-func TestA22_SessionsAreIndependent(t *testing.T) {
+// Clause A22.
+func TestSessionsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		var dirs [4]string
@@ -195,7 +198,8 @@ func TestA22_SessionsAreIndependent(t *testing.T) {
 	})
 }
 
-func TestA23_NothingOutsideTheRoots(t *testing.T) {
+// Clause A23.
+func TestNothingOutsideTheRoots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		a, b, outside := filepath.Join(top, "a"), filepath.Join(top, "b"), filepath.Join(top, "outside")

@@ -23,9 +23,10 @@ type Options struct {
 	limits limits // zero fields stand for the defaults; tests set others
 }
 
-// Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits described at [Limit].
-// Files that cannot be read or used are in the catalog; the error is the context's, [workspace.ErrClosed], or says which
-// convention is invalid. The catalog reads files through ws, which must stay open while it is used.
+// Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits
+// described at [Limit]. Files that cannot be read or used are in the catalog; the error is the
+// context's, [workspace.ErrClosed], or says which convention is invalid. The catalog reads files
+// through ws, which must stay open while it is used.
 func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
 	rows, err := standardRows()
 	if o.Conventions != nil {
@@ -53,7 +54,8 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 	return c, nil
 }
 
-// scanRoots scans the roots, as many at a time as there are processors. It returns a finished scanner for each, in their order.
+// scanRoots scans the roots, as many at a time as there are processors. It returns a finished
+// scanner for each, in their order.
 func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
 	roots := c.ws.Opened()
 	scanners := make([]*scanner, len(roots))
@@ -77,7 +79,8 @@ func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
 	return scanners, nil
 }
 
-// scanner scans one root. It is used by one goroutine at a time, and owns the directories in fixed until close.
+// scanner scans one root. It is used by one goroutine at a time, and owns the directories in fixed
+// until close.
 type scanner struct {
 	ws     *workspace.Workspace
 	root   workspace.Root
@@ -103,7 +106,8 @@ type matchStart struct {
 	rest   string
 }
 
-// fileOfKind is a file that was found, by its path in the root. A file can hold artifacts of several kinds.
+// fileOfKind is a file that was found, by its path in the root. A file can hold artifacts of
+// several kinds.
 type fileOfKind struct {
 	kind Kind
 	rel  string
@@ -116,7 +120,8 @@ func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner
 	}
 }
 
-// scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or workspace.ErrClosed.
+// scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or
+// workspace.ErrClosed.
 func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
 	defer s.close()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeout)
@@ -157,8 +162,8 @@ func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	}
 }
 
-// scanRow follows the literal names at the beginning of the row's pattern and matches the rest from there. plugin is the name of
-// the plugin whose directory is at, if it is one.
+// scanRow follows the literal names at the beginning of the row's pattern and matches the rest from
+// there. plugin is the name of the plugin whose directory is at, if it is one.
 func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin string) {
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
@@ -175,8 +180,9 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 	m.match(ctx, from, rest, 0)
 }
 
-// scannedBefore reports whether the rest of the pattern was matched in this directory for an earlier row, which found it by
-// another path because of a link. Then it adds an artifact that says so.
+// scannedBefore reports whether the rest of the pattern was matched in this directory for an
+// earlier row, which found it by another path because of a link. Then it adds an artifact that says
+// so.
 func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 	key := matchStart{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
 	earlier, done := s.started[key]
@@ -194,8 +200,8 @@ func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 	return true
 }
 
-// openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if there is none. The scanner
-// owns the directory.
+// openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if
+// there is none. The scanner owns the directory.
 func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name string) *directory {
 	rel := join(at.rel, name)
 	if d, known := s.fixed[rel]; known {
@@ -259,7 +265,8 @@ type matcher struct {
 	plugin string     // the plugin that the files belong to, if any
 }
 
-// match looks in at for names, the rest of the pattern. depth is the number of directories descended by "**".
+// match looks in at for names, the rest of the pattern. depth is the number of directories
+// descended by "**".
 func (m *matcher) match(ctx context.Context, at *directory, names []string, depth int) {
 	switch name := names[0]; {
 	case name == "**":
@@ -293,8 +300,8 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 	}
 }
 
-// matchBelow looks for the names after "**" in at and in all directories below it. A literal file name matches in any case,
-// because the author's file system may ignore case.
+// matchBelow looks for the names after "**" in at and in all directories below it. A literal file
+// name matches in any case, because the author's file system may ignore case.
 func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string, depth int) {
 	last := len(names) == 2
 	m.each(ctx, at, names[0], func(e workspace.Entry) {
@@ -478,7 +485,8 @@ func (d *directory) list(ctx context.Context) ([]workspace.Entry, error) {
 	return d.entries, d.err
 }
 
-// entry returns the entry name, or if there is a list without it, one whose name differs in case only.
+// entry returns the entry name, or if there is a list without it, one whose name differs in case
+// only.
 func (d *directory) entry(name string) (workspace.Entry, error) {
 	if !d.listed || d.err != nil {
 		info, err := d.dir.Lstat(name)
@@ -514,7 +522,8 @@ func (d *directory) ancestor() *directory {
 	return nil
 }
 
-// isGone reports whether err, from opening e, means that e has been removed. A link to nothing is still there.
+// isGone reports whether err, from opening e, means that e has been removed. A link to nothing is
+// still there.
 func isGone(e workspace.Entry, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && e.Type&fs.ModeSymlink == 0
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Each archive in testdata is a tree of files. Lines of its comment prepare the tree, and its file "want" is the expected result:
+// Each archive in testdata is a tree of files. Lines of its comment prepare the tree, and its file
+// "want" is the expected result:
 //
 //	roots a b         the roots, cwd first
 //	link PATH TARGET  makes a symbolic link
@@ -29,7 +30,9 @@ import (
 //	text              compares the assembled instructions
 //
 // ACP_AGENT_UPDATE=1 rewrites the expected results.
-func TestA25_Scan(t *testing.T) {
+//
+// Clause A25.
+func TestScan(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, archives)
@@ -118,7 +121,8 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-func TestA24_FilesDoNotAddRoots(t *testing.T) {
+// Clause A24.
+func TestFilesDoNotAddRoots(t *testing.T) {
 	top := tree(t, map[string]string{
 		"a/AGENTS.md": "---\nadditionalDirectories: [../b]\n---\nWork in ../b too. @../b/AGENTS.md",
 		"a/CLAUDE.md": "@../b/AGENTS.md",
@@ -137,7 +141,8 @@ func TestA24_FilesDoNotAddRoots(t *testing.T) {
 	require.NotContains(t, c.Instructions(nil).String(), "Of b.")
 }
 
-func TestA25_LargeDirectory(t *testing.T) {
+// Clause A25.
+func TestLargeDirectory(t *testing.T) {
 	files := make(map[string]string)
 	for i := range 20 {
 		files[fmt.Sprintf(".claude/commands/%d.md", i)] = "Do it."
@@ -154,7 +159,8 @@ func TestA25_LargeDirectory(t *testing.T) {
 	require.Equal(t, top+" was not scanned completely: the limit of 5 directory entries was reached at "+filepath.Join(top, ".claude", "commands"), c.LimitsReached()[0].String())
 }
 
-func TestA25_Timeout(t *testing.T) {
+// Clause A25.
+func TestTimeout(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "b/AGENTS.md": "x"})
 	c := scan(t, limited("Timeout", 1), top+"/a", top+"/b")
 	require.Equal(t, "Timeout", c.LimitsReached()[0].Name)
@@ -164,7 +170,8 @@ func TestA25_Timeout(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestA25_ScanErrors(t *testing.T) {
+// Clause A25.
+func TestScanErrors(t *testing.T) {
 	top := tree(t, map[string]string{"AGENTS.md": "x"})
 	ws := open(t, top)
 	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})

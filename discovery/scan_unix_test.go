@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
-func TestC6_SpecialFiles(t *testing.T) {
+// Clause C6.
+func TestSpecialFiles(t *testing.T) {
 	top := tree(t, map[string]string{"CLAUDE.md": "@pipe Found all the same.", "GEMINI.md/x": "a directory"})
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "AGENTS.md"), 0o600))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, ".mcp.json"), 0o600))
@@ -27,7 +28,8 @@ func TestC6_SpecialFiles(t *testing.T) {
 		"invalid mcp_server .mcp.json in .mcp.json\n\twhy: it is a fifo, not a file\n", summary(c, top))
 }
 
-func TestA25_UnreadableFiles(t *testing.T) {
+// Clause A25.
+func TestUnreadableFiles(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}

@@ -26,14 +26,16 @@ const (
 	SSE   Transport = "sse"
 )
 
-// Server is the configuration of an MCP server as it was found. Variables such as ${VAR} and ${input:x} are not expanded.
+// Server is the configuration of an MCP server as it was found. Variables such as ${VAR} and
+// ${input:x} are not expanded.
 type Server struct {
 	Transport Transport `json:"transport"`
 	// Command and Args start a Stdio server, in Cwd if it is not empty.
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"`
-	// Env are its environment variables. EnvFile is a file in the roots with more of them, relative to its root, if it is not empty.
+	// Env are its environment variables. EnvFile is a file in the roots with more of them, relative
+	// to its root, if it is not empty.
 	Env     Secrets `json:"env,omitzero"`
 	EnvFile string  `json:"envFile,omitempty"`
 	// URL is the address of an HTTP or SSE server.
@@ -58,7 +60,8 @@ func (s *Server) String() string {
 	return strings.Join(words, " ")
 }
 
-// Secrets are values by name. String, JSON, fmt and slog show only the names. Secrets are immutable.
+// Secrets are values by name. String, JSON, fmt and slog show only the names. Secrets are
+// immutable.
 type Secrets struct{ values map[string]string }
 
 // Names returns the names, sorted.
@@ -85,8 +88,8 @@ func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalJSON encodes the names as an array.
 func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
 
-// Address is a URL. String, JSON and fmt leave out its secrets, which are the password and the values of the query. Convert
-// it to a string for the whole URL.
+// Address is a URL. String, JSON and fmt leave out its secrets, which are the password and the
+// values of the query. Convert it to a string for the whole URL.
 type Address string
 
 // String returns the URL without its secrets.
@@ -132,7 +135,8 @@ type namedServer struct {
 	raw  json.RawMessage
 }
 
-// member returns the name of the member that contains the servers, and whether it is optional, because the file has other settings.
+// member returns the name of the member that contains the servers, and whether it is optional,
+// because the file has other settings.
 func (f Format) member() (name string, optional bool) {
 	switch f {
 	case VSCodeServers:
@@ -401,7 +405,8 @@ func (s *Server) transport(name string) (fault string) {
 	return ""
 }
 
-// withoutComments replaces comments and trailing commas by spaces, so that positions in errors stay correct.
+// withoutComments replaces comments and trailing commas by spaces, so that positions in errors stay
+// correct.
 func withoutComments(text []byte) []byte {
 	out := bytes.Clone(text)
 	comma := -1 // a comma that may be trailing

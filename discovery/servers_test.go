@@ -13,7 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestA25_ServersDoNotShowSecrets(t *testing.T) {
+// Clause A25.
+func TestServersDoNotShowSecrets(t *testing.T) {
 	marker := filepath.Join(tree(t, nil), "started")
 	quoted, err := json.Marshal(marker)
 	require.NoError(t, err)

@@ -13,14 +13,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// The keys of the Agent Skills specification, and those that Claude Code adds and others have taken over.
+// The keys of the Agent Skills specification, and those that Claude Code adds and others have taken
+// over.
 var skillKeys = [...]string{
 	"name", "description", "license", "compatibility", "metadata", "allowed-tools",
 	"agent", "argument-hint", "arguments", "context", "disable-model-invocation", "disallowed-tools", "effort", "hooks", "model", "paths",
 	"shell", "user-invocable", "version", "when_to_use",
 }
 
-// maxDescription is how many characters a description may have by the specification. Longer ones are cut.
+// maxDescription is how many characters a description may have by the specification. Longer ones
+// are cut.
 const maxDescription = 1024
 
 // notYAML introduces a YAML error in a diagnostic.

@@ -11,7 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestA25_LongValues(t *testing.T) {
+// Clause A25.
+func TestLongValues(t *testing.T) {
 	name := strings.Repeat("n", 65)
 	top := tree(t, map[string]string{
 		".agents/skills/" + name + "/SKILL.md": skill(name, strings.Repeat("é", 1025)+"\u202e"),
@@ -32,7 +33,9 @@ func TestA25_LongValues(t *testing.T) {
 }
 
 // What would take memory or time without end is refused, and the rest is found.
-func TestA25_YAMLBombs(t *testing.T) {
+//
+// Clause A25.
+func TestYAMLBombs(t *testing.T) {
 	files := map[string]string{".agents/skills/good/SKILL.md": skill("good", "Good.")}
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")

@@ -11,21 +11,23 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Stray is a file in a root with a name that says what it is for, such as SKILL.md, at a place where no convention looks.
+// Stray is a file in a root with a name that says what it is for, such as SKILL.md, at a place
+// where no convention looks.
 type Stray struct {
 	Root workspace.Root
 	// Path is where it is, as the client spells the root.
 	Path string
 }
 
-// The limits of the search for strays in one root. Higher ones would make it take longer than the scan of a large root.
+// The limits of the search for strays in one root. Higher ones would make it take longer than the
+// scan of a large root.
 const (
 	maxStrayDirs    = 400 // directories
 	maxStrayEntries = 600 // of directories whose names say nothing
 )
 
-// Strays searches the roots for strays from the top down, within limits. The roots that it did not search completely are in cut. The
-// error is the context's or [workspace.ErrClosed].
+// Strays searches the roots for strays from the top down, within limits. The roots that it did not
+// search completely are in cut. The error is the context's or [workspace.ErrClosed].
 func (c *Catalog) Strays(ctx context.Context) (found []Stray, cut []workspace.Root, err error) {
 	known := make(map[string]bool)
 	for i := range c.artifacts {
@@ -80,7 +82,8 @@ func newStraySearch(s *scanner, rows []row, known map[string]bool) *straySearch 
 	return search
 }
 
-// run searches the root. Directories with names from the table come first, with all that is below them.
+// run searches the root. Directories with names from the table come first, with all that is below
+// them.
 func (s *straySearch) run(ctx context.Context) error {
 	type place struct {
 		rel    string
@@ -124,8 +127,8 @@ func (s *straySearch) run(ctx context.Context) error {
 	return nil
 }
 
-// list returns the entries of a directory. It returns none for the directory of a skill, whose files are its own, and for one that
-// cannot be read.
+// list returns the entries of a directory. It returns none for the directory of a skill, whose
+// files are its own, and for one that cannot be read.
 func (s *straySearch) list(ctx context.Context, rel string) ([]workspace.Entry, error) {
 	if rel != "." && s.known[s.path(join(rel, "SKILL.md"))] {
 		return nil, nil

@@ -10,7 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestD5_Strays(t *testing.T) {
+// Clause D5.
+func TestStrays(t *testing.T) {
 	strays := func(t *testing.T, roots ...string) (paths []string, cut int) {
 		c := scan(t, discovery.Options{}, roots...)
 		found, incomplete, err := c.Strays(t.Context())

@@ -23,8 +23,8 @@ func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool
 	return string(b), ok
 }
 
-// decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If ok is false, the artifact
-// says why.
+// decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If
+// ok is false, the artifact says why.
 func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 	if a.Size > s.limits.fileSize {
 		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size, s.limits.fileSize)
@@ -50,8 +50,8 @@ func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 	return b, true
 }
 
-// front returns text up to the line that ends its frontmatter, or all of it if there is none. Skills are large, and the scan
-// needs no more of them.
+// front returns text up to the line that ends its frontmatter, or all of it if there is none.
+// Skills are large, and the scan needs no more of them.
 func front(text []byte) []byte {
 	for at := 0; ; {
 		n := bytes.Index(text[at:], []byte("\n---"))
@@ -69,7 +69,8 @@ func front(text []byte) []byte {
 	}
 }
 
-// opening returns text up to the first line with content after its frontmatter, which is where a command's description may be.
+// opening returns text up to the first line with content after its frontmatter, which is where a
+// command's description may be.
 func opening(text []byte) []byte {
 	at := 0
 	if first, _, _ := bytes.Cut(text, []byte("\n")); string(bytes.TrimSpace(first)) == "---" {

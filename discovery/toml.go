@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// readTOML reads a TOML document. Numbers are a json.Number, dates and times are strings as they are written. The libraries for TOML
-// are many times larger than what the few files that we read need.
+// readTOML reads a TOML document. Numbers are a json.Number, dates and times are strings as they
+// are written. The libraries for TOML are many times larger than what the few files that we read
+// need.
 func readTOML(text string) (map[string]any, error) {
 	r := &tomlReader{text: text}
 	top := make(map[string]any)
@@ -114,7 +115,8 @@ func (r *tomlReader) header(top map[string]any) (map[string]any, error) {
 	return table, nil
 }
 
-// inner returns the table at a path, which it makes if there is none. Of a list of tables it is the last one.
+// inner returns the table at a path, which it makes if there is none. Of a list of tables it is the
+// last one.
 func inner(table map[string]any, path []string) (map[string]any, error) {
 	for _, name := range path {
 		next := table[name]

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestD5_TOML(t *testing.T) {
+// Clause D5.
+func TestTOML(t *testing.T) {
 	t.Run("D5/values", func(t *testing.T) {
 		for text, want := range map[string]string{
 			"":                                   `{}`,

@@ -15,12 +15,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// WorkspaceFile is a file with which an editor or a build tool joins several folders. Being found makes none of them a root.
+// WorkspaceFile is a file with which an editor or a build tool joins several folders. Being found
+// makes none of them a root.
 type WorkspaceFile struct {
 	// Path is absolute, as the client spells the root.
 	Path string `json:"path"`
-	// Folders are those that it lists outside of the roots, in order. Whether they exist is unknown, because nothing outside of
-	// the roots is looked at; of a pattern such as "../libs/*" it is the folder before the first wildcard.
+	// Folders are those that it lists outside of the roots, in order. Whether they exist is
+	// unknown, because nothing outside of the roots is looked at; of a pattern such as "../libs/*"
+	// it is the folder before the first wildcard.
 	Folders []workspace.Dir `json:"folders"`
 }
 
@@ -31,8 +33,9 @@ const (
 	maxWorkspaceFile = 1 << 20
 )
 
-// WorkspaceFiles reads the workspace files that were found at the top of cwd, and returns those that list folders outside of the
-// roots, sorted by name. It leaves out files that cannot be read. The error is the context's or [workspace.ErrClosed].
+// WorkspaceFiles reads the workspace files that were found at the top of cwd, and returns those
+// that list folders outside of the roots, sorted by name. It leaves out files that cannot be read.
+// The error is the context's or [workspace.ErrClosed].
 func (c *Catalog) WorkspaceFiles(ctx context.Context) ([]WorkspaceFile, error) {
 	var files []WorkspaceFile
 	for _, name := range c.workspaceFiles {
@@ -47,7 +50,8 @@ func (c *Catalog) WorkspaceFiles(ctx context.Context) ([]WorkspaceFile, error) {
 	return files, context.Cause(ctx)
 }
 
-// workspaceFileNames returns the names of the workspace files in a directory that was listed, which is nil if it cannot be opened.
+// workspaceFileNames returns the names of the workspace files in a directory that was listed, which
+// is nil if it cannot be opened.
 func workspaceFileNames(at *directory) (names []string) {
 	if at == nil {
 		return nil
@@ -60,7 +64,8 @@ func workspaceFileNames(at *directory) (names []string) {
 	return names
 }
 
-// ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must be in the roots.
+// ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must
+// be in the roots.
 func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string) (WorkspaceFile, error) {
 	format := workspaceFormat(filepath.Base(path))
 	if format == nil {
@@ -117,8 +122,8 @@ func below(root, dir workspace.Dir) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// workspaceFormat returns the function that reads the folders which a workspace file of this name lists, nil if it is none. Paths
-// in it start at the file's directory.
+// workspaceFormat returns the function that reads the folders which a workspace file of this name
+// lists, nil if it is none. Paths in it start at the file's directory.
 func workspaceFormat(name string) func([]byte) ([]string, error) {
 	switch name {
 	case "go.work":
@@ -134,7 +139,8 @@ func workspaceFormat(name string) func([]byte) ([]string, error) {
 	return nil
 }
 
-// editorFolders reads a .code-workspace of VS Code. Folders of other computers, which have a URI, are left out.
+// editorFolders reads a .code-workspace of VS Code. Folders of other computers, which have a URI,
+// are left out.
 func editorFolders(content []byte) ([]string, error) {
 	var file struct{ Folders []struct{ Path string } }
 	if err := parseMembers(withoutComments(content), &file, "folders is not a list of objects with a path"); err != nil {
@@ -211,7 +217,8 @@ func pnpmFolders(content []byte) ([]string, error) {
 	return patternFolders(values["packages"].list), nil
 }
 
-// npmFolders reads the member workspaces of a package.json, which is a list of patterns or has one in its member packages.
+// npmFolders reads the member workspaces of a package.json, which is a list of patterns or has one
+// in its member packages.
 func npmFolders(content []byte) ([]string, error) {
 	var file struct{ Workspaces json.RawMessage }
 	if err := parseMembers(content, &file, "it is not an object"); err != nil || len(file.Workspaces) == 0 {
@@ -239,8 +246,8 @@ func parseMembers(content []byte, file any, mismatch string) error {
 	return nil
 }
 
-// patternFolders returns the folder of each pattern: what comes before its first wildcard. Patterns that exclude folders are left
-// out.
+// patternFolders returns the folder of each pattern: what comes before its first wildcard. Patterns
+// that exclude folders are left out.
 func patternFolders(patterns []string) []string {
 	var folders []string
 	for _, pattern := range patterns {

@@ -13,7 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestA24_WorkspaceFiles(t *testing.T) {
+// Clause A24.
+func TestWorkspaceFiles(t *testing.T) {
 	top := tree(t, map[string]string{
 		"app/app.code-workspace": "{\n// mine\n\"folders\": [ {\"path\": \".\"}, {\"path\": \"../shared\", \"name\": \"s\"}, {\"path\": \"web\"}, {\"path\": \"../skills/\"},\n" +
 			"{\"uri\": \"vscode-remote://x/y\"}, {\"path\": \"../a/../shared\"}, ], /* */ \"settings\": {} }",
@@ -135,8 +136,11 @@ func openWorkspace(t *testing.T, roots ...string) *workspace.Workspace {
 	return ws
 }
 
-// The time to read a file grows with its length, so that a file in a repository cannot keep a session from opening.
-func TestA24_WorkspaceFileWithManyFolders(t *testing.T) {
+// The time to read a file grows with its length, so that a file in a repository cannot keep a
+// session from opening.
+//
+// Clause A24.
+func TestWorkspaceFileWithManyFolders(t *testing.T) {
 	const n = 50_000
 	var list strings.Builder
 	for i := range n {

@@ -18,7 +18,8 @@ type Position struct {
 	ID      ID
 }
 
-// Before reports whether a session at p is listed before one at other: later activity comes first, then the greater id.
+// Before reports whether a session at p is listed before one at other: later activity comes first,
+// then the greater id.
 func (p Position) Before(other Position) bool {
 	if !p.Updated.Equal(other.Updated) {
 		return p.Updated.After(other.Updated)
@@ -26,7 +27,8 @@ func (p Position) Before(other Position) bool {
 	return p.ID > other.ID
 }
 
-// A cursor is the base64url encoding of a version, the position's time in milliseconds, the digest of the filters, and the id.
+// A cursor is the base64url encoding of a version, the position's time in milliseconds, the digest
+// of the filters, and the id.
 const (
 	cursorVersion = 1
 	digestSize    = 8
@@ -43,7 +45,8 @@ func (q Query) After(p Position) Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(raw))
 }
 
-// From returns the position after which q's page starts; ok is false at the start of the list. The error is a [*CursorError].
+// From returns the position after which q's page starts; ok is false at the start of the list. The
+// error is a [*CursorError].
 func (q Query) From() (p Position, ok bool, err error) {
 	if q.Cursor == "" {
 		return Position{}, false, nil
@@ -56,8 +59,8 @@ func (q Query) From() (p Position, ok bool, err error) {
 	return Position{Updated: time.UnixMilli(ms).UTC(), ID: ID(raw[cursorHead:])}, true, nil
 }
 
-// digest identifies q's filters. It does not include real paths and unused sessions, so that a cursor stays valid if a link or the time
-// changes between two pages.
+// digest identifies q's filters. It does not include real paths and unused sessions, so that a
+// cursor stays valid if a link or the time changes between two pages.
 func (q Query) digest() []byte {
 	filters := struct {
 		Agent    Agent

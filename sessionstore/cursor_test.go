@@ -9,7 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestA18_Cursor(t *testing.T) {
+// Clause A18.
+func TestCursor(t *testing.T) {
 	q := sessionstore.Query{Agent: sessionstore.Agent{Kind: "explore"}}
 	want := sessionstore.Position{Updated: time.UnixMilli(1_700_000_000_123).UTC(), ID: "a/b ü\x00"}
 	q.Cursor = q.After(want)
@@ -20,7 +21,8 @@ func TestA18_Cursor(t *testing.T) {
 	require.Regexp(t, `^[A-Za-z0-9_-]+$`, string(q.Cursor))
 }
 
-func TestA18_PositionBefore(t *testing.T) {
+// Clause A18.
+func TestPositionBefore(t *testing.T) {
 	at := func(ms int64, id string) sessionstore.Position {
 		return sessionstore.Position{Updated: time.UnixMilli(ms), ID: sessionstore.ID(id)}
 	}

@@ -1,28 +1,32 @@
 // Package sessionstore keeps sessions and their histories.
 //
-// [Store] is the interface. Package sessionstore/sqlite is the implementation that the program uses; [Memory] is for tests and for
-// hosts that keep nothing.
+// [Store] is the interface. Package sessionstore/sqlite is the implementation that the program
+// uses; [Memory] is for tests and for hosts that keep nothing.
 //
 // # Who may write
 //
-// Create, Activate and Fork return a [Lease]: the session's id and a generation number. Every write names its lease. It fails with
-// [*FencedError] once a newer lease was issued, by this process or another, and with [*NotFoundError] once the session was deleted.
-// If two windows open the same session, the newer one wins, and their histories never interleave.
+// Create, Activate and Fork return a [Lease]: the session's id and a generation number. Every write
+// names its lease. It fails with [*FencedError] once a newer lease was issued, by this process or
+// another, and with [*NotFoundError] once the session was deleted. If two windows open the same
+// session, the newer one wins, and their histories never interleave.
 //
 // # What a history is
 //
-// A history consists of the session/update notifications that the client received, in order, as [Update] values. A turn's prompt is
-// recorded before its answer, as user_message_chunk updates. Of the kinds that describe a state rather than an event (commands, mode,
-// options, usage) only the latest is kept, see [StateKinds]; unknown kinds are events. A [Recorder] groups updates into segments, which
-// are stored together, and joins neighbouring text chunks.
+// A history consists of the session/update notifications that the client received, in order, as
+// [Update] values. A turn's prompt is recorded before its answer, as user_message_chunk updates. Of
+// the kinds that describe a state rather than an event (commands, mode, options, usage) only the
+// latest is kept, see [StateKinds]; unknown kinds are events. A [Recorder] groups updates into
+// segments, which are stored together, and joins neighbouring text chunks.
 //
 // # How a session is found
 //
-// A session is found by its roots as the client spelled them, or by their real paths as of its last activation. Both are kept as [Keys].
+// A session is found by its roots as the client spelled them, or by their real paths as of its last
+// activation. Both are kept as [Keys].
 //
 // # Implementing a Store
 //
-// A Store of your own needs these functions of this package, so that it keeps the same things as others:
+// A Store of your own needs these functions of this package, so that it keeps the same things as
+// others:
 //
 //   - [Split] separates the updates that are history from those that are states, and leaves out those that are neither.
 //   - [StoredUpdate] turns stored JSON into an Update again.

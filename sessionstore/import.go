@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// MaxTombstones is the number of deleted sessions that a store remembers in order not to import them again.
+	// MaxTombstones is the number of deleted sessions that a store remembers in order not to import
+	// them again.
 	MaxTombstones = 10_000
 	// TombstoneAge is how long it remembers one after the agent listed it last.
 	TombstoneAge = 180 * 24 * time.Hour

@@ -9,17 +9,21 @@ import (
 )
 
 const (
-	// maxReplayed is the number of chunks joined at most for a replay, so that a client still sees a long answer grow.
+	// maxReplayed is the number of chunks joined at most for a replay, so that a client still sees
+	// a long answer grow.
 	maxReplayed = 256
-	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer ones are few, and not worth the copying.
+	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer ones are few, and
+	// not worth the copying.
 	maxReplayedBytes = 8 << 10
-	// maxRecordedBytes limits the length of a chunk joined when it is recorded, so that none becomes a line that a client rejects.
+	// maxRecordedBytes limits the length of a chunk joined when it is recorded, so that none
+	// becomes a line that a client rejects.
 	maxRecordedBytes = 64 << 10
 )
 
-// Joined yields a history with neighbouring text chunks of the agent joined, which a client shows as one anyway. Chunks are
-// joined only if they are the same byte for byte except for their text, and contain nothing but text: one with _meta,
-// annotations or an unknown member stays as it is. The user's chunks are not joined: two neighbours may be two prompts.
+// Joined yields a history with neighbouring text chunks of the agent joined, which a client shows
+// as one anyway. Chunks are joined only if they are the same byte for byte except for their text,
+// and contain nothing but text: one with _meta, annotations or an unknown member stays as it is.
+// The user's chunks are not joined: two neighbours may be two prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		j := joiner{maxCount: maxReplayed, maxBytes: maxReplayedBytes}
@@ -90,7 +94,8 @@ func (j *joiner) start(u Update) {
 
 // join appends the text of u if possible, and reports whether it was.
 func (j *joiner) join(u Update) bool {
-	// The cheap conditions come first: most neighbours that are not joined are long or belong to other messages.
+	// The cheap conditions come first: most neighbours that are not joined are long or belong to
+	// other messages.
 	if j.head == nil || j.count == j.maxCount || max(len(j.first.Raw), len(j.joined))+len(u.Raw) > j.maxBytes ||
 		!bytes.HasPrefix(u.Raw, j.head) || !j.examine() || !bytes.HasSuffix(u.Raw, j.tail) || len(u.Raw) < len(j.head)+len(j.tail) {
 		return false
@@ -104,8 +109,8 @@ func (j *joiner) join(u Update) bool {
 	return true
 }
 
-// examine reports whether first contains only text. It decodes first once: another chunk with the same head and tail then
-// needs no decoding.
+// examine reports whether first contains only text. It decodes first once: another chunk with the
+// same head and tail then needs no decoding.
 func (j *joiner) examine() bool {
 	if j.tail != nil {
 		return true
@@ -129,8 +134,8 @@ func (j *joiner) result() Update {
 	return Update{Kind: j.first.Kind, Raw: append(j.joined, j.tail...)}
 }
 
-// isPlainText reports whether u is a chunk of text without anything else. Duplicate names, invalid Unicode and unknown
-// members are rejected.
+// isPlainText reports whether u is a chunk of text without anything else. Duplicate names, invalid
+// Unicode and unknown members are rejected.
 func isPlainText(u Update) bool {
 	var chunk struct {
 		Update struct {
@@ -146,13 +151,15 @@ func isPlainText(u Update) bool {
 	return err == nil && chunk.Update.Content.Type == "text"
 }
 
-// isText reports whether b, which is between quotes in valid JSON, is the content of a single string to which another one can be
-// appended: valid UTF-8 without escaped surrogates, whose halves could be in two chunks.
+// isText reports whether b, which is between quotes in valid JSON, is the content of a single
+// string to which another one can be appended: valid UTF-8 without escaped surrogates, whose halves
+// could be in two chunks.
 func isText(b []byte) bool {
 	return textEnd(b) < 0 && utf8.Valid(b) && !bytes.Contains(b, []byte(`\ud`)) && !bytes.Contains(b, []byte(`\uD`))
 }
 
-// textEnd returns the index of the quote that ends the JSON string whose content b starts with, or -1.
+// textEnd returns the index of the quote that ends the JSON string whose content b starts with, or
+// -1.
 func textEnd(b []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(b[at:], '"')

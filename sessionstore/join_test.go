@@ -40,7 +40,8 @@ func piece(kind, around, text string) update {
 	return sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"` + kind + `",` + around + `"content":{"type":"text","text":"` + text + `"}}}`))
 }
 
-func TestA27_Joined(t *testing.T) {
+// Clause A27.
+func TestJoined(t *testing.T) {
 	const agent = "agent_message_chunk"
 	one, two := piece(agent, "", "one "), piece(agent, "", "two")
 	odd := func(raw string) []update {
@@ -89,7 +90,8 @@ func TestA27_Joined(t *testing.T) {
 	}
 }
 
-func TestA27_JoinedIsBounded(t *testing.T) {
+// Clause A27.
+func TestJoinedIsBounded(t *testing.T) {
 	var short, long []update
 	for range 1000 {
 		short = append(short, piece("agent_message_chunk", "", "x"))
@@ -102,7 +104,8 @@ func TestA27_JoinedIsBounded(t *testing.T) {
 	}
 }
 
-func TestA27_JoinedYieldsAnErrorAfterWhatWasRead(t *testing.T) {
+// Clause A27.
+func TestJoinedYieldsAnErrorAfterWhatWasRead(t *testing.T) {
 	failure := errors.New("damaged")
 	history := []update{piece("agent_message_chunk", "", "a"), piece("agent_message_chunk", "", "b")}
 	var got []string
@@ -115,7 +118,8 @@ func TestA27_JoinedYieldsAnErrorAfterWhatWasRead(t *testing.T) {
 	}
 }
 
-func TestA27_JoinedKeepsTheConversation(t *testing.T) {
+// Clause A27.
+func TestJoinedKeepsTheConversation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := rapid.SampledFrom([]string{"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "plan"})
 		around := rapid.SampledFrom([]string{"", `"messageId":"m",`, `"_meta":{"text":"x"},`})

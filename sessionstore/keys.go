@@ -12,7 +12,8 @@ import (
 type Keys struct {
 	// Roots are the roots as the client spelled them.
 	Roots workspace.Roots
-	// Real are the real paths of all roots when they were opened, in the same order, cwd first. Duplicates are kept.
+	// Real are the real paths of all roots when they were opened, in the same order, cwd first.
+	// Duplicates are kept.
 	Real []workspace.Dir
 }
 
@@ -29,8 +30,8 @@ func (k Keys) Validate() error {
 	return nil
 }
 
-// WithCwd returns k, which must be valid, with cwd in another spelling of the same directory. An additional root with the same
-// spelling is dropped, since roots contain no path twice.
+// WithCwd returns k, which must be valid, with cwd in another spelling of the same directory. An
+// additional root with the same spelling is dropped, since roots contain no path twice.
 func (k Keys) WithCwd(cwd workspace.Dir) Keys {
 	real := []workspace.Dir{k.Real[0]}
 	for i, dir := range k.Roots.Additional().All() {

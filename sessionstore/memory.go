@@ -17,11 +17,13 @@ var _ Store = (*Memory)(nil)
 // memoryPageSize is the number of updates of a history that are read at once.
 const memoryPageSize = 256
 
-// Memory is a [Store] in memory, for tests and for hosts that keep nothing. A list takes time in proportion to the number of sessions.
+// Memory is a [Store] in memory, for tests and for hosts that keep nothing. A list takes time in
+// proportion to the number of sessions.
 type Memory struct {
 	now func() time.Time
 
-	// mu guards everything below, and the sessions and drafts. Unexported methods that take no context are called with it held.
+	// mu guards everything below, and the sessions and drafts. Unexported methods that take no
+	// context are called with it held.
 	mu          sync.Mutex
 	closed      bool
 	sessions    map[ID]*memorySession
@@ -38,7 +40,8 @@ type stateKey struct {
 // memorySession is a session with its history and states.
 type memorySession struct {
 	record Session
-	// history only grows, so that a reader can keep a slice of it. When it is replaced, epoch is incremented.
+	// history only grows, so that a reader can keep a slice of it. When it is replaced, epoch is
+	// incremented.
 	history []Update
 	epoch   int64
 	states  map[Kind]Update // the latest of each kind
@@ -46,8 +49,9 @@ type memorySession struct {
 	imported bool
 	// activated reports whether the session was ever activated.
 	activated bool
-	// running are the numbers of the running turns. The first of those that have overlapped without a break up to now is firstTurn,
-	// and starts at the index open in history. Between turns running is empty and open is -1.
+	// running are the numbers of the running turns. The first of those that have overlapped without
+	// a break up to now is firstTurn, and starts at the index open in history. Between turns
+	// running is empty and open is -1.
 	running   map[int64]bool
 	firstTurn int64
 	open      int
@@ -84,7 +88,8 @@ func (m *Memory) Fork(ctx context.Context, source ID, s NewSession) (Lease, erro
 	})
 }
 
-// insert stores a new session described by s. It begins with the content that create returns, which is called with the lock held.
+// insert stores a new session described by s. It begins with the content that create returns, which
+// is called with the lock held.
 func (m *Memory) insert(ctx context.Context, s NewSession, create func() (*memorySession, error)) (Lease, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -346,7 +351,8 @@ func (m *Memory) Finished(ctx context.Context, id ID) iter.Seq2[Update, error] {
 	return m.yieldHistory(ctx, id, (*memorySession).finished)
 }
 
-// yieldHistory yields the part of a history that part returns. It does not hold the lock while it yields.
+// yieldHistory yields the part of a history that part returns. It does not hold the lock while it
+// yields.
 func (m *Memory) yieldHistory(ctx context.Context, id ID, part func(*memorySession) []Update) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		history, version, err := m.view(ctx, id, part)
@@ -628,7 +634,8 @@ func (m *Memory) issueLease(s *memorySession) Lease {
 // clock returns the time as it is stored.
 func (m *Memory) clock() time.Time { return m.now().UTC().Truncate(time.Millisecond) }
 
-// update calls change with the session of l, which must be its newest lease, while the lock is held.
+// update calls change with the session of l, which must be its newest lease, while the lock is
+// held.
 func (m *Memory) update(ctx context.Context, l Lease, change func(*memorySession)) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -662,8 +669,9 @@ func (m *Memory) interruptTurns(s *memorySession) {
 	}
 }
 
-// setState stores the state and state key of a session. Another session with this key loses it, and is deleted if it was imported and
-// never used. A tombstone is stored for the key that the session had before, unless key is "".
+// setState stores the state and state key of a session. Another session with this key loses it, and
+// is deleted if it was imported and never used. A tombstone is stored for the key that the session
+// had before, unless key is "".
 func (m *Memory) setState(s *memorySession, state []byte, key string) {
 	s.record.State = cloneState(state)
 	before := s.record.StateKey
@@ -694,7 +702,8 @@ func (m *Memory) remove(s *memorySession) {
 	}
 }
 
-// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest ones.
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest
+// ones.
 func (m *Memory) addTombstone(key stateKey) {
 	now := m.clock()
 	m.tombstones[key] = now

@@ -20,8 +20,8 @@ type Query struct {
 	Agent Agent
 	// Cwd matches sessions with this working directory.
 	Cwd *DirFilter
-	// Additional matches sessions whose additional roots are exactly this list, in this order. An empty list matches sessions
-	// without any.
+	// Additional matches sessions whose additional roots are exactly this list, in this order. An
+	// empty list matches sessions without any.
 	Additional *DirsFilter
 	// Archive matches sessions by whether they are archived.
 	Archive ArchiveFilter
@@ -29,7 +29,8 @@ type Query struct {
 	Unused UnusedFilter
 	// Cursor continues a list; "" starts one.
 	Cursor Cursor
-	// Limit is the maximum number of sessions in the page; 0 means [PageSize]. It is limited to [MaxPageSize].
+	// Limit is the maximum number of sessions in the page; 0 means [PageSize]. It is limited to
+	// [MaxPageSize].
 	Limit int
 }
 
@@ -51,20 +52,22 @@ const (
 	OnlyArchived
 )
 
-// UnusedGrace is how long a session may be unused before lists leave it out. One that its agent lists with activity later than that
-// after its creation counts as used.
+// UnusedGrace is how long a session may be unused before lists leave it out. One that its agent
+// lists with activity later than that after its creation counts as used.
 const UnusedGrace = time.Minute
 
-// UnusedFilter leaves out unused sessions: no turn was started, the history is empty, and the session was not imported. Archived
-// sessions are never left out.
+// UnusedFilter leaves out unused sessions: no turn was started, the history is empty, and the
+// session was not imported. Archived sessions are never left out.
 type UnusedFilter struct {
-	// Before is the time since which a session had no activity if it is left out. The zero time leaves out none.
+	// Before is the time since which a session had no activity if it is left out. The zero time
+	// leaves out none.
 	Before time.Time
 	// Keep are sessions that are not left out, because they are open.
 	Keep []ID
 }
 
-// DirFilter matches a session if its directory is spelled as Spelling, or its recorded real path is Real.
+// DirFilter matches a session if its directory is spelled as Spelling, or its recorded real path is
+// Real.
 type DirFilter struct {
 	Spelling workspace.Dir
 	// Real is the real path of Spelling now, or Spelling itself if it does not exist.
@@ -76,7 +79,8 @@ func FilterDir(d workspace.Dir) *DirFilter {
 	return &DirFilter{Spelling: d, Real: workspace.Real(d)}
 }
 
-// DirsFilter matches a session if its whole list is spelled as Spelling, or all its recorded real paths are Real.
+// DirsFilter matches a session if its whole list is spelled as Spelling, or all its recorded real
+// paths are Real.
 type DirsFilter struct {
 	Spelling workspace.Dirs
 	// Real has an entry for each of Spelling, as in [DirFilter].
@@ -100,13 +104,15 @@ type Page struct {
 	Next Cursor
 }
 
-// PruneQuery selects the sessions that [Store.Prune] deletes: those that match either bound. The zero value matches none.
+// PruneQuery selects the sessions that [Store.Prune] deletes: those that match either bound. The
+// zero value matches none.
 //
-// The age of a session is that of its last activity (Updated); opening it is not activity. A session that is open in a window but
-// older than the bound is deleted, and the window's next write fails with [*NotFoundError].
+// The age of a session is that of its last activity (Updated); opening it is not activity. A
+// session that is open in a window but older than the bound is deleted, and the window's next write
+// fails with [*NotFoundError].
 type PruneQuery struct {
-	// UnusedBefore matches unused sessions without activity since then: no turn was started, the history is empty, and the session
-	// was not imported. The zero time matches none.
+	// UnusedBefore matches unused sessions without activity since then: no turn was started, the
+	// history is empty, and the session was not imported. The zero time matches none.
 	UnusedBefore time.Time
 	// Before matches all sessions without activity since then. The zero time matches none.
 	Before time.Time
@@ -114,8 +120,8 @@ type PruneQuery struct {
 	DryRun bool
 }
 
-// Bounds returns the bounds in the form in which stores compare them with Updated: exclusive, in milliseconds since 1970 UTC, 0 for
-// none.
+// Bounds returns the bounds in the form in which stores compare them with Updated: exclusive, in
+// milliseconds since 1970 UTC, 0 for none.
 func (q PruneQuery) Bounds() (unused, all int64) {
 	bound := func(t time.Time) int64 {
 		if t.IsZero() {

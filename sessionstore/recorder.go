@@ -10,9 +10,11 @@ import (
 
 // RecorderOptions configure a Recorder.
 type RecorderOptions struct {
-	// Interval is the maximum time that an update waits for others before its segment is stored; 0 means 100 ms.
+	// Interval is the maximum time that an update waits for others before its segment is stored; 0
+	// means 100 ms.
 	Interval time.Duration
-	// SegmentBytes is the size of the waiting updates at which a segment is stored early; 0 means 64 KiB.
+	// SegmentBytes is the size of the waiting updates at which a segment is stored early; 0 means
+	// 64 KiB.
 	SegmentBytes int
 	// QueueBytes is the size of the waiting updates at which Record blocks; 0 means 256 KiB.
 	QueueBytes int
@@ -26,10 +28,11 @@ func (o RecorderOptions) withDefaults() RecorderOptions {
 	}
 }
 
-// Recorder appends a session's updates to the store in segments. It does not delay sending them to the client. It is safe for concurrent
-// use. One goroutine stores the segments until Close.
+// Recorder appends a session's updates to the store in segments. It does not delay sending them to
+// the client. It is safe for concurrent use. One goroutine stores the segments until Close.
 //
-// The first error of the store ends recording. Every call returns it from then on, and Failed reports it at once.
+// The first error of the store ends recording. Every call returns it from then on, and Failed
+// reports it at once.
 type Recorder struct {
 	store   Store
 	lease   Lease
@@ -64,7 +67,8 @@ func NewRecorder(store Store, lease Lease, options RecorderOptions) *Recorder {
 	return r
 }
 
-// Record queues u, which must not be modified afterwards. It returns before u is stored, and blocks only while the queue is full.
+// Record queues u, which must not be modified afterwards. It returns before u is stored, and blocks
+// only while the queue is full.
 func (r *Recorder) Record(ctx context.Context, u Update) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +109,9 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
-// Close stores what is queued and stops the goroutine. If ctx ends first it gives up what is not stored. It returns the error of the
-// store or the cause of ctx. Record returns [ErrClosed] from then on.
+// Close stores what is queued and stops the goroutine. If ctx ends first it gives up what is not
+// stored. It returns the error of the store or the cause of ctx. Record returns [ErrClosed] from
+// then on.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true
@@ -124,7 +129,8 @@ func (r *Recorder) Close(ctx context.Context) error {
 	}
 }
 
-// await waits until ready returns true, the store fails, or ctx ends. The lock must be held; await releases it while it waits.
+// await waits until ready returns true, the store fails, or ctx ends. The lock must be held; await
+// releases it while it waits.
 func (r *Recorder) await(ctx context.Context, ready func() bool) error {
 	for {
 		if r.err != nil {
@@ -173,7 +179,8 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// next waits until a segment is due and takes it from the queue. It returns false when the recorder is closed and the queue empty.
+// next waits until a segment is due and takes it from the queue. It returns false when the recorder
+// is closed and the queue empty.
 func (r *Recorder) next() ([]Update, bool) {
 	timer := time.NewTimer(r.options.Interval)
 	defer timer.Stop()
@@ -237,8 +244,8 @@ func (r *Recorder) finish(n int, err error) {
 	r.signalProgress()
 }
 
-// segment returns what is stored of batch: its events with their chunks joined, then its states, so that a state does not separate two
-// chunks.
+// segment returns what is stored of batch: its events with their chunks joined, then its states, so
+// that a state does not separate two chunks.
 func segment(batch []Update) []Update {
 	var history, states []Update
 	for _, u := range batch {

@@ -144,7 +144,8 @@ func TestRecorderFlush(t *testing.T) {
 	})
 }
 
-func TestW11_RecorderQueueBytes(t *testing.T) {
+// Clause W11.
+func TestRecorderQueueBytes(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{SegmentBytes: 100, QueueBytes: 2000}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		s.gate = make(chan struct{})
 		n := 0
@@ -190,7 +191,8 @@ func TestRecorderJoinsChunks(t *testing.T) {
 	})
 }
 
-func TestS3_RecorderIsFenced(t *testing.T) {
+// Clause S3.
+func TestRecorderIsFenced(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{QueueBytes: 100}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		require.NoError(t, r.Record(t.Context(), call(1)))
 		require.NoError(t, r.Flush(t.Context()))

@@ -25,17 +25,19 @@ type Session struct {
 	Keys  Keys
 	// Title is one line, or "".
 	Title string
-	// Created and Updated are UTC, with millisecond precision. Updated is set when the session is created or forked, and when a turn
-	// starts or ends.
+	// Created and Updated are UTC, with millisecond precision. Updated is set when the session is
+	// created or forked, and when a turn starts or ends.
 	Created, Updated time.Time
-	// Generation is that of the newest lease. A store never uses a generation twice, so the lease of a deleted session is not valid
-	// for another session with the same id.
+	// Generation is that of the newest lease. A store never uses a generation twice, so the lease
+	// of a deleted session is not valid for another session with the same id.
 	Generation int64
 	// State is an opaque value of the backend, or nil.
 	State []byte
-	// StateKey is the name that the backend's agent has for the session, or "". It is unique among the sessions of an agent.
+	// StateKey is the name that the backend's agent has for the session, or "". It is unique among
+	// the sessions of an agent.
 	StateKey string
-	// Turns is the number of turns that were started. In a fork it includes the source's finished turns.
+	// Turns is the number of turns that were started. In a fork it includes the source's finished
+	// turns.
 	Turns int64
 	// Archived is set by [Store.Archive], Renamed by [Store.Rename].
 	Archived, Renamed bool
@@ -54,10 +56,11 @@ type NewSession struct {
 	ID    ID
 	Agent Agent
 	Keys  Keys
-	// State is an opaque value of the backend. In a fork, nil copies the source's if both belong to the same agent.
+	// State is an opaque value of the backend. In a fork, nil copies the source's if both belong to
+	// the same agent.
 	State []byte
-	// StateKey is the name that the backend's agent has for the session, or "". A fork does not copy it: the copied state belongs to
-	// the source until the fork saves its own.
+	// StateKey is the name that the backend's agent has for the session, or "". A fork does not
+	// copy it: the copied state belongs to the source until the fork saves its own.
 	StateKey string
 	// Title is one line. In a fork, "" copies the source's.
 	Title string
@@ -65,17 +68,19 @@ type NewSession struct {
 
 // Activation describes what a load or resume changes.
 type Activation struct {
-	// Keys are the session's new roots and real paths. The recorded spelling of cwd does not change, see [Keys.WithCwd].
+	// Keys are the session's new roots and real paths. The recorded spelling of cwd does not
+	// change, see [Keys.WithCwd].
 	Keys Keys
-	// Held is the generation of the lease that the caller holds, or 0. If it is not the newest, the activation fails with
-	// [*FencedError], so that a caller who was fenced does not continue with a newer lease. The caller's running turn continues under
-	// the new lease, unless History is set.
+	// Held is the generation of the lease that the caller holds, or 0. If it is not the newest, the
+	// activation fails with [*FencedError], so that a caller who was fenced does not continue with
+	// a newer lease. The caller's running turn continues under the new lease, unless History is
+	// set.
 	Held int64
 	// State and StateKey replace those of the session, unless State is nil.
 	State    []byte
 	StateKey string
-	// History, if not nil, replaces the history in the same transaction. It counts as finished turns. States in it are stored, others
-	// stay. If the activation fails, the draft is unchanged.
+	// History, if not nil, replaces the history in the same transaction. It counts as finished
+	// turns. States in it are stored, others stay. If the activation fails, the draft is unchanged.
 	History Draft
 }
 

@@ -5,107 +5,124 @@ import (
 	"iter"
 )
 
-// Store keeps sessions. It is safe for concurrent use by goroutines and, if its medium is shared, by processes. The effect of a
-// method that returned without error survives a crash of the process. A call whose context ended has had its effect or none.
+// Store keeps sessions. It is safe for concurrent use by goroutines and, if its medium is shared,
+// by processes. The effect of a method that returned without error survives a crash of the process.
+// A call whose context ended has had its effect or none.
 //
-// Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft], [ErrReplaced], [ErrClosed], the error of the
-// context, and [*UnavailableError] if the medium fails.
+// Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft],
+// [ErrReplaced], [ErrClosed], the error of the context, and [*UnavailableError] if the medium
+// fails.
 //
-// Creating a Store should cost nothing: an implementation opens its medium at the first call that needs it.
+// Creating a Store should cost nothing: an implementation opens its medium at the first call that
+// needs it.
 type Store interface {
-	// Create stores a session, which is listed from then on. It returns ErrExists if the id is taken.
+	// Create stores a session, which is listed from then on. It returns ErrExists if the id is
+	// taken.
 	Create(ctx context.Context, s NewSession) (Lease, error)
 
 	// Get returns the record of a session.
 	Get(ctx context.Context, id ID) (Session, error)
 
-	// Activate gives the session new roots and issues a new lease, in one transaction. A running turn ends with it, unless its
-	// holder continues it (see Activation.Held).
+	// Activate gives the session new roots and issues a new lease, in one transaction. A running
+	// turn ends with it, unless its holder continues it (see Activation.Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
-	// Move gives a session other roots and real paths, including its cwd, and issues a new lease: whoever has the session open must
-	// load it again. Nothing else changes.
+	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
+	// whoever has the session open must load it again. Nothing else changes.
 	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
 
-	// NewDraft starts a history with which an activation of the session can replace the present one. If id is "", it is for Adopt.
+	// NewDraft starts a history with which an activation of the session can replace the present
+	// one. If id is "", it is for Adopt.
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 
-	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns the turn's number. Running turns
-	// end with it, unless t overlaps them.
+	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns
+	// the turn's number. Running turns end with it, unless t overlaps them.
 	BeginTurn(ctx context.Context, l Lease, t Turn) (number int64, err error)
 
-	// Append adds a segment of updates to the history, and stores the latest update of each state kind among them. Either all
-	// are stored or none. An empty segment only checks the lease.
+	// Append adds a segment of updates to the history, and stores the latest update of each state
+	// kind among them. Either all are stored or none. An empty segment only checks the lease.
 	Append(ctx context.Context, l Lease, segment []Update) error
 
-	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only checks the lease, so that it can be
-	// repeated after an error.
+	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only
+	// checks the lease, so that it can be repeated after an error.
 	EndTurn(ctx context.Context, l Lease, number int64, reason StopReason) error
 
-	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after Rename.
+	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
+	// Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
-	// Rename sets the title that a client chose, and notes that (see [Session]). Unlike SetTitle it needs no lease: any session can be
-	// renamed. It does not change Updated.
+	// Rename sets the title that a client chose, and notes that (see [Session]). Unlike SetTitle it
+	// needs no lease: any session can be renamed. It does not change Updated.
 	Rename(ctx context.Context, id ID, title string) error
 
-	// Archive archives a session, Unarchive undoes that. Nothing changes but what lists contain, see [ArchiveFilter].
+	// Archive archives a session, Unarchive undoes that. Nothing changes but what lists contain,
+	// see [ArchiveFilter].
 	Archive(ctx context.Context, id ID) error
 	Unarchive(ctx context.Context, id ID) error
 
-	// SaveState stores the state and the state key of a session; "" removes the key. Another session with this key loses it. If
-	// that session was imported and never used it is the same session, and is deleted.
+	// SaveState stores the state and the state key of a session; "" removes the key. Another
+	// session with this key loses it. If that session was imported and never used it is the same
+	// session, and is deleted.
 	SaveState(ctx context.Context, l Lease, state []byte, key string) error
 
 	// Check returns nil if the lease is the newest.
 	Check(ctx context.Context, l Lease) error
 
-	// History yields the history in order. It reads in pages, and holds nothing of the store in between. It yields what is stored when
-	// the iteration starts, and does not see later appends. It ends with ErrReplaced if an activation replaces the history, and with
-	// *NotFoundError if the session is deleted. The caller may modify the updates.
+	// History yields the history in order. It reads in pages, and holds nothing of the store in
+	// between. It yields what is stored when the iteration starts, and does not see later appends.
+	// It ends with ErrReplaced if an activation replaces the history, and with *NotFoundError if
+	// the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
-	// Finished is like History, but ends with the last finished turn. This is the part that Fork copies. Turns that overlap are
-	// finished when all of them have ended.
+	// Finished is like History, but ends with the last finished turn. This is the part that Fork
+	// copies. Turns that overlap are finished when all of them have ended.
 	Finished(ctx context.Context, id ID) iter.Seq2[Update, error]
 
 	// States returns the latest update of each state kind, in the order of [StateKinds].
 	States(ctx context.Context, id ID) ([]Update, error)
 
-	// List returns a page of sessions in the order of [Position]: those with the newest activity first.
+	// List returns a page of sessions in the order of [Position]: those with the newest activity
+	// first.
 	List(ctx context.Context, q Query) (Page, error)
 
-	// Fork stores a session with the source's history up to its last finished turn and, if both belong to the same agent, its latest
-	// states. The source does not change, and may be in a turn.
+	// Fork stores a session with the source's history up to its last finished turn and, if both
+	// belong to the same agent, its latest states. The source does not change, and may be in a
+	// turn.
 	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
-	// Import stores the sessions that an agent lists itself, all or none, and returns the number of new ones. A new session gets
-	// the id it comes with and an empty history. A known one (by StateKey) gets a later Updated, the Meta, and its title if it came from
-	// Import and was never activated or renamed; the titles of other sessions stay, also if they are empty. Whether it is archived
-	// stays. An unused one that the agent lists with later activity counts as imported from then on, see [UnusedGrace]. A session that
-	// was deleted here, or whose StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge],
-	// and up to [MaxTombstones] of them.
+	// Import stores the sessions that an agent lists itself, all or none, and returns the number of
+	// new ones. A new session gets the id it comes with and an empty history. A known one (by
+	// StateKey) gets a later Updated, the Meta, and its title if it came from Import and was never
+	// activated or renamed; the titles of other sessions stay, also if they are empty. Whether it
+	// is archived stays. An unused one that the agent lists with later activity counts as imported
+	// from then on, see [UnusedGrace]. A session that was deleted here, or whose StateKey was
+	// replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and up
+	// to [MaxTombstones] of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
-	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had been imported and then activated.
-	// history, if not nil, is its history, see [Activation]. Another session with this StateKey loses it, as in SaveState. Adopt
-	// returns [ErrExists] if the id is taken, and [*NotFoundError] if Import would skip the session.
+	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had
+	// been imported and then activated. history, if not nil, is its history, see [Activation].
+	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
+	// the id is taken, and [*NotFoundError] if Import would skip the session.
 	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
 
-	// Delete deletes a session and erases its data from the medium. Deleting a session that does not exist is not an error. A session
-	// with a StateKey is remembered, so that Import does not bring it back.
+	// Delete deletes a session and erases its data from the medium. Deleting a session that does
+	// not exist is not an error. A session with a StateKey is remembered, so that Import does not
+	// bring it back.
 	Delete(ctx context.Context, id ID) error
 
-	// Prune deletes the sessions that q matches, and returns their number. It may let other writers in between; if it fails, n sessions
-	// have been deleted.
+	// Prune deletes the sessions that q matches, and returns their number. It may let other writers
+	// in between; if it fails, n sessions have been deleted.
 	Prune(ctx context.Context, q PruneQuery) (n int, err error)
 
-	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except Close.
+	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
+	// Close.
 	Close() error
 }
 
-// Draft is a history that is stored as it arrives, and is visible only once an [Activation] has replaced the session's history by it.
-// A store deletes a draft whose process died after some time, and with its session. It must not be used concurrently.
+// Draft is a history that is stored as it arrives, and is visible only once an [Activation] has
+// replaced the session's history by it. A store deletes a draft whose process died after some time,
+// and with its session. It must not be used concurrently.
 type Draft interface {
 	// Append adds a segment, like [Store.Append].
 	Append(ctx context.Context, segment []Update) error

@@ -11,7 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Update is the params of a session/update notification without sessionId. [ParseUpdate] makes one from JSON.
+// Update is the params of a session/update notification without sessionId. [ParseUpdate] makes one
+// from JSON.
 type Update struct {
 	// Kind is the member "sessionUpdate" of the member "update".
 	Kind Kind
@@ -22,7 +23,8 @@ type Update struct {
 // String returns the update's JSON.
 func (u Update) String() string { return string(u.Raw) }
 
-// Kind is the type of an update: one of the constants, another one, or "" if the update does not state it as a string.
+// Kind is the type of an update: one of the constants, another one, or "" if the update does not
+// state it as a string.
 type Kind string
 
 // The kinds of updates that this program handles differently from others.
@@ -39,8 +41,8 @@ const (
 	SessionInfoUpdate       Kind = "session_info_update"
 )
 
-// StateKinds returns the kinds that describe a state rather than an event, in the order of [Store.States]. A store keeps
-// only the latest update of each.
+// StateKinds returns the kinds that describe a state rather than an event, in the order of
+// [Store.States]. A store keeps only the latest update of each.
 func StateKinds() []Kind {
 	return []Kind{AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate, UsageUpdate}
 }
@@ -54,8 +56,8 @@ func (k Kind) IsState() bool {
 	return false
 }
 
-// ParseUpdate validates an update and determines its kind. It must be a JSON object with an object as its member "update".
-// The result shares memory with raw.
+// ParseUpdate validates an update and determines its kind. It must be a JSON object with an object
+// as its member "update". The result shares memory with raw.
 func ParseUpdate(raw json.RawMessage) (Update, error) {
 	if kind, ok := leadingKind(raw); ok && jsontext.Value(raw).IsValid(lenient...) {
 		return Update{Kind: kind, Raw: raw}, nil
@@ -67,8 +69,8 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 	return Update{Kind: kind, Raw: raw}, nil
 }
 
-// StoredUpdate returns an update that [ParseUpdate] accepted before it was stored. It determines the kind without validating
-// the JSON again.
+// StoredUpdate returns an update that [ParseUpdate] accepted before it was stored. It determines
+// the kind without validating the JSON again.
 func StoredUpdate(raw json.RawMessage) Update {
 	kind, ok := leadingKind(raw)
 	if !ok {
@@ -77,7 +79,8 @@ func StoredUpdate(raw json.RawMessage) Update {
 	return Update{Kind: kind, Raw: raw}
 }
 
-// lenient accepts what other implementations may send: updates are passed on and stored byte for byte.
+// lenient accepts what other implementations may send: updates are passed on and stored byte for
+// byte.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 // commonKinds saves an allocation for each update of these kinds.
@@ -128,9 +131,10 @@ func decodeKind(raw []byte) (Kind, error) {
 	return Kind(kind), nil
 }
 
-// Split separates updates by how a store keeps them. history are the events in order, states the latest update of each state kind
-// in the order of [StateKinds]. Neither contains session_info_update, which is stored as the session's title. Each update in
-// the result is on one line.
+// Split separates updates by how a store keeps them. history are the events in order, states the
+// latest update of each state kind in the order of [StateKinds]. Neither contains
+// session_info_update, which is stored as the session's title. Each update in the result is on one
+// line.
 func Split(updates []Update) (history, states []Update) {
 	history = make([]Update, 0, len(updates))
 	kinds := StateKinds()

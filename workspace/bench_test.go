@@ -99,7 +99,8 @@ const (
 	listedFolder = 50 // files in each directory
 )
 
-// repository creates a repository of listedFiles files four directories deep, and more that git ignores.
+// repository creates a repository of listedFiles files four directories deep, and more that git
+// ignores.
 func repository(tb testing.TB) string {
 	root := realDir(tb)
 	write(tb, filepath.Join(root, ".git/HEAD"), "")
@@ -122,7 +123,8 @@ func repository(tb testing.TB) string {
 	return root
 }
 
-// BenchmarkFiles compares listing and reading 200,000 files with two workers to ripgrep, if it is installed.
+// BenchmarkFiles compares listing and reading 200,000 files with two workers to ripgrep, if it is
+// installed.
 func BenchmarkFiles(b *testing.B) {
 	root := repository(b)
 	ws := open(b, root)

@@ -11,13 +11,13 @@ import (
 
 // MkdirOptions configure [Workspace.Mkdir].
 type MkdirOptions struct {
-	// At, unless zero, is where path must still lead, as [Workspace.MkdirTarget] returned it. If it leads
-	// elsewhere the error is a *[MovedError].
+	// At, unless zero, is where path must still lead, as [Workspace.MkdirTarget] returned it. If it
+	// leads elsewhere the error is a *[MovedError].
 	At Ref
 }
 
-// Mkdir creates a directory and returns where it is. Its parent must exist. If something already has the name,
-// a link included, the error is [fs.ErrExist].
+// Mkdir creates a directory and returns where it is. Its parent must exist. If something already
+// has the name, a link included, the error is [fs.ErrExist].
 func (w *Workspace) Mkdir(path string, o MkdirOptions) (Ref, error) {
 	return w.change(path, func(t target) error {
 		if err := w.expect(path, o.At, t); err != nil {
@@ -35,14 +35,14 @@ func (w *Workspace) Mkdir(path string, o MkdirOptions) (Ref, error) {
 
 // RemoveOptions configure [Workspace.Remove].
 type RemoveOptions struct {
-	// At, unless zero, is where path must still lead, as [Workspace.RemoveTarget] returned it. If it leads
-	// elsewhere the error is a *[MovedError].
+	// At, unless zero, is where path must still lead, as [Workspace.RemoveTarget] returned it. If
+	// it leads elsewhere the error is a *[MovedError].
 	At Ref
 }
 
-// Remove removes the file or empty directory at path. It removes a link itself, wherever it points, and a special
-// file without opening it. For a root, a denied directory, and a directory that holds one, the error is a
-// *[ProtectedError].
+// Remove removes the file or empty directory at path. It removes a link itself, wherever it points,
+// and a special file without opening it. For a root, a denied directory, and a directory that holds
+// one, the error is a *[ProtectedError].
 func (w *Workspace) Remove(path string, o RemoveOptions) error {
 	_, err := w.change(path, func(t target) error {
 		if err := w.checkRemovable("remove", t); err != nil {
@@ -61,15 +61,16 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 
 // RenameOptions configure [Workspace.Rename].
 type RenameOptions struct {
-	// From and To, unless zero, are where the paths must still lead, as [Workspace.RenameTarget] returned them. If
-	// one leads elsewhere the error is a *[MovedError].
+	// From and To, unless zero, are where the paths must still lead, as [Workspace.RenameTarget]
+	// returned them. If one leads elsewhere the error is a *[MovedError].
 	From, To Ref
 }
 
-// Rename moves the file, directory or link at from to the path to, in the same root or another on the same file
-// system, and returns where it is then. A link is moved itself. Rename replaces nothing: if something already has the
-// new name the error is [fs.ErrExist]. Between file systems it is [syscall.EXDEV], and for a root, a denied directory, or a
-// directory that holds one a *[ProtectedError].
+// Rename moves the file, directory or link at from to the path to, in the same root or another on
+// the same file system, and returns where it is then. A link is moved itself. Rename replaces
+// nothing: if something already has the new name the error is [fs.ErrExist]. Between file systems
+// it is [syscall.EXDEV], and for a root, a denied directory, or a directory that holds one a
+// *[ProtectedError].
 func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 	destination, err := parse(to)
 	if err != nil {
@@ -132,13 +133,15 @@ func renameNew(from, to target) error {
 	return from.dir.Rename(from.name, to.dir, to.name)
 }
 
-// MkdirTarget returns where [Workspace.Mkdir] would make a directory, and fails where Mkdir would. It changes nothing.
+// MkdirTarget returns where [Workspace.Mkdir] would make a directory, and fails where Mkdir would.
+// It changes nothing.
 func (w *Workspace) MkdirTarget(path string) (Ref, error) {
 	return w.change(path, func(t target) error { return t.checkFree("mkdir") })
 }
 
-// RemoveTarget describes what [Workspace.Remove] would remove: a link itself, not what it points to. It fails where
-// Remove would, except that it does not look into a directory. It changes nothing.
+// RemoveTarget describes what [Workspace.Remove] would remove: a link itself, not what it points
+// to. It fails where Remove would, except that it does not look into a directory. It changes
+// nothing.
 func (w *Workspace) RemoveTarget(path string) (Info, error) {
 	var info fs.FileInfo
 	ref, err := w.change(path, func(t target) error {
@@ -151,8 +154,8 @@ func (w *Workspace) RemoveTarget(path string) (Info, error) {
 	return Info{info, ref, info.Name()}, nil
 }
 
-// RenameTarget describes what [Workspace.Rename] would move, and returns where to. It fails where Rename would, but for
-// a directory into itself and between file systems. It changes nothing.
+// RenameTarget describes what [Workspace.Rename] would move, and returns where to. It fails where
+// Rename would, but for a directory into itself and between file systems. It changes nothing.
 func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 	info, err := w.RemoveTarget(from)
 	if err != nil {
@@ -162,8 +165,9 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 	return info, ref, err
 }
 
-// target is a name in an open directory, where an entry is to be made, removed or moved. Everything is done through the
-// directory's handle and the name, so that later changes to the path cannot redirect it.
+// target is a name in an open directory, where an entry is to be made, removed or moved. Everything
+// is done through the directory's handle and the name, so that later changes to the path cannot
+// redirect it.
 type target struct {
 	asked parsedPath
 	dir   *dirfd.Dir
@@ -173,8 +177,8 @@ type target struct {
 	root  int
 }
 
-// change calls use with the target that path names, and returns where that is. It starts again if something changes on
-// the way.
+// change calls use with the target that path names, and returns where that is. It starts again if
+// something changes on the way.
 func (w *Workspace) change(path string, use func(target) error) (ref Ref, err error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
@@ -213,7 +217,8 @@ func (w *Workspace) targetOnce(a parsedPath, use func(target) error) error {
 	return w.freeTargetOnce(a, err, use)
 }
 
-// freeTargetOnce is targetOnce for a path that does not exist, for which resolving returned missing. Its directory must exist.
+// freeTargetOnce is targetOnce for a path that does not exist, for which resolving returned
+// missing. Its directory must exist.
 func (w *Workspace) freeTargetOnce(a parsedPath, missing error, use func(target) error) error {
 	n := len(a.at.names) - 1
 	if n < 0 || a.at.names[n] == ".." {
@@ -266,8 +271,8 @@ func (w *Workspace) checkRemovable(op string, t target) error {
 	}
 }
 
-// checkHoldsNone returns a *ProtectedError if t is or holds a root or a denied directory: moved, it would escape the
-// session's roots or policy.
+// checkHoldsNone returns a *ProtectedError if t is or holds a root or a denied directory: moved, it
+// would escape the session's roots or policy.
 func (w *Workspace) checkHoldsNone(t target) error {
 	for _, d := range w.entries {
 		if d.at.below(t.at) {

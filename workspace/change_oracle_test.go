@@ -55,7 +55,9 @@ func genPath(rt *rapid.T, label string) string {
 }
 
 // Without concurrent changes every operation in the roots does what the system does.
-func TestA23_ChangesMatchTheSystem(t *testing.T) {
+//
+// Clause A23.
+func TestChangesMatchTheSystem(t *testing.T) {
 	base := newMemory(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		top, err := os.MkdirTemp(base, "")
@@ -96,7 +98,8 @@ func TestA23_ChangesMatchTheSystem(t *testing.T) {
 	})
 }
 
-// plant creates a link if its directory is in a root without links on the way. It reports whether it did.
+// plant creates a link if its directory is in a root without links on the way. It reports whether
+// it did.
 func plant(dir, path, target string) bool {
 	parent, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Dir(path)))
 	if err != nil || parent != filepath.Join(dir, filepath.Dir(path)) || !strings.HasPrefix(parent+"/", dir+"/A/") {

@@ -42,7 +42,8 @@ func TestMkdir(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC9_DeepDirectories(t *testing.T) {
+// Clause C9.
+func TestDeepDirectories(t *testing.T) {
 	g := newGrounds(t)
 	name := strings.Repeat("d", 200)
 	deep := ""
@@ -80,7 +81,8 @@ func TestRemove(t *testing.T) {
 	require.Equal(t, want, picture(t, g.dir))
 }
 
-func TestC4_RemoveLinks(t *testing.T) {
+// Clause C4.
+func TestRemoveLinks(t *testing.T) {
 	g := newGrounds(t)
 	want := picture(t, g.dir)
 	for name, target := range map[string]string{
@@ -181,7 +183,8 @@ func TestRenameBetweenFileSystems(t *testing.T) {
 	requireRead(t, ws, "f", "text", 0, "f")
 }
 
-func TestC1_RootsAreProtected(t *testing.T) {
+// Clause C1.
+func TestRootsAreProtected(t *testing.T) {
 	dir := realDir(t)
 	outer, inner := filepath.Join(dir, "outer"), filepath.Join(dir, "outer/x/inner")
 	write(t, filepath.Join(inner, "f"), "inner")
@@ -251,7 +254,9 @@ func TestTargets(t *testing.T) {
 }
 
 // A root inside another stays protected wherever it is moved.
-func TestC8_MovedRootsAreProtected(t *testing.T) {
+//
+// Clause C8.
+func TestMovedRootsAreProtected(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "inner")
 	write(t, filepath.Join(inner, "f"), "inner")
@@ -265,7 +270,8 @@ func TestC8_MovedRootsAreProtected(t *testing.T) {
 	requireRead(t, ws, inner+"/f", "inner", 1, "f")
 }
 
-func TestC11_MovedTargets(t *testing.T) {
+// Clause C11.
+func TestMovedTargets(t *testing.T) {
 	g := newGrounds(t)
 	mkdir(t, filepath.Join(g.a, "d/empty"))
 	link(t, "d", filepath.Join(g.a, "l"))
@@ -286,7 +292,8 @@ func TestC11_MovedTargets(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestA6_ChangesInDeniedDirectories(t *testing.T) {
+// Clause A6.
+func TestChangesInDeniedDirectories(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.a, "x/denied/f"), "SECRET")
 	link(t, "x/denied", filepath.Join(g.a, "l"))
@@ -313,7 +320,8 @@ func TestA6_ChangesInDeniedDirectories(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC12_HardLinksKeepTheirContent(t *testing.T) {
+// Clause C12.
+func TestHardLinksKeepTheirContent(t *testing.T) {
 	for name, change := range changes {
 		t.Run("C12/"+name, func(t *testing.T) {
 			g := newGrounds(t)

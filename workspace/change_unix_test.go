@@ -13,7 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_MoveAndRemoveSpecialFiles(t *testing.T) {
+// Clause C6.
+func TestMoveAndRemoveSpecialFiles(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
 	require.ErrorIs(t, moveOnto(g.ws, "fifo"), fs.ErrExist)

@@ -19,12 +19,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// TestContainmentCorpus makes every attempt in testdata/containment with every operation, on a tree of its own, as root and as an
-// ordinary user.
+// TestContainmentCorpus makes every attempt in testdata/containment with every operation, on a tree
+// of its own, as root and as an ordinary user.
 func TestContainmentCorpus(t *testing.T) {
 	require.Equal(t, containmenttest.Operations(), operationNames())
 	require.ElementsMatch(t, containmenttest.Verdicts(), slices.Collect(maps.Keys(verdicts)))
@@ -113,7 +113,8 @@ func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace, a 
 	require.Equal(t, granted, ws.Opened(), "%s: the roots have changed", said)
 }
 
-// harmless confines the calling goroutine to the tree. If the system cannot, it reports whether the operation is safe at the path.
+// harmless confines the calling goroutine to the tree. If the system cannot, it reports whether the
+// operation is safe at the path.
 func harmless(s *containmenttest.Stage, op operation, path string) bool {
 	return containmenttest.Confine(s.Dir) || !op.changes || s.Within(path)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Directory is an open directory. It opens its entries by name, through its handle: no path is resolved for each of them, and
-// changes to the directory's path do not matter. It is safe for concurrent use. Once its Workspace was closed it
-// can be listed, but opens nothing.
+// Directory is an open directory. It opens its entries by name, through its handle: no path is
+// resolved for each of them, and changes to the directory's path do not matter. It is safe for
+// concurrent use. Once its Workspace was closed it can be listed, but opens nothing.
 type Directory struct {
 	w      *Workspace
 	handle *dirfd.Dir
@@ -82,8 +82,9 @@ func (d *Directory) refOf(e Entry) Ref {
 	return d.ref.child(e.Name)
 }
 
-// Entries lists the directory, sorted by name. If it has more than [Options].MaxEntries, it returns any that many and a
-// *[LimitError]. With another error, an *[fs.PathError] or the context's, it returns what it has read so far.
+// Entries lists the directory, sorted by name. If it has more than [Options].MaxEntries, it returns
+// any that many and a *[LimitError]. With another error, an *[fs.PathError] or the context's, it
+// returns what it has read so far.
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	buf := d.w.buffer()
 	defer d.w.buffers.Put(buf)
@@ -105,7 +106,8 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	return entries, err
 }
 
-// checkReplaced returns err, or a ReplacedError if it means that the directory is gone and its root was replaced.
+// checkReplaced returns err, or a ReplacedError if it means that the directory is gone and its root
+// was replaced.
 func (d *Directory) checkReplaced(err error) error {
 	if d.w.begin() != nil {
 		return err
@@ -114,7 +116,8 @@ func (d *Directory) checkReplaced(err error) error {
 	return d.w.checkReplaced(d.ref.Path(), d.ref.Root().Index, err)
 }
 
-// Lstat describes the entry name, a link itself. name is one path component. [os.SameFile] does not work with the Info.
+// Lstat describes the entry name, a link itself. name is one path component. [os.SameFile] does not
+// work with the Info.
 func (d *Directory) Lstat(name string) (Info, error) {
 	if err := d.w.begin(); err != nil {
 		return Info{}, err
@@ -130,8 +133,8 @@ func (d *Directory) Lstat(name string) (Info, error) {
 	return Info{info, d.refOf(Entry{name, info.Mode().Type()}), name}, nil
 }
 
-// Open opens the regular file name for reading, or the one that a link leads to, as [Workspace.Open] does. name is one path
-// component. The caller closes the file.
+// Open opens the regular file name for reading, or the one that a link leads to, as
+// [Workspace.Open] does. name is one path component. The caller closes the file.
 func (d *Directory) Open(name string) (*File, error) {
 	if err := d.w.begin(); err != nil {
 		return nil, err
@@ -143,8 +146,8 @@ func (d *Directory) Open(name string) (*File, error) {
 	return d.openFile(name)
 }
 
-// OpenDir opens the directory name, or the one that a link leads to, as [Workspace.OpenDir] does. name is one path
-// component. The caller closes it.
+// OpenDir opens the directory name, or the one that a link leads to, as [Workspace.OpenDir] does.
+// name is one path component. The caller closes it.
 func (d *Directory) OpenDir(name string) (*Directory, error) {
 	if err := d.w.begin(); err != nil {
 		return nil, err
@@ -275,9 +278,9 @@ func (d *Directory) Stat() (Info, error) {
 	return Info{info, d.ref, lastName(d.ref)}, nil
 }
 
-// ReadFile reads the entry e, which was listed: a regular file, or a link to one. It is [Directory.Open] with fewer
-// system calls. The content is in buf, or in a larger buffer if it does not fit; it is nil if the file has more than
-// limit bytes.
+// ReadFile reads the entry e, which was listed: a regular file, or a link to one. It is
+// [Directory.Open] with fewer system calls. The content is in buf, or in a larger buffer if it does
+// not fit; it is nil if the file has more than limit bytes.
 func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, error) {
 	if err := d.w.begin(); err != nil {
 		return nil, Info{}, err

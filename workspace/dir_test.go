@@ -25,7 +25,8 @@ func openTop(t *testing.T, ws *workspace.Workspace) *workspace.Directory {
 	return d
 }
 
-func TestA23_ReadFileFollowsLinks(t *testing.T) {
+// Clause A23.
+func TestReadFileFollowsLinks(t *testing.T) {
 	top := realDir(t)
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
 	write(t, filepath.Join(a, "f"), "of a")
@@ -56,7 +57,8 @@ func TestA23_ReadFileFollowsLinks(t *testing.T) {
 	}
 }
 
-func TestA23_ReadFileBuffer(t *testing.T) {
+// Clause A23.
+func TestReadFileBuffer(t *testing.T) {
 	top := realDir(t)
 	write(t, filepath.Join(top, "small"), "small")
 	write(t, filepath.Join(top, "large"), strings.Repeat("l", 10_000))
@@ -80,7 +82,8 @@ func TestA23_ReadFileBuffer(t *testing.T) {
 	require.Empty(t, text)
 }
 
-func TestC6_ReadFileOfDirectories(t *testing.T) {
+// Clause C6.
+func TestReadFileOfDirectories(t *testing.T) {
 	top := realDir(t)
 	write(t, filepath.Join(top, "dir/f"), "")
 	d := openTop(t, open(t, top))
@@ -90,7 +93,8 @@ func TestC6_ReadFileOfDirectories(t *testing.T) {
 	}
 }
 
-func TestA23_DirectoryStat(t *testing.T) {
+// Clause A23.
+func TestDirectoryStat(t *testing.T) {
 	top := realDir(t)
 	write(t, filepath.Join(top, "d/f"), "")
 	ws := open(t, top)
@@ -123,7 +127,8 @@ func newTree(t *testing.T) (dir string, ws *workspace.Workspace) {
 	return dir, open(t, dir)
 }
 
-func TestC5_ScanAfterReplacement(t *testing.T) {
+// Clause C5.
+func TestScanAfterReplacement(t *testing.T) {
 	dir, ws := newTree(t)
 	out := realDir(t)
 	write(t, filepath.Join(out, "secret"), "SECRET")
@@ -159,7 +164,8 @@ func TestDirectoryNames(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestC10_DirectoriesFollowLinks(t *testing.T) {
+// Clause C10.
+func TestDirectoriesFollowLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "d/to-b"))
 	link(t, "../f", filepath.Join(g.a, "d/to-f"))
@@ -196,7 +202,9 @@ func TestC10_DirectoriesFollowLinks(t *testing.T) {
 }
 
 // A scan enters a nested root by the handle that was opened, not what has replaced its directory.
-func TestC8_ScanOfNestedRoots(t *testing.T) {
+//
+// Clause C8.
+func TestScanOfNestedRoots(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "d/inner")
 	write(t, filepath.Join(inner, "f"), "granted")

@@ -11,7 +11,8 @@ import (
 // ErrClosed is returned by operations on a closed Workspace.
 var ErrClosed = errors.New("the session's workspace is closed: its roots have changed or the session has ended, so ask again")
 
-// maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a million errors.
+// maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a
+// million errors.
 const maxRootErrors = 100
 
 // RootErrors holds the errors of a root set, in the order of the roots.
@@ -39,14 +40,14 @@ func (e RootErrors) err() error {
 
 // RootError says why a directory cannot be a root.
 type RootError struct {
-	// Root is the position of the directory in the list it came from, duplicates included: 0 is cwd. It is -1 for an error about
-	// the set as a whole.
+	// Root is the position of the directory in the list it came from, duplicates included: 0 is
+	// cwd. It is -1 for an error about the set as a whole.
 	Root int
 	// Path is the directory, "" for the set as a whole.
 	Path   string
 	Reason Reason
-	// Detail is the limit for ReasonTooMany, the system's error for ReasonUnreadable, and for ReasonDenied the denied directory, if
-	// there is one.
+	// Detail is the limit for ReasonTooMany, the system's error for ReasonUnreadable, and for
+	// ReasonDenied the denied directory, if there is one.
 	Detail string
 }
 
@@ -144,8 +145,8 @@ func (e *LimitError) Error() string {
 // NotTextError is returned for a file that is not UTF-8 text.
 type NotTextError struct {
 	Path string
-	// Kind is "binary" for a file with a NUL, "UTF-16" or "UTF-32" for one with that byte order mark, and "not UTF-8" for any
-	// other.
+	// Kind is "binary" for a file with a NUL, "UTF-16" or "UTF-32" for one with that byte order
+	// mark, and "not UTF-8" for any other.
 	Kind string
 	Line int // where that was found, counted from 1
 }
@@ -161,8 +162,8 @@ func (e *NotTextError) Error() string {
 	}
 }
 
-// ProtectedError is returned for something that must not be removed or moved: a root, a denied directory, or a directory
-// that contains one.
+// ProtectedError is returned for something that must not be removed or moved: a root, a denied
+// directory, or a directory that contains one.
 type ProtectedError struct {
 	Path string
 	Dir  Dir // the root or denied directory
@@ -172,7 +173,8 @@ func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("%s cannot be moved or removed: it is or contains %s, which is a root or denied by policy", e.Path, e.Dir)
 }
 
-// OutsideError is returned for a path that is not in the workspace, or leads through something that is not.
+// OutsideError is returned for a path that is not in the workspace, or leads through something that
+// is not.
 type OutsideError struct {
 	Path  string
 	Link  string // the real path of the link that leads out, "" if the path itself does
@@ -202,8 +204,8 @@ func few(roots Roots) string {
 	return "the roots are " + strings.Join(paths, ", ")
 }
 
-// ReplacedError is returned for a path in a root that is not the directory that was opened anymore, if nothing was found in the one
-// that was. It matches [fs.ErrNotExist].
+// ReplacedError is returned for a path in a root that is not the directory that was opened anymore,
+// if nothing was found in the one that was. It matches [fs.ErrNotExist].
 type ReplacedError struct {
 	Path string
 	Dir  Dir // the root
@@ -224,8 +226,8 @@ type MountError struct {
 
 func (e *MountError) Error() string { return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why) }
 
-// TooManyLinksError is returned for a path that leads through too many links, perhaps in a circle. It matches
-// [syscall.ELOOP].
+// TooManyLinksError is returned for a path that leads through too many links, perhaps in a circle.
+// It matches [syscall.ELOOP].
 type TooManyLinksError struct {
 	Path  string
 	Link  string // the real path of the last link

@@ -5,15 +5,16 @@ import (
 	"os"
 )
 
-// File is a regular file, open for reading. It is safe for concurrent use, except Read and Seek. It stays readable after its
-// Workspace was closed.
+// File is a regular file, open for reading. It is safe for concurrent use, except Read and Seek. It
+// stays readable after its Workspace was closed.
 type File struct {
 	file *os.File
 	ref  Ref
 }
 
-// Open opens a regular file for reading. For a FIFO, socket or device the error is a *[SpecialFileError]; Open never waits for
-// one or reads from it. One that takes the place of a regular file at that moment may be opened and closed. The caller closes the file.
+// Open opens a regular file for reading. For a FIFO, socket or device the error is a
+// *[SpecialFileError]; Open never waits for one or reads from it. One that takes the place of a
+// regular file at that moment may be opened and closed. The caller closes the file.
 func (w *Workspace) Open(path string) (*File, error) {
 	if err := w.begin(); err != nil {
 		return nil, err

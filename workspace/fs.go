@@ -16,13 +16,14 @@ import (
 
 var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes whole ones", errors.ErrUnsupported)
 
-// Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. Paths mean what they mean to
-// [Workspace.Open], and every operation is contained in the same way.
+// Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. Paths mean what they
+// mean to [Workspace.Open], and every operation is contained in the same way.
 //
-// It opens files and directories for reading, and describes them; it reports links as links ([afero.Lstater],
-// [afero.LinkReader]), so that afero.Walk does not follow them. A file is written as a whole: open it with [os.O_TRUNC] or
-// [os.O_EXCL] (as Create and afero.WriteFile do), and Close writes it as [Workspace.WriteFile] does, or returns why not.
-// Everything else fails with [errors.ErrUnsupported]. Wrap it in [afero.NewReadOnlyFs] to permit no writes.
+// It opens files and directories for reading, and describes them; it reports links as links
+// ([afero.Lstater], [afero.LinkReader]), so that afero.Walk does not follow them. A file is written
+// as a whole: open it with [os.O_TRUNC] or [os.O_EXCL] (as Create and afero.WriteFile do), and
+// Close writes it as [Workspace.WriteFile] does, or returns why not. Everything else fails with
+// [errors.ErrUnsupported]. Wrap it in [afero.NewReadOnlyFs] to permit no writes.
 func (w *Workspace) Fs() afero.Fs { return aferoFs{w} }
 
 type aferoFs struct{ w *Workspace }
@@ -58,8 +59,8 @@ func (a aferoFs) Open(name string) (afero.File, error) {
 	return &aferoDir{dir: dir, unsupported: unsupported{name}}, nil
 }
 
-// OpenFile opens a file to be written as a whole, or a file or directory for reading. A new file gets the permissions that
-// the process gives to files.
+// OpenFile opens a file to be written as a whole, or a file or directory for reading. A new file
+// gets the permissions that the process gives to files.
 func (a aferoFs) OpenFile(name string, flag int, _ fs.FileMode) (afero.File, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC) == 0 {
 		return a.Open(name)

@@ -131,7 +131,8 @@ func TestFsWrites(t *testing.T) {
 	require.ErrorAs(t, afero.WriteFile(fsys, "../out/new", nil, 0o644), &outside)
 }
 
-func TestC11_FsWriteAfterReplacement(t *testing.T) {
+// Clause C11.
+func TestFsWriteAfterReplacement(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "l"))
 	f, err := g.ws.Fs().Create("l/new")

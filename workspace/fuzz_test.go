@@ -11,13 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// FuzzC9_Paths requires that no operation reaches anything outside or panics, whatever the path or link target. The links of the
-// tree lead into the roots, out of them, and in circles. The test is confined to its directory.
-func FuzzC9_Paths(f *testing.F) {
+// FuzzPaths requires that no operation reaches anything outside or panics, whatever the path or
+// link target. The links of the tree lead into the roots, out of them, and in circles. The test is
+// confined to its directory.
+//
+// Clause C9.
+func FuzzPaths(f *testing.F) {
 	for _, path := range []string{
 		"f", "d/e/f", "../B/f", "../out/secret", "l", "l/", "l/.", "l/secret", "across/../f", "dangling", "loop", "/", "..", ".",
 		"", "\x00", "-rf", "d//e/./f", "\xff", "new\nline", "a\\..\\..", "$/A/f", "$/A/../out/secret", "$/B", "planted", "planted/x",

@@ -10,12 +10,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// HandOverFile returns an error unless another program that opens path as a file, such as an editor, now reaches what this
-// workspace reaches: a regular file without other hard links, or nothing yet in an existing directory. It follows links, the last
-// one too. path must be absolute.
+// HandOverFile returns an error unless another program that opens path as a file, such as an
+// editor, now reaches what this workspace reaches: a regular file without other hard links, or
+// nothing yet in an existing directory. It follows links, the last one too. path must be absolute.
 //
-// The workspace uses the directories that it opened, and other programs what is at the path. So it is also an error if a root
-// that path leads into was replaced. A replacement after the check goes unnoticed.
+// The workspace uses the directories that it opened, and other programs what is at the path. So it
+// is also an error if a root that path leads into was replaced. A replacement after the check goes
+// unnoticed.
 func (w *Workspace) HandOverFile(path string) error {
 	return w.handOver(path, orMissing, func(end arrival) error {
 		if end.info != nil && !end.info.Mode().IsRegular() {
@@ -41,7 +42,8 @@ func (w *Workspace) HandOverFile(path string) error {
 	})
 }
 
-// HandOverDir is [Workspace.HandOverFile] for a directory, such as the working directory of a program. It must exist.
+// HandOverDir is [Workspace.HandOverFile] for a directory, such as the working directory of a
+// program. It must exist.
 func (w *Workspace) HandOverDir(path string) error {
 	return w.handOver(path, followLast, func(end arrival) error {
 		if !end.info.IsDir() {
@@ -76,8 +78,8 @@ func (w *Workspace) handOver(path string, last lastLink, check func(arrival) err
 	})
 }
 
-// elsewhere returns the error for a path that leads elsewhere than the workspace's handles do: a root was replaced, or else something
-// has just changed.
+// elsewhere returns the error for a path that leads elsewhere than the workspace's handles do: a
+// root was replaced, or else something has just changed.
 func (w *Workspace) elsewhere(path string) error {
 	for i, root := range w.opened {
 		if w.state(i) != OK {
@@ -87,7 +89,8 @@ func (w *Workspace) elsewhere(path string) error {
 	return dirfd.ErrChanged
 }
 
-// lookUp describes the file that the system finds at path (nil if there is no file), and the directory that it is in. It follows links.
+// lookUp describes the file that the system finds at path (nil if there is no file), and the
+// directory that it is in. It follows links.
 func lookUp(path string) (dir, file os.FileInfo, err error) {
 	for range maxLinks + 1 {
 		parent, _ := filepath.Split(path)

@@ -13,7 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC13_HandOver(t *testing.T) {
+// Clause C13.
+func TestHandOver(t *testing.T) {
 	top := realDir(t)
 	a, b := mkdir(t, filepath.Join(top, "a")), mkdir(t, filepath.Join(top, "b"))
 	write(t, filepath.Join(a, "dir", "file"), "")
@@ -42,7 +43,8 @@ func TestC13_HandOver(t *testing.T) {
 	require.NoError(t, os.Link(filepath.Join(b, "file"), filepath.Join(top, "second")))
 	require.ErrorContains(t, ws.HandOverFile(filepath.Join(a, "to-b")), "other hard links")
 
-	// The link is a path of the first root. It may be replaced by another that leads to the same directory.
+	// The link is a path of the first root. It may be replaced by another that leads to the same
+	// directory.
 	require.NoError(t, os.Remove(root))
 	link(t, "a", root)
 	require.NoError(t, ws.HandOverFile(filepath.Join(root, "dir", "file")))
@@ -58,8 +60,11 @@ func TestC13_HandOver(t *testing.T) {
 	require.ErrorIs(t, ws.HandOverDir(b), workspace.ErrClosed)
 }
 
-// A directory that lies between a root and the file may be replaced too, and a path can leave a root that was replaced.
-func TestC13_HandOverThroughReplacedDirectories(t *testing.T) {
+// A directory that lies between a root and the file may be replaced too, and a path can leave a
+// root that was replaced.
+//
+// Clause C13.
+func TestHandOverThroughReplacedDirectories(t *testing.T) {
 	top, victim := realDir(t), realDir(t)
 	sub := mkdir(t, filepath.Join(top, "sub"))
 	write(t, filepath.Join(top, "file"), "")

@@ -10,17 +10,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Mounts says which mounts below a root belong to it. A root that is itself a mount point is always reached, and a later mount
-// over a root is not seen.
+// Mounts says which mounts below a root belong to it. A root that is itself a mount point is always
+// reached, and a later mount over a root is not seen.
 type Mounts int
 
 const (
-	// ExistingMounts are those that exist when the workspace is opened, such as the node_modules of a development
-	// container.
+	// ExistingMounts are those that exist when the workspace is opened, such as the node_modules of
+	// a development container.
 	ExistingMounts Mounts = iota
 	// NoMounts restricts a root to the file system of its own directory.
 	NoMounts
-	// AnyMounts includes later mounts. Whoever can mount something below a root decides what is read.
+	// AnyMounts includes later mounts. Whoever can mount something below a root decides what is
+	// read.
 	AnyMounts
 )
 
@@ -83,8 +84,8 @@ func (g *guard) CheckMount(id dirfd.MountID) error {
 	}
 }
 
-// CheckDir returns a *denialError for a denied directory, under whatever name it was reached, such as in another case
-// where names have none, or where it is mounted a second time.
+// CheckDir returns a *denialError for a denied directory, under whatever name it was reached, such
+// as in another case where names have none, or where it is mounted a second time.
 func (g *guard) CheckDir(stat dirfd.FileStat) error {
 	for _, d := range g.denied {
 		if d.info != nil && stat.SameFile(d.info) {
@@ -105,8 +106,9 @@ func isMountError(err error) bool {
 	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) || errors.Is(err, errMountUnknown)
 }
 
-// newGuard returns the guard of a root, whose real path is at: it grants the root's own mount and, if the policy says so, those at
-// the mount points below. It returns nil if everything may be reached.
+// newGuard returns the guard of a root, whose real path is at: it grants the root's own mount and,
+// if the policy says so, those at the mount points below. It returns nil if everything may be
+// reached.
 func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points []location) (dirfd.Guard, error) {
 	if policy == AnyMounts && len(w.denied) == 0 {
 		return nil, nil
@@ -126,7 +128,8 @@ func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points
 	return g, nil
 }
 
-// mountAt returns the mount that names, none of which is a link, lead to from dir; 0 if they lead nowhere.
+// mountAt returns the mount that names, none of which is a link, lead to from dir; 0 if they lead
+// nowhere.
 func mountAt(dir *dirfd.Dir, names []string) dirfd.MountID {
 	last := len(names) - 1
 	for _, name := range names[:last] {

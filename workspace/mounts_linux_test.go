@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -43,7 +43,8 @@ var policies = map[string]workspace.Mounts{
 	"none": workspace.NoMounts, "existing": workspace.ExistingMounts, "any": workspace.AnyMounts,
 }
 
-func TestC7_Mounts(t *testing.T) {
+// Clause C7.
+func TestMounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
@@ -159,7 +160,8 @@ func mountedBefore(t *testing.T) {
 	}
 }
 
-// mountedInPlace checks a mount that replaces another: the system may use the id of the old one again.
+// mountedInPlace checks a mount that replaces another: the system may use the id of the old one
+// again.
 func mountedInPlace(t *testing.T) {
 	var stat unix.Statx_t
 	require.NoError(t, unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_MNT_ID_UNIQUE, &stat))
@@ -285,7 +287,8 @@ func linksIntoAMount(t *testing.T) {
 	}
 }
 
-// mountsAreNotWritten checks that no operation changes a later mount, or removes the directory that it hides.
+// mountsAreNotWritten checks that no operation changes a later mount, or removes the directory that
+// it hides.
 func mountsAreNotWritten(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.out, "e/f"), "OUT")
@@ -319,7 +322,8 @@ func mountsAreNotWritten(t *testing.T) {
 	require.Len(t, list, 2)
 }
 
-// deniedUnderAnotherName checks that a denied directory stays denied where it is mounted a second time.
+// deniedUnderAnotherName checks that a denied directory stays denied where it is mounted a second
+// time.
 func deniedUnderAnotherName(t *testing.T) {
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
@@ -356,7 +360,8 @@ func deniedUnderAnotherName(t *testing.T) {
 	}
 }
 
-func TestC7_ChangesOnMounts(t *testing.T) {
+// Clause C7.
+func TestChangesOnMounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
@@ -390,7 +395,9 @@ func TestC7_ChangesOnMounts(t *testing.T) {
 }
 
 // A file cannot be renamed from one mount to another, even within a root.
-func TestC7_RenameBetweenMounts(t *testing.T) {
+//
+// Clause C7.
+func TestRenameBetweenMounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC7_PolicyText(t *testing.T) {
+// Clause C7.
+func TestPolicyText(t *testing.T) {
 	for text, policy := range map[string]workspace.Mounts{
 		"existing": workspace.ExistingMounts, "none": workspace.NoMounts, "any": workspace.AnyMounts,
 	} {

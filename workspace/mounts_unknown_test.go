@@ -8,7 +8,9 @@ import (
 )
 
 // Where the system does not tell mounts apart, only AnyMounts works.
-func TestC7_UnknownMounts(t *testing.T) {
+//
+// Clause C7.
+func TestUnknownMounts(t *testing.T) {
 	for policy, want := range map[Mounts]error{ExistingMounts: errMountUnknown, NoMounts: errMountUnknown, AnyMounts: nil} {
 		g := &guard{policy: policy, mounts: []dirfd.MountID{7, 0}}
 		require.Equal(t, want, g.CheckMount(0), policy)

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// maxPath is the maximum length of a path in bytes: what Windows allows, and eight times what Linux does.
+// maxPath is the maximum length of a path in bytes: what Windows allows, and eight times what Linux
+// does.
 const maxPath = 32767
 
 var (
@@ -56,7 +57,8 @@ func parseName(name string) error {
 	}
 }
 
-// failed returns err as an error about path, without the name that the system was given. errors.Is still finds the cause.
+// failed returns err as an error about path, without the name that the system was given. errors.Is
+// still finds the cause.
 func failed(op, path string, err error) error {
 	if denial := (*denialError)(nil); errors.As(err, &denial) {
 		return &DeniedError{Path: path, By: denial.by}
@@ -96,8 +98,8 @@ func notRegular(path string, mode fs.FileMode) error {
 	}
 }
 
-// location is a path split into names. top is where its tree starts ("/", a drive, a share; "" for a relative path). No name
-// is empty or ".".
+// location is a path split into names. top is where its tree starts ("/", a drive, a share; "" for
+// a relative path). No name is empty or ".".
 type location struct {
 	top   string
 	names []string
@@ -138,20 +140,22 @@ func (l location) parent() location {
 	return location{l.top, l.names[:len(l.names)-1]}
 }
 
-// Ref says where a path led when it was resolved: the root that owns it and the path inside that root, without links and
-// "..". Refs compare with ==.
+// Ref says where a path led when it was resolved: the root that owns it and the path inside that
+// root, without links and "..". Refs compare with ==.
 type Ref struct {
 	root Root
 	rel  string
 }
 
-// Root returns the root that owns it: of nested roots the innermost, of roots with the same real path the first.
+// Root returns the root that owns it: of nested roots the innermost, of roots with the same real
+// path the first.
 func (r Ref) Root() Root { return r.root }
 
 // Rel returns the slash-separated path inside the root, "." for the root itself.
 func (r Ref) Rel() string { return r.rel }
 
-// Path returns the absolute path that starts with the root as its caller spelled it. A Workspace of the same roots opens it.
+// Path returns the absolute path that starts with the root as its caller spelled it. A Workspace of
+// the same roots opens it.
 func (r Ref) Path() string { return r.in(r.root.Dir) }
 
 // Real returns the absolute path that starts with the root's real path.

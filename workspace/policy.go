@@ -9,11 +9,13 @@ import (
 	"syscall"
 )
 
-// Policy says which directories may be roots. It is applied to real paths. The zero Policy allows everything.
+// Policy says which directories may be roots. It is applied to real paths. The zero Policy allows
+// everything.
 type Policy struct {
 	// Allow, if not empty, lists the directories that every root must be or lie in.
 	Allow []Dir
-	// Deny lists directories that no root may be or lie in, and files. Where one lies in a root, it is refused at each access.
+	// Deny lists directories that no root may be or lie in, and files. Where one lies in a root, it
+	// is refused at each access.
 	Deny []Dir
 }
 
@@ -34,8 +36,8 @@ type denial struct {
 	info os.FileInfo // nil if the directory does not exist
 }
 
-// denials returns the locations of denied directories: the spelling of each, those that its links lead through, so that no link on
-// the way can be replaced, and the real path.
+// denials returns the locations of denied directories: the spelling of each, those that its links
+// lead through, so that no link on the way can be replaced, and the real path.
 func denials(dirs []Dir) []denial {
 	var out []denial
 	for _, dir := range dirs {
@@ -60,7 +62,8 @@ func denials(dirs []Dir) []denial {
 	return out
 }
 
-// followFirst returns at with the first link in it replaced by its target, and the ".." before that resolved.
+// followFirst returns at with the first link in it replaced by its target, and the ".." before that
+// resolved.
 func followFirst(at location) (next location, followed bool) {
 	dir := location{top: at.top}
 	for i, name := range at.names {
@@ -91,8 +94,8 @@ func below(denied []denial, roots []location) []denial {
 	})
 }
 
-// resolveDir returns the location of dir with links followed as far as the path exists, including links to what does not
-// exist yet.
+// resolveDir returns the location of dir with links followed as far as the path exists, including
+// links to what does not exist yet.
 func resolveDir(dir Dir) location { return resolveAt(locate(dir.path), maxLinks) }
 
 // resolveAt follows at most links links that lead to nothing.
@@ -139,7 +142,8 @@ func (w *Workspace) checkLocation(path string, at location) error {
 	return nil
 }
 
-// checkArrival returns a *DeniedError if path led to something denied, by its location or its identity.
+// checkArrival returns a *DeniedError if path led to something denied, by its location or its
+// identity.
 func (w *Workspace) checkArrival(path string, end arrival) error {
 	if err := w.checkLocation(path, end.at); err != nil {
 		return err

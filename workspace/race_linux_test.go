@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -59,7 +59,8 @@ func expected(err error) bool {
 	return errors.As(err, &outside) || errors.As(err, &special) || errors.As(err, &denied) || errors.As(err, &path)
 }
 
-func TestC5_ReadWhileSwapping(t *testing.T) {
+// Clause C5.
+func TestReadWhileSwapping(t *testing.T) {
 	for name, c := range map[string]struct {
 		swap [2]string // below the grounds
 		path string
@@ -149,7 +150,8 @@ func raced(ws *workspace.Workspace, path string, i int) (string, error) {
 	return string(text[:n]), err
 }
 
-func TestC5_ReadReplacedFile(t *testing.T) {
+// Clause C5.
+func TestReadReplacedFile(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
 	write(t, filepath.Join(g.a, "d/e/g"), "A/d/e/f")
@@ -168,9 +170,11 @@ const raceOperations = 100_000
 // racers is how many goroutines perform them, in addition to the one that swaps.
 const racers = 3
 
-// While names are swapped, no operation reads, writes, creates or removes anything outside or hangs, and every error is a
-// documented one.
-func TestC5_OperationsWhileSwapping(t *testing.T) {
+// While names are swapped, no operation reads, writes, creates or removes anything outside or
+// hangs, and every error is a documented one.
+//
+// Clause C5.
+func TestOperationsWhileSwapping(t *testing.T) {
 	total := raceOperations
 	if more := os.Getenv("WORKSPACE_RACE_OPERATIONS"); more != "" {
 		var err error
@@ -458,7 +462,9 @@ func (r *racer) clear() {
 const racedMounts = 3000
 
 // A mount that appears between the look at a name and its use is not reached.
-func TestC7_OperationsWhileMounting(t *testing.T) {
+//
+// Clause C7.
+func TestOperationsWhileMounting(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
@@ -539,7 +545,8 @@ const (
 	raceWrites = 60
 )
 
-func TestC5_WriteWhileSwapping(t *testing.T) {
+// Clause C5.
+func TestWriteWhileSwapping(t *testing.T) {
 	for name, c := range map[string]struct {
 		swap [2]string // below the grounds
 		dir  string
@@ -599,7 +606,8 @@ func TestC5_WriteWhileSwapping(t *testing.T) {
 	}
 }
 
-func TestC5_CreateOnlyOnce(t *testing.T) {
+// Clause C5.
+func TestCreateOnlyOnce(t *testing.T) {
 	g := newGrounds(t)
 	for i := range 100 {
 		path := "new" + strconv.Itoa(i)

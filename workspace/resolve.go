@@ -43,9 +43,10 @@ type arrival struct {
 	root int
 }
 
-// resolver resolves a path one name at a time, as an operating system does, but from handle to handle: it opens each
-// directory from the one before, and never by a path. It reads a link and resolves its target instead of following
-// it. Above the roots it looks at nothing: it only compares names with those of the roots until they lead into one.
+// resolver resolves a path one name at a time, as an operating system does, but from handle to
+// handle: it opens each directory from the one before, and never by a path. It reads a link and
+// resolves its target instead of following it. Above the roots it looks at nothing: it only
+// compares names with those of the roots until they lead into one.
 type resolver struct {
 	w     *Workspace
 	asked parsedPath
@@ -91,7 +92,8 @@ func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) e
 	return w.checkReplaced(a.path, end.root, use(end))
 }
 
-// checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root was replaced.
+// checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root
+// was replaced.
 func (w *Workspace) checkReplaced(path string, root int, err error) error {
 	if errors.Is(err, fs.ErrNotExist) && w.state(root) == Replaced {
 		return &ReplacedError{path, w.opened[root].Dir}
@@ -361,7 +363,8 @@ func (r *resolver) endLinks() error {
 	return nil
 }
 
-// openSameDir opens the directory name in dir, which seen describes. If it was replaced, the error is dirfd.ErrChanged.
+// openSameDir opens the directory name in dir, which seen describes. If it was replaced, the error
+// is dirfd.ErrChanged.
 func openSameDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, error) {
 	child, err := dir.OpenDir(name)
 	if err != nil {
@@ -377,8 +380,8 @@ func openSameDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, err
 	return child, nil
 }
 
-// openSameFile opens the file name in dir, which seen describes, for reading. If it was replaced, the error is
-// dirfd.ErrChanged.
+// openSameFile opens the file name in dir, which seen describes, for reading. If it was replaced,
+// the error is dirfd.ErrChanged.
 func openSameFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -395,7 +398,8 @@ func openSameFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.F
 	return f, info, nil
 }
 
-// openRegular opens the file name in dir, which path led to, for reading. It must be a regular file.
+// openRegular opens the file name in dir, which path led to, for reading. It must be a regular
+// file.
 func openRegular(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) (*os.File, error) {
 	if !seen.IsRegular() {
 		return nil, notRegular(path, seen.Mode())
@@ -427,14 +431,15 @@ func retry(do func() error) error {
 	return err
 }
 
-// entryPoint is a location where paths enter a root: its spelling or its real path. Entering it uses the handle that was
-// opened, whatever is at the location by now.
+// entryPoint is a location where paths enter a root: its spelling or its real path. Entering it
+// uses the handle that was opened, whatever is at the location by now.
 type entryPoint struct {
 	at   location
 	root int
 }
 
-// entryPoints lists the entry points of the roots. Of roots with the same real path the first owns them all.
+// entryPoints lists the entry points of the roots. Of roots with the same real path the first owns
+// them all.
 func entryPoints(opened []Root, real []location) []entryPoint {
 	var points []entryPoint
 	for i, root := range opened {
@@ -453,7 +458,8 @@ func entryPoints(opened []Root, real []location) []entryPoint {
 	return points
 }
 
-// entryPoint returns the root of the innermost entry point on the way to at, and how many of at's names lead there.
+// entryPoint returns the root of the innermost entry point on the way to at, and how many of at's
+// names lead there.
 func (w *Workspace) entryPoint(at location) (root, names int, ok bool) {
 	names = -1
 	for _, p := range w.entries {

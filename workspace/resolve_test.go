@@ -36,7 +36,8 @@ func newGrounds(t *testing.T) grounds {
 	return g
 }
 
-func TestA20_RelativePaths(t *testing.T) {
+// Clause A20.
+func TestRelativePaths(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.b, "only-in-b"), "b")
 	requireRead(t, g.ws, "f", "A/f", 0, "f")
@@ -45,7 +46,8 @@ func TestA20_RelativePaths(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestA23_DotDotIntoSibling(t *testing.T) {
+// Clause A23.
+func TestDotDotIntoSibling(t *testing.T) {
 	g := newGrounds(t)
 	requireRead(t, g.ws, "../B/f", "B/f", 1, "f")
 	requireRead(t, g.ws, g.a+"/../B/d/f", "B/d/f", 1, "d/f")
@@ -54,7 +56,8 @@ func TestA23_DotDotIntoSibling(t *testing.T) {
 	requireOutside(t, g.ws, "../out/../B/f")
 }
 
-func TestA23_LinksMustPointIntoRoots(t *testing.T) {
+// Clause A23.
+func TestLinksMustPointIntoRoots(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "..", filepath.Join(g.a, "up"))
 	link(t, "../out/../B", filepath.Join(g.a, "detour"))
@@ -69,7 +72,8 @@ func TestA23_LinksMustPointIntoRoots(t *testing.T) {
 	requireOutside(t, g.ws, "through")
 }
 
-func TestA23_NestedRoots(t *testing.T) {
+// Clause A23.
+func TestAccessInNestedRoots(t *testing.T) {
 	outer := realDir(t)
 	write(t, filepath.Join(outer, "x/inner/f"), "inner")
 	write(t, filepath.Join(outer, "x/f"), "outer")
@@ -103,7 +107,8 @@ func TestA23_NestedRoots(t *testing.T) {
 	}
 }
 
-func TestC1_DotDotOut(t *testing.T) {
+// Clause C1.
+func TestDotDotOut(t *testing.T) {
 	g := newGrounds(t)
 	for _, path := range []string{
 		"..", "../", "../out/secret", "../../..", "d/../../out/secret", "/", "/etc", "/..", "/../..",
@@ -119,7 +124,8 @@ func TestC1_DotDotOut(t *testing.T) {
 	}
 }
 
-func TestC1_DotDotBehindALinkedDirectory(t *testing.T) {
+// Clause C1.
+func TestDotDotBehindALinkedDirectory(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d/e", filepath.Join(g.a, "in"))
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
@@ -131,7 +137,8 @@ func TestC1_DotDotBehindALinkedDirectory(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestC2_SiblingsWithSharedPrefix(t *testing.T) {
+// Clause C2.
+func TestSiblingsWithSharedPrefix(t *testing.T) {
 	g := newGrounds(t)
 	for _, name := range []string{"A-evil", "A.bak", "Ax", "A ", "AA"} {
 		write(t, filepath.Join(g.dir, name, "secret"), "SECRET")
@@ -142,7 +149,8 @@ func TestC2_SiblingsWithSharedPrefix(t *testing.T) {
 	}
 }
 
-func TestC3_LinksOut(t *testing.T) {
+// Clause C3.
+func TestLinksOut(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "file"))
 	link(t, "../out/secret", filepath.Join(g.a, "relative"))
@@ -159,7 +167,8 @@ func TestC3_LinksOut(t *testing.T) {
 	}
 }
 
-func TestC3_ChainPassingOutside(t *testing.T) {
+// Clause C3.
+func TestChainPassingOutside(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "2"), filepath.Join(g.a, "1"))
 	link(t, filepath.Join(g.out, "3"), filepath.Join(g.b, "2"))
@@ -171,7 +180,8 @@ func TestC3_ChainPassingOutside(t *testing.T) {
 	requireOutside(t, g.ws, "x/y/z/e/f")
 }
 
-func TestC3_Loops(t *testing.T) {
+// Clause C3.
+func TestLoops(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "self", filepath.Join(g.a, "self"))
 	link(t, filepath.Join(g.b, "pong"), filepath.Join(g.a, "ping"))
@@ -199,7 +209,8 @@ func chain(t *testing.T, a string, n int) string {
 	return fmt.Sprintf("chain%d", n-1)
 }
 
-func TestC3_MoreThan40Links(t *testing.T) {
+// Clause C3.
+func TestMoreThan40Links(t *testing.T) {
 	g := newGrounds(t)
 	requireRead(t, g.ws, chain(t, g.a, 40), "A/f", 0, "f")
 	link(t, "chain39", filepath.Join(g.a, "chain40"))
@@ -207,7 +218,8 @@ func TestC3_MoreThan40Links(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
-func TestC3_LinksMakingPathsLong(t *testing.T) {
+// Clause C3.
+func TestLinksMakingPathsLong(t *testing.T) {
 	g := newGrounds(t)
 	mkdir(t, filepath.Join(g.a, "x"))
 	link(t, "..", filepath.Join(g.a, "x/0"))
@@ -218,7 +230,8 @@ func TestC3_LinksMakingPathsLong(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestC4_DanglingLinks(t *testing.T) {
+// Clause C4.
+func TestDanglingLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.out, "missing"), filepath.Join(g.a, "dangling-out"))
 	link(t, "missing", filepath.Join(g.a, "dangling-in"))
@@ -231,7 +244,8 @@ func TestC4_DanglingLinks(t *testing.T) {
 	require.Equal(t, fs.ModeSymlink, info.Mode().Type())
 }
 
-func TestC4_TrailingSlashes(t *testing.T) {
+// Clause C4.
+func TestTrailingSlashes(t *testing.T) {
 	g := newGrounds(t)
 	link(t, g.out, filepath.Join(g.a, "out"))
 	link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "outfile"))
@@ -258,7 +272,8 @@ func TestC4_TrailingSlashes(t *testing.T) {
 	require.ErrorIs(t, ways["Open"](g.ws, "file-slash"), syscall.ENOTDIR)
 }
 
-func TestC9_Names(t *testing.T) {
+// Clause C9.
+func TestNames(t *testing.T) {
 	g := newGrounds(t)
 	for _, name := range []string{
 		"-rf", "new\nline", "\xff\xfe", "ü", "u\u0308", "UPPER", "upper", " ", "...", "a\\b", "%2e%2e", "~", "*",
@@ -274,7 +289,8 @@ func TestC9_Names(t *testing.T) {
 	}
 }
 
-func TestC9_RefusedNames(t *testing.T) {
+// Clause C9.
+func TestRefusedNames(t *testing.T) {
 	g := newGrounds(t)
 	for _, c := range []struct {
 		path string
@@ -298,7 +314,8 @@ func TestC9_RefusedNames(t *testing.T) {
 	}
 }
 
-func TestC9_DeepPaths(t *testing.T) {
+// Clause C9.
+func TestDeepPaths(t *testing.T) {
 	g := newGrounds(t)
 	deep, err := os.OpenRoot(g.a)
 	require.NoError(t, err)
@@ -310,7 +327,8 @@ func TestC9_DeepPaths(t *testing.T) {
 	requireRead(t, g.ws, names+"f", "deep", 0, names+"f")
 }
 
-func TestC10_AbsoluteLinkInItsOwnRoot(t *testing.T) {
+// Clause C10.
+func TestAbsoluteLinkInItsOwnRoot(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.a, "d"), filepath.Join(g.a, "abs"))
 	requireRead(t, g.ws, "abs/e/f", "A/d/e/f", 0, "d/e/f")
@@ -320,7 +338,8 @@ func TestC10_AbsoluteLinkInItsOwnRoot(t *testing.T) {
 	requireRead(t, g.ws, "d/top/f", "A/f", 0, "f")
 }
 
-func TestC10_FromRootToRootAndBack(t *testing.T) {
+// Clause C10.
+func TestFromRootToRootAndBack(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "to-b"))
 	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "d/to-a"))
@@ -330,12 +349,14 @@ func TestC10_FromRootToRootAndBack(t *testing.T) {
 	requireRead(t, g.ws, "to-b/to-a/e/relative", "B/f", 1, "f")
 }
 
-func TestC10_AChainOf30Links(t *testing.T) {
+// Clause C10.
+func TestAChainOf30Links(t *testing.T) {
 	g := newGrounds(t)
 	requireRead(t, g.ws, chain(t, g.a, 30), "A/f", 0, "f")
 }
 
-func TestC10_ARootThatIsALink(t *testing.T) {
+// Clause C10.
+func TestARootThatIsALink(t *testing.T) {
 	dir := realDir(t)
 	write(t, filepath.Join(dir, "real/f"), "f")
 	write(t, filepath.Join(dir, "other/f"), "other")
@@ -360,7 +381,8 @@ func TestC10_ARootThatIsALink(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "real/f"), info.Ref().Real())
 }
 
-func TestC10_TwoSpellingsOfOneDirectory(t *testing.T) {
+// Clause C10.
+func TestTwoSpellingsOfOneDirectory(t *testing.T) {
 	dir := realDir(t)
 	real, spelled := filepath.Join(dir, "real"), filepath.Join(dir, "spelled")
 	write(t, filepath.Join(real, "f"), "f")
@@ -374,7 +396,8 @@ func TestC10_TwoSpellingsOfOneDirectory(t *testing.T) {
 	}
 }
 
-func TestC10_LinkFarm(t *testing.T) {
+// Clause C10.
+func TestLinkFarm(t *testing.T) {
 	dir := realDir(t)
 	store, app := filepath.Join(dir, "app/node_modules/.pnpm"), filepath.Join(dir, "app")
 	write(t, filepath.Join(store, "a@1/node_modules/a/index.js"), "a")
@@ -391,7 +414,8 @@ func TestC10_LinkFarm(t *testing.T) {
 	requireRead(t, ws, "node_modules/@scope/lib/node_modules/a/index.js", "a", 0, "node_modules/.pnpm/a@1/node_modules/a/index.js")
 }
 
-// oracle resolves paths by full paths, one component at a time. It is simple, and unsafe if anything changes concurrently.
+// oracle resolves paths by full paths, one component at a time. It is simple, and unsafe if
+// anything changes concurrently.
 type oracle struct {
 	spelled, real []string // of the roots
 }
@@ -427,7 +451,8 @@ func names(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// named returns the innermost root whose spelling or real path leads towards at/rest, and the names left after it.
+// named returns the innermost root whose spelling or real path leads towards at/rest, and the names
+// left after it.
 func (o oracle) named(at string, rest []string) (real string, left []string, ok bool) {
 	for n := len(rest); n >= 0; n-- {
 		if slices.Contains(rest[:n], "..") {
@@ -537,13 +562,15 @@ func randomTree(t *rapid.T, top string) {
 	}
 }
 
-// rootSets have two to four roots: apart, nested, the same directory twice, links in roots and outside, directories behind links.
+// rootSets have two to four roots: apart, nested, the same directory twice, links in roots and
+// outside, directories behind links.
 var rootSets = rapid.SampledFrom([]string{
 	"A B", "B A S", "A A/N", "A/N B A", "S B", "S R A", "A/T A", "A/T B A/N", "out/U B", "A out/U", "S S/d A B",
 	"R R/d S", "B B/d B/d/d", "V S A", "A/T/d A B", "out/U/d out/U A/T S", "R S/d",
 })
 
-func TestA23_ResolutionMatchesOracle(t *testing.T) {
+// Clause A23.
+func TestResolutionMatchesOracle(t *testing.T) {
 	base := realDir(t)
 	rapid.Check(t, func(t *rapid.T) {
 		top, err := os.MkdirTemp(base, "tree")
@@ -606,7 +633,8 @@ func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	require.Equal(t, info.Ref(), again.Ref(), path)
 }
 
-// compareLstat requires that Lstat describes path, a link itself, if the oracle says that its directory is in a root.
+// compareLstat requires that Lstat describes path, a link itself, if the oracle says that its
+// directory is in a root.
 func (o oracle) compareLstat(t *rapid.T, ws *workspace.Workspace, path string) {
 	dir, name := filepath.Split(path)
 	hops := 0
@@ -653,8 +681,8 @@ func (o oracle) compareOwner(t *rapid.T, ws *workspace.Workspace, path, want str
 	require.Equal(t, info.Ref(), again.Ref())
 }
 
-// compareWriting requires that path would be written where the oracle says. If only the last name is missing, it requires that
-// it is in a root.
+// compareWriting requires that path would be written where the oracle says. If only the last name
+// is missing, it requires that it is in a root.
 func (o oracle) compareWriting(t *rapid.T, ws *workspace.Workspace, path, want string, wantErr error) {
 	ref, err := ws.WriteTarget(path)
 	switch {
@@ -731,8 +759,11 @@ func owners(t *testing.T, ws *workspace.Workspace, path string, dir bool) map[st
 	return refs
 }
 
-// The innermost root owns a path, however it is reached, and in whatever order the roots were given.
-func TestA23_InnermostRootOwns(t *testing.T) {
+// The innermost root owns a path, however it is reached, and in whatever order the roots were
+// given.
+//
+// Clause A23.
+func TestInnermostRootOwns(t *testing.T) {
 	top := realDir(t)
 	outer, middle, inner := filepath.Join(top, "o"), filepath.Join(top, "o/m"), filepath.Join(top, "o/m/x/i")
 	for _, file := range []string{"o/f", "o/n/f", "o/m/f", "o/m/x/f", "o/m/x/i/f", "o/m/x/i/d/f", "o/m-twin/f"} {

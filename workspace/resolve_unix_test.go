@@ -17,7 +17,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_SpecialFiles(t *testing.T) {
+// Clause C6.
+func TestSpecialFiles(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
 	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
@@ -52,7 +53,8 @@ func TestC6_SpecialFiles(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOTDIR)
 }
 
-func TestC6_LinksToDevices(t *testing.T) {
+// Clause C6.
+func TestLinksToDevices(t *testing.T) {
 	g := newGrounds(t)
 	for _, device := range []string{"/dev/zero", "/dev/tty", "/dev/stdin"} {
 		link(t, device, filepath.Join(g.a, filepath.Base(device)))
@@ -60,7 +62,8 @@ func TestC6_LinksToDevices(t *testing.T) {
 	}
 }
 
-func TestC6_FifoAsRoot(t *testing.T) {
+// Clause C6.
+func TestFifoAsRoot(t *testing.T) {
 	fifo := filepath.Join(realDir(t), "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o644))
 	_, err := workspace.Open(t.Context(), mustRoots(t, fifo), workspace.Options{})
@@ -69,8 +72,8 @@ func TestC6_FifoAsRoot(t *testing.T) {
 	require.Equal(t, dir, workspace.Real(dir))
 }
 
-// asUser runs the test again as an ordinary user if this process is root, which permissions do not stop. It reports whether it
-// did.
+// asUser runs the test again as an ordinary user if this process is root, which permissions do not
+// stop. It reports whether it did.
 func asUser(t *testing.T, dir string) bool {
 	const inside = "WORKSPACE_TEST_DIR"
 	if os.Geteuid() != 0 || os.Getenv(inside) != "" {
@@ -114,7 +117,8 @@ func openToAll(t *testing.T) string {
 	return dir
 }
 
-func TestA6_UnreadableRoots(t *testing.T) {
+// Clause A6.
+func TestUnreadableRoots(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -132,7 +136,8 @@ func TestA6_UnreadableRoots(t *testing.T) {
 	require.Equal(t, want, rootErrors(err))
 }
 
-func TestC6_Permissions(t *testing.T) {
+// Clause C6.
+func TestPermissions(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -159,7 +164,8 @@ func TestC6_Permissions(t *testing.T) {
 	require.Equal(t, []string{"d"}, failed, "the walk goes on after a directory that it cannot read")
 }
 
-func TestC6_ScanReportsUnreadable(t *testing.T) {
+// Clause C6.
+func TestScanReportsUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -185,7 +191,8 @@ func TestC6_ScanReportsUnreadable(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-func TestC6_ReadFileOfAFIFO(t *testing.T) {
+// Clause C6.
+func TestReadFileOfAFIFO(t *testing.T) {
 	top := realDir(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o600))
 	d := openTop(t, open(t, top))
@@ -197,8 +204,11 @@ func TestC6_ReadFileOfAFIFO(t *testing.T) {
 	}
 }
 
-// A FIFO that takes the place of a file after it was listed may be opened for a moment, but nothing is read from it.
-func TestC6_NothingIsReadFromASwappedFIFO(t *testing.T) {
+// A FIFO that takes the place of a file after it was listed may be opened for a moment, but nothing
+// is read from it.
+//
+// Clause C6.
+func TestNothingIsReadFromASwappedFIFO(t *testing.T) {
 	top := realDir(t)
 	path := filepath.Join(top, "file")
 	write(t, path, "text")

@@ -12,12 +12,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Dir is an absolute path of a directory as its caller spelled it, normalised: without "." components and repeated or trailing
-// separators, but with ".." and links. Dirs compare with ==. The zero Dir is no directory.
+// Dir is an absolute path of a directory as its caller spelled it, normalised: without "."
+// components and repeated or trailing separators, but with ".." and links. Dirs compare with ==.
+// The zero Dir is no directory.
 type Dir struct{ path string }
 
-// ParseDir checks that path is a non-empty, absolute path of valid UTF-8 without NUL, and normalises it. It does not
-// touch the file system. The error is a [RootErrors] about root 0.
+// ParseDir checks that path is a non-empty, absolute path of valid UTF-8 without NUL, and
+// normalises it. It does not touch the file system. The error is a [RootErrors] about root 0.
 func ParseDir(path string) (Dir, error) {
 	var errs RootErrors
 	for _, reason := range check(native{}, path) {
@@ -35,7 +36,8 @@ func (d Dir) String() string { return d.path }
 // IsZero reports whether d is the zero Dir.
 func (d Dir) IsZero() bool { return d.path == "" }
 
-// Moved returns d with its beginning from replaced by to, if d is from or a path below it. It compares the text of the paths.
+// Moved returns d with its beginning from replaced by to, if d is from or a path below it. It
+// compares the text of the paths.
 func (d Dir) Moved(from, to Dir) (Dir, bool) {
 	if d == from {
 		return to, true
@@ -48,9 +50,10 @@ func (d Dir) Moved(from, to Dir) (Dir, bool) {
 	return Dir{strings.TrimSuffix(to.path, separator) + separator + rest}, true
 }
 
-// URI returns the directory as a file URI (RFC 8089), percent-encoded so that the path can be recovered byte for byte. A drive
-// becomes file:///C:/dir, and a directory on a server file://server/share/dir. Most readers collapse "..", so give them the
-// URI of a real path. The URI of the zero Dir is "".
+// URI returns the directory as a file URI (RFC 8089), percent-encoded so that the path can be
+// recovered byte for byte. A drive becomes file:///C:/dir, and a directory on a server
+// file://server/share/dir. Most readers collapse "..", so give them the URI of a real path. The URI
+// of the zero Dir is "".
 func (d Dir) URI() string {
 	if d.IsZero() {
 		return ""
@@ -58,8 +61,9 @@ func (d Dir) URI() string {
 	return native{}.uri(d.path)
 }
 
-// Locate returns the absolute path of a directory that a person writes as path: "~" is the home directory, and a relative path starts
-// at d. As the system would, it takes ".." at the beginning on the path of d without links. Anything else stays as it is written.
+// Locate returns the absolute path of a directory that a person writes as path: "~" is the home
+// directory, and a relative path starts at d. As the system would, it takes ".." at the beginning
+// on the path of d without links. Anything else stays as it is written.
 func (d Dir) Locate(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -112,7 +116,8 @@ func check(r rules, path string) []Reason {
 	return wrong
 }
 
-// Dirs is an ordered list of directories without duplicates. It is immutable. The zero Dirs is empty.
+// Dirs is an ordered list of directories without duplicates. It is immutable. The zero Dirs is
+// empty.
 type Dirs struct{ list []entry }
 
 // entry is a directory and its position in the list it was parsed from, for later errors.
@@ -121,8 +126,9 @@ type entry struct {
 	sent int
 }
 
-// ParseDirs parses each path as [ParseDir] does, and drops repeated directories, keeping the first of each. The error is a
-// [RootErrors], in which the paths are the roots after cwd: the first is root 1.
+// ParseDirs parses each path as [ParseDir] does, and drops repeated directories, keeping the first
+// of each. The error is a [RootErrors], in which the paths are the roots after cwd: the first is
+// root 1.
 func ParseDirs(paths []string) (Dirs, error) {
 	var (
 		out  Dirs
@@ -196,15 +202,17 @@ func (d Dirs) Strings() []string {
 // MarshalJSON encodes an array of strings, [] for the empty list.
 func (d Dirs) MarshalJSON() ([]byte, error) { return json.Marshal(d.Strings()) }
 
-// Roots is an ordered set of directories, cwd first, without duplicates; roots may be nested. It is immutable. [NewRoots] and
-// [RootsFrom] construct one. The zero Roots has no directories and cannot be opened.
+// Roots is an ordered set of directories, cwd first, without duplicates; roots may be nested. It is
+// immutable. [NewRoots] and [RootsFrom] construct one. The zero Roots has no directories and cannot
+// be opened.
 type Roots struct {
 	cwd        Dir
 	additional Dirs
 }
 
-// NewRoots parses a root set without touching the file system: it normalises the paths and drops repeated entries and
-// those equal to cwd. The error is a [RootErrors] that lists everything wrong, cwd first.
+// NewRoots parses a root set without touching the file system: it normalises the paths and drops
+// repeated entries and those equal to cwd. The error is a [RootErrors] that lists everything wrong,
+// cwd first.
 func NewRoots(cwd string, additional []string) (Roots, error) {
 	var errs RootErrors
 	first, err := ParseDir(cwd)
@@ -221,7 +229,8 @@ func NewRoots(cwd string, additional []string) (Roots, error) {
 	return RootsFrom(first, rest), nil
 }
 
-// RootsFrom returns the root set of cwd and additional without cwd. For the zero cwd it returns the zero Roots.
+// RootsFrom returns the root set of cwd and additional without cwd. For the zero cwd it returns the
+// zero Roots.
 func RootsFrom(cwd Dir, additional Dirs) Roots {
 	if cwd.IsZero() {
 		return Roots{}
@@ -300,8 +309,8 @@ func (r Roots) sent(i int) int {
 	return r.additional.list[i-1].sent
 }
 
-// Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be opened. Use it to compare
-// directories, never to open one.
+// Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be
+// opened. Use it to compare directories, never to open one.
 func Real(d Dir) Dir {
 	root, err := dirfd.Open(d.path)
 	if err != nil {

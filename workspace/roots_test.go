@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,7 +35,8 @@ func paths(roots workspace.Roots) []string {
 	return out
 }
 
-func TestA4_EachReason(t *testing.T) {
+// Clause A4.
+func TestEachReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
 		reason workspace.Reason
@@ -58,7 +59,8 @@ func TestA4_EachReason(t *testing.T) {
 	}
 }
 
-func TestA5_AllErrorsCwdFirst(t *testing.T) {
+// Clause A5.
+func TestAllErrorsCwdFirst(t *testing.T) {
 	_, err := workspace.NewRoots("", []string{"a\x00", abs("/ok"), "", "b"})
 	require.Equal(t, workspace.RootErrors{
 		{Path: "", Reason: workspace.ReasonEmpty},
@@ -69,17 +71,20 @@ func TestA5_AllErrorsCwdFirst(t *testing.T) {
 	}, rootErrors(err))
 }
 
-func TestA7_Duplicates(t *testing.T) {
+// Clause A7.
+func TestDuplicates(t *testing.T) {
 	roots := mustRoots(t, abs("/a"), abs("/c"), abs("/b/"), abs("/a/"), abs("/c/./"), abs("/b"), abs("//d"))
 	require.Equal(t, []string{abs("/a"), abs("/c"), abs("/b"), abs("/d")}, paths(roots))
 }
 
-func TestA7_NestedRoots(t *testing.T) {
+// Clause A7.
+func TestNestedRootsAreKept(t *testing.T) {
 	roots := mustRoots(t, abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b"))
 	require.Equal(t, []string{abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b")}, paths(roots))
 }
 
-func TestA7_DirsWithoutCwd(t *testing.T) {
+// Clause A7.
+func TestDirsWithoutCwd(t *testing.T) {
 	dirs, err := workspace.ParseDirs([]string{abs("/a"), abs("/b"), abs("/a/")})
 	require.NoError(t, err)
 	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings())
@@ -89,7 +94,8 @@ func TestA7_DirsWithoutCwd(t *testing.T) {
 	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings(), "the list itself is unchanged")
 }
 
-func TestA15_MarshalJSON(t *testing.T) {
+// Clause A15.
+func TestMarshalJSON(t *testing.T) {
 	encoded := func(v any) string {
 		raw, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -102,7 +108,8 @@ func TestA15_MarshalJSON(t *testing.T) {
 	require.Equal(t, "[]", encoded(workspace.Roots{}))
 }
 
-func TestA20_CwdFirst(t *testing.T) {
+// Clause A20.
+func TestCwdFirst(t *testing.T) {
 	roots := mustRoots(t, abs("/z"), abs("/y"), abs("/x"))
 	require.Equal(t, 3, roots.Len())
 	require.Equal(t, roots.Cwd(), roots.At(0))
@@ -120,7 +127,8 @@ var spelling = rapid.Custom(func(t *rapid.T) string {
 
 var spellings = rapid.SliceOfN(spelling, 0, 8)
 
-func TestA8_NormaliseTwice(t *testing.T) {
+// Clause A8.
+func TestNormaliseTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roots := mustRoots(t, spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")...)
 		again := mustRoots(t, roots.Cwd().String(), roots.Additional().Strings()...)
@@ -133,7 +141,8 @@ func TestA8_NormaliseTwice(t *testing.T) {
 	})
 }
 
-func TestA7_FirstOccurrencesInOrder(t *testing.T) {
+// Clause A7.
+func TestFirstOccurrencesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cwd, additional := spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")
 		var want []string
@@ -148,7 +157,8 @@ func TestA7_FirstOccurrencesInOrder(t *testing.T) {
 	})
 }
 
-func TestA7_Permutations(t *testing.T) {
+// Clause A7.
+func TestPermutations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cwd, additional := spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")
 		one := paths(mustRoots(t, cwd, additional...))
@@ -207,7 +217,8 @@ func TestDirMoved(t *testing.T) {
 	}
 }
 
-func TestA33_Locate(t *testing.T) {
+// Clause A33.
+func TestLocate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths are those of Unix")
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rules is how a platform spells paths. Those of all platforms are compiled everywhere, so that they are tested everywhere; native
-// is the running platform's.
+// rules is how a platform spells paths. Those of all platforms are compiled everywhere, so that
+// they are tested everywhere; native is the running platform's.
 type rules interface {
 	// absolute reports whether path does not depend on a working directory.
 	absolute(path string) bool
@@ -14,9 +14,10 @@ type rules interface {
 	normalise(path string) string
 	// uri returns an absolute, normalised path as a file URI.
 	uri(path string) string
-	// split splits a path. top is where its tree starts, "" for a relative path; names has no "." and no empty
-	// names; dir reports whether the path can only mean a directory, as with a trailing separator. A path that depends on the
-	// state of the process, such as the current directory of a drive, has the top "?", which equals no other.
+	// split splits a path. top is where its tree starts, "" for a relative path; names has no "."
+	// and no empty names; dir reports whether the path can only mean a directory, as with a
+	// trailing separator. A path that depends on the state of the process, such as the current
+	// directory of a drive, has the top "?", which equals no other.
 	split(path string) (top string, names []string, dir bool)
 	// join is the reverse of split.
 	join(top string, names []string) string
@@ -105,8 +106,8 @@ func fileURI(host, path string) string {
 	return u.String()
 }
 
-// drives are the rules of Windows: drives (C:\dir), shares (\\server\share\dir), and both after \\?\; two separators, kept as
-// they were written.
+// drives are the rules of Windows: drives (C:\dir), shares (\\server\share\dir), and both after
+// \\?\; two separators, kept as they were written.
 type drives struct{}
 
 func (w drives) absolute(path string) bool {

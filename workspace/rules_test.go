@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestA8_Posix(t *testing.T) {
+// Clause A8.
+func TestCleanPosix(t *testing.T) {
 	for given, want := range map[string]string{
 		"/":               "/",
 		"//":              "/",
@@ -30,7 +31,8 @@ func TestA8_Posix(t *testing.T) {
 	}
 }
 
-func TestA8_Windows(t *testing.T) {
+// Clause A8.
+func TestCleanWindows(t *testing.T) {
 	for given, want := range map[string]string{
 		`C:\`:                     `C:\`,
 		`c:/`:                     `c:/`,
@@ -54,7 +56,8 @@ func TestA8_Windows(t *testing.T) {
 	}
 }
 
-func TestA4_Windows(t *testing.T) {
+// Clause A4.
+func TestRelativeWindows(t *testing.T) {
 	for _, given := range []string{
 		`C:`, `C:a`, `a`, `.`, `..\a`, `\a`, `/a`, `\\`, `\\server`, `\\server\`, `\\\share\a`,
 		`1:\a`, `\\?\C:`, `\\?\UNC\server`, `:\a`,
@@ -63,13 +66,15 @@ func TestA4_Windows(t *testing.T) {
 	}
 }
 
-func TestA4_Posix(t *testing.T) {
+// Clause A4.
+func TestRelativePosix(t *testing.T) {
 	for _, given := range []string{"a", ".", "..", "../a", `C:\a`, `\\server\share`, "~", "~/a", " /a", "file:///a"} {
 		require.Equal(t, []Reason{ReasonRelative}, check(posix{}, given), given)
 	}
 }
 
-func TestM11_PosixURI(t *testing.T) {
+// Clause M11.
+func TestPosixURI(t *testing.T) {
 	for path, want := range map[string]string{
 		"/":           "file:///",
 		"/a b":        "file:///a%20b",
@@ -87,7 +92,8 @@ func TestM11_PosixURI(t *testing.T) {
 	}
 }
 
-func TestM11_WindowsURI(t *testing.T) {
+// Clause M11.
+func TestWindowsURI(t *testing.T) {
 	for path, want := range map[string]string{
 		`C:\`:                       "file:///C:/",
 		`C:\my code\50%`:            "file:///C:/my%20code/50%25",
@@ -103,7 +109,9 @@ func TestM11_WindowsURI(t *testing.T) {
 }
 
 // The targets are those of symbolic links, junctions and volume mount points as the standard library reads them.
-func TestC7_WindowsLinkTargets(t *testing.T) {
+//
+// Clause C7.
+func TestWindowsLinkTargets(t *testing.T) {
 	for target, want := range map[string]location{
 		`C:\root\d`:                {`C:\`, []string{"root", "d"}},
 		`c:/root/d/`:               {`c:\`, []string{"root", "d"}},

@@ -23,9 +23,10 @@ type IgnoredFiles int
 const (
 	// KeepIgnored includes them.
 	KeepIgnored IgnoredFiles = iota
-	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from the top of the repository
-	// down, and of its .git/info/exclude. Of a repository whose top is above the root, only the rules inside the root are
-	// known. Outside of a repository every .gitignore counts. A repository inside another has only its own rules.
+	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
+	// the top of the repository down, and of its .git/info/exclude. Of a repository whose top is
+	// above the root, only the rules inside the root are known. Outside of a repository every
+	// .gitignore counts. A repository inside another has only its own rules.
 	LeaveIgnored
 )
 
@@ -40,23 +41,24 @@ const (
 type ScanOptions struct {
 	// Ignored says how to treat files that git ignores. Zero means KeepIgnored.
 	Ignored IgnoredFiles
-	// MaxDepth is how many directories deep to go from the start. A deeper directory is a folder whose Err is a
-	// *[LimitError]. Zero means [DefaultMaxScanDepth].
+	// MaxDepth is how many directories deep to go from the start. A deeper directory is a folder
+	// whose Err is a *[LimitError]. Zero means [DefaultMaxScanDepth].
 	MaxDepth int
-	// Exclude, if not nil, reports whether to leave out an entry of a directory, and what is below it. It is called from several
-	// goroutines.
+	// Exclude, if not nil, reports whether to leave out an entry of a directory, and what is below
+	// it. It is called from several goroutines.
 	Exclude func(dir Ref, e Entry) bool
 
 	workers int // zero means GOMAXPROCS
 }
 
-// Folder is a directory that a scan found, or a part of a large one. It may be used until look returns, from any goroutine.
+// Folder is a directory that a scan found, or a part of a large one. It may be used until look
+// returns, from any goroutine.
 type Folder struct {
-	// Entries are the entries of the directory, or of the part of it, sorted by name, without those that the options leave out. It
-	// includes directories, and links as links.
+	// Entries are the entries of the directory, or of the part of it, sorted by name, without those
+	// that the options leave out. It includes directories, and links as links.
 	Entries []Entry
-	// System are the names of the directories among them that were left out because they hold no files: proc, sys and dev at the top
-	// of the file system.
+	// System are the names of the directories among them that were left out because they hold no
+	// files: proc, sys and dev at the top of the file system.
 	System []string
 	// Err is why the directory could not be opened or read to its end.
 	Err error
@@ -87,10 +89,11 @@ func (f *Folder) Open(e Entry) (*File, error) {
 	return f.dir.openEntry(e)
 }
 
-// Scan visits the directory start and all directories below it, several at once, and delivers what it finds in order. It calls
-// look once for each folder, from several goroutines. The function that look returns, unless nil, is called later: never
-// two at once, and always in the same order, in which a directory comes before its subdirectories and these are sorted by
-// name. So a search reads in look, and reports in the function that look returns:
+// Scan visits the directory start and all directories below it, several at once, and delivers what
+// it finds in order. It calls look once for each folder, from several goroutines. The function that
+// look returns, unless nil, is called later: never two at once, and always in the same order, in
+// which a directory comes before its subdirectories and these are sorted by name. So a search reads
+// in look, and reports in the function that look returns:
 //
 //	err := ws.Scan(ctx, ".", workspace.ScanOptions{Ignored: workspace.LeaveIgnored},
 //		func(f *workspace.Folder) (deliver func() error) {
@@ -103,10 +106,11 @@ func (f *Folder) Open(e Entry) (*File, error) {
 //			return func() error { return report(found) } // fs.SkipAll stops the scan
 //		})
 //
-// If a delivery fails or ctx ends, Scan delivers nothing more, and returns the error once all calls of look have returned; for
-// [fs.SkipAll] it returns nil. A directory that cannot be opened or read is a folder with Err set, and the scan
-// continues. Scan does not follow links; [Folder.Open] does. It leaves out /proc, /sys and /dev unless it starts there or below. It
-// buffers a bounded number of folders ahead of their turn, and holds some hundreds of directories open at most.
+// If a delivery fails or ctx ends, Scan delivers nothing more, and returns the error once all calls
+// of look have returned; for [fs.SkipAll] it returns nil. A directory that cannot be opened or read
+// is a folder with Err set, and the scan continues. Scan does not follow links; [Folder.Open] does.
+// It leaves out /proc, /sys and /dev unless it starts there or below. It buffers a bounded number
+// of folders ahead of their turn, and holds some hundreds of directories open at most.
 func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look func(*Folder) (deliver func() error)) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -125,9 +129,9 @@ func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look 
 	return s.run()
 }
 
-// scan is a running Scan. Its nodes are a list in the order of delivery: each is visited, followed by the nodes below it, and
-// delivered once it is the first. Workers take the first waiting node, so that the head only ever waits for its own
-// visit.
+// scan is a running Scan. Its nodes are a list in the order of delivery: each is visited, followed
+// by the nodes below it, and delivered once it is the first. Workers take the first waiting node,
+// so that the head only ever waits for its own visit.
 type scan struct {
 	w    *Workspace
 	ctx  context.Context
@@ -234,8 +238,8 @@ func (s *scan) deliver() {
 	s.delivering = false
 }
 
-// unlocked calls do without mu, which the caller holds. A panic stops the scan; run repeats it in the goroutine that
-// called Scan, which may recover from it.
+// unlocked calls do without mu, which the caller holds. A panic stops the scan; run repeats it in
+// the goroutine that called Scan, which may recover from it.
 func (s *scan) unlocked(do func()) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
@@ -277,8 +281,8 @@ const (
 	finished
 )
 
-// partSize is the maximum number of entries of a folder. A larger directory is visited in parts, so that several workers
-// share it.
+// partSize is the maximum number of entries of a folder. A larger directory is visited in parts, so
+// that several workers share it.
 const partSize = 512
 
 // scanNode is a directory to visit, or a part of one.
@@ -360,7 +364,8 @@ func (s *scan) open(n *scanNode) (*Directory, error) {
 	return n.in.dir.openDir(n.name)
 }
 
-// read lists d and calls look. outer are the rules of the parent, for the start those of all directories above.
+// read lists d and calls look. outer are the rules of the parent, for the start those of all
+// directories above.
 func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error, below []*scanNode) {
 	entries, err := d.dir.Entries(s.ctx)
 	if s.o.Ignored == LeaveIgnored {
@@ -396,7 +401,8 @@ func (d *scanDir) ignores(e Entry) bool {
 	return d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
 }
 
-// isSystem reports whether e is a directory in which the system shows its own state instead of files.
+// isSystem reports whether e is a directory in which the system shows its own state instead of
+// files.
 func (d *scanDir) isSystem(e Entry) bool {
 	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() && slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
 }
@@ -413,8 +419,8 @@ const (
 	ruleFile   = ".gitignore"
 )
 
-// rulesAbove returns the matcher of the parent of d, with the rules from the root down. It is nil for a root, and if d is
-// in an ignored directory: a scan that starts there is meant to see it.
+// rulesAbove returns the matcher of the parent of d, with the rules from the root down. It is nil
+// for a root, and if d is in an ignored directory: a scan that starts there is meant to see it.
 func (s *scan) rulesAbove(d *Directory) *gitignore.Matcher {
 	if d.ref.rel == "." {
 		return nil
@@ -462,7 +468,8 @@ func (s *scan) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) 
 	return s.matcher(dir, outer, top, own)
 }
 
-// matcher returns the matcher of dir, which has the rules own. top reports whether dir is the top of a repository.
+// matcher returns the matcher of dir, which has the rules own. top reports whether dir is the top
+// of a repository.
 func (s *scan) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *gitignore.Rules) *gitignore.Matcher {
 	switch {
 	case top:

@@ -17,7 +17,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// scanned returns the files that a scan delivers, in order, and the directories that failed after "! ".
+// scanned returns the files that a scan delivers, in order, and the directories that failed after
+// "! ".
 func scanned(tb testing.TB, ws *workspace.Workspace, start string, o workspace.ScanOptions) (rels []string) {
 	tb.Helper()
 	require.NoError(tb, ws.Scan(context.Background(), start, o, func(f *workspace.Folder) func() error {
@@ -201,7 +202,8 @@ func TestScanMaxDepth(t *testing.T) {
 	require.Equal(t, []string{"1/f", "! 1/2/3"}, scanned(t, ws, ".", workspace.ScanOptions{MaxDepth: 2}))
 }
 
-func TestA23_ScanInnermostRoot(t *testing.T) {
+// Clause A23.
+func TestScanInnermostRoot(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "x/inner")
 	write(t, filepath.Join(inner, "d/f"), "")
@@ -220,7 +222,8 @@ func TestA23_ScanInnermostRoot(t *testing.T) {
 	require.Equal(t, []string{"0 x", "0 x/f", "1 .", "1 d", "1 d/f"}, owners)
 }
 
-func TestC3_ScanDoesNotFollowLinks(t *testing.T) {
+// Clause C3.
+func TestScanDoesNotFollowLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "in"))
 	link(t, "..", filepath.Join(g.a, "d/up"))
@@ -233,7 +236,9 @@ func TestC3_ScanDoesNotFollowLinks(t *testing.T) {
 }
 
 // A panic in a callback reaches the caller of Scan, whichever worker it happened on.
-func TestW8_PanicInScan(t *testing.T) {
+//
+// Clause W8.
+func TestPanicInScan(t *testing.T) {
 	top := realDir(t)
 	for _, dir := range []string{"a/b", "c", "d/e/f"} {
 		mkdir(t, filepath.Join(top, dir))

@@ -28,8 +28,8 @@ type TextOptions struct {
 	MaxLines int
 	// MaxBytes is the maximum number of bytes to return. Zero means [DefaultMaxText].
 	MaxBytes int
-	// MaxWhole is the size, in bytes, up to which a file is read to its end, whatever lines are asked for, so that all of it is
-	// checked and counted. Zero means [DefaultMaxWhole].
+	// MaxWhole is the size, in bytes, up to which a file is read to its end, whatever lines are
+	// asked for, so that all of it is checked and counted. Zero means [DefaultMaxWhole].
 	MaxWhole int64
 
 	maxScan int64 // zero means defaultMaxScan
@@ -50,11 +50,11 @@ const (
 type Text struct {
 	// Ref is where the file was when it was read.
 	Ref Ref
-	// Content is the lines with their line endings as they are in the file: valid UTF-8, without a byte order mark at
-	// its beginning.
+	// Content is the lines with their line endings as they are in the file: valid UTF-8, without a
+	// byte order mark at its beginning.
 	Content string
-	// First is the number of the first line of Content, counted from 1. Lines is how many it has, 0 if the file
-	// ends before First. A line that is cut counts.
+	// First is the number of the first line of Content, counted from 1. Lines is how many it has, 0
+	// if the file ends before First. A line that is cut counts.
 	First, Lines int
 	// Cut says why Content ends before the file does.
 	Cut Cut
@@ -66,7 +66,8 @@ type Text struct {
 	BOM bool
 }
 
-// Next returns the line after the text, 0 if it is the end of the file. The rest of a line that was cut cannot be read.
+// Next returns the line after the text, 0 if it is the end of the file. The rest of a line that was
+// cut cannot be read.
 func (t Text) Next() int {
 	if t.Cut == NotCut {
 		return 0
@@ -74,10 +75,11 @@ func (t Text) Next() int {
 	return t.First + t.Lines
 }
 
-// ReadText reads lines of a regular file of UTF-8 text. It keeps no more of the file in memory than it returns.
+// ReadText reads lines of a regular file of UTF-8 text. It keeps no more of the file in memory than
+// it returns.
 //
-// Besides those of [Workspace], errors are *[NotTextError] if what was read is not UTF-8 or contains a NUL, *[LimitError] if
-// the lines begin too far into a large file, and the context's.
+// Besides those of [Workspace], errors are *[NotTextError] if what was read is not UTF-8 or
+// contains a NUL, *[LimitError] if the lines begin too far into a large file, and the context's.
 func (w *Workspace) ReadText(ctx context.Context, path string, o TextOptions) (Text, error) {
 	f, err := w.Open(path)
 	if err != nil {
@@ -128,7 +130,8 @@ func (o TextOptions) withDefaults(path string) (TextOptions, error) {
 // textChunk is how many bytes are read between two checks of the context.
 const textChunk = 64 << 10
 
-// boms are the byte order marks of other encodings. That of UTF-32LE begins like that of UTF-16LE, so the longer ones are first.
+// boms are the byte order marks of other encodings. That of UTF-32LE begins like that of UTF-16LE,
+// so the longer ones are first.
 var boms = []struct{ mark, encoding string }{
 	{"\xff\xfe\x00\x00", "UTF-32"},
 	{"\x00\x00\xfe\xff", "UTF-32"},
@@ -189,7 +192,8 @@ func (s *textScan) done() bool {
 	return s.ended || s.cut != NotCut && !s.whole
 }
 
-// checkBounds fails if too much was read. A file that grows while it is read is treated like a large one.
+// checkBounds fails if too much was read. A file that grows while it is read is treated like a
+// large one.
 func (s *textScan) checkBounds() error {
 	if s.read > s.o.MaxWhole {
 		s.whole = false

@@ -28,8 +28,8 @@ type Options struct {
 	MaxRoots int
 	// Mounts says which mounts below a root belong to it. Zero means ExistingMounts.
 	Mounts Mounts
-	// MaxEntries is the maximum number of entries that are listed of a directory. Listing a larger one fails with a
-	// *[LimitError] and returns that many. Zero means [DefaultMaxEntries].
+	// MaxEntries is the maximum number of entries that are listed of a directory. Listing a larger
+	// one fails with a *[LimitError] and returns that many. Zero means [DefaultMaxEntries].
 	MaxEntries int
 	// Policy says which directories may be roots, and which are never reached.
 	Policy Policy
@@ -37,10 +37,10 @@ type Options struct {
 
 // Workspace is an opened root set. It is safe for concurrent use.
 //
-// Its methods resolve paths like the operating system does: they follow links as far as these stay in the roots, ".." is the
-// parent of the directory that was really reached, and a relative path starts at cwd. Their errors are [*OutsideError],
-// [*TooManyLinksError], [*DeniedError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
-// *[fs.PathError].
+// Its methods resolve paths like the operating system does: they follow links as far as these stay
+// in the roots, ".." is the parent of the directory that was really reached, and a relative path
+// starts at cwd. Their errors are [*OutsideError], [*TooManyLinksError], [*DeniedError],
+// [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an *[fs.PathError].
 type Workspace struct {
 	roots   Roots
 	opened  []Root
@@ -58,9 +58,9 @@ type Workspace struct {
 	closed  bool
 }
 
-// Open opens every root of the set, or none. The caller closes the Workspace. The error is a [RootErrors], or the
-// context's. Each step reports everything it finds wrong: first too many roots; then directories that cannot be opened;
-// then those the policy denies.
+// Open opens every root of the set, or none. The caller closes the Workspace. The error is a
+// [RootErrors], or the context's. Each step reports everything it finds wrong: first too many
+// roots; then directories that cannot be opened; then those the policy denies.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
@@ -177,8 +177,9 @@ func (w *Workspace) Opened() []Root { return append([]Root(nil), w.opened...) }
 // Root returns root i, cwd for 0. It panics if i is out of range.
 func (w *Workspace) Root(i int) Root { return w.opened[i] }
 
-// Close makes later operations fail with [ErrClosed]. It does not wait for running ones; the last of them closes the
-// roots' directories. Files and directories that were opened stay readable until they are closed. A second Close does nothing.
+// Close makes later operations fail with [ErrClosed]. It does not wait for running ones; the last
+// of them closes the roots' directories. Files and directories that were opened stay readable until
+// they are closed. A second Close does nothing.
 func (w *Workspace) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,8 +231,8 @@ func (w *Workspace) buffer() *[]byte {
 	return &buf
 }
 
-// Labels returns a short name for each root, in order: that of its directory, with as many of its parents as it takes to distinguish
-// them.
+// Labels returns a short name for each root, in order: that of its directory, with as many of its
+// parents as it takes to distinguish them.
 func (w *Workspace) Labels() []string {
 	labels := make([]string, len(w.opened))
 	for parts := 1; ; parts++ {
@@ -261,8 +262,8 @@ func lastParts(path string, n int) string {
 	return strings.Join(parts[len(parts)-n:], "/")
 }
 
-// State says what became of a root since it was opened, to show to a person. The workspace uses the directory that it
-// opened in any case.
+// State says what became of a root since it was opened, to show to a person. The workspace uses the
+// directory that it opened in any case.
 type State string
 
 // The states of a root.
@@ -274,7 +275,8 @@ const (
 	Unreachable State = "unreachable" // the path cannot be looked up
 )
 
-// State returns the state of root i, cwd for 0. It panics if i is out of range. The error is ErrClosed.
+// State returns the state of root i, cwd for 0. It panics if i is out of range. The error is
+// ErrClosed.
 func (w *Workspace) State(i int) (State, error) {
 	if err := w.begin(); err != nil {
 		return "", err

@@ -27,7 +27,8 @@ func additional(i int, path string, reason workspace.Reason) workspace.RootError
 	return workspace.RootError{Root: 1 + i, Path: path, Reason: reason}
 }
 
-func TestA6_MissingAndNotDirectories(t *testing.T) {
+// Clause A6.
+func TestMissingAndNotDirectories(t *testing.T) {
 	dir := realDir(t)
 	write(t, filepath.Join(dir, "file"), "")
 	link(t, "nowhere", filepath.Join(dir, "dangling"))
@@ -42,14 +43,16 @@ func TestA6_MissingAndNotDirectories(t *testing.T) {
 	}, refusal(t, workspace.Options{}, at("gone"), at("file"), dir, at("dangling"), at("to-file"), at("file/below")))
 }
 
-func TestA6_ErrorsPointAtTheInput(t *testing.T) {
+// Clause A6.
+func TestErrorsPointAtTheInput(t *testing.T) {
 	dir := realDir(t)
 	gone := filepath.Join(dir, "gone")
 	require.Equal(t, workspace.RootErrors{additional(3, gone, workspace.ReasonMissing)},
 		refusal(t, workspace.Options{}, dir, dir, dir+"/./", dir, gone, gone+"/"))
 }
 
-func TestA6_TooManyRoots(t *testing.T) {
+// Clause A6.
+func TestTooManyRoots(t *testing.T) {
 	dir := realDir(t)
 	var more []string
 	for i := range workspace.DefaultMaxRoots {
@@ -74,7 +77,8 @@ func dirs(t *testing.T, list ...string) (out []workspace.Dir) {
 	return out
 }
 
-func TestA6_PolicyUsesRealPaths(t *testing.T) {
+// Clause A6.
+func TestPolicyUsesRealPaths(t *testing.T) {
 	dir := realDir(t)
 	secret, deeper := mkdir(t, filepath.Join(dir, "secret")), mkdir(t, filepath.Join(dir, "secret/deeper"))
 	fine, twin := mkdir(t, filepath.Join(dir, "fine")), mkdir(t, filepath.Join(dir, "secret-twin"))
@@ -103,7 +107,9 @@ func TestA6_PolicyUsesRealPaths(t *testing.T) {
 }
 
 // A denied directory need not exist yet, however its path is spelled.
-func TestA6_DeniedBeforeItExists(t *testing.T) {
+//
+// Clause A6.
+func TestDeniedBeforeItExists(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d/later", filepath.Join(g.a, "relative"))
 	link(t, filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"))
@@ -125,7 +131,8 @@ func TestA6_DeniedBeforeItExists(t *testing.T) {
 	}
 }
 
-func TestA6_DeniedBelowRoot(t *testing.T) {
+// Clause A6.
+func TestDeniedBelowRoot(t *testing.T) {
 	g := newGrounds(t)
 	secret := filepath.Join(g.a, "secret")
 	write(t, filepath.Join(secret, "deep/key"), "SECRET")
@@ -177,7 +184,9 @@ func TestA6_DeniedBelowRoot(t *testing.T) {
 }
 
 // The links on the way to what is denied decide where it is, so none of them can be replaced.
-func TestA6_DeniedThroughLinks(t *testing.T) {
+//
+// Clause A6.
+func TestDeniedThroughLinks(t *testing.T) {
 	top := realDir(t)
 	home := mkdir(t, filepath.Join(top, "home"))
 	link(t, "home", filepath.Join(top, "alias"))
@@ -212,7 +221,8 @@ func TestA6_DeniedThroughLinks(t *testing.T) {
 	}
 }
 
-func TestA5_FailedOpenLeaksNothing(t *testing.T) {
+// Clause A5.
+func TestFailedOpenLeaksNothing(t *testing.T) {
 	dir := realDir(t)
 	before := openFiles(t)
 	for range 50 {
@@ -243,7 +253,8 @@ func TestOpenZeroRoots(t *testing.T) {
 	require.Equal(t, workspace.RootErrors{{Reason: workspace.ReasonEmpty}}, rootErrors(err))
 }
 
-func TestA22_TwoWorkspaces(t *testing.T) {
+// Clause A22.
+func TestTwoWorkspaces(t *testing.T) {
 	one, other := realDir(t), realDir(t)
 	write(t, filepath.Join(one, "f"), "one")
 	write(t, filepath.Join(other, "f"), "other")
@@ -254,7 +265,8 @@ func TestA22_TwoWorkspaces(t *testing.T) {
 	requireOutside(t, ws2, one+"/f")
 }
 
-func TestC8_ReplacedRoots(t *testing.T) {
+// Clause C8.
+func TestReplacedRoots(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, g grounds)
 		state  workspace.State
@@ -320,7 +332,8 @@ func TestC8_ReplacedRoots(t *testing.T) {
 	}
 }
 
-func TestC8_ScanOfReplacedRoots(t *testing.T) {
+// Clause C8.
+func TestScanOfReplacedRoots(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, g grounds){
 		"replaced by a link": func(t *testing.T, g grounds) {
 			require.NoError(t, os.Rename(g.a, g.a+"-moved"))

@@ -28,16 +28,17 @@ const (
 type WriteOptions struct {
 	// Create says whether the file may or must exist. Zero means CreateOrReplace.
 	Create Create
-	// At, unless zero, is where path must still lead, as [Workspace.WriteTarget] returned it. If it leads elsewhere the
-	// error is a *[MovedError].
+	// At, unless zero, is where path must still lead, as [Workspace.WriteTarget] returned it. If it
+	// leads elsewhere the error is a *[MovedError].
 	At Ref
-	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, or is gone, the error is
-	// a *[ChangedError].
+	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, or
+	// is gone, the error is a *[ChangedError].
 	IfUnchanged Version
 }
 
-// WriteTarget returns where [Workspace.WriteFile] would write: it follows links, the last one too, and only the last name may be
-// missing. For a directory or special file it fails like WriteFile. It writes nothing.
+// WriteTarget returns where [Workspace.WriteFile] would write: it follows links, the last one too,
+// and only the last name may be missing. For a directory or special file it fails like WriteFile.
+// It writes nothing.
 func (w *Workspace) WriteTarget(path string) (Ref, error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
@@ -50,17 +51,20 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 	return w.toWrite(a, func(arrival, Ref) error { return nil })
 }
 
-// WriteFile makes data the content of the regular file at path, and returns where that is. It writes a temporary file, flushes it
-// to disk and renames it, so that a reader sees the old content or the new. On an error the old file is unchanged.
+// WriteFile makes data the content of the regular file at path, and returns where that is. It
+// writes a temporary file, flushes it to disk and renames it, so that a reader sees the old content
+// or the new. On an error the old file is unchanged.
 //
-// It writes through a link: what the link leads to is replaced, or created if it does not exist, never the link. The directory
-// must exist. Other names (hard links) of the old file keep the old content. A new file gets the process's default
-// permissions; a replaced one keeps its permissions, and its owner and group as far as the process may set them. A file that is
-// marked read-only is not replaced.
+// It writes through a link: what the link leads to is replaced, or created if it does not exist,
+// never the link. The directory must exist. Other names (hard links) of the old file keep the old
+// content. A new file gets the process's default permissions; a replaced one keeps its permissions,
+// and its owner and group as far as the process may set them. A file that is marked read-only is
+// not replaced.
 //
-// Besides those of [Workspace], errors are *[TooLargeError] for more than [MaxWrite] bytes, *[MovedError], *[ChangedError], and the
-// context's. The version is compared just before the rename: a change in the microseconds between the two is
-// lost. A process that is killed may leave a temporary file behind, whose name begins with ".acp-agent-".
+// Besides those of [Workspace], errors are *[TooLargeError] for more than [MaxWrite] bytes,
+// *[MovedError], *[ChangedError], and the context's. The version is compared just before the
+// rename: a change in the microseconds between the two is lost. A process that is killed may leave
+// a temporary file behind, whose name begins with ".acp-agent-".
 func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte, o WriteOptions) (Ref, error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
@@ -129,8 +133,8 @@ func readOnlyFile(info os.FileInfo) bool { return info.Mode().Perm()&0o200 == 0 
 // writeChunk is how many bytes are written between two checks of the context.
 const writeChunk = 1 << 20
 
-// replacement writes the file name in dir. It works through the directory's handle, so that later changes to the path
-// cannot redirect it.
+// replacement writes the file name in dir. It works through the directory's handle, so that later
+// changes to the path cannot redirect it.
 type replacement struct {
 	asked   parsedPath
 	dir     *dirfd.Dir
@@ -211,8 +215,8 @@ func writeAll(ctx context.Context, f *os.File, data []byte) error {
 	return nil
 }
 
-// inherit gives f the owner, group and permissions of the old file. If it cannot have the group, its own group gets no more
-// permissions than everybody.
+// inherit gives f the owner, group and permissions of the old file. If it cannot have the group,
+// its own group gets no more permissions than everybody.
 func inherit(f *os.File, old os.FileInfo) error {
 	perm := old.Mode().Perm()
 	if !dirfd.CopyOwner(f, old) {
@@ -267,8 +271,8 @@ func (r replacement) take(temp string) error {
 // hiddenName returns an unused name for a temporary file.
 func hiddenName() string { return ".acp-agent-" + rand.Text() }
 
-// Version identifies the content of a file by its hash: modification times are too coarse to notice two changes in a row.
-// Versions compare with ==. The zero Version is that of no content.
+// Version identifies the content of a file by its hash: modification times are too coarse to notice
+// two changes in a row. Versions compare with ==. The zero Version is that of no content.
 type Version struct {
 	size int64
 	sum  [sha256.Size]byte

@@ -68,7 +68,8 @@ func (g grounds) requireNotWritten(t *testing.T, path string) {
 	})
 }
 
-func TestC1_WriteThroughDotDot(t *testing.T) {
+// Clause C1.
+func TestWriteThroughDotDot(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
 	for _, path := range []string{
@@ -83,7 +84,8 @@ func TestC1_WriteThroughDotDot(t *testing.T) {
 	requireRead(t, g.ws, "../B/new", "new", 1, "new")
 }
 
-func TestC2_WriteToSiblings(t *testing.T) {
+// Clause C2.
+func TestWriteToSiblings(t *testing.T) {
 	g := newGrounds(t)
 	for _, name := range []string{"A-evil", "A.bak", "Ax", "AA"} {
 		write(t, filepath.Join(g.dir, name, "f"), "SECRET")
@@ -93,7 +95,8 @@ func TestC2_WriteToSiblings(t *testing.T) {
 	}
 }
 
-func TestC3_WriteThroughLinksOut(t *testing.T) {
+// Clause C3.
+func TestWriteThroughLinksOut(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "file"))
 	link(t, "../out/secret", filepath.Join(g.a, "relative"))
@@ -115,7 +118,8 @@ func TestC3_WriteThroughLinksOut(t *testing.T) {
 	requireRead(t, g.ws, "f", "through 40 links", 0, "f")
 }
 
-func TestC4_WriteThroughDanglingLinksOut(t *testing.T) {
+// Clause C4.
+func TestWriteThroughDanglingLinksOut(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.out, "new"), filepath.Join(g.a, "dangling"))
 	link(t, "../out/new", filepath.Join(g.a, "relative"))
@@ -134,7 +138,8 @@ func TestC4_WriteThroughDanglingLinksOut(t *testing.T) {
 	}
 }
 
-func TestC4_WriteThroughDanglingLinksInside(t *testing.T) {
+// Clause C4.
+func TestWriteThroughDanglingLinksInside(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d/new", filepath.Join(g.a, "here"))
 	link(t, filepath.Join(g.b, "d/new"), filepath.Join(g.a, "there"))
@@ -157,7 +162,8 @@ func mustRel(t *testing.T, base, path string) string {
 	return rel
 }
 
-func TestC12_WriteThroughLinks(t *testing.T) {
+// Clause C12.
+func TestWriteThroughLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "l"))
 	link(t, "l", filepath.Join(g.a, "ll"))
@@ -171,7 +177,8 @@ func TestC12_WriteThroughLinks(t *testing.T) {
 	require.Equal(t, "-> "+filepath.Join(g.b, "d/f"), seen["A/l"])
 }
 
-func TestC12_WriteHardLinkedFile(t *testing.T) {
+// Clause C12.
+func TestWriteHardLinkedFile(t *testing.T) {
 	g := newGrounds(t)
 	outside := filepath.Join(g.out, "secret")
 	require.NoError(t, os.Link(outside, filepath.Join(g.a, "name")))
@@ -182,7 +189,8 @@ func TestC12_WriteHardLinkedFile(t *testing.T) {
 	require.Equal(t, "SECRET", seen["out/secret"])
 }
 
-func TestC11_WriteAfterReplacement(t *testing.T) {
+// Clause C11.
+func TestWriteAfterReplacement(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "l"))
 	shown, err := g.ws.WriteTarget("l/f2")
@@ -199,7 +207,8 @@ func TestC11_WriteAfterReplacement(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC11_WriteChangedFile(t *testing.T) {
+// Clause C11.
+func TestWriteChangedFile(t *testing.T) {
 	g := newGrounds(t)
 	read := workspace.VersionOf([]byte("A/f"))
 	_, err := g.ws.WriteFile(t.Context(), "f", []byte("one"), workspace.WriteOptions{IfUnchanged: read})
@@ -306,7 +315,8 @@ func TestWriteFileAfterClose(t *testing.T) {
 	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
 }
 
-func TestA6_WriteInDeniedDirectory(t *testing.T) {
+// Clause A6.
+func TestWriteInDeniedDirectory(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.a, "denied/f"), "SECRET")
 	link(t, "denied", filepath.Join(g.a, "l"))

@@ -16,7 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_WriteToSpecialFiles(t *testing.T) {
+// Clause C6.
+func TestWriteToSpecialFiles(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
 	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
@@ -33,7 +34,8 @@ func TestC6_WriteToSpecialFiles(t *testing.T) {
 	g.requireNotWritten(t, "null")
 }
 
-func TestC12_WriteKeepsPermissions(t *testing.T) {
+// Clause C12.
+func TestWriteKeepsPermissions(t *testing.T) {
 	g := newGrounds(t)
 	for _, perm := range []fs.FileMode{0o600, 0o644, 0o755, 0o200, 0o666} {
 		path := filepath.Join(g.a, "f")
@@ -54,7 +56,8 @@ func TestC12_WriteKeepsPermissions(t *testing.T) {
 	require.Equal(t, like.Mode(), info.Mode(), "a new file is as any that the process makes")
 }
 
-func TestC12_WriteKeepsOwner(t *testing.T) {
+// Clause C12.
+func TestWriteKeepsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")
 	}
@@ -73,7 +76,9 @@ func TestC12_WriteKeepsOwner(t *testing.T) {
 }
 
 // If the file's group cannot be kept, another group gets no more permissions than everybody.
-func TestC12_WriteWithForeignGroup(t *testing.T) {
+//
+// Clause C12.
+func TestWriteWithForeignGroup(t *testing.T) {
 	const inside = "WORKSPACE_TEST_DIR"
 	if os.Getenv(inside) == "" {
 		dir := openToAll(t)
@@ -93,7 +98,8 @@ func TestC12_WriteWithForeignGroup(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestC6_WriteReadOnlyFile(t *testing.T) {
+// Clause C6.
+func TestWriteReadOnlyFile(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, os.Chmod(filepath.Join(g.a, "f"), 0o444))
 	before := picture(t, g.dir)
@@ -102,7 +108,8 @@ func TestC6_WriteReadOnlyFile(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC6_WriteInReadOnlyDirectory(t *testing.T) {
+// Clause C6.
+func TestWriteInReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -120,7 +127,8 @@ func TestC6_WriteInReadOnlyDirectory(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC8_WriteAfterRootReplaced(t *testing.T) {
+// Clause C8.
+func TestWriteAfterRootReplaced(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, os.Rename(g.a, g.dir+"/granted"))
 	link(t, g.out, g.a)
@@ -134,7 +142,8 @@ func TestC8_WriteAfterRootReplaced(t *testing.T) {
 	require.Equal(t, map[string]string{".": fs.ModeDir.String(), "secret": "SECRET"}, picture(t, g.out))
 }
 
-func TestC5_ReadersSeeWholeFiles(t *testing.T) {
+// Clause C5.
+func TestReadersSeeWholeFiles(t *testing.T) {
 	g := newGrounds(t)
 	done := make(chan error, 1)
 	go func() {

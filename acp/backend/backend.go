@@ -16,95 +16,110 @@ import (
 // Raw is a JSON value as it was sent or is to be sent. It must not be modified.
 type Raw = json.RawMessage
 
-// Work is the second half of a call. It runs on its own goroutine, may block until the context of the call ends, and returns the
-// result of the response. If it returns an [*Error], perhaps wrapped, the client receives that error.
+// Work is the second half of a call. It runs on its own goroutine, may block until the context of
+// the call ends, and returns the result of the response. If it returns an [*Error], perhaps
+// wrapped, the client receives that error.
 type Work func() (Raw, error)
 
 // Errors of the methods that the adapter implements, and causes with which contexts end.
 var (
-	// ErrCancelled is the cause of a turn's context when the client cancelled the turn, or closed, deleted, loaded or resumed
-	// its session.
+	// ErrCancelled is the cause of a turn's context when the client cancelled the turn, or closed,
+	// deleted, loaded or resumed its session.
 	ErrCancelled = errors.New("turn cancelled")
-	// ErrFenced is the cause of a turn's context when another process has opened the session, so that nothing more can be
-	// stored.
+	// ErrFenced is the cause of a turn's context when another process has opened the session, so
+	// that nothing more can be stored.
 	ErrFenced = errors.New("session opened in another window; load it again")
 	// ErrTurnOver is returned by the Updates of a turn whose prompt was answered.
 	ErrTurnOver = errors.New("the turn is over")
 	// ErrClosed is returned by the Host of a session that was closed or whose connection ended.
 	ErrClosed = errors.New("session closed")
-	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not know the session.
+	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not
+	// know the session.
 	ErrUnknownSession = errors.New("the agent does not know the session")
-	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before the lifecycle response.
+	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before
+	// the lifecycle response.
 	ErrTooManyUpdates = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
 )
 
-// Backend answers the prompts of one connection. Its methods are called from several goroutines. Initialize returns before any
-// other method is called, and Close is called last. Interfaces that a Backend may also implement: [Foreign].
+// Backend answers the prompts of one connection. Its methods are called from several goroutines.
+// Initialize returns before any other method is called, and Close is called last. Interfaces that a
+// Backend may also implement: [Foreign].
 type Backend interface {
-	// Initialize serves the client's initialize request with these params. c reaches the client as long as the backend lives.
-	// An error fails the request; the client may then send another one.
+	// Initialize serves the client's initialize request with these params. c reaches the client as
+	// long as the backend lives. An error fails the request; the client may then send another one.
 	Initialize(ctx context.Context, params Raw, c Client) (Info, error)
 
-	// Open opens a session. ctx ends with the request, so what lives on, such as a child process, must not depend on it. After
-	// an error nothing of the session may remain. Sessions may be opened concurrently, but not the same one.
+	// Open opens a session. ctx ends with the request, so what lives on, such as a child process,
+	// must not depend on it. After an error nothing of the session may remain. Sessions may be
+	// opened concurrently, but not the same one.
 	Open(ctx context.Context, a Activation, h Host) (Session, Opened, error)
 
-	// Call serves a request that names no session and that the adapter does not serve: authenticate, logout, unknown methods.
-	// A nil Work means that the method does not exist.
+	// Call serves a request that names no session and that the adapter does not serve:
+	// authenticate, logout, unknown methods. A nil Work means that the method does not exist.
 	Call(ctx context.Context, method string, params Raw) Work
 
 	// Notify handles a notification that names no session. Unknown ones are ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Close frees what the backend holds, until ctx ends; it waits for child processes to exit. It is called once, after the
-	// Close of every session.
+	// Close frees what the backend holds, until ctx ends; it waits for child processes to exit. It
+	// is called once, after the Close of every session.
 	Close(ctx context.Context) error
 }
 
-// Session is one activation of a session. It may also implement [Closer] and [Sampler]. Its methods are called in the order of the session's
-// requests, and Prompt, Call, Notify and Cancel never concurrently.
+// Session is one activation of a session. It may also implement [Closer] and [Sampler]. Its methods
+// are called in the order of the session's requests, and Prompt, Call, Notify and Cancel never
+// concurrently.
 type Session interface {
-	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates of the turn are sent to u.
+	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates
+	// of the turn are sent to u.
 	Prompt(ctx context.Context, params Raw, u Updates) Work
 
-	// Call serves a request for the session that the adapter does not serve: session/set_mode, session/set_config_option,
-	// unknown methods. It may be called during a turn. A nil Work means that the method does not exist.
+	// Call serves a request for the session that the adapter does not serve: session/set_mode,
+	// session/set_config_option, unknown methods. It may be called during a turn. A nil Work means
+	// that the method does not exist.
 	Call(ctx context.Context, method string, params Raw) Work
 
-	// Notify handles a notification for the session other than session/cancel. Unknown ones are ignored.
+	// Notify handles a notification for the session other than session/cancel. Unknown ones are
+	// ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Cancel tells the session that running turns end early: those whose contexts have ended. It is called once for turns that end
-	// together, after their contexts have ended, unless their Work has returned. params are those of the client's
-	// session/cancel, or nil if they end for another reason. Cancel must not block.
+	// Cancel tells the session that running turns end early: those whose contexts have ended. It is
+	// called once for turns that end together, after their contexts have ended, unless their Work
+	// has returned. params are those of the client's session/cancel, or nil if they end for another
+	// reason. Cancel must not block.
 	Cancel(params Raw)
 
-	// Close ends the activation. It leaves alone what it shares with an activation that was given this one as Previous.
+	// Close ends the activation. It leaves alone what it shares with an activation that was given
+	// this one as Previous.
 	Close(ctx context.Context) error
 }
 
 // Closer is implemented by a [Session] that passes the client's session/close on to an agent.
 type Closer interface {
-	// CloseFor is called in place of Close for a session/close with these params, without sessionId. It returns members for the
-	// response, or nil.
+	// CloseFor is called in place of Close for a session/close with these params, without
+	// sessionId. It returns members for the response, or nil.
 	CloseFor(ctx context.Context, params Raw) (Raw, error)
 }
 
 // Info describes a backend.
 type Info struct {
-	// Kind and Profile identify the agent that sessions belong to, such as "explore" and "", or "proxy" and the name of the
-	// downstream agent. They are stored with each session and must not change from run to run. Kind must not be empty.
+	// Kind and Profile identify the agent that sessions belong to, such as "explore" and "", or
+	// "proxy" and the name of the downstream agent. They are stored with each session and must not
+	// change from run to run. Kind must not be empty.
 	Kind, Profile string
-	// Command is a command line that runs this agent, for error messages: "acp-agent -- opencode acp".
+	// Command is a command line that runs this agent, for error messages: "acp-agent -- opencode
+	// acp".
 	Command string
-	// Initialize is the backend's part of the initialize response: agentCapabilities (promptCapabilities, mcpCapabilities,
-	// auth …), authMethods, agentInfo, _meta and members unknown to the adapter. The adapter adds protocolVersion and the
-	// capabilities that it implements. Nil is an empty object.
+	// Initialize is the backend's part of the initialize response: agentCapabilities
+	// (promptCapabilities, mcpCapabilities, auth …), authMethods, agentInfo, _meta and members
+	// unknown to the adapter. The adapter adds protocolVersion and the capabilities that it
+	// implements. Nil is an empty object.
 	Initialize Raw
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
-	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend decides what becomes of both.
-	// For any other backend the adapter queues one prompt and rejects further ones.
+	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend
+	// decides what becomes of both. For any other backend the adapter queues one prompt and rejects
+	// further ones.
 	OverlappingTurns bool
 }
 
@@ -112,14 +127,16 @@ type Info struct {
 type MCPOwner int
 
 const (
-	// AdapterConnects means that the adapter connects the servers and offers their tools as [Host.Tools].
+	// AdapterConnects means that the adapter connects the servers and offers their tools as
+	// [Host.Tools].
 	AdapterConnects MCPOwner = iota
-	// BackendConnects means that the backend connects the mcpServers in the params of an activation. Its mcpCapabilities in
-	// Info.Initialize state the transports that it supports.
+	// BackendConnects means that the backend connects the mcpServers in the params of an
+	// activation. Its mcpCapabilities in Info.Initialize state the transports that it supports.
 	BackendConnects
 )
 
-// Cause is the method of the request that activates a session. When the user changes the folders with [RootsCommand], it is Resume.
+// Cause is the method of the request that activates a session. When the user changes the folders
+// with [RootsCommand], it is Resume.
 type Cause string
 
 // All causes.
@@ -133,34 +150,39 @@ const (
 // Activation says which session to open, and how.
 type Activation struct {
 	Cause Cause
-	// Params are the params of the request as the client sent them, without sessionId. The adapter has validated cwd,
-	// additionalDirectories and mcpServers. If the client left additionalDirectories out, they are the folders that the user
-	// declared, if any.
+	// Params are the params of the request as the client sent them, without sessionId. The adapter
+	// has validated cwd, additionalDirectories and mcpServers. If the client left
+	// additionalDirectories out, they are the folders that the user declared, if any.
 	Params Raw
-	// State is the value last saved with [Host.SaveState], or nil. A fork is given the state of its source.
+	// State is the value last saved with [Host.SaveState], or nil. A fork is given the state of its
+	// source.
 	State []byte
-	// MustExist says that only the backend knows the session, if anyone does: State is that of [Foreign].State. Open fails with
-	// [ErrUnknownSession] rather than starting over.
+	// MustExist says that only the backend knows the session, if anyone does: State is that of
+	// [Foreign].State. Open fails with [ErrUnknownSession] rather than starting over.
 	MustExist bool
-	// Previous is the active session that a load or resume replaces, or nil. Its turn may be running until Stop.
+	// Previous is the active session that a load or resume replaces, or nil. Its turn may be
+	// running until Stop.
 	Previous Session
-	// Stop ends the turn of Previous and waits until its prompt has been answered. It is set for a load and a resume. The adapter calls it
-	// after Open. A backend whose Open needs the turn to end calls it when nothing else is likely to fail. If Open fails after
-	// Stop, Previous stays active. Only the first call has an effect.
+	// Stop ends the turn of Previous and waits until its prompt has been answered. It is set for a
+	// load and a resume. The adapter calls it after Open. A backend whose Open needs the turn to
+	// end calls it when nothing else is likely to fail. If Open fails after Stop, Previous stays
+	// active. Only the first call has an effect.
 	Stop func(ctx context.Context) error
-	// History yields the stored updates in order; those of its source for a fork. It may be used while Open runs, and later as
-	// long as the session is open. It reads the store in pages. An error ends it.
+	// History yields the stored updates in order; those of its source for a fork. It may be used
+	// while Open runs, and later as long as the session is open. It reads the store in pages. An
+	// error ends it.
 	History iter.Seq2[Update, error]
 }
 
-// Opened describes an opened session: the members it adds to the response, and how its history is shown.
+// Opened describes an opened session: the members it adds to the response, and how its history is
+// shown.
 type Opened struct {
 	// Result has members of the response: modes, configOptions, _meta. Nil is an empty object.
 	Result Raw
 	// Replay says where the history of a load comes from.
 	Replay Replay
-	// Superseded is the state of a session of a [Foreign] backend that this one replaces, or nil. The adapter deletes that
-	// session in the backend once the activation is stored.
+	// Superseded is the state of a session of a [Foreign] backend that this one replaces, or nil.
+	// The adapter deletes that session in the backend once the activation is stored.
 	Superseded []byte
 }
 
@@ -170,76 +192,86 @@ type Replay int
 const (
 	// FromStore means that the adapter replays the stored history.
 	FromStore Replay = iota
-	// FromBackend means that the backend has sent the history with [Host.Replay] during Open. It replaces the stored history.
+	// FromBackend means that the backend has sent the history with [Host.Replay] during Open. It
+	// replaces the stored history.
 	FromBackend
 )
 
-// Update is the params of a session/update without sessionId: an object with the member "update", and possibly _meta and others.
-// Create one with [ParseUpdate], [NewUpdate], [Text] or [Thought].
+// Update is the params of a session/update without sessionId: an object with the member "update",
+// and possibly _meta and others. Create one with [ParseUpdate], [NewUpdate], [Text] or [Thought].
 type Update = sessionstore.Update
 
 // Updates receives updates for the client: those of a turn, or of a session outside turns ([Host]).
 type Updates interface {
-	// Update sends u to the client and records it, in the order of the calls. It blocks while the client does not read, and
-	// fails when ctx ends, the turn is over or the session is closed or fenced. u may be kept.
+	// Update sends u to the client and records it, in the order of the calls. It blocks while the
+	// client does not read, and fails when ctx ends, the turn is over or the session is closed or
+	// fenced. u may be kept.
 	Update(ctx context.Context, u Update) error
 }
 
-// Client sends requests and notifications to the client. A message is rejected with an [*Error], without being sent, if the
-// client did not advertise the capability for its method or its paths are outside the session's roots. Outside a session,
-// methods that need one are rejected. session/update is not sent this way, but with [Updates] and [Host].Replay.
+// Client sends requests and notifications to the client. A message is rejected with an [*Error],
+// without being sent, if the client did not advertise the capability for its method or its paths
+// are outside the session's roots. Outside a session, methods that need one are rejected.
+// session/update is not sent this way, but with [Updates] and [Host].Replay.
 //
-// Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by optional interfaces.
+// Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by
+// optional interfaces.
 type Client interface {
-	// Call sends a request, in the order of the calls and without blocking. Work waits for the response. If ctx ends first,
-	// the client is sent $/cancel_request, and Work returns ctx's cause.
+	// Call sends a request, in the order of the calls and without blocking. Work waits for the
+	// response. If ctx ends first, the client is sent $/cancel_request, and Work returns ctx's
+	// cause.
 	Call(ctx context.Context, method string, params Raw) Work
 	// Notify sends a notification. It blocks while the client does not read.
 	Notify(ctx context.Context, method string, params Raw) error
 }
 
-// Host is the adapter as a session sees it. Its methods are safe for concurrent use, and fail with [ErrClosed] once the session
-// was closed.
+// Host is the adapter as a session sees it. Its methods are safe for concurrent use, and fail with
+// [ErrClosed] once the session was closed.
 type Host interface {
-	// Client sends the session's requests and notifications. The adapter adds the session id to their params.
+	// Client sends the session's requests and notifications. The adapter adds the session id to
+	// their params.
 	Client
-	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are buffered without blocking,
-	// up to 1,000 and 4 MiB. They are dropped if the activation fails.
+	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
+	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
-	// Replay sends the client an update of a history that the backend has, during the Open of a load. It calls Stop first. It
-	// blocks while the client does not read.
+	// Replay sends the client an update of a history that the backend has, during the Open of a
+	// load. It calls Stop first. It blocks while the client does not read.
 	Replay(ctx context.Context, u Update) error
 	// Workspace returns the session's open roots. They stay open as long as the session.
 	Workspace() *workspace.Workspace
-	// Catalog returns what the session's roots contain for agents: instructions, skills, commands and MCP servers. It is
-	// updated before each turn; a returned Catalog does not change.
+	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
+	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog
-	// Tools returns the tools of the MCP servers that the client configured, none if the backend connects the servers.
+	// Tools returns the tools of the MCP servers that the client configured, none if the backend
+	// connects the servers.
 	Tools() Tools
-	// StartServer starts an MCP server of the catalog in the root that it was found in. It asks the user first, unless they
-	// have allowed this server, as it is, for good. It replaces a server found under the same name, but none of the client's.
-	// Its tools are available until the session is loaded or resumed, and each call of them asks the user.
+	// StartServer starts an MCP server of the catalog in the root that it was found in. It asks the
+	// user first, unless they have allowed this server, as it is, for good. It replaces a server
+	// found under the same name, but none of the client's. Its tools are available until the
+	// session is loaded or resumed, and each call of them asks the user.
 	StartServer(ctx context.Context, server discovery.Artifact) error
-	// SaveState stores up to 64 KiB with the session for the backend's own use, such as a child's session id. During Open it
-	// is stored together with the activation.
+	// SaveState stores up to 64 KiB with the session for the backend's own use, such as a child's
+	// session id. During Open it is stored together with the activation.
 	SaveState(ctx context.Context, state []byte) error
 }
 
-// Foreign is implemented by a backend that has sessions of its own. The adapter imports them into the store, so that lists have
-// one source.
+// Foreign is implemented by a backend that has sessions of its own. The adapter imports them into
+// the store, so that lists have one source.
 type Foreign interface {
-	// Key returns the backend's own name for the session that saved state, "" if it has none. Two states with the same key
-	// belong to the same session, so that a session opened here is not imported as another one. It must not change from run to
-	// run.
+	// Key returns the backend's own name for the session that saved state, "" if it has none. Two
+	// states with the same key belong to the same session, so that a session opened here is not
+	// imported as another one. It must not change from run to run.
 	Key(state []byte) string
-	// State is the inverse of Key: it returns the state of a session that the backend may know by this name, nil if it cannot.
+	// State is the inverse of Key: it returns the state of a session that the backend may know by
+	// this name, nil if it cannot.
 	State(key string) []byte
-	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or all if it is nil. An error
-	// ends the iteration.
+	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or
+	// all if it is nil. An error ends the iteration.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
-	// CallStored passes a request about the session that state belongs to on to the agent: session/delete, session/set_title,
-	// session/archive or session/unarchive. The session need not be open. params are those of the client without sessionId. It
-	// returns nil, without an error, if the agent does not serve the method or does not know the session.
+	// CallStored passes a request about the session that state belongs to on to the agent:
+	// session/delete, session/set_title, session/archive or session/unarchive. The session need not
+	// be open. params are those of the client without sessionId. It returns nil, without an error,
+	// if the agent does not serve the method or does not know the session.
 	CallStored(ctx context.Context, method string, state []byte, params Raw) (Raw, error)
 }
 
@@ -247,8 +279,8 @@ type Foreign interface {
 type ForeignSession struct {
 	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
 	State []byte
-	// Cwd is the session's working directory, as far as the backend knows it. There are no other roots: only the client grants
-	// those, and a listed session would suggest them to it.
+	// Cwd is the session's working directory, as far as the backend knows it. There are no other
+	// roots: only the client grants those, and a listed session would suggest them to it.
 	Cwd workspace.Dir
 	// Title is one line, or "".
 	Title string
@@ -260,8 +292,8 @@ type ForeignSession struct {
 	Meta Raw
 }
 
-// Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client receives. Other errors are
-// sent as internal errors with their text.
+// Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client
+// receives. Other errors are sent as internal errors with their text.
 type Error = jsonrpc.Error
 
 // Errorf returns an Error with a code of JSON-RPC or ACP and a formatted message.

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// RootsCommand is the name of the slash command that the adapter answers itself, in front of any backend. The adapter announces it,
-// and a backend offers nothing else by this name.
+// RootsCommand is the name of the slash command that the adapter answers itself, in front of any
+// backend. The adapter announces it, and a backend offers nothing else by this name.
 const RootsCommand = "roots"
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.
@@ -32,7 +32,8 @@ func NewCommand(name, description, hint string) sdk.AvailableCommand {
 // Commands announces the slash commands of a session. The zero value has announced nothing.
 type Commands struct{ announced Update }
 
-// Announce sends the backend's own commands and up to max skills and commands of the roots, unless it sent the same last time.
+// Announce sends the backend's own commands and up to max skills and commands of the roots, unless
+// it sent the same last time.
 func (c *Commands) Announce(ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int) error {
 	list, reserved := slices.Clone(own), []string{RootsCommand}
 	for _, o := range own {

@@ -11,11 +11,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// ParseUpdate returns the update with the given JSON. It fails unless raw is an object with an object as its member "update".
+// ParseUpdate returns the update with the given JSON. It fails unless raw is an object with an
+// object as its member "update".
 func ParseUpdate(raw Raw) (Update, error) { return sessionstore.ParseUpdate(raw) }
 
-// NewUpdate returns the update that u is encoded as: an sdk.SessionUpdate, one of its variants, or a [ToolCall]. It panics if that is not
-// an object.
+// NewUpdate returns the update that u is encoded as: an sdk.SessionUpdate, one of its variants, or
+// a [ToolCall]. It panics if that is not an object.
 func NewUpdate(u any) Update {
 	update, err := ParseUpdate(Encode(map[string]any{"update": u}))
 	if err != nil {
@@ -24,14 +25,15 @@ func NewUpdate(u any) Update {
 	return update
 }
 
-// Text returns an update with a piece of the agent's answer. Unlike the SDK's type it leaves <, > and & in text as they are.
+// Text returns an update with a piece of the agent's answer. Unlike the SDK's type it leaves <, >
+// and & in text as they are.
 func Text(text string) Update { return chunk(sessionstore.AgentMessageChunk, text) }
 
 // Thought returns an update with a piece of what the agent thinks, as Text does.
 func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, text) }
 
-// Note returns an update with a message to the user that is not from the agent. A model is not told about it, nor takes it for its own words when
-// the session is restored.
+// Note returns an update with a message to the user that is not from the agent. A model is not told
+// about it, nor takes it for its own words when the session is restored.
 func Note(text string) Update {
 	return NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.AgentMessageChunk, "content": map[string]string{"type": "text", "text": text},

@@ -37,8 +37,9 @@ type Offer struct {
 // id returns the optionId of the offer.
 func (o Offer) id() string { return strings.ReplaceAll(string(o.Answer), "_", "-") }
 
-// Ask asks the user through the client and waits for the answer. An answer counts only if it was offered; anything else is
-// RejectOnce. The error is the cause of ctx if it has ended, and otherwise says why the client could not be asked.
+// Ask asks the user through the client and waits for the answer. An answer counts only if it was
+// offered; anything else is RejectOnce. The error is the cause of ctx if it has ended, and
+// otherwise says why the client could not be asked.
 func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 	result, err := c.Call(ctx, "session/request_permission", q.params())()
 	if err != nil {

@@ -39,11 +39,12 @@ func ExampleQuestion_Ask() {
 	fmt.Println(answer, err)
 	fmt.Println(c.asked[0])
 	// Output:
-	// allow_once <nil>
-	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"}]}
+	// allow_once <nil> session/request_permission {"toolCall":{"title":"Write
+	// a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"}]}
 }
 
-func TestA30_Ask(t *testing.T) {
+// Clause A30.
+func TestAsk(t *testing.T) {
 	for result, want := range map[string]backend.Answer{
 		`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`:    backend.AllowOnce,
 		`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`:  backend.AllowAlways,
@@ -70,7 +71,8 @@ func TestA30_Ask(t *testing.T) {
 	require.Equal(t, backend.RejectOnce, answer, "it was not offered")
 }
 
-func TestA30_AskFails(t *testing.T) {
+// Clause A30.
+func TestAskFails(t *testing.T) {
 	refused := errors.New("no such method")
 	answer, err := mayDelete().Ask(t.Context(), &answering{err: refused})
 	require.ErrorIs(t, err, refused)

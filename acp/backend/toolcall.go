@@ -8,15 +8,16 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// ToolCall is a tool_call or a tool_call_update, which leaves out what does not change, or the toolCall of a permission request. Unlike in
-// the SDK's types, its content can have a [Diff].
+// ToolCall is a tool_call or a tool_call_update, which leaves out what does not change, or the
+// toolCall of a permission request. Unlike in the SDK's types, its content can have a [Diff].
 type ToolCall struct {
 	SessionUpdate sessionstore.Kind `json:"sessionUpdate,omitempty"` // "" in a permission request
 	sdk.ToolCallUpdate
 	Content []any `json:"content,omitempty"`
 }
 
-// Diff is the content of a tool call that changes a file. The SDK's type leaves out the old text of a new file, where clients expect null.
+// Diff is the content of a tool call that changes a file. The SDK's type leaves out the old text of
+// a new file, where clients expect null.
 type Diff struct {
 	sdk.ToolCallContentDiff
 	OldText *string `json:"oldText"`
@@ -27,7 +28,8 @@ func NewDiff(path string, old *string, text string) Diff {
 	return Diff{sdk.ToolCallContentDiff{Type: "diff", Path: path, NewText: text}, old}
 }
 
-// Locations returns a location for a tool call, unless JSON cannot represent the path. Line 0 stands for the whole file.
+// Locations returns a location for a tool call, unless JSON cannot represent the path. Line 0
+// stands for the whole file.
 func Locations(path string, line int) []sdk.ToolCallLocation {
 	switch {
 	case !utf8.ValidString(path):

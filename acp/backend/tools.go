@@ -5,19 +5,23 @@ import (
 	"time"
 )
 
-// Tools calls the MCP servers of a session. All methods except Servers start the servers that were not needed before. They
-// are safe for concurrent use, and fail with [ErrClosed] once the session was closed.
+// Tools calls the MCP servers of a session. All methods except Servers start the servers that were
+// not needed before. They are safe for concurrent use, and fail with [ErrClosed] once the session
+// was closed.
 type Tools interface {
 	// Servers returns the state of each server, in the client's order.
 	Servers() []ServerStatus
-	// List sends what each server offers as soon as it is known, and then closes the channel. It waits for servers that are
-	// starting, for a limited time; what has failed or is late says why. Nobody needs to receive.
+	// List sends what each server offers as soon as it is known, and then closes the channel. It
+	// waits for servers that are starting, for a limited time; what has failed or is late says why.
+	// Nobody needs to receive.
 	List(ctx context.Context) (<-chan Listing, error)
-	// Call calls the tool with this [Tool.Name], and shows the tool call to the client through u. It asks the user first, unless
-	// they or their policy have allowed the tool. arguments is a JSON object, nil for none. When ctx ends, the server is told
-	// to cancel the call. The failure of a tool is not an error: see ToolResult.Failed.
+	// Call calls the tool with this [Tool.Name], and shows the tool call to the client through u.
+	// It asks the user first, unless they or their policy have allowed the tool. arguments is a
+	// JSON object, nil for none. When ctx ends, the server is told to cancel the call. The failure
+	// of a tool is not an error: see ToolResult.Failed.
 	Call(ctx context.Context, u Updates, name string, arguments Raw) (ToolResult, error)
-	// ReadResource returns the content of a resource of the server with this name, or prefix of the names of its tools.
+	// ReadResource returns the content of a resource of the server with this name, or prefix of the
+	// names of its tools.
 	ReadResource(ctx context.Context, server, uri string) (ToolResult, error)
 }
 
@@ -48,8 +52,8 @@ func (NoTools) ReadResource(_ context.Context, server, _ string) (ToolResult, er
 
 // Tool is a tool of an MCP server.
 type Tool struct {
-	// Name is unique in the session and stays the same while its servers do: "server.tool", of letters, digits, "_", "-"
-	// and that one dot.
+	// Name is unique in the session and stays the same while its servers do: "server.tool", of
+	// letters, digits, "_", "-" and that one dot.
 	Name string
 	// Server is the client's name for the server, and Remote the server's name for the tool.
 	Server, Remote string
@@ -67,9 +71,11 @@ type Hints struct {
 	ReadOnly bool
 	// Destructive means that what the tool changes may be lost. Default true.
 	Destructive bool
-	// Idempotent means that another call with the same arguments changes nothing more. Default false.
+	// Idempotent means that another call with the same arguments changes nothing more. Default
+	// false.
 	Idempotent bool
-	// OpenWorld means that the tool reaches beyond its own data, as a web search does. Default true.
+	// OpenWorld means that the tool reaches beyond its own data, as a web search does. Default
+	// true.
 	OpenWorld bool
 }
 
@@ -81,19 +87,22 @@ type ToolResult struct {
 	Structured Raw
 	// Failed reports that the tool has failed, as Content describes.
 	Failed bool
-	// Cut says how much the result has if it is not complete, as a sentence without its end, "" if it is.
+	// Cut says how much the result has if it is not complete, as a sentence without its end, "" if
+	// it is.
 	Cut string
 }
 
 // Resource is a resource of an MCP server.
 type Resource struct{ URI, Description string }
 
-// Listing describes what an MCP server offers, and its status afterwards. If it could not list everything, Err says why.
+// Listing describes what an MCP server offers, and its status afterwards. If it could not list
+// everything, Err says why.
 type Listing struct {
 	ServerStatus
 	Tools     []Tool
 	Resources []Resource
-	// Cut says of each list that was too long how much of it is left out, as a sentence without its end.
+	// Cut says of each list that was too long how much of it is left out, as a sentence without its
+	// end.
 	Cut []string
 }
 
@@ -127,19 +136,22 @@ type ServerStatus struct {
 	Waiting string
 	// Err is the reason why it failed or ended, nil otherwise.
 	Err error
-	// RetryAt is when a server that failed or ended may be started again, zero if it may be at any time.
+	// RetryAt is when a server that failed or ended may be started again, zero if it may be at any
+	// time.
 	RetryAt time.Time
 	// Restarts is how often it was started again after it failed or ended.
 	Restarts int
-	// Product is the name and version that the server reports, and Revision the revision of MCP that it speaks. Both are "" until
-	// it was connected. Modern reports whether the revision is 2026-07-28 or later.
+	// Product is the name and version that the server reports, and Revision the revision of MCP
+	// that it speaks. Both are "" until it was connected. Modern reports whether the revision is
+	// 2026-07-28 or later.
 	Product, Revision string
 	Modern            bool
 	// Instructions are what the server says about its use.
 	Instructions string
 	// RootsDeclared reports whether the server may ask for the roots.
 	RootsDeclared bool
-	// SentRoots are the URIs of the roots that were last sent to it, and SentAt is the time; nil and zero if it never asked.
+	// SentRoots are the URIs of the roots that were last sent to it, and SentAt is the time; nil
+	// and zero if it never asked.
 	SentRoots []string
 	SentAt    time.Time
 	// Warnings has an entry for each deprecated feature in use.

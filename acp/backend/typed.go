@@ -22,9 +22,10 @@ type TypedBlock struct {
 	Text string
 }
 
-// TypedText returns the text blocks in the params of a prompt that the user typed. It leaves out those in which an editor put
-// rules, files or selections, unless nothing else would be left. A slash command is at the beginning of the first block returned:
-// if several blocks call a command, that is the last of them, and those before it are left out too.
+// TypedText returns the text blocks in the params of a prompt that the user typed. It leaves out
+// those in which an editor put rules, files or selections, unless nothing else would be left. A
+// slash command is at the beginning of the first block returned: if several blocks call a command,
+// that is the last of them, and those before it are left out too.
 func TypedText(params Raw) ([]TypedBlock, error) {
 	var p struct{ Prompt []textBlock }
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -78,12 +79,14 @@ func ParseSlashCall(params Raw) SlashCall {
 	return SlashCall{Name: name, Arguments: arguments, Block: typed[0]}
 }
 
-// laterCommand matches a block that calls a slash command although the user may have typed another block before it. A path or a
-// comment is not a command, nor is what continues a line after a mention.
+// laterCommand matches a block that calls a slash command although the user may have typed another
+// block before it. A path or a comment is not a command, nor is what continues a line after a
+// mention.
 var laterCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`) })
 
-// unwrapped returns blocks, or if avante sent them, the newest message among them, without its mark. Avante repeats what the user
-// typed before, newest first, or oldest first when it has lost its session.
+// unwrapped returns blocks, or if avante sent them, the newest message among them, without its
+// mark. Avante repeats what the user typed before, newest first, or oldest first when it has lost
+// its session.
 func unwrapped(blocks []TypedBlock) []TypedBlock {
 	if len(blocks) == 0 {
 		return nil
@@ -111,7 +114,8 @@ const (
 	messageEnd   = "</previous_user_message>"
 )
 
-// repeated matches the last block of avante's prompts. The group says that the messages before it are oldest first.
+// repeated matches the last block of avante's prompts. The group says that the messages before it
+// are oldest first.
 var repeated = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
 })
@@ -122,8 +126,9 @@ type textBlock struct {
 	Annotations json.RawMessage
 }
 
-// editorBlocks matches the text blocks in which editors put what the user did not type: files and selections as XML elements
-// (several Neovim plugins), rules and files of CodeCompanion, and the hint of agentic.nvim about its selections.
+// editorBlocks matches the text blocks in which editors put what the user did not type: files and
+// selections as XML elements (several Neovim plugins), rules and files of CodeCompanion, and the
+// hint of agentic.nvim about its selections.
 var editorBlocks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
 		"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
@@ -141,7 +146,8 @@ func (b textBlock) fromEditor() bool {
 	return m != nil && m[1] == m[2]
 }
 
-// FilePath returns the absolute path in a file URI, which need not lie in the roots, and the fragment after it, such as "L3-L9".
+// FilePath returns the absolute path in a file URI, which need not lie in the roots, and the
+// fragment after it, such as "L3-L9".
 func FilePath(uri string) (path, fragment string, err error) {
 	u, err := url.Parse(uri)
 	switch {

@@ -22,29 +22,33 @@ const ProtocolVersion = 1
 type Options struct {
 	// Name and Version are sent to the agent as clientInfo. Default: "acp-agent" and "0".
 	Name, Version string
-	// Capabilities are members of clientCapabilities in addition to fs, which follows from the functions below. Nil for none.
+	// Capabilities are members of clientCapabilities in addition to fs, which follows from the
+	// functions below. Nil for none.
 	Capabilities json.RawMessage
 
-	// Updates is called with each session/update, one at a time and in order. Nothing else is read meanwhile: it may block to slow
-	// the agent down, but must not wait for a response of the agent.
+	// Updates is called with each session/update, one at a time and in order. Nothing else is read
+	// meanwhile: it may block to slow the agent down, but must not wait for a response of the
+	// agent.
 	Updates func(ctx context.Context, u Update)
 	// Notifications is called with every other notification, as Updates is.
 	Notifications func(ctx context.Context, method string, params json.RawMessage)
 
-	// Permission answers session/request_permission. When the session's turn is cancelled its context ends, and the agent is
-	// answered "cancelled" whatever it returns.
+	// Permission answers session/request_permission. When the session's turn is cancelled its
+	// context ends, and the agent is answered "cancelled" whatever it returns.
 	Permission func(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error)
 	// ReadTextFile answers fs/read_text_file.
 	ReadTextFile func(ctx context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error)
 	// WriteTextFile answers fs/write_text_file.
 	WriteTextFile func(ctx context.Context, r sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error)
-	// Requests answers other requests, by method. Requests without a function are answered "method not found".
+	// Requests answers other requests, by method. Requests without a function are answered "method
+	// not found".
 	Requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
 	// MaxLine is the length of the longest line that is read, in bytes. Default 64 MiB.
 	MaxLine int
-	// Tap, if set, is called with every line that is read or about to be written, without its newline. It is called by both
-	// concurrently, must not keep or modify line, and delays the connection while it runs.
+	// Tap, if set, is called with every line that is read or about to be written, without its
+	// newline. It is called by both concurrently, must not keep or modify line, and delays the
+	// connection while it runs.
 	Tap func(d Direction, line []byte)
 }
 
@@ -70,7 +74,8 @@ type Client struct {
 	agent *Agent // nil before Initialize
 }
 
-// New returns a client of the agent that writes to in and reads from out. Nothing is read before [Client.Serve].
+// New returns a client of the agent that writes to in and reads from out. Nothing is read before
+// [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
 	c := &Client{options: o, turns: turns{sessions: make(map[string]*turn)}}
 	c.conn = jsonrpc.NewConn(in, out, jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
@@ -79,17 +84,18 @@ func New(in io.Reader, out io.Writer, o Options) *Client {
 	return c
 }
 
-// Serve reads what the agent sends until its output ends, which is no error, or until ctx ends. Requests are answered only while it
-// runs. Call it once.
+// Serve reads what the agent sends until its output ends, which is no error, or until ctx ends.
+// Requests are answered only while it runs. Call it once.
 func (c *Client) Serve(ctx context.Context) error { return c.conn.Serve(ctx) }
 
-// Call sends a request and returns a function that waits for the response. It does not block, so that requests are sent in the
-// order of the calls.
+// Call sends a request and returns a function that waits for the response. It does not block, so
+// that requests are sent in the order of the calls.
 func (c *Client) Call(ctx context.Context, method string, params json.RawMessage) (wait func() (json.RawMessage, error)) {
 	return c.conn.Call(ctx, method, params)
 }
 
-// call sends a request, waits for the response and decodes it into result, unless that is nil. It returns the response as sent.
+// call sends a request, waits for the response and decodes it into result, unless that is nil. It
+// returns the response as sent.
 func (c *Client) call(ctx context.Context, method string, params, result any) (json.RawMessage, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -120,8 +126,8 @@ type Agent struct {
 	MCP sdk.McpCapabilities
 	// Load is the capability loadSession. The others are the session capabilities of these names.
 	Load, Resume, Fork, List, Close, Delete, AdditionalDirectories bool
-	// These are capabilities of drafts. SystemPrompt: lifecycle requests may have a systemPrompt. Title: it serves session/set_title.
-	// Archive: it serves session/archive and session/unarchive.
+	// These are capabilities of drafts. SystemPrompt: lifecycle requests may have a systemPrompt.
+	// Title: it serves session/set_title. Archive: it serves session/archive and session/unarchive.
 	SystemPrompt, Title, Archive bool
 	// Raw is its response to initialize as sent.
 	Raw json.RawMessage

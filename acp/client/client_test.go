@@ -57,7 +57,8 @@ func TestParseAgent(t *testing.T) {
 	require.ErrorContains(t, err, "cannot read")
 }
 
-func TestW10_OtherProtocolVersion(t *testing.T) {
+// Clause W10.
+func TestOtherProtocolVersion(t *testing.T) {
 	c, _ := connect(t, `{"protocolVersion":2}`, client.Options{})
 	_, err := c.Initialize(t.Context())
 	require.ErrorContains(t, err, "version 2")

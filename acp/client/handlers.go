@@ -105,7 +105,8 @@ func (c *Client) requestPermission(ctx context.Context, r sdk.RequestPermissionR
 	return response, err
 }
 
-// turns are the sessions with a running turn. It cancels the permission requests of a cancelled turn.
+// turns are the sessions with a running turn. It cancels the permission requests of a cancelled
+// turn.
 type turns struct {
 	mu       sync.Mutex
 	sessions map[string]*turn
@@ -150,8 +151,8 @@ func (t *turns) cancel(id string) {
 	}
 }
 
-// ask returns a context that ends when the session's turn is cancelled, or that has ended if it was cancelled before. Call done to
-// release it.
+// ask returns a context that ends when the session's turn is cancelled, or that has ended if it was
+// cancelled before. Call done to release it.
 func (t *turns) ask(ctx context.Context, id string) (asking context.Context, done func()) {
 	asking, cancel := context.WithCancel(ctx)
 	t.mu.Lock()

@@ -34,7 +34,8 @@ const (
 		`"sessionCapabilities":{"additionalDirectories":{},"close":{},"delete":{},"fork":{},"list":{},"resume":{"_meta":null}}},"x":1.0}`
 )
 
-// connect returns a client and the agent that it is connected to, which answers initialize with info.
+// connect returns a client and the agent that it is connected to, which answers initialize with
+// info.
 func connect(t *testing.T, info string, o client.Options) (*client.Client, *agent) {
 	toAgent, fromClient := io.Pipe()
 	toClient, fromAgent := io.Pipe()

@@ -13,10 +13,12 @@ import (
 
 // Setup holds the parameters for creating or opening a session.
 type Setup struct {
-	// Roots are its directories. Additional ones need an agent that advertises sessionCapabilities.additionalDirectories.
+	// Roots are its directories. Additional ones need an agent that advertises
+	// sessionCapabilities.additionalDirectories.
 	Roots workspace.Roots
-	// OmitAdditional leaves additionalDirectories out of the request, instead of sending those of Roots. Agents that have folders of
-	// their own configuration, such as acp-agent, then use these.
+	// OmitAdditional leaves additionalDirectories out of the request, instead of sending those of
+	// Roots. Agents that have folders of their own configuration, such as acp-agent, then use
+	// these.
 	OmitAdditional bool
 	// MCPServers are its MCP servers.
 	MCPServers []sdk.McpServer
@@ -87,7 +89,8 @@ type sessionParams struct {
 	SessionID string `json:"sessionId"`
 }
 
-// setupParams are the params of all lifecycle requests. The SDK's types cannot express an empty additionalDirectories.
+// setupParams are the params of all lifecycle requests. The SDK's types cannot express an empty
+// additionalDirectories.
 type setupParams struct {
 	SessionID  string          `json:"sessionId,omitempty"`
 	Cwd        workspace.Dir   `json:"cwd"`
@@ -127,7 +130,8 @@ type TurnEnd struct {
 	Result json.RawMessage
 }
 
-// Prompt runs a turn and returns when it has ended. To end a turn and see how it ended, use [Client.Cancel] rather than ctx.
+// Prompt runs a turn and returns when it has ended. To end a turn and see how it ended, use
+// [Client.Cancel] rather than ctx.
 func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBlock) (TurnEnd, error) {
 	if _, err := c.initialized(); err != nil {
 		return TurnEnd{}, err
@@ -144,8 +148,9 @@ func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBl
 	return end, err
 }
 
-// Cancel asks the agent to end the session's turn, and answers its pending permission requests with "cancelled". Prompt returns when
-// the agent has ended the turn. Cancel blocks only while the agent does not read.
+// Cancel asks the agent to end the session's turn, and answers its pending permission requests with
+// "cancelled". Prompt returns when the agent has ended the turn. Cancel blocks only while the agent
+// does not read.
 func (c *Client) Cancel(ctx context.Context, id string) error {
 	params, err := json.Marshal(sessionParams{SessionID: id})
 	if err != nil {
@@ -159,8 +164,9 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 type Query struct {
 	// Cwd, unless it is the zero Dir, selects sessions with this working directory.
 	Cwd workspace.Dir
-	// Additional, unless it is nil, selects sessions with exactly these additional roots; an empty list selects those without. It
-	// needs an agent that advertises sessionCapabilities.additionalDirectories.
+	// Additional, unless it is nil, selects sessions with exactly these additional roots; an empty
+	// list selects those without. It needs an agent that advertises
+	// sessionCapabilities.additionalDirectories.
 	Additional *workspace.Dirs
 	// Cursor is that of the page to return, "" for the first one.
 	Cursor string

@@ -12,7 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestP1_NotAdvertised(t *testing.T) {
+// Clause P1.
+func TestNotAdvertised(t *testing.T) {
 	c, a := initialized(t, bare, client.Options{})
 	ctx, two := t.Context(), client.Setup{Roots: roots(t, "/a", "/b")}
 	for capability, ask := range map[string]func() error{
@@ -31,7 +32,8 @@ func TestP1_NotAdvertised(t *testing.T) {
 	}
 }
 
-func TestP1_NoAdditionalDirectories(t *testing.T) {
+// Clause P1.
+func TestNoAdditionalDirectories(t *testing.T) {
 	c, a := initialized(t, bare, client.Options{})
 	a.answer("session/new", `{"sessionId":"s"}`)
 	_, err := c.NewSession(t.Context(), client.Setup{Roots: roots(t, "/a")})
@@ -41,7 +43,8 @@ func TestP1_NoAdditionalDirectories(t *testing.T) {
 	require.ErrorContains(t, err, "open the session on one directory")
 }
 
-func TestP2_RootsAreNormalized(t *testing.T) {
+// Clause P2.
+func TestRootsAreNormalized(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
 	a.answer("session/new", `{"sessionId":"s","modes":1.0}`)
 	s, err := c.NewSession(t.Context(), client.Setup{Roots: roots(t, "/a/", "/b", "/a", "/b/.", "/c")})
@@ -50,7 +53,8 @@ func TestP2_RootsAreNormalized(t *testing.T) {
 	require.Equal(t, []string{`session/new {"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[]}`}, a.take())
 }
 
-func TestP3_FullListInEveryRequest(t *testing.T) {
+// Clause P3.
+func TestFullListInEveryRequest(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
 	ctx := t.Context()
 	for method, ask := range map[string]func(context.Context, string, client.Setup) (client.Session, error){

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSearch searches 2,000 files of 8 KiB in three roots, of which one line in each tenth file is a hit.
+// BenchmarkSearch searches 2,000 files of 8 KiB in three roots, of which one line in each tenth
+// file is a hit.
 func BenchmarkSearch(b *testing.B) {
 	const files, line = 2000, "\tif err := store.Find(ctx, order.ID); err != nil { // nothing to see\n"
 	body := strings.Repeat(line, 8<<10/len(line))

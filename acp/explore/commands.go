@@ -40,7 +40,8 @@ func commands() []command {
 	}
 }
 
-// builtinNames returns the names of the built-in commands and that of the adapter's, which nothing else can have.
+// builtinNames returns the names of the built-in commands and that of the adapter's, which nothing
+// else can have.
 func builtinNames() []string {
 	names := []string{backend.RootsCommand}
 	for _, c := range commands() {

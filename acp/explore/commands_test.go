@@ -83,7 +83,8 @@ func TestOtherMethods(t *testing.T) {
 	require.Equal(t, backend.AdapterConnects, info.MCP)
 }
 
-func TestA25_CommandsOfRootsAreAnnounced(t *testing.T) {
+// Clause A25.
+func TestCommandsOfRootsAreAnnounced(t *testing.T) {
 	first := plant(t, fileTree{".claude/commands/git/commit.md": "---\ndescription: Commits.\nargument-hint: MESSAGE\n---\nCommit $ARGUMENTS.\n"})
 	second := plant(t, fileTree{
 		".claude/commands/git/commit.md": "Of the second.\n",
@@ -105,7 +106,8 @@ func TestA25_CommandsOfRootsAreAnnounced(t *testing.T) {
 	require.Contains(t, text, "not a slash command: /find is taken")
 }
 
-func TestD4_Arguments(t *testing.T) {
+// Clause D4.
+func TestArguments(t *testing.T) {
 	c := open(t, limits{}, plant(t, fileTree{
 		".claude/commands/fix.md":      "Fix $1 in $ARGUMENTS[1].\n",
 		".claude/commands/show.md":     "Show !`git diff` and @a.md.\n",

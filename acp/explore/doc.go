@@ -1,4 +1,5 @@
-// Package explore is a backend without a model: it answers prompts from the session's workspace, and needs no network.
+// Package explore is a backend without a model: it answers prompts from the session's workspace,
+// and needs no network.
 //
 // A prompt that begins with a slash is a command:
 //
@@ -17,40 +18,45 @@
 //	/call SERVER.TOOL [JSON]   calls a tool
 //	/help                      this list
 //
-// Skills and commands found in the roots are also commands under their own names. Any other text is searched for: a line is
-// found if it contains all of its words, in any order and case.
+// Skills and commands found in the roots are also commands under their own names. Any other text is
+// searched for: a line is found if it contains all of its words, in any order and case.
 //
 // # Searching
 //
-// /find, /search and free text search every root, in the session's order: the files of a directory before its
-// subdirectories, both sorted. They leave out what git ignores (.gitignore files within a root and .git/info/exclude), .git
-// itself, links and, when they read files, binary files. A file that several roots contain, because one lies in another, is shown
-// once. /read opens any path within the roots, ignored or not; a relative path starts at cwd.
+// /find, /search and free text search every root, in the session's order: the files of a directory
+// before its subdirectories, both sorted. They leave out what git ignores (.gitignore files within
+// a root and .git/info/exclude), .git itself, links and, when they read files, binary files. A file
+// that several roots contain, because one lies in another, is shown once. /read opens any path
+// within the roots, ignored or not; a relative path starts at cwd.
 //
 // # Changing files
 //
-// /edit replaces a text, which must occur in the file exactly once. A line of seven equals signs separates it from its
-// replacement:
+// /edit replaces a text, which must occur in the file exactly once. A line of seven equals signs
+// separates it from its replacement:
 //
 //	/edit src/main.go
 //		return nil
 //	=======
 //		return err
 //
-// Nothing is written unless the user allows it, each time. The permission request shows the resolved path, the root it is in and
-// the diff. If the path leads elsewhere or the file has changed by the time the user answers, nothing is written. Paths outside
-// the roots, files that are not text and files that are too large are rejected without a request. Directories are not created.
+// Nothing is written unless the user allows it, each time. The permission request shows the
+// resolved path, the root it is in and the diff. If the path leads elsewhere or the file has
+// changed by the time the user answers, nothing is written. Paths outside the roots, files that are
+// not text and files that are too large are rejected without a request. Directories are not
+// created.
 //
 // # Roots and MCP servers
 //
-// What [discovery.Catalog] found is shown with its root, its state, and the reason why it is not active. Text from roots and MCP
-// servers is quoted and attributed to them; nothing here follows it. Servers configured in a root are started by /mcp start
-// only, after the user has allowed it. Each tool call asks too. The commands are announced when a session opens and again when
-// they have changed by the next prompt.
+// What [discovery.Catalog] found is shown with its root, its state, and the reason why it is not
+// active. Text from roots and MCP servers is quoted and attributed to them; nothing here follows
+// it. Servers configured in a root are started by /mcp start only, after the user has allowed it.
+// Each tool call asks too. The commands are announced when a session opens and again when they have
+// changed by the next prompt.
 //
 // # What the client sees
 //
-// Each access to files is a tool call with its input, a summary and the locations. The answer is text that streams while files are
-// read, grouped by root. Locations are absolute paths as the client spells the roots; real paths are shown by /roots only. Answers
-// are bounded and say when they were truncated. A cancelled turn ends between two files or within a few KiB of one.
+// Each access to files is a tool call with its input, a summary and the locations. The answer is
+// text that streams while files are read, grouped by root. Locations are absolute paths as the
+// client spells the roots; real paths are shown by /roots only. Answers are bounded and say when
+// they were truncated. A cancelled turn ends between two files or within a few KiB of one.
 package explore

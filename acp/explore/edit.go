@@ -31,8 +31,8 @@ func (t *turn) editFile(ctx context.Context, p prompt) error {
 	})
 }
 
-// parseEdit splits the lines below /edit at the first separator. The line end before it, and the last one, do not belong to the
-// texts. ok is false if there is no separator or no old text.
+// parseEdit splits the lines below /edit at the first separator. The line end before it, and the
+// last one, do not belong to the texts. ok is false if there is no separator or no old text.
 func parseEdit(body string) (r tools.Replacement, ok bool) {
 	body = "\n" + strings.TrimSuffix(strings.ReplaceAll(body, "\r\n", "\n"), "\n") + "\n"
 	before, after, found := strings.Cut(body, "\n"+editSeparator+"\n")

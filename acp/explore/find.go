@@ -131,7 +131,8 @@ func (l *listing) hits() int {
 	return n
 }
 
-// summary says what was found in each root. It says that there is nothing only about roots that were searched completely.
+// summary says what was found in each root. It says that there is nothing only about roots that
+// were searched completely.
 func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 	var parts, names []string
 	complete := true

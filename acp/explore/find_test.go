@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestA20_OrderOfRoots(t *testing.T) {
+// Clause A20.
+func TestOrderOfRoots(t *testing.T) {
 	app, shared, skills := example(t)
 	for _, roots := range [][]string{{app, shared, skills}, {skills, app, shared}} {
 		a := open(t, limits{}, roots...).ask("retry")
@@ -25,7 +26,8 @@ func TestA20_OrderOfRoots(t *testing.T) {
 	}
 }
 
-func TestA30_AllRootsAreSearched(t *testing.T) {
+// Clause A30.
+func TestAllRootsAreSearched(t *testing.T) {
 	app, shared, skills := example(t)
 	a := open(t, limits{}, app, shared, skills).ask("/find AGENTS.md")
 	require.Equal(t, []string{"app/AGENTS.md", "skills/AGENTS.md"}, a.lines())

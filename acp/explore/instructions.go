@@ -43,8 +43,8 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 	return t.listUnusedInstructions(list)
 }
 
-// mentionInstructions names the instructions of the directories between a root and a file that was read or written, each file once in a
-// session.
+// mentionInstructions names the instructions of the directories between a root and a file that was
+// read or written, each file once in a session.
 func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
 	list, err := discovery.Nested(ctx, t.workspace(), file.Path())
 	if err != nil {

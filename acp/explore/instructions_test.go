@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestA25_Instructions(t *testing.T) {
+// Clause A25.
+func TestInstructions(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, skills, app, shared)
 	text := c.ask("/instructions").text()
@@ -35,7 +36,8 @@ func TestInstructionsForAPath(t *testing.T) {
 	require.Contains(t, c.ask("/instructions "+plant(t, nil)+"/x").text(), "outside the session's roots")
 }
 
-func TestD2_InstructionsOfDirectoriesAreMentioned(t *testing.T) {
+// Clause D2.
+func TestInstructionsOfDirectoriesAreMentioned(t *testing.T) {
 	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "main.go": "package main\n"})
 	other := plant(t, fileTree{"web/AGENTS.md": "Of the web.\n", "web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/b.ts": "b\n"})
 	c := open(t, limits{}, cwd, other)

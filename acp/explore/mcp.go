@@ -39,7 +39,8 @@ func (t *turn) mcp(ctx context.Context, p prompt) error {
 	}
 }
 
-// readResource answers /mcp read. As the name of a server may contain spaces, the URI is the last word.
+// readResource answers /mcp read. As the name of a server may contain spaces, the URI is the last
+// word.
 func (t *turn) readResource(ctx context.Context, argument string) error {
 	i := strings.LastIndexAny(argument, " \t\r\n")
 	if i < 0 {
@@ -153,7 +154,8 @@ type serverKey struct{ file, name string }
 
 func keyOf(a discovery.Artifact) serverKey { return serverKey{a.Path, a.Name} }
 
-// describeConfigured describes a server configured in a root: its whole command without secrets, and how to start it.
+// describeConfigured describes a server configured in a root: its whole command without secrets,
+// and how to start it.
 func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 	if a.State != discovery.Active || a.Server == nil {
 		return describeArtifact(r, a, "")
@@ -235,7 +237,8 @@ func (t *turn) startServer(ctx context.Context, name string) error {
 	return nil
 }
 
-// showTools answers /mcp tools: it shows what each server offers as soon as it is known, and starts servers if necessary.
+// showTools answers /mcp tools: it shows what each server offers as soon as it is known, and starts
+// servers if necessary.
 func (t *turn) showTools(ctx context.Context) error {
 	pending := map[string]bool{} // prefixes of the servers to come
 	for _, s := range t.host.Tools().Servers() {
@@ -297,7 +300,8 @@ func (t *turn) showPending(pending map[string]bool) error {
 	return t.write("\n")
 }
 
-// showListing shows what a server offers in at most share bytes, and its status if there is something wrong with it.
+// showListing shows what a server offers in at most share bytes, and its status if there is
+// something wrong with it.
 func (t *turn) showListing(l backend.Listing, share int) error {
 	if l.Err != nil {
 		if err := t.write(describeServer(l.ServerStatus) + "\n"); err != nil {
@@ -360,7 +364,8 @@ func describeTool(tool backend.Tool) []string {
 	return lines
 }
 
-// writeServerError says why an operation of an MCP server failed, or returns the error if it ends the turn.
+// writeServerError says why an operation of an MCP server failed, or returns the error if it ends
+// the turn.
 func (t *turn) writeServerError(ctx context.Context, err error) error {
 	var unknown *backend.UnknownNameError
 	var refused *jsonrpc.Error

@@ -98,7 +98,8 @@ func TestMCP(t *testing.T) {
 
 const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": "s3cret"}, "envFile": ".env"}, "broken": {}}}`
 
-func TestA25_MCPStart(t *testing.T) {
+// Clause A25.
+func TestMCPStart(t *testing.T) {
 	first, second := plant(t, fileTree{".mcp.json": oneServer}), plant(t, fileTree{".mcp.json": oneServer})
 	f := &fakeTools{}
 	c := withTools(t, f, first, second)
@@ -183,7 +184,8 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	require.NotContains(t, text, "what the tools take")
 }
 
-func TestM4_MCPToolsShowsWhatIsKnown(t *testing.T) {
+// Clause M4.
+func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
 	starting := backend.ServerStatus{Name: "slow", Prefix: "slow", Transport: "http", State: backend.ServerStarting, Waiting: "it has not answered yet"}
 	broken := backend.ServerStatus{Name: "broken", Prefix: "broken", Transport: "stdio", State: backend.ServerWaiting,
 		Err: errors.New("exit status 3"), RetryAt: time.Now().Add(time.Hour)}

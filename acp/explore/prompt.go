@@ -96,14 +96,15 @@ type link struct {
 	lines lines
 }
 
-// parseLink parses a file URI. Its fragment may name lines as editors do: #L3, #L3-L9, #L3:9. Whether the path lies in the roots
-// is checked when the file is opened.
+// parseLink parses a file URI. Its fragment may name lines as editors do: #L3, #L3-L9, #L3:9.
+// Whether the path lies in the roots is checked when the file is opened.
 func parseLink(uri string) (link, error) {
 	path, fragment, err := backend.FilePath(uri)
 	return link{path: path, lines: fragmentLines(fragment)}, err
 }
 
-// lines is a range of line numbers from 1, both included. The zero value is the whole file; last 0 is its end.
+// lines is a range of line numbers from 1, both included. The zero value is the whole file; last 0
+// is its end.
 type lines struct{ first, last int }
 
 func (l lines) whole() bool { return l == lines{} }
@@ -132,7 +133,8 @@ func fragmentLines(fragment string) lines {
 	return newLines(lineNumber(m[1]), lineNumber(m[2]))
 }
 
-// splitLines splits ":FIRST-LAST" off an argument. ":FIRST" is one line, ":FIRST-" extends to the end.
+// splitLines splits ":FIRST-LAST" off an argument. ":FIRST" is one line, ":FIRST-" extends to the
+// end.
 func splitLines(argument string) (path string, l lines, ok bool) {
 	m := regexp.MustCompile(`(?s)^(.+):(\d+)(-(\d*))?$`).FindStringSubmatch(argument)
 	if m == nil {

@@ -77,7 +77,9 @@ func TestLinks(t *testing.T) {
 }
 
 // A link is the user's word, not a grant: it is contained like any path.
-func TestA24_LinkOutsideTheRoots(t *testing.T) {
+//
+// Clause A24.
+func TestLinkOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
 	a := open(t, limits{}, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
 	require.Equal(t, "end_turn", a.stop)

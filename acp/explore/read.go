@@ -31,7 +31,8 @@ func (t *turn) read(ctx context.Context, p prompt) error {
 	return nil
 }
 
-// readArgument parses the argument of /read. A file whose name ends like a range of lines takes precedence.
+// readArgument parses the argument of /read. A file whose name ends like a range of lines takes
+// precedence.
 func (t *turn) readArgument(argument string) link {
 	path, lines, ok := splitLines(argument)
 	if !ok {

@@ -52,7 +52,8 @@ func TestRead(t *testing.T) {
 	require.Contains(t, c.ask("/read code.md").text(), "`````text\n````\n```\nx\n`````\n", "nothing in a file closes its block")
 }
 
-func TestA20_RelativePaths(t *testing.T) {
+// Clause A20.
+func TestRelativePaths(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, app, shared, skills)
 
@@ -67,7 +68,8 @@ func TestA20_RelativePaths(t *testing.T) {
 	}
 }
 
-func TestA23_PathsOutsideTheRoots(t *testing.T) {
+// Clause A23.
+func TestPathsOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
 	cwd, other := plant(t, fileTree{"a/b": "b\n"}), plant(t, fileTree{"c": "sibling\n"})
 	symlink(t, filepath.Join(outside, "secret"), cwd, "file")

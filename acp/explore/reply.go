@@ -21,8 +21,8 @@ const (
 	maxDelay = 200 * time.Millisecond
 )
 
-// reply sends what a turn says and does. Text is collected into chunks; tool calls keep their position among them. It is used by
-// one goroutine at a time.
+// reply sends what a turn says and does. Text is collected into chunks; tool calls keep their
+// position among them. It is used by one goroutine at a time.
 type reply struct {
 	ctx     context.Context // the turn's
 	updates backend.Updates
@@ -83,7 +83,8 @@ func (r *reply) writeBlock(s string) error {
 	return r.write("\n")
 }
 
-// quote writes text of a folder or server as a code block, as far as there is room. The caller says whose it is.
+// quote writes text of a folder or server as a code block, as far as there is room. The caller says
+// whose it is.
 func (r *reply) quote(s string) error {
 	s = text.Plain(s)
 	if strings.TrimSpace(s) == "" {
@@ -131,7 +132,8 @@ func (r *reply) announce(c backend.ToolCall) (activeCall, error) {
 	if err := r.flush(); err != nil {
 		return activeCall{}, err
 	}
-	// The id must differ from all others of the session, including those stored by earlier processes.
+	// The id must differ from all others of the session, including those stored by earlier
+	// processes.
 	call := activeCall{r, sdk.ToolCallId(string(*c.Kind) + "-" + rand.Text())}
 	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCall, call.id
 	return call, r.updates.Update(r.ctx, backend.NewUpdate(c))

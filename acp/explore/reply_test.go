@@ -64,7 +64,8 @@ func TestTextIsStreamed(t *testing.T) {
 	}
 }
 
-func TestW6_CancelledTurn(t *testing.T) {
+// Clause W6.
+func TestCancelledTurn(t *testing.T) {
 	cwd := plant(t, many(300))
 	for _, question := range []string{"needle", "/search needle", "/find *.txt", "/read 00/000.txt", "/search nothing"} {
 		for _, kind := range []string{"tool_call", "agent_message_chunk", "tool_call_update"} {
@@ -86,7 +87,8 @@ func TestW6_CancelledTurn(t *testing.T) {
 	}
 }
 
-func TestW6_TurnCancelledBeforehand(t *testing.T) {
+// Clause W6.
+func TestTurnCancelledBeforehand(t *testing.T) {
 	c := open(t, limits{}, plant(t, many(1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

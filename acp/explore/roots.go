@@ -34,7 +34,8 @@ func (r root) show(rel string) string {
 	return text.Printable(strings.TrimSuffix(r.label, "/") + "/" + rel)
 }
 
-// showPath returns how answers write an absolute path: below the root's label if it lies in the root.
+// showPath returns how answers write an absolute path: below the root's label if it lies in the
+// root.
 func (r root) showPath(path string) string {
 	rel, err := filepath.Rel(r.Dir.String(), path)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -55,8 +56,8 @@ func (r root) path(rel string) string {
 // show returns how answers write a path in the workspace.
 func (s *session) show(ref workspace.Ref) string { return s.roots[ref.Root().Index].show(ref.Rel()) }
 
-// suggest returns a hint for a relative path that does not exist but would in another root, or that begins with the label of a
-// root, as answers write it.
+// suggest returns a hint for a relative path that does not exist but would in another root, or that
+// begins with the label of a root, as answers write it.
 func (s *session) suggest(command, path string) string {
 	if filepath.IsAbs(path) {
 		return ""

@@ -71,8 +71,8 @@ func (l *listing) addFile(in tools.Found) error {
 	return l.reply.flushSoon()
 }
 
-// excerpt returns a line as answers show it: without indentation and control characters, and if it is long the part around the
-// match at at.
+// excerpt returns a line as answers show it: without indentation and control characters, and if it
+// is long the part around the match at at.
 func excerpt(line string, at int) string {
 	const before, longest = 80, 300
 	start := len(line) - len(strings.TrimLeft(line, " \t"))
@@ -92,8 +92,8 @@ const maxWords = 16
 // words is a [tools.Query] for lines that contain all of the words, in any order and case.
 type words [][]byte
 
-// newWords returns the distinct words of s in lower case, without surrounding punctuation. dropped reports whether there
-// were more than maxWords.
+// newWords returns the distinct words of s in lower case, without surrounding punctuation. dropped
+// reports whether there were more than maxWords.
 func newWords(s string) (w words, dropped bool) {
 	seen := make(map[string]bool)
 	for word := range strings.FieldsSeq(strings.ToLower(s)) {

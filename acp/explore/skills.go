@@ -22,7 +22,8 @@ func (t *turn) listCommands(context.Context, prompt) error {
 	return t.listArtifacts(discovery.Command, "command", "commands")
 }
 
-// listArtifacts lists all skills or commands by root, with the reason for those that are not active.
+// listArtifacts lists all skills or commands by root, with the reason for those that are not
+// active.
 func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 	all := t.host.Catalog().Of(kind)
 	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
@@ -79,7 +80,8 @@ func (t *turn) limitsReached(r root) []string {
 	return lines
 }
 
-// describeArtifact returns lines that say what an artifact is, where it is, and which rules it breaks. note follows the path.
+// describeArtifact returns lines that say what an artifact is, where it is, and which rules it
+// breaks. note follows the path.
 func describeArtifact(r root, a discovery.Artifact, note string) []string {
 	line := text.Attributed(a.Name, a.Description, maxDescription)
 	if a.State != discovery.Active {
@@ -139,8 +141,8 @@ func (t *turn) explainUnusable(a discovery.Artifact) error {
 		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].label), text.Printable(a.Reason)))
 }
 
-// findNamed returns the artifact whose name s begins with, and the rest of s. It prefers longer names, and of one name the active
-// artifact.
+// findNamed returns the artifact whose name s begins with, and the rest of s. It prefers longer
+// names, and of one name the active artifact.
 func findNamed(list []discovery.Artifact, s string) (found discovery.Artifact, rest string, ok bool) {
 	for _, a := range list {
 		after, named := strings.CutPrefix(s, a.Name)

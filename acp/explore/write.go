@@ -42,8 +42,8 @@ type change struct {
 	tools.Change
 }
 
-// change shows what rewrite makes of a file, asks whether it may be written, and writes it if the path and the file are still the
-// same. Files outside the roots are rejected without asking.
+// change shows what rewrite makes of a file, asks whether it may be written, and writes it if the
+// path and the file are still the same. Files outside the roots are rejected without asking.
 func (t *turn) change(ctx context.Context, c change, path string, rewrite func(old *string) (string, error)) error {
 	var refused error
 	c.Change, refused = tools.Plan(ctx, t.workspace(), path, t.limits.fileSize, rewrite)
@@ -118,7 +118,8 @@ func (t *turn) ask(ctx context.Context, c change, call activeCall) (backend.Answ
 	return q.Ask(ctx, t.host)
 }
 
-// toolCall describes the change before it is made. It names the resolved path and its root, if these are known.
+// toolCall describes the change before it is made. It names the resolved path and its root, if
+// these are known.
 func (c change) toolCall() backend.ToolCall {
 	title := c.verb + " " + text.Truncate(text.Printable(c.Asked), 200)
 	input := map[string]any{"path": c.Asked}

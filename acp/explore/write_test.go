@@ -16,7 +16,8 @@ import (
 
 const edited = "\ntwo\n=======\n2"
 
-func TestA30_AllowedChange(t *testing.T) {
+// Clause A30.
+func TestAllowedChange(t *testing.T) {
 	old := "one\ntwo\nthree\n"
 	for name, c := range map[string]struct {
 		ask, path string
@@ -66,7 +67,8 @@ func TestA30_AllowedChange(t *testing.T) {
 	}
 }
 
-func TestA30_RejectedChange(t *testing.T) {
+// Clause A30.
+func TestRejectedChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(context.Context, question) (backend.Raw, error)
 		stop   string
@@ -99,7 +101,8 @@ func TestA30_RejectedChange(t *testing.T) {
 	}
 }
 
-func TestA30_CancelledChange(t *testing.T) {
+// Clause A30.
+func TestCancelledChange(t *testing.T) {
 	planted := fileTree{"a.txt": "one\ntwo\n"}
 	for name, answered := range map[string]bool{"before the answer": false, "with the answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +123,8 @@ func TestA30_CancelledChange(t *testing.T) {
 	}
 }
 
-func TestC11_RequestShowsResolvedPath(t *testing.T) {
+// Clause C11.
+func TestRequestShowsResolvedPath(t *testing.T) {
 	top := plant(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\ntwo\n"})
 	symlink(t, filepath.Join(top, "lib"), top, "spelled")
 	spelled := filepath.Join(top, "spelled")
@@ -139,7 +143,8 @@ func TestC11_RequestShowsResolvedPath(t *testing.T) {
 	require.Equal(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\n2\n"}, files(t, top))
 }
 
-func TestC11_PathIsCheckedAgain(t *testing.T) {
+// Clause C11.
+func TestPathIsCheckedAgain(t *testing.T) {
 	relink := func(target string) func(*testing.T, string) {
 		return func(t *testing.T, top string) {
 			require.NoError(t, os.Remove(filepath.Join(top, "app/l")))
@@ -185,7 +190,8 @@ func TestC11_PathIsCheckedAgain(t *testing.T) {
 	}
 }
 
-func TestC11_OutsideTheRoots(t *testing.T) {
+// Clause C11.
+func TestOutsideTheRoots(t *testing.T) {
 	top := plant(t, fileTree{"app/a.txt": "one\ntwo\n", "out/a.txt": "one\ntwo\n", "app-evil/a.txt": "one\ntwo\n"})
 	out := filepath.Join(top, "out")
 	symlink(t, out, top, "app/dir")
@@ -209,7 +215,8 @@ func TestC11_OutsideTheRoots(t *testing.T) {
 	require.Equal(t, before, files(t, top))
 }
 
-func TestA20_WriteRelativePath(t *testing.T) {
+// Clause A20.
+func TestWriteRelativePath(t *testing.T) {
 	cwd, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"sub/b.txt": "two\n"})
 	talk := open(t, limits{}, cwd, lib)
 	talk.client.onAsk = selected("allow-once")

@@ -23,11 +23,13 @@ import (
 )
 
 const (
-	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools have bounds of their own.
+	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools
+	// have bounds of their own.
 	maxResult = 32 << 10
 	// maxPictured bounds the images that tools show the model in a turn, in bytes.
 	maxPictured = 64 << 20
-	// warnAfter and stopAfter are how often the same call may fail in the same way before the model is warned, and before the turn ends.
+	// warnAfter and stopAfter are how often the same call may fail in the same way before the model
+	// is warned, and before the turn ends.
 	warnAfter, stopAfter = 3, 5
 )
 
@@ -207,7 +209,8 @@ func (c *call) run(ctx context.Context) error {
 	return c.end(ctx, said+note, images, completed)
 }
 
-// endsTurn reports whether an error of a call ends the turn, rather than being a result for the model.
+// endsTurn reports whether an error of a call ends the turn, rather than being a result for the
+// model.
 func endsTurn(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -286,7 +289,8 @@ func (c *call) runRemote(ctx context.Context) error {
 	return c.end(ctx, said, images, status)
 }
 
-// remoteUpdates passes on the updates about a call that shows itself. It adds which tool the model has called, and notes the ID.
+// remoteUpdates passes on the updates about a call that shows itself. It adds which tool the model
+// has called, and notes the ID.
 type remoteUpdates struct{ call *call }
 
 func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
@@ -351,8 +355,8 @@ func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	return result, images
 }
 
-// judge counts calls that fail in the same way. It returns what to add to the result, and stops the turn after too many. A change that was
-// made may let the calls succeed that failed before.
+// judge counts calls that fail in the same way. It returns what to add to the result, and stops the
+// turn after too many. A change that was made may let the calls succeed that failed before.
 func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()

@@ -13,9 +13,10 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// conversation holds what the model knows of a session. It follows from the session's updates alone: from those of a turn as they are shown, and from
-// the stored ones when the session is opened. So a model knows the same after a restart. Only what is not stored gets lost: what a model thought
-// in the turn, and images in results of tools.
+// conversation holds what the model knows of a session. It follows from the session's updates
+// alone: from those of a turn as they are shown, and from the stored ones when the session is
+// opened. So a model knows the same after a restart. Only what is not stored gets lost: what a
+// model thought in the turn, and images in results of tools.
 type conversation struct {
 	mu       sync.Mutex    // tools that run at the same time show updates
 	messages []llm.Message // their roles alternate
@@ -35,8 +36,9 @@ type conversation struct {
 
 // meta is the member acp-agent in an update's _meta. It says what the update means to the model.
 type meta struct {
-	// Tool is the name of the tool that the model calls with a tool_call. The arguments are its rawInput, and the result is the text in the rawOutput
-	// of a later update. Calls of one answer have the same Step, and those of the next answer another one.
+	// Tool is the name of the tool that the model calls with a tool_call. The arguments are its
+	// rawInput, and the result is the text in the rawOutput of a later update. Calls of one answer
+	// have the same Step, and those of the next answer another one.
 	Tool string `json:"tool,omitempty"`
 	Step int    `json:"step,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
@@ -45,10 +47,12 @@ type meta struct {
 	Note bool `json:"note,omitempty"`
 	// Refused says that the model is not told about the last prompt and what came after it.
 	Refused bool `json:"refused,omitempty"`
-	// Summary replaces the conversation so far. Keep says that the user's last message is kept nevertheless.
+	// Summary replaces the conversation so far. Keep says that the user's last message is kept
+	// nevertheless.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
-	// Failed says, in the response to a prompt, that the model could not answer it: see [failedTurn].
+	// Failed says, in the response to a prompt, that the model could not answer it: see
+	// [failedTurn].
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -79,8 +83,10 @@ func (r recorded) Update(ctx context.Context, u backend.Update) error {
 	return nil
 }
 
-// restore reads the stored history of the session and returns its length. The first updates, as many as foreign says, are of another agent: their
-// _meta means nothing, or that agent could tell the model what the user does not see. If a turn of an earlier activation is running, it ends first.
+// restore reads the stored history of the session and returns its length. The first updates, as
+// many as foreign says, are of another agent: their _meta means nothing, or that agent could tell
+// the model what the user does not see. If a turn of an earlier activation is running, it ends
+// first.
 func (c *conversation) restore(ctx context.Context, a backend.Activation, foreign int) (n int, err error) {
 	if a.History == nil {
 		return 0, nil
@@ -188,7 +194,8 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	}
 }
 
-// argumentsOf returns a tool call's arguments, given its rawInput. If they are not JSON, that is a string.
+// argumentsOf returns a tool call's arguments, given its rawInput. If they are not JSON, that is a
+// string.
 func argumentsOf(input json.RawMessage) string {
 	var malformed string
 	if json.Unmarshal(input, &malformed) == nil {
@@ -279,7 +286,8 @@ func (c *conversation) addToPrompt(parts ...llm.Part) {
 	c.add(llm.User, parts...)
 }
 
-// dropThoughts removes what the model thought before: it is not stored, and servers do not need it after the turn.
+// dropThoughts removes what the model thought before: it is not stored, and servers do not need it
+// after the turn.
 func (c *conversation) dropThoughts() {
 	messages := c.messages
 	c.messages = nil

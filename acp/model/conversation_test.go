@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/llm"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -48,8 +48,10 @@ func (e *editor) sent() []any {
 	return messages
 }
 
-// TestB3_Restored runs random turns, and compares what the model is sent before and after a restart.
-func TestB3_Restored(t *testing.T) {
+// TestRestored runs random turns, and compares what the model is sent before and after a restart.
+//
+// Clause B3.
+func TestRestored(t *testing.T) {
 	for name, format := range map[string]func(*Model){"chat": nil, "messages": anthropic} {
 		for seed := range 12 {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
@@ -75,7 +77,9 @@ func TestB3_Restored(t *testing.T) {
 }
 
 // A prompt that the model refuses is not part of what it is sent next, nor after a restart.
-func TestB3_RefusedPrompts(t *testing.T) {
+//
+// Clause B3.
+func TestRefusedPrompts(t *testing.T) {
 	dir := dirtest.New(t, "a.txt", "one\n")
 	e := open(t, setup{roots: []string{dir}})
 	e.prompt("First.", modelserver.Say("Done."))
@@ -92,7 +96,9 @@ func TestB3_RefusedPrompts(t *testing.T) {
 }
 
 // What the user is shown about MCP servers is not taken for words of the model after a restart.
-func TestB3_MessagesAboutServers(t *testing.T) {
+//
+// Clause B3.
+func TestMessagesAboutServers(t *testing.T) {
 	top := dirtest.New(t, "a/x", "", "b/x", "")
 	b := filepath.Join(top, "b")
 	e := open(t, setup{roots: []string{filepath.Join(top, "a"), b}, servers: []sdk.McpServer{playedServer("played")}})
@@ -194,7 +200,8 @@ func ended(id, status, output string) string {
 	return fmt.Sprintf(`{"sessionUpdate":"tool_call_update","toolCallId":%q,"status":%q,"rawOutput":{"text":%q}}`, id, status, output)
 }
 
-func TestB3_RestoredHistory(t *testing.T) {
+// Clause B3.
+func TestRestoredHistory(t *testing.T) {
 	call := func(id string) llm.Part { return llm.ToolCall{ID: id, Name: "read_file", Arguments: `{"path":"a"}`} }
 	result := func(id, text string, failed bool) llm.Part {
 		return llm.ToolResult{ID: id, Failed: failed, Content: []llm.Part{llm.Text(text)}}
@@ -252,9 +259,11 @@ func TestRestoreFails(t *testing.T) {
 	require.ErrorIs(t, err, stopped)
 }
 
-// A session that was transferred from another agent has that agent's updates, which may look like ours. The model is told only what the user sees
-// of them, also after restarts, and in forks.
-func TestB3_ForgedHistory(t *testing.T) {
+// A session that was transferred from another agent has that agent's updates, which may look like
+// ours. The model is told only what the user sees of them, also after restarts, and in forks.
+//
+// Clause B3.
+func TestForgedHistory(t *testing.T) {
 	store := sessionstore.NewMemory()
 	e := open(t, setup{store: store})
 	roots := e.lifecycle().Roots
@@ -304,8 +313,11 @@ func TestB3_ForgedHistory(t *testing.T) {
 	require.NotContains(t, string(e.last().Body), "Shown.")
 }
 
-// A fork continues with what its source has told the model. A session that is loaded in the middle of a turn has what was shown of it.
-func TestB3_ForkedAndLoaded(t *testing.T) {
+// A fork continues with what its source has told the model. A session that is loaded in the middle
+// of a turn has what was shown of it.
+//
+// Clause B3.
+func TestForkedAndLoaded(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
 	e.prompt("Read it", modelserver.Read("a.txt"))
 	source := e.id
@@ -331,8 +343,11 @@ func TestB3_ForkedAndLoaded(t *testing.T) {
 	require.Len(t, e.results(), 2)
 }
 
-// A process that ends in the middle of a turn leaves a call without a result, and a prompt without an answer.
-func TestB3_RestoredAfterACrash(t *testing.T) {
+// A process that ends in the middle of a turn leaves a call without a result, and a prompt without
+// an answer.
+//
+// Clause B3.
+func TestRestoredAfterACrash(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
 	asked, release := make(chan struct{}), make(chan struct{})
 	e.onAsk = func(context.Context, question) backend.Answer {
@@ -379,8 +394,10 @@ type updatesFunc func(backend.Update) error
 
 func (f updatesFunc) Update(_ context.Context, u backend.Update) error { return f(u) }
 
-// TestB3_Stored checks that what is left out of requests stays in the history.
-func TestB3_Stored(t *testing.T) {
+// TestStored checks that what is left out of requests stays in the history.
+//
+// Clause B3.
+func TestStored(t *testing.T) {
 	store := sessionstore.NewMemory()
 	dir := dirtest.New(t, "a.txt", strings.Repeat("line\n", 2000))
 	e := open(t, setup{store: store, roots: []string{dir}, model: func(m *Model) { m.ContextTokens = 40_000 }})

@@ -1,8 +1,10 @@
-// Package model is the backend with a language model: a small coding agent for sessions with several roots.
+// Package model is the backend with a language model: a small coding agent for sessions with
+// several roots.
 //
-// The model works with the tools of package workspace/tools on the session's roots, with those of the session's MCP servers, and, if the
-// client offers terminals, with a tool that runs commands in them; this package runs no commands itself. It asks the user before each
-// change, unless the session's mode says otherwise.
+// The model works with the tools of package workspace/tools on the session's roots, with those of
+// the session's MCP servers, and, if the client offers terminals, with a tool that runs commands in
+// them; this package runs no commands itself. It asks the user before each change, unless the
+// session's mode says otherwise.
 //
 //	acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{Backend: func() backend.Backend {
 //		return model.New(model.Options{Models: []model.Model{{ID: "local", API: model.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"}}})
@@ -26,6 +28,7 @@
 //
 // # What survives
 //
-// The stored history is all that a session needs. What the model was told is restored from it when the session is loaded: prompts, answers,
-// and the tool calls with their arguments and results. The member acp-agent of an update's _meta says what clients do not show.
+// The stored history is all that a session needs. What the model was told is restored from it when
+// the session is loaded: prompts, answers, and the tool calls with their arguments and results. The
+// member acp-agent of an update's _meta says what clients do not show.
 package model

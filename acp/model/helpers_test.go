@@ -21,10 +21,10 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
-	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -97,7 +97,8 @@ type editor struct {
 	asked   []question
 	// onUpdate, if not nil, is called with each update.
 	onUpdate func(update)
-	// onAsk answers requests for permission with the kind of the option to select, or backend.Cancelled. Nobody may be asked if it is nil.
+	// onAsk answers requests for permission with the kind of the option to select, or
+	// backend.Cancelled. Nobody may be asked if it is nil.
 	onAsk func(context.Context, question) backend.Answer
 }
 
@@ -109,7 +110,8 @@ type setup struct {
 	model func(*Model)
 	// more are further models.
 	more []Model
-	// requests serve what the agent asks of the client. If they have terminal/create, the client offers terminals.
+	// requests serve what the agent asks of the client. If they have terminal/create, the client
+	// offers terminals.
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	store    sessionstore.Store
 	logger   *slog.Logger
@@ -228,7 +230,8 @@ func (e *editor) lifecycle() client.Setup {
 	return client.Setup{Roots: roots, MCPServers: e.setup.servers}
 }
 
-// restart ends the agent, starts another one and loads the session. It returns the history that is replayed.
+// restart ends the agent, starts another one and loads the session. It returns the history that is
+// replayed.
 func (e *editor) restart() []update {
 	e.t.Helper()
 	e.stop()
@@ -378,7 +381,8 @@ func (r reply) of(kind string) (all []update) {
 	return all
 }
 
-// calls returns the tool calls in the order in which they were announced, with what later updates have changed.
+// calls returns the tool calls in the order in which they were announced, with what later updates
+// have changed.
 func (r reply) calls() []update {
 	var all []update
 	index := map[string]int{}

@@ -34,7 +34,8 @@ const Kind = "model"
 
 // Options configure the backend.
 type Options struct {
-	// Models are the models to choose from, with different IDs. New sessions use the first. There must be one.
+	// Models are the models to choose from, with different IDs. New sessions use the first. There
+	// must be one.
 	Models []Model
 	// Logger receives a line at level debug for each request, without content. Default: discarded.
 	Logger *slog.Logger
@@ -107,7 +108,8 @@ func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Req
 // maxCollected bounds the answer that collect returns, in bytes.
 const maxCollected = 256 << 10
 
-// collect asks a model and returns the text of its answer, cut off if it is too long. It calls onRetry before a request is sent again.
+// collect asks a model and returns the text of its answer, cut off if it is too long. It calls
+// onRetry before a request is sent again.
 func (b *modelBackend) collect(ctx context.Context, client *llm.Client, r llm.Request, onRetry func(llm.Retry) error) (string, llm.Finish, error) {
 	var answer strings.Builder
 	var finish llm.Finish

@@ -21,7 +21,8 @@ func TestOpenSendsNothing(t *testing.T) {
 	require.Empty(t, e.model.Unknown())
 }
 
-func TestB1_KeysAppearNowhere(t *testing.T) {
+// Clause B1.
+func TestKeysAppearNowhere(t *testing.T) {
 	keys := make(chan string, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys <- r.Header.Get("Authorization")

@@ -22,7 +22,8 @@ var (
 	errModeReads = errors.New("the user has changed the mode of the session, which does not allow changes now")
 )
 
-// permit decides about a change: it asks the user, unless the mode allows it. The change that is shown is the one that is made.
+// permit decides about a change: it asks the user, unless the mode allows it. The change that is
+// shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown := c.describeChange(change)
 	isEdit := (change.Kind == tools.Write || change.Kind == tools.CreateDirectory) && !isHidden(change.Ref)
@@ -50,8 +51,9 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	return c.show(ctx, shown)
 }
 
-// isHidden reports whether a file is hidden or in a hidden directory of its root. Many programs run what they find in such files without being
-// asked, such as git in .git/config and editors in .vscode.
+// isHidden reports whether a file is hidden or in a hidden directory of its root. Many programs run
+// what they find in such files without being asked, such as git in .git/config and editors in
+// .vscode.
 func isHidden(file workspace.Ref) bool { return strings.Contains("/"+file.Rel(), "/.") }
 
 // askUser asks whether to do what is shown. An error says that they do not allow it.
@@ -71,7 +73,8 @@ func (c *call) askUser(ctx context.Context, shown backend.ToolCall, offers []bac
 	}
 }
 
-// describeChange returns what the user is shown of a change: the resolved paths, their roots and the difference.
+// describeChange returns what the user is shown of a change: the resolved paths, their roots and
+// the difference.
 func (c *call) describeChange(change tools.Change) backend.ToolCall {
 	path, root := change.Ref.Path(), change.Ref.Root().Dir.String()
 	title := text.Printable(path) + " in root " + text.Printable(root)

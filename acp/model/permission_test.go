@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 // changes are orders that change each file of changedTree in another way.
@@ -32,7 +32,8 @@ var (
 	changedTree   = dirtest.Tree{"new.txt": "new\n", "old.txt": "changed\n", "edit.txt": "one\n2\n", "moved.txt": "move\n"}
 )
 
-func TestB2_AskingForChanges(t *testing.T) {
+// Clause B2.
+func TestAskingForChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
@@ -90,7 +91,8 @@ func TestB2_AskingForChanges(t *testing.T) {
 	}
 }
 
-func TestB2_RejectedChanges(t *testing.T) {
+// Clause B2.
+func TestRejectedChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.answer(backend.RejectOnce)
@@ -160,7 +162,9 @@ func TestAcceptEdits(t *testing.T) {
 }
 
 // Programs run what they find in hidden files, so accepting edits does not include them.
-func TestB2_HiddenFilesAreAskedFor(t *testing.T) {
+//
+// Clause B2.
+func TestHiddenFilesAreAskedFor(t *testing.T) {
 	root := dirtest.New(t, ".git/config", "[core]\n", ".vscode/x", "", "a/b.txt", "", "a...b", "")
 	require.NoError(t, os.Symlink(".git", filepath.Join(root, "link")))
 	e := open(t, setup{roots: []string{root}})
@@ -179,7 +183,8 @@ func TestB2_HiddenFilesAreAskedFor(t *testing.T) {
 	require.Equal(t, "[core]\n", read(t, filepath.Join(root, ".git", "config")))
 }
 
-func TestB2_ChangesOfModeDuringATurn(t *testing.T) {
+// Clause B2.
+func TestChangesOfModeDuringATurn(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
@@ -195,8 +200,11 @@ func TestB2_ChangesOfModeDuringATurn(t *testing.T) {
 	require.Contains(t, e.results()[1], "does not allow changes now")
 }
 
-// A tool that the user allowed for good is not called in a mode that they chose since the model asked for it.
-func TestB2_ServerToolsAfterAChangeOfMode(t *testing.T) {
+// A tool that the user allowed for good is not called in a mode that they chose since the model
+// asked for it.
+//
+// Clause B2.
+func TestServerToolsAfterAChangeOfMode(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("fs")}})
 	e.answer(backend.AllowAlways)
 	long, claim := modelserver.UseWith("fs__long", "{}"), modelserver.UseWith("fs__claim", "{}")

@@ -6,7 +6,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 func TestPlan(t *testing.T) {

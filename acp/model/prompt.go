@@ -22,14 +22,16 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// isBuiltin reports whether a call of a slash command is not for the model: the adapter or this package answers it.
+// isBuiltin reports whether a call of a slash command is not for the model: the adapter or this
+// package answers it.
 func isBuiltin(c backend.SlashCall) bool {
 	return c.Name == backend.RootsCommand || c.Name == compactCommand
 }
 
-// promptParts returns the content blocks of a prompt as parts of the user's message, and the slash command that it calls, if any. If the call
-// is not for the model, the message has only the blocks before it. The result depends on the blocks alone, so that a stored prompt becomes
-// the same message again.
+// promptParts returns the content blocks of a prompt as parts of the user's message, and the slash
+// command that it calls, if any. If the call is not for the model, the message has only the blocks
+// before it. The result depends on the blocks alone, so that a stored prompt becomes the same
+// message again.
 func promptParts(blocks []backend.Raw) ([]llm.Part, backend.SlashCall) {
 	call := backend.ParseSlashCall(backend.Encode(map[string]any{"prompt": blocks}))
 	if isBuiltin(call) {
@@ -47,7 +49,8 @@ func promptParts(blocks []backend.Raw) ([]llm.Part, backend.SlashCall) {
 	return parts, call
 }
 
-// blockPart returns a content block as a part of a message. unused is the type of a block that no model is sent, "" for others.
+// blockPart returns a content block as a part of a message. unused is the type of a block that no
+// model is sent, "" for others.
 func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	var b struct {
 		Type, Text, Data, URI, Name string
@@ -96,8 +99,8 @@ func imagePart(data string) (llm.Part, string) {
 // maxImage is the size of the largest image that servers of models commonly accept, in bytes.
 const maxImage = 3_500_000
 
-// newImage returns an image for the model, or why it cannot be sent. A server that does not accept an image rejects the whole conversation, also
-// if only the type is wrong.
+// newImage returns an image for the model, or why it cannot be sent. A server that does not accept
+// an image rejects the whole conversation, also if only the type is wrong.
 func newImage(data []byte) (llm.Image, error) {
 	mediaType := http.DetectContentType(data)
 	switch {
@@ -109,8 +112,8 @@ func newImage(data []byte) (llm.Image, error) {
 	return llm.Image{MediaType: mediaType, Data: data}, nil
 }
 
-// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for other URIs. Whether it is in the roots
-// is checked when a tool opens it.
+// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for
+// other URIs. Whether it is in the roots is checked when a tool opens it.
 func filePath(uri string) string {
 	path, fragment, err := backend.FilePath(uri)
 	if err == nil && fragment != "" {
@@ -119,8 +122,9 @@ func filePath(uri string) string {
 	return path
 }
 
-// prompt adds the user's prompt to the conversation, and tells the user what is left out of it. A skill or command of a root that it calls is
-// expanded. The call of another slash command is returned.
+// prompt adds the user's prompt to the conversation, and tells the user what is left out of it. A
+// skill or command of a root that it calls is expanded. The call of another slash command is
+// returned.
 func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Client) (backend.SlashCall, error) {
 	var p struct{ Prompt []backend.Raw }
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -190,8 +194,8 @@ func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments strin
 	return t.addToPrompt(ctx, sdk.ToolKindRead, fmt.Sprintf("Read %s %s of root %s", a.Kind, text.Printable(a.Name), root), a.Path, message)
 }
 
-// addToPrompt adds a text to the user's message, and shows that as a tool call so that it is stored. path is the file that it comes from, "" for
-// none.
+// addToPrompt adds a text to the user's message, and shows that as a tool call so that it is
+// stored. path is the file that it comes from, "" for none.
 func (t *turn) addToPrompt(ctx context.Context, kind sdk.ToolKind, title, path, message string) error {
 	call := sdk.SessionUpdateToolCall{
 		SessionUpdate: string(sessionstore.ToolCall), ToolCallId: sdk.ToolCallId("prompt-" + rand.Text()[:16]), Title: title, Kind: kind,

@@ -24,7 +24,8 @@ const commandName = "run_command"
 
 const (
 	defaultTimeout, maxTimeout = 2 * time.Minute, 10 * time.Minute
-	// cleanUpTime is how long a terminal may take to be created or released after the turn was cancelled.
+	// cleanUpTime is how long a terminal may take to be created or released after the turn was
+	// cancelled.
 	cleanUpTime = 2 * time.Second
 	maxCommand  = 8 << 10 // bytes
 )
@@ -48,9 +49,10 @@ func commandTool() tools.Tool {
 	}, func(ctx context.Context, in commandInput) (string, error) { return callOf(ctx).runCommand(ctx, in) })
 }
 
-// argv returns a command line as a program and its arguments. Some clients run the command of terminal/create with a shell, and some
-// without one: acpx and others that spawn it fail if it is a whole command line, and Zed quotes the arguments for the shell that it
-// adds. A shell of our own works in all of them.
+// argv returns a command line as a program and its arguments. Some clients run the command of
+// terminal/create with a shell, and some without one: acpx and others that spawn it fail if it is a
+// whole command line, and Zed quotes the arguments for the shell that it adds. A shell of our own
+// works in all of them.
 func argv(line string) (program string, args []string) {
 	if runtime.GOOS == "windows" {
 		return "cmd.exe", []string{"/d", "/s", "/c", line}
@@ -97,7 +99,8 @@ func (c *call) directory(path string) (string, error) {
 	return dir.Ref().Path(), dir.Close()
 }
 
-// permitCommand asks the user whether the command may be run, unless they have allowed it for the session.
+// permitCommand asks the user whether the command may be run, unless they have allowed it for the
+// session.
 func (c *call) permitCommand(ctx context.Context, cmd command) error {
 	set, _ := c.turn.current()
 	state := &c.turn.tools
@@ -231,7 +234,8 @@ func (e exitStatus) String() string {
 	}
 }
 
-// escapes matches the sequences that control a terminal. It is compiled on first use to keep the start of the program fast.
+// escapes matches the sequences that control a terminal. It is compiled on first use to keep the
+// start of the program fast.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 })

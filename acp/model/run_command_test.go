@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 // terminalHost runs the commands of terminal/create as a client that spawns them.
@@ -221,7 +221,8 @@ func TestRunCommand(t *testing.T) {
 	require.Equal(t, "[ended by signal SIGKILL]", result(r))
 }
 
-func TestB2_CommandPermission(t *testing.T) {
+// Clause B2.
+func TestCommandPermission(t *testing.T) {
 	needShell(t)
 	root := dirtest.New(t, "sub/x", "")
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
@@ -250,7 +251,9 @@ func TestB2_CommandPermission(t *testing.T) {
 }
 
 // A directory that is replaced while the user is asked is not the one that they were shown.
-func TestB2_CommandDirectoryIsAsShown(t *testing.T) {
+//
+// Clause B2.
+func TestCommandDirectoryIsAsShown(t *testing.T) {
 	needShell(t)
 	outside, root := dirtest.New(t, "sub/x", ""), dirtest.New(t, "sub/x", "", "other/x", "")
 	for to, want := range map[string]string{outside: "cannot run a command there", "other": "leads elsewhere by now"} {

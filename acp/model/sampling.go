@@ -12,13 +12,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// maxSamplingContext bounds the part of the conversation that an MCP server's request can include, in bytes.
+// maxSamplingContext bounds the part of the conversation that an MCP server's request can include,
+// in bytes.
 const maxSamplingContext = 64 << 10
 
 var _ backend.Sampler = (*session)(nil)
 
-// SamplingModel implements [backend.Sampler]. A hint is a part of a model's ID or name in any case. The session's own model comes first if several
-// match.
+// SamplingModel implements [backend.Sampler]. A hint is a part of a model's ID or name in any case.
+// The session's own model comes first if several match.
 func (s *session) SamplingModel(hints []string) string {
 	_, own := s.current()
 	for _, hint := range hints {
@@ -65,7 +66,8 @@ func callsOf(prefix string, servers []backend.ServerStatus, messages []llm.Messa
 	return about
 }
 
-// serverOf returns the prefix of the MCP server whose tool the model calls by a name, "" if it is not that of a server.
+// serverOf returns the prefix of the MCP server whose tool the model calls by a name, "" if it is
+// not that of a server.
 func serverOf(tool string, servers []backend.ServerStatus) (prefix string) {
 	for _, one := range servers {
 		if strings.HasPrefix(tool, one.Prefix+afterServer) && len(one.Prefix) > len(prefix) {

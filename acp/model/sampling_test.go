@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/llm"
-	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
-// sampled returns a session of which nothing is used but its models, which a scripted server answers for.
+// sampled returns a session of which nothing is used but its models, which a scripted server
+// answers for.
 func sampled(t *testing.T, models ...Model) (*session, *modelserver.Server) {
 	t.Helper()
 	server, err := modelserver.Start()
@@ -31,7 +32,8 @@ func sampled(t *testing.T, models ...Model) (*session, *modelserver.Server) {
 	return &session{backend: b, settings: b.restoreSettings(nil)}, server
 }
 
-func TestM13_ModelPreferences(t *testing.T) {
+// Clause M13.
+func TestModelPreferences(t *testing.T) {
 	s, _ := sampled(t, Model{ID: "work", API: Anthropic, Name: "claude-opus-4-6"}, Model{ID: "fast", API: Anthropic, Name: "claude-haiku-4-5"},
 		Model{ID: "local", API: OpenAI, Name: "qwen3"})
 	for hints, want := range map[string]string{
@@ -43,7 +45,8 @@ func TestM13_ModelPreferences(t *testing.T) {
 	require.Equal(t, "fast", s.SamplingModel([]string{"claude"}), "the session's own comes first")
 }
 
-func TestM13_Sample(t *testing.T) {
+// Clause M13.
+func TestSample(t *testing.T) {
 	for _, api := range []API{OpenAI, Anthropic} {
 		t.Run(string(api), func(t *testing.T) {
 			s, server := sampled(t, Model{ID: "m", API: api, Name: "named"}, Model{ID: "blind", API: api, Name: "blind", TextOnly: true})
@@ -133,7 +136,8 @@ func (s prefixes) Servers() (all []backend.ServerStatus) {
 	return all
 }
 
-func TestM13_SamplingContext(t *testing.T) {
+// Clause M13.
+func TestSamplingContext(t *testing.T) {
 	s, _ := sampled(t, Model{ID: "m", API: OpenAI, Name: "named"})
 	s.host = served{prefixes: []string{"a", "a__b"}}
 	require.Empty(t, s.SamplingContext(""))
@@ -155,9 +159,12 @@ func TestM13_SamplingContext(t *testing.T) {
 	require.LessOrEqual(t, len(s.SamplingContext("")), maxSamplingContext+len("…"))
 }
 
-// The official TypeScript server asks the model in the middle of a turn. The user is asked whether its tool may be called, whether the model may be
-// asked, and whether the server may have the answer.
-func TestM13_TypeScriptServerSamples(t *testing.T) {
+// The official TypeScript server asks the model in the middle of a turn. The user is asked whether
+// its tool may be called, whether the model may be asked, and whether the server may have the
+// answer.
+//
+// Clause M13.
+func TestTypeScriptServerSamples(t *testing.T) {
 	command := npmtest.Everything(t)
 	e := open(t, setup{servers: []sdk.McpServer{{Stdio: &sdk.McpServerStdio{Name: "e", Command: command[0], Args: command[1:], Env: []sdk.EnvVariable{}}}}})
 	arguments, err := json.Marshal(map[string]any{"maxTokens": 20, "prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())})

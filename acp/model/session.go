@@ -27,7 +27,8 @@ type session struct {
 	announced    backend.Commands // used by the turn only
 }
 
-// Open opens a session. For one that is loaded, resumed or forked it restores what the model knew from the stored history.
+// Open opens a session. For one that is loaded, resumed or forked it restores what the model knew
+// from the stored history.
 func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s := &session{backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State)}
 	if a.State == nil {

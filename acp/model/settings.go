@@ -31,7 +31,8 @@ type settings struct {
 
 	// Roots are the roots that the model was last told about.
 	Roots []string `json:"roots,omitempty"`
-	// Foreign is how many of the history's first updates are of another agent, from which the session was transferred.
+	// Foreign is how many of the history's first updates are of another agent, from which the
+	// session was transferred.
 	Foreign int `json:"foreign,omitempty"`
 }
 
@@ -98,7 +99,8 @@ func (o option) values() []string {
 	return values
 }
 
-// restoreSettings returns the settings in a saved state, and the defaults for what is not there or no longer possible.
+// restoreSettings returns the settings in a saved state, and the defaults for what is not there or
+// no longer possible.
 func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 	_ = json.Unmarshal(state, &s)
 	for _, o := range b.options(&s) {
@@ -109,8 +111,8 @@ func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 	return s
 }
 
-// save returns the state to be saved. It does not name the first model, so that the session follows when the user starts the program with
-// another one.
+// save returns the state to be saved. It does not name the first model, so that the session follows
+// when the user starts the program with another one.
 func (b *modelBackend) save(s settings) []byte {
 	if s.Model == b.clients[0].Model().ID {
 		s.Model = ""
@@ -157,7 +159,8 @@ func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
 	return list
 }
 
-// Call serves session/set_mode and session/set_config_option. The setting changes at once, even if a turn is running.
+// Call serves session/set_mode and session/set_config_option. The setting changes at once, even if
+// a turn is running.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	setsOption := method == "session/set_config_option"
 	if !setsOption && method != "session/set_mode" {
@@ -223,7 +226,8 @@ func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
 	return strictjson.Refuse(strictjson.NewViolation("configId", string(id), strictjson.Unsupported).Expecting("use " + strings.Join(ids, ", ")))
 }
 
-// keep saves the settings after a change, and sends the client the updates that tell returns. It returns the settings that were saved.
+// keep saves the settings after a change, and sends the client the updates that tell returns. It
+// returns the settings that were saved.
 func (s *session) keep(ctx context.Context, tell ...func(settings) backend.Update) (settings, error) {
 	s.keeping.Lock() // so that the last settings are saved and sent last
 	defer s.keeping.Unlock()

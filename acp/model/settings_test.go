@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// lifecycle is what a response that opens a session says of its settings. Updates have the same members.
+// lifecycle is what a response that opens a session says of its settings. Updates have the same
+// members.
 type lifecycle struct {
 	Modes struct {
 		CurrentModeID  string
@@ -34,7 +35,8 @@ func decodeLifecycle(t *testing.T, raw json.RawMessage) lifecycle {
 	return l
 }
 
-// chosen returns the values of all options and the mode: "mode=ask model=local thought_level=default, ask".
+// chosen returns the values of all options and the mode: "mode=ask model=local
+// thought_level=default, ask".
 func (l lifecycle) chosen() string {
 	var values []string
 	for _, o := range l.ConfigOptions {

@@ -18,11 +18,13 @@ import (
 //go:embed system.md
 var systemText string
 
-// maxSkills is how many skills the model is told about, and maxDescription bounds the description of each, in characters.
+// maxSkills is how many skills the model is told about, and maxDescription bounds the description
+// of each, in characters.
 const maxSkills, maxDescription = 200, 300
 
-// systemPrompt returns what the model is told first: our own text, the roots, their instructions and their skills. It stays the same as long as
-// these and the mode do, so that servers can cache it.
+// systemPrompt returns what the model is told first: our own text, the roots, their instructions
+// and their skills. It stays the same as long as these and the mode do, so that servers can cache
+// it.
 func (s *session) systemPrompt(m mode) string {
 	var b strings.Builder
 	b.WriteString(systemText)
@@ -85,7 +87,8 @@ func describeMode(m mode) string {
 	return ""
 }
 
-// tellRoots adds to the user's message how the roots have changed since the model was last told about them.
+// tellRoots adds to the user's message how the roots have changed since the model was last told
+// about them.
 func (t *turn) tellRoots(ctx context.Context) error {
 	roots := t.host.Workspace().Roots()
 	var now []string

@@ -49,7 +49,8 @@ type tool struct {
 	remote string
 }
 
-// isParallel reports whether calls neither change anything nor ask the user, so that they can run at the same time.
+// isParallel reports whether calls neither change anything nor ask the user, so that they can run
+// at the same time.
 func (t tool) isParallel() bool {
 	return t.Annotations.ReadOnly && t.Name != planName && t.remote == ""
 }
@@ -77,8 +78,8 @@ func (b *toolbox) add(t tool) {
 	b.tools = append(b.tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.InputSchema})
 }
 
-// addServers adds the tools of the session's MCP servers. It waits for those that are starting, but only once for one that is late, which is
-// left out until it is ready.
+// addServers adds the tools of the session's MCP servers. It waits for those that are starting, but
+// only once for one that is late, which is left out until it is ready.
 func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	servers := b.turn.host.Tools().Servers()
 	if len(servers) == 0 {
@@ -166,8 +167,9 @@ func (b *toolbox) addRemote(t backend.Tool) {
 	b.add(tool{Tool: described, remote: t.Name})
 }
 
-// run runs the tool calls of an answer and shows them to the user, which makes them and their results part of the conversation: see meta. Those
-// that only read run at the same time, the others one after the other. An error ends the turn.
+// run runs the tool calls of an answer and shows them to the user, which makes them and their
+// results part of the conversation: see meta. Those that only read run at the same time, the others
+// one after the other. An error ends the turn.
 func (b *toolbox) run(ctx context.Context, asked []llm.ToolCall) error {
 	calls := make([]*call, len(asked))
 	var err error

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 // names returns the names of the tools that the model was offered last.
@@ -134,7 +134,8 @@ func TestInstructionsOfDirectories(t *testing.T) {
 	require.NotContains(t, results[1], "AGENTS.md", "each file once")
 }
 
-func TestB2_HostileCalls(t *testing.T) {
+// Clause B2.
+func TestHostileCalls(t *testing.T) {
 	outside := dirtest.New(t, "secret.txt", "the secret")
 	root := dirtest.New(t, "a.txt", "a")
 	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
@@ -180,7 +181,8 @@ func TestB2_HostileCalls(t *testing.T) {
 	require.Equal(t, dirtest.Tree{"a.txt": "a"}, dirtest.Planted(t, root))
 }
 
-func TestB2_ModesBoundTools(t *testing.T) {
+// Clause B2.
+func TestModesBoundTools(t *testing.T) {
 	e := open(t, setup{requests: terminals(t), servers: []sdk.McpServer{playedServer("played")}})
 	changing := []string{"write_file", "edit_file", "create_directory", "delete_file", "move_file", "run_command", "played__long"}
 	for _, m := range []mode{ask, acceptEdits, readOnly, planning} {

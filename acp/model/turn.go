@@ -66,7 +66,8 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 	return backend.Stopped(sdk.StopReasonMaxTurnRequests), nil
 }
 
-// step asks the model once and runs the tool calls of its answer. It returns why the turn is done, "" if it is not.
+// step asks the model once and runs the tool calls of its answer. It returns why the turn is done,
+// "" if it is not.
 func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
 	set, client := t.current() // the user may have changed them since the last step
@@ -106,13 +107,15 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	}
 }
 
-// showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and what came after it are left out of what the
-// model is sent with the next one, which it would mostly refuse too.
+// showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and
+// what came after it are left out of what the model is sent with the next one, which it would
+// mostly refuse too.
 func (t *turn) showRefusal(ctx context.Context) error {
 	return t.updates.Update(ctx, meta{Refused: true}.message("\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 }
 
-// askModel sends a request and shows the answer as it arrives. It returns the answer's tool calls if the answer is complete.
+// askModel sends a request and shows the answer as it arrives. It returns the answer's tool calls
+// if the answer is complete.
 func (t *turn) askModel(ctx context.Context, client *llm.Client, r llm.Request) ([]llm.ToolCall, llm.Finish, error) {
 	var calls []llm.ToolCall
 	var finish llm.Finish
@@ -153,7 +156,8 @@ func (t *turn) showUsage(ctx context.Context, client *llm.Client, u llm.Usage) e
 	}))
 }
 
-// note shows the user a text that the model is not told. Line breaks before it are only shown after what the model has said.
+// note shows the user a text that the model is not told. Line breaks before it are only shown after
+// what the model has said.
 func (t *turn) note(ctx context.Context, s string) error {
 	if !t.spoke {
 		s = strings.TrimLeft(s, "\n")
@@ -171,7 +175,8 @@ func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), r.After.Round(100*time.Millisecond)))
 }
 
-// explain ends a turn in which a request to the model failed. The answer says why, and what to do next, and the _meta of the response that it failed.
+// explain ends a turn in which a request to the model failed. The answer says why, and what to do
+// next, and the _meta of the response that it failed.
 func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() != nil || !ok {
@@ -196,7 +201,8 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	return failedTurn(), nil
 }
 
-// failedTurn returns the result of a prompt that the model could not answer, after an answer that says why.
+// failedTurn returns the result of a prompt that the model could not answer, after an answer that
+// says why.
 func failedTurn() backend.Raw {
 	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode()})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 func TestUsage(t *testing.T) {
@@ -34,7 +34,8 @@ func TestThoughts(t *testing.T) {
 	require.Contains(t, string(r.of("agent_thought_chunk")[0].Raw), "<me> &")
 }
 
-// What the model thought goes back to it with its tool calls, in the order in which it came and with its signature, until the next prompt.
+// What the model thought goes back to it with its tool calls, in the order in which it came and
+// with its signature, until the next prompt.
 func TestThoughtsGoBack(t *testing.T) {
 	e := open(t, setup{model: func(m *Model) { m.API = Anthropic }})
 	think, say, read := modelserver.Think, modelserver.Say, modelserver.Read
@@ -71,7 +72,8 @@ func TestEmptyAnswers(t *testing.T) {
 // failedResult is the response to a prompt that the model could not answer.
 const failedResult = `{"stopReason":"end_turn","_meta":{"acp-agent":{"failed":true}}}`
 
-func TestB4_FailedRequests(t *testing.T) {
+// Clause B4.
+func TestFailedRequests(t *testing.T) {
 	for _, c := range []struct {
 		fault modelserver.Fault
 		says  string
@@ -88,7 +90,8 @@ func TestB4_FailedRequests(t *testing.T) {
 	}
 }
 
-func TestB4_HalfACallIsNotRun(t *testing.T) {
+// Clause B4.
+func TestHalfACallIsNotRun(t *testing.T) {
 	root := dirtest.New(t)
 	for _, then := range []string{"", "end"} {
 		e := open(t, setup{roots: []string{root}})

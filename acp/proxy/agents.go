@@ -48,8 +48,8 @@ func KnownProfiles() []Profile {
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot", Args: []string{"--acp"},
 			Packages: []string{"@github/copilot"},
-			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it still asks for permission, and
-			// its model is not told.
+			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it
+			// still asks for permission, and its model is not told.
 			Tools: ToolsOff,
 			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md",
 				".github/instructions/**", ".claude/rules/**", ".agents/skills/**", ".claude/skills/**", ".github/skills/**",

@@ -61,8 +61,8 @@ type claim struct {
 	alone   bool // they serve its additional directories
 }
 
-// claim claims the MCP servers in the working directory of s. It returns false if s or another session there needs them alone. The
-// activation that s replaces does not count.
+// claim claims the MCP servers in the working directory of s. It returns false if s or another
+// session there needs them alone. The activation that s replaces does not count.
 func (c *child) claim(s *session, r openRequest) bool {
 	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
 	c.mu.Lock()
@@ -158,8 +158,8 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	onEnd()
 }
 
-// logCrash logs how a child ended that was not asked to, and what it wrote to stderr last. err is the connection's error, nil if
-// the child closed it. What a client is told about it is in exit.
+// logCrash logs how a child ended that was not asked to, and what it wrote to stderr last. err is
+// the connection's error, nil if the child closed it. What a client is told about it is in exit.
 func (c *child) logCrash(err error) {
 	status := "exit status 0"
 	if exit, ok := errors.AsType[*process.ExitError](c.exit); ok {
@@ -172,8 +172,8 @@ func (c *child) logCrash(err error) {
 	c.log.Warn("the agent ended unexpectedly", args...)
 }
 
-// childInput is a child's stdin. When writing fails, it ends the process and discards the output, so that the connection
-// goes on until everything that the child wrote has been read.
+// childInput is a child's stdin. When writing fails, it ends the process and discards the output,
+// so that the connection goes on until everything that the child wrote has been read.
 type childInput struct{ process *process.Process }
 
 // Write fails only if the process cannot be ended.
@@ -213,12 +213,14 @@ func (c *child) call(ctx context.Context, method string, params backend.Raw) bac
 	return c.callFunc(ctx, method, params, nil)
 }
 
-// forward sends a request of the client that names no session. What the child sends after its response follows ours.
+// forward sends a request of the client that names no session. What the child sends after its
+// response follows ours.
 func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return c.callFunc(ctx, method, params, func(backend.Raw, error) { c.barrier.add(jsonrpc.Answered(ctx)) })
 }
 
-// callFunc sends a request and returns its result unchanged, or its error explained. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
+// callFunc sends a request and returns its result unchanged, or its error explained. onResponse may
+// be nil; see [jsonrpc.Conn.CallFunc].
 func (c *child) callFunc(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
 	work := c.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
@@ -235,7 +237,8 @@ func (c *child) callFunc(ctx context.Context, method string, params backend.Raw,
 	}
 }
 
-// explain returns the error of a request with the given params as the client is told it: without secrets, and with what the user can do.
+// explain returns the error of a request with the given params as the client is told it: without
+// secrets, and with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
 		explained := &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
@@ -252,7 +255,8 @@ func (c *child) explain(params backend.Raw, err error) error {
 	return err
 }
 
-// awaitEnd waits until a child that was stopped as idle has ended, because another process is about to open its sessions.
+// awaitEnd waits until a child that was stopped as idle has ended, because another process is about
+// to open its sessions.
 func (c *child) awaitEnd(ctx context.Context) error {
 	c.mu.Lock()
 	retired := c.retired
@@ -276,8 +280,8 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 	return c.callStored(ctx, "session/close", id, params)
 }
 
-// callStored calls a method of a session that may not be open. It is not an error if the session does not exist, or if the child has
-// ended or does not answer in time.
+// callStored calls a method of a session that may not be open. It is not an error if the session
+// does not exist, or if the child has ended or does not answer in time.
 func (c *child) callStored(ctx context.Context, method string, id, params backend.Raw) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.endTimeout, errNoAnswer)
 	defer cancel()
@@ -306,7 +310,8 @@ func (c *child) running() bool {
 	return !c.retired && !c.ended.Load()
 }
 
-// use reports whether the child is running, and if so keeps it from being stopped as idle until unuse is called.
+// use reports whether the child is running, and if so keeps it from being stopped as idle until
+// unuse is called.
 func (c *child) use() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -347,7 +352,8 @@ func (c *child) stopWhenIdle(ctx context.Context) {
 	}
 }
 
-// stopIfIdle stops the child if there was nothing to do for it since the last call, and its sessions can be opened in another process.
+// stopIfIdle stops the child if there was nothing to do for it since the last call, and its
+// sessions can be opened in another process.
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -366,7 +372,8 @@ func (c *child) setLoadable(loadable bool) {
 	c.loadable = loadable
 }
 
-// acquire adds a session that the child serves, and a use for opening it. It returns false if the child is not running.
+// acquire adds a session that the child serves, and a use for opening it. It returns false if the
+// child is not running.
 func (c *child) acquire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -398,7 +405,8 @@ func (c *child) release(ctx context.Context) error {
 	return c.close(ctx)
 }
 
-// close ends the connection once everything sent has been written, and then the process. When ctx ends, the process is killed.
+// close ends the connection once everything sent has been written, and then the process. When ctx
+// ends, the process is killed.
 func (c *child) close(ctx context.Context) error {
 	c.stop()
 	select {
@@ -449,8 +457,8 @@ type notification struct {
 	params backend.Raw
 }
 
-// notify sends a notification without blocking, in the order of the calls. No notification is dropped silently: a child that
-// leaves too many unread is killed.
+// notify sends a notification without blocking, in the order of the calls. No notification is
+// dropped silently: a child that leaves too many unread is killed.
 func (c *child) notify(method string, params backend.Raw) {
 	o := &c.outbox
 	o.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
 func TestCrashDuringTurn(t *testing.T) {
@@ -45,7 +45,8 @@ func TestCrashDuringTurn(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-// An agent that crashes explains why, and the answer to a request does not speak of a session that does not exist.
+// An agent that crashes explains why, and the answer to a request does not speak of a session that
+// does not exist.
 func TestCrashExplained(t *testing.T) {
 	stderr := filepath.Join(t.TempDir(), "stderr")
 	require.NoError(t, os.WriteFile(stderr, []byte("loaded 3 plugins\nat work\nTypeError: x is null\n    at f (a.js:1:2)\n\nNode.js v22.23.3\n"), 0o600))
@@ -188,7 +189,8 @@ func TestFailedNewLeavesNothing(t *testing.T) {
 	require.ErrorContains(t, open(), "the id of an existing one")
 }
 
-func TestW9_Close(t *testing.T) {
+// Clause W9.
+func TestClose(t *testing.T) {
 	var log logtest.Text
 	b := initialized(t, capable+opened+"await session/close\n"+
 		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+"\n",
@@ -234,7 +236,8 @@ func TestPromptNotSent(t *testing.T) {
 	require.Equal(t, `host update {"update":{"n":"later"}}`, b.client.next(), "updates after the failed turn are passed on")
 }
 
-func TestP6_NotificationsToSlowAgent(t *testing.T) {
+// Clause P6.
+func TestNotificationsToSlowAgent(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	r := b.running(s)
@@ -251,7 +254,8 @@ func TestP6_NotificationsToSlowAgent(t *testing.T) {
 	}
 }
 
-func TestP6_CloseKeepsMeta(t *testing.T) {
+// Clause P6.
+func TestCloseKeepsMeta(t *testing.T) {
 	b := initialized(t, capable+opened+"await session/close\n"+
 		`send {"jsonrpc":"2.0","id":$session/close$,"result":{"_meta":{`+odd+`}}}`+"\n", proxy.Options{})
 	s, _ := b.open()

@@ -14,8 +14,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 )
 
-// children are the running processes of the agent. The main child serves everything that names no session, and the sessions for which no
-// other is needed. Other sessions with the same additional directories share one.
+// children are the running processes of the agent. The main child serves everything that names no
+// session, and the sessions for which no other is needed. Other sessions with the same additional
+// directories share one.
 type children struct {
 	mu       sync.Mutex
 	slots    map[place]*slot
@@ -173,8 +174,8 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 	return c, nil
 }
 
-// childFor returns a child for s, acquired, and how it takes the roots. A child may have other capabilities than the last one, because
-// programs are updated while they run; then its own count.
+// childFor returns a child for s, acquired, and how it takes the roots. A child may have other
+// capabilities than the last one, because programs are updated while they run; then its own count.
 func (p *proxy) childFor(ctx context.Context, s *session, r openRequest) (*child, RootsMode, error) {
 	_, flags := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
 	at := place{flags: strings.Join(flags, "\x00")}
@@ -250,8 +251,8 @@ func (p *proxy) introduce(ctx context.Context, c *child) error {
 	return nil
 }
 
-// setAgentInfo records a child's answer to initialize. The client cannot be told about changes, but what is sent to the agent
-// from now on follows them.
+// setAgentInfo records a child's answer to initialize. The client cannot be told about changes, but
+// what is sent to the agent from now on follows them.
 func (p *proxy) setAgentInfo(info client.Agent) {
 	p.mu.Lock()
 	before := p.info

@@ -13,7 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -86,8 +86,11 @@ func TestSharedProcess(t *testing.T) {
 	})
 }
 
-// An agent that shares MCP servers between the sessions of a working directory must not give one the tools for another's folders.
-func TestA24_SessionsThatWouldShareServers(t *testing.T) {
+// An agent that shares MCP servers between the sessions of a working directory must not give one
+// the tools for another's folders.
+//
+// Clause A24.
+func TestSessionsThatWouldShareServers(t *testing.T) {
 	h, mark := marked(t, abilities{Load: true, Close: true}, withTools(t, proxy.Profile{SharesServers: true}))
 	v := h.connect()
 	first := roots(t, 2)
@@ -132,7 +135,8 @@ func TestA24_SessionsThatWouldShareServers(t *testing.T) {
 	require.Len(t, mark.Processes(), 2)
 }
 
-// A process that was started for certain directories is stopped when it has had nothing to do for a while. Its sessions go on.
+// A process that was started for certain directories is stopped when it has had nothing to do for a
+// while. Its sessions go on.
 func TestIdleProcess(t *testing.T) {
 	const idle = 20 * time.Millisecond
 	options := proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: idle})

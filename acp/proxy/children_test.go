@@ -12,10 +12,11 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
-// The process that answered initialize has the old version; the one that is started with flags has a version that needs none.
+// The process that answered initialize has the old version; the one that is started with flags has
+// a version that needs none.
 func TestUpdatedAgent(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
 	v := h.connect()
@@ -68,7 +69,8 @@ func TestRestartByPrompt(t *testing.T) {
 	}
 }
 
-func TestP7_RestartWithoutLoad(t *testing.T) {
+// Clause P7.
+func TestRestartWithoutLoad(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, u := range []string{

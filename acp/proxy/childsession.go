@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// childSession is a session of a child. While one of our sessions replaces another, both use it: the child's messages go to
-// its owner. It is closed when its last user leaves.
+// childSession is a session of a child. While one of our sessions replaces another, both use it:
+// the child's messages go to its owner. It is closed when its last user leaves.
 type childSession struct {
 	child *child
 	id    backend.Raw // as the child sent it
@@ -63,8 +63,8 @@ func (cs *childSession) setOwner(s *session) {
 	cs.owner = s
 }
 
-// remove removes a user and returns how many are left. If s was the latest user and its lifecycle request the last one sent,
-// it also returns the user before it, which restore must be called on.
+// remove removes a user and returns how many are left. If s was the latest user and its lifecycle
+// request the last one sent, it also returns the user before it, which restore must be called on.
 func (cs *childSession) remove(s *session) (left int, before *session) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -85,7 +85,8 @@ func (cs *childSession) remove(s *session) (left int, before *session) {
 	return left, before
 }
 
-// leave removes a user. After the last one it closes the child's session with the given params, and releases the child.
+// leave removes a user. After the last one it closes the child's session with the given params, and
+// releases the child.
 func (cs *childSession) leave(ctx context.Context, s *session, params backend.Raw) (result backend.Raw, err error) {
 	defer cs.child.unclaim(s)
 	left, before := cs.remove(s)
@@ -100,8 +101,8 @@ func (cs *childSession) leave(ctx context.Context, s *session, params backend.Ra
 	return result, errors.Join(err, cs.child.release(ctx))
 }
 
-// abandon removes a user for which the child's session could not be opened. The user keeps the child. It returns what remove
-// returns.
+// abandon removes a user for which the child's session could not be opened. The user keeps the
+// child. It returns what remove returns.
 func (cs *childSession) abandon(s *session) (left int, before *session) {
 	left, before = cs.remove(s)
 	if left > 0 {
@@ -180,8 +181,8 @@ func (cs *childSession) call(ctx context.Context, method string, params backend.
 	})
 }
 
-// repeat sends a request that changed a setting of an earlier session of the child. Unlike in call, ctx belongs to another
-// request of the client.
+// repeat sends a request that changed a setting of an earlier session of the child. Unlike in call,
+// ctx belongs to another request of the client.
 func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	params, err := withSessionID(c.params, cs.id)
 	if err != nil {
@@ -194,8 +195,8 @@ func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	return err
 }
 
-// beginTurn attributes the child's updates to t when those before it were answered. The late updates of abandoned turns go to it
-// too.
+// beginTurn attributes the child's updates to t when those before it were answered. The late
+// updates of abandoned turns go to it too.
 func (cs *childSession) beginTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -209,15 +210,16 @@ func (cs *childSession) endTurn(t *turn) {
 	cs.turns = slices.DeleteFunc(cs.turns, func(other *turn) bool { return other == t })
 }
 
-// abandonTurn notes that the child is not waited for any more. Until the next turn its late updates are not for the client.
+// abandonTurn notes that the child is not waited for any more. Until the next turn its late updates
+// are not for the client.
 func (cs *childSession) abandonTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	t.abandoned = true
 }
 
-// runningTurnLocked returns the turn that the child's updates belong to, or nil. The child does not say which it is: it
-// runs one at a time, in their order.
+// runningTurnLocked returns the turn that the child's updates belong to, or nil. The child does not
+// say which it is: it runs one at a time, in their order.
 func (cs *childSession) runningTurnLocked() *turn {
 	for _, t := range cs.turns {
 		if !t.abandoned {
@@ -265,8 +267,8 @@ const (
 	setModelMethod  = "session/set_model"
 )
 
-// settings are what was chosen in a session of the child: mode, model and options. They are applied again when the child is
-// restarted, so that the session stays in the mode that the user sees.
+// settings are what was chosen in a session of the child: mode, model and options. They are applied
+// again when the child is restarted, so that the session stays in the mode that the user sees.
 type settings struct {
 	mu      sync.Mutex
 	changes []settingChange

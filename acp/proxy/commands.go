@@ -20,8 +20,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The client is offered the child's slash commands, followed by the commands and skills of the roots whose names the child does
-// not use. If the roots have none, the child's announcements pass unchanged.
+// The client is offered the child's slash commands, followed by the commands and skills of the
+// roots whose names the child does not use. If the roots have none, the child's announcements pass
+// unchanged.
 
 const (
 	commandsMember = "availableCommands"
@@ -30,8 +31,8 @@ const (
 	maxDescription = 1000 // characters of a command's description
 )
 
-// announcement holds the slash commands that a session's client was sent. Activations that replace each other share it, because a
-// child need not announce its commands again.
+// announcement holds the slash commands that a session's client was sent. Activations that replace
+// each other share it, because a child need not announce its commands again.
 type announcement struct {
 	sending sync.Mutex  // held while an announcement is sent, so that the latest is sent last; guards sent and stale
 	sent    backend.Raw // nil if none
@@ -100,8 +101,9 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 	}
 }
 
-// rootCommands returns the commands and skills of the roots that are offered. Those with names that the child uses, whether it has announced
-// them or not, are taken. announced is its latest announcement, nil if none.
+// rootCommands returns the commands and skills of the roots that are offered. Those with names that
+// the child uses, whether it has announced them or not, are taken. announced is its latest
+// announcement, nil if none.
 func (s *session) rootCommands(announced backend.Raw) (offered, taken []discovery.SlashCommand) {
 	catalog := s.host.Catalog()
 	if catalog == nil {
@@ -110,8 +112,9 @@ func (s *session) rootCommands(announced backend.Raw) (offered, taken []discover
 	return catalog.SlashCommands(slices.Concat([]string{backend.RootsCommand}, commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
 }
 
-// conflicts says, once for each name, which commands and skills of the roots are not used when the user calls name, because used, a command
-// of the roots, or one of the child's if it is nil, has precedence. It returns "" if there are none.
+// conflicts says, once for each name, which commands and skills of the roots are not used when the
+// user calls name, because used, a command of the roots, or one of the child's if it is nil, has
+// precedence. It returns "" if there are none.
 func (s *session) conflicts(name string, used *discovery.Artifact, taken []discovery.SlashCommand) string {
 	catalog := s.host.Catalog()
 	if catalog == nil {
@@ -146,8 +149,8 @@ func (s *session) conflicts(name string, used *discovery.Artifact, taken []disco
 	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.", text.Code("/"+name), winner, strings.Join(paths, ", "))
 }
 
-// withRootCommands appends the commands of the roots to an announcement, and returns how many. An announcement that cannot be read
-// is returned unchanged.
+// withRootCommands appends the commands of the roots to an announcement, and returns how many. An
+// announcement that cannot be read is returned unchanged.
 func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
 	commands, _ := s.rootCommands(u)
 	if len(commands) > maxCommands {
@@ -199,8 +202,9 @@ func commandNames(u backend.Raw) []string {
 	return names
 }
 
-// childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of a command that is not one of
-// the roots' is sent as it was typed, unless the child is known to recognize it before other text, and to give that to its model.
+// childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call
+// of a command that is not one of the roots' is sent as it was typed, unless the child is known to
+// recognize it before other text, and to give that to its model.
 func (s *session) childPrompt(ctx context.Context, cs *childSession, params backend.Raw) (backend.Raw, promptContext, error) {
 	note := ""
 	if c := backend.ParseSlashCall(params); c.Name != "" {
@@ -231,10 +235,12 @@ func (s *session) childPrompt(ctx context.Context, cs *childSession, params back
 	return longer, pc, err
 }
 
-// expand adds the text of a command of the roots to the prompt that calls it. note is for the user. The text is put in a marked block
-// before what the user typed, in the same content block: otherwise an agent would look for a command of its own.
+// expand adds the text of a command of the roots to the prompt that calls it. note is for the user.
+// The text is put in a marked block before what the user typed, in the same content block:
+// otherwise an agent would look for a command of its own.
 func (s *session) expand(ctx context.Context, params backend.Raw, c backend.SlashCall, command discovery.SlashCommand) (with backend.Raw, note string, err error) {
-	// Reading a small local file here, rather than in Work, keeps the order of what the client sends.
+	// Reading a small local file here, rather than in Work, keeps the order of what the client
+	// sends.
 	body, err := s.host.Catalog().Expand(ctx, command.Artifact, c.Arguments)
 	if err != nil {
 		return nil, "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cannot use the command /%s: %v", c.Name, err)

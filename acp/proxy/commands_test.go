@@ -22,7 +22,8 @@ const (
 	skill  = ".agents/skills/baking/SKILL.md"
 )
 
-func TestP6_ChildCommandsUnchanged(t *testing.T) {
+// Clause P6.
+func TestChildCommandsUnchanged(t *testing.T) {
 	const odd = `[ {"name":"init","description":"x","input":null,"n":1.0} ]`
 	h := newSystem(t, abilities{Commands: odd}, proxy.Options{})
 	v := h.connect()
@@ -31,7 +32,8 @@ func TestP6_ChildCommandsUnchanged(t *testing.T) {
 	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` + strings.TrimSuffix(odd, "]") + rootsEntry + `}`}, v.announcements())
 }
 
-func TestA25_CommandsOfAllRoots(t *testing.T) {
+// Clause A25.
+func TestCommandsOfAllRoots(t *testing.T) {
 	const own = `[ {"name":"review","description":"mine","n":1.0} ]`
 	h := newSystem(t, abilities{Commands: own}, proxy.Options{})
 	all := roots(t, 2)
@@ -62,7 +64,8 @@ func TestA25_CommandsOfAllRoots(t *testing.T) {
 	})
 }
 
-func TestA25_CommandsWithoutChildCommands(t *testing.T) {
+// Clause A25.
+func TestCommandsWithoutChildCommands(t *testing.T) {
 	h := newSystem(t, abilities{Mute: true, Load: true}, proxy.Options{})
 	all := roots(t, 1)
 	put(t, all.At(1), deploy, "Deploy.")
@@ -74,7 +77,8 @@ func TestA25_CommandsWithoutChildCommands(t *testing.T) {
 	require.Empty(t, v.announcedSoFar(), "once")
 	v.disconnect()
 
-	// In another process, without them: what the client may have from the stored history is withdrawn.
+	// In another process, without them: what the client may have from the stored history is
+	// withdrawn.
 	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 	require.NoError(t, err)
@@ -83,8 +87,11 @@ func TestA25_CommandsWithoutChildCommands(t *testing.T) {
 	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+strings.TrimPrefix(rootsEntry, ",")+`}`, got[len(got)-1])
 }
 
-// A folder cannot replace a command of the agent, which may obey commands that it has not announced.
-func TestA25_CommandsOfTheAgent(t *testing.T) {
+// A folder cannot replace a command of the agent, which may obey commands that it has not
+// announced.
+//
+// Clause A25.
+func TestCommandsOfTheAgent(t *testing.T) {
 	options := proxy.Options{Profile: proxy.Profile{Commands: []string{"status"}}}
 	h := newSystem(t, abilities{Mute: true}, options)
 	all := roots(t, 1)
@@ -109,7 +116,8 @@ func TestA25_CommandsOfTheAgent(t *testing.T) {
 	require.Contains(t, h.lastPrompt()[0], "From the folder.")
 }
 
-func TestA30_CommandExpansion(t *testing.T) {
+// Clause A30.
+func TestCommandExpansion(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Roots: true, Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
 	all := roots(t, 1)
 	other := all.At(1)
@@ -121,7 +129,8 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.NoError(t, err)
 	v.announcements()
 
-	// A call of the child's own command is sent without context, which the child may take for arguments.
+	// A call of the child's own command is sent without context, which the child may take for
+	// arguments.
 	v.prompt(s.ID, "/init now")
 	require.Equal(t, []string{"/init now"}, h.lastPrompt())
 
@@ -189,7 +198,8 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "the removed command is not expanded")
 }
 
-func TestD3_CommandsOfTheSameNameAreNamed(t *testing.T) {
+// Clause D3.
+func TestCommandsOfTheSameNameAreNamed(t *testing.T) {
 	t.Parallel()
 	h := newSystem(t, abilities{Roots: true, Commands: `[{"name":"init","description":""},{"name":"$baking","description":""}]`}, proxy.Options{})
 	all := roots(t, 2)

@@ -20,9 +20,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// What a child is told in words goes to its system prompt if it takes text for that when a session is created. Otherwise, and when
-// it changes later, it is a block of text between these marks, after the content of a prompt. Such a block is for the child alone
-// and is removed where it comes back, in a replay or a title.
+// What a child is told in words goes to its system prompt if it takes text for that when a session
+// is created. Otherwise, and when it changes later, it is a block of text between these marks,
+// after the content of a prompt. Such a block is for the child alone and is removed where it comes
+// back, in a replay or a title.
 const (
 	contextTag   = "acp-agent-context"
 	contextBegin = "<" + contextTag + ">"
@@ -35,7 +36,8 @@ type topic struct {
 	text func(s *session, mode RootsMode) (text, digest string)
 	// sent returns where a state has the digest of what was said last, "" for nothing.
 	sent func(saved *state) *string
-	// changed introduces a text that replaces an earlier one, and gone replaces one that there is no longer.
+	// changed introduces a text that replaces an earlier one, and gone replaces one that there is
+	// no longer.
 	changed, gone string
 }
 
@@ -88,8 +90,8 @@ func partTexts(parts []contextPart) []string {
 	return texts
 }
 
-// nextContext returns what to tell the child with the next prompt in cs: what has changed since it was told last.
-// contextDelivered or contextLost must follow.
+// nextContext returns what to tell the child with the next prompt in cs: what has changed since it
+// was told last. contextDelivered or contextLost must follow.
 func (s *session) nextContext(cs *childSession) promptContext {
 	s.nested() // reads directories, which may take too long for the lock
 	s.mu.Lock()
@@ -159,9 +161,10 @@ const (
 		"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
 )
 
-// systemParts returns what a child is told in its system prompt when the session is opened, nil if it takes none or the client
-// uses an extension for it that excludes the standard way. It counts only for a new session: Claude Code keeps the system prompt
-// that a session began with, so changes are also told in a prompt.
+// systemParts returns what a child is told in its system prompt when the session is opened, nil if
+// it takes none or the client uses an extension for it that excludes the standard way. It counts
+// only for a new session: Claude Code keeps the system prompt that a session began with, so changes
+// are also told in a prompt.
 func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -178,8 +181,8 @@ func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
 	return parts
 }
 
-// withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt, after the client's text. If
-// that is malformed, it is left for the child to reject.
+// withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt,
+// after the client's text. If that is malformed, it is left for the child to reject.
 func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, error) {
 	if len(parts) == 0 {
 		return params, nil
@@ -202,7 +205,8 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	return strictjson.Put(params, systemPromptMember, replaced(prompt, "content", content))
 }
 
-// contextBlock returns the parts that are not empty as a marked block, or "". End marks in them are escaped.
+// contextBlock returns the parts that are not empty as a marked block, or "". End marks in them are
+// escaped.
 func contextBlock(parts ...string) string {
 	var kept []string
 	for _, part := range parts {
@@ -216,8 +220,8 @@ func contextBlock(parts ...string) string {
 	return contextBegin + "\n" + strings.Join(kept, "\n") + contextEnd
 }
 
-// appendText returns the params of a prompt with a text block after its own content, which may begin with a command of the child. A
-// prompt that is not an array is left for the child to reject.
+// appendText returns the params of a prompt with a text block after its own content, which may
+// begin with a command of the child. A prompt that is not an array is left for the child to reject.
 func appendText(params backend.Raw, text string) (backend.Raw, error) {
 	if text == "" {
 		return params, nil
@@ -252,7 +256,8 @@ func (s *session) rootsText(mode RootsMode) (text, digest string) {
 	return describeRoots(s.roots, tools), rootsDigest(s.roots, tools)
 }
 
-// describeRoots tells a child about a session's roots, in order, and about the tools for them if it has any.
+// describeRoots tells a child about a session's roots, in order, and about the tools for them if it
+// has any.
 func describeRoots(roots workspace.Roots, tools toolServer) string {
 	var b strings.Builder
 	b.WriteString("This session has several root directories:\n")
@@ -299,7 +304,8 @@ func (s *session) instructionsText(mode RootsMode) (instructions, digestNow stri
 	return instructions, digestNow
 }
 
-// maxNested is how many instructions of directories are listed, and nestedTimeout how long they are looked for.
+// maxNested is how many instructions of directories are listed, and nestedTimeout how long they are
+// looked for.
 const (
 	maxNested     = 50
 	nestedTimeout = 500 * time.Millisecond
@@ -403,8 +409,9 @@ func skillLine(a discovery.Artifact, maxDescription int) string {
 	return fmt.Sprintf("- %s: %s (file %q)\n", text.Printable(a.Name), text.Printable(text.Line(a.Description, maxDescription)), a.Path)
 }
 
-// conversation returns a history as text of about limit bytes: its end, if it is longer. It returns "" if there is none.
-// unsentBlocks is the number of blocks at the end of the history that are about to be sent.
+// conversation returns a history as text of about limit bytes: its end, if it is longer. It returns
+// "" if there is none. unsentBlocks is the number of blocks at the end of the history that are
+// about to be sent.
 func conversation(history iter.Seq2[backend.Update, error], limit, unsentBlocks int) (string, error) {
 	if history == nil {
 		return "", nil
@@ -559,7 +566,8 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 	return u, true
 }
 
-// editMember applies edit to a string member of object. It returns the new object and string, and whether they differ from before.
+// editMember applies edit to a string member of object. It returns the new object and string, and
+// whether they differ from before.
 func editMember(object backend.Raw, member string, edit func(string) string) (edited backend.Raw, value string, changed bool) {
 	raw, _, err := strictjson.Take(object, member)
 	var before string
@@ -572,7 +580,8 @@ func editMember(object backend.Raw, member string, edit func(string) string) (ed
 	return replaced(object, member, backend.Encode(value)), value, true
 }
 
-// withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was written by somebody else.
+// withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was
+// written by somebody else.
 func withoutBlocks(s string) string {
 	var left strings.Builder
 	for rest := s; ; {
@@ -591,8 +600,8 @@ func withoutBlocks(s string) string {
 	}
 }
 
-// withoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so the last block, or its mark,
-// may have been cut off.
+// withoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so
+// the last block, or its mark, may have been cut off.
 func withoutBlocksInTitle(title string) string {
 	const recognizable = len("<acp-agent")
 	title = withoutBlocks(title)

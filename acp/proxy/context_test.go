@@ -14,10 +14,11 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
-func TestA25_Instructions(t *testing.T) {
+// Clause A25.
+func TestInstructions(t *testing.T) {
 	for _, c := range []struct {
 		way     proxy.RootsMode
 		able    abilities
@@ -95,7 +96,8 @@ func (h *system) systemPrompts(method string) (prompts []string) {
 	return prompts
 }
 
-func TestA25_SystemPrompt(t *testing.T) {
+// Clause A25.
+func TestSystemPrompt(t *testing.T) {
 	for _, c := range []struct {
 		way  proxy.RootsMode
 		able abilities
@@ -154,7 +156,8 @@ func TestA25_SystemPrompt(t *testing.T) {
 	}
 }
 
-func TestP6_SystemPromptOfTheClient(t *testing.T) {
+// Clause P6.
+func TestSystemPromptOfTheClient(t *testing.T) {
 	const able = "await initialize\n" +
 		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"systemPrompt":{}}}}}` + "\n"
 	for given, want := range map[string]string{
@@ -176,7 +179,8 @@ func TestP6_SystemPromptOfTheClient(t *testing.T) {
 	}
 }
 
-func TestP7_InstructionsLimit(t *testing.T) {
+// Clause P7.
+func TestInstructionsLimit(t *testing.T) {
 	h := newSystem(t, abilities{Roots: true}, proxy.Options{}.With(proxy.Limits{MaxInstructions: 1000}))
 	all := roots(t, 1)
 	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
@@ -188,7 +192,8 @@ func TestP7_InstructionsLimit(t *testing.T) {
 	require.Contains(t, h.lastPrompt()[1], "(cut: ")
 }
 
-func TestP7_ConversationLimit(t *testing.T) {
+// Clause P7.
+func TestConversationLimit(t *testing.T) {
 	h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxContext: 200}))
 	v := h.connect()
 	first := roots(t, 0)
@@ -209,7 +214,8 @@ func TestP7_ConversationLimit(t *testing.T) {
 	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "the conversation cannot end the block")
 }
 
-func TestP1_RootsInFirstPrompt(t *testing.T) {
+// Clause P1.
+func TestRootsInFirstPrompt(t *testing.T) {
 	var log logtest.Text
 	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"await session/prompt\n"+answered,
 		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
@@ -238,7 +244,8 @@ func TestP1_RootsInFirstPrompt(t *testing.T) {
 	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is unchanged")
 }
 
-func TestP7_RootsTextLimit(t *testing.T) {
+// Clause P7.
+func TestRootsTextLimit(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
 	var roots []string
 	for i := range 63 {
@@ -252,7 +259,8 @@ func TestP7_RootsTextLimit(t *testing.T) {
 	require.Contains(t, prompt, "and 47 more")
 }
 
-func TestP1_RootsInEmptyPrompt(t *testing.T) {
+// Clause P1.
+func TestRootsInEmptyPrompt(t *testing.T) {
 	for prompt, want := range map[string]string{
 		`{"prompt":[ ]}`:   `</acp-agent-context>","type":"text"}]`,
 		`{"prompt":"odd"}`: `"prompt":"odd"`,
@@ -267,7 +275,8 @@ func TestP1_RootsInEmptyPrompt(t *testing.T) {
 	}
 }
 
-func TestP7_ContextRemovedFromUpdates(t *testing.T) {
+// Clause P7.
+func TestContextRemovedFromUpdates(t *testing.T) {
 	const told = `\u003cacp-agent-context\u003e\nroots\n</acp-agent-context>`
 	user := func(text string) string {
 		return `{"sessionUpdate":"user_message_chunk","content":{"type":"text","n":1.0,"text":` + text + `}}`
@@ -306,7 +315,9 @@ func TestP7_ContextRemovedFromUpdates(t *testing.T) {
 }
 
 // The time must be linear, whatever the agent sends.
-func TestP7_WithoutBlocks(t *testing.T) {
+//
+// Clause P7.
+func TestWithoutBlocks(t *testing.T) {
 	const blocks = 200_000
 	text := strings.Repeat("<acp-agent-context>x</acp-agent-context>\ny", blocks)
 	require.Equal(t, strings.Repeat("y", blocks), proxy.WithoutBlocks(" "+text+" "))
@@ -315,7 +326,8 @@ func TestP7_WithoutBlocks(t *testing.T) {
 	require.Equal(t, " plain ", proxy.WithoutBlocks(" plain "))
 }
 
-func TestD1_SkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
+// Clause D1.
+func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	skill := func(name string, more ...string) string {
 		return "---\nname: " + name + "\ndescription: Does " + name + ".\n" + strings.Join(more, "\n") + "\n---\nBody of " + name + ".\n"
 	}
@@ -365,7 +377,8 @@ func TestD1_SkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	h.history(s.ID) // it has nothing of this
 }
 
-func TestD1_LongListOfSkills(t *testing.T) {
+// Clause D1.
+func TestLongListOfSkills(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limit  int
@@ -396,7 +409,8 @@ func TestD1_LongListOfSkills(t *testing.T) {
 	}
 }
 
-func TestD2_InstructionsOfDirectoriesAreListed(t *testing.T) {
+// Clause D2.
+func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 	t.Parallel()
 	h := newSystem(t, abilities{}, proxy.Options{Profile: proxy.Profile{Finds: []string{"AGENTS.md", "*/**/AGENTS.md"}}})
 	all := roots(t, 1)
@@ -415,7 +429,8 @@ func TestD2_InstructionsOfDirectoriesAreListed(t *testing.T) {
 	require.Equal(t, []string{"two"}, h.lastPrompt())
 }
 
-func TestD2_ManyInstructionsOfDirectories(t *testing.T) {
+// Clause D2.
+func TestManyInstructionsOfDirectories(t *testing.T) {
 	t.Parallel()
 	h := newSystem(t, abilities{}, proxy.Options{})
 	all := roots(t, 2)
@@ -432,7 +447,8 @@ func TestD2_ManyInstructionsOfDirectories(t *testing.T) {
 	require.Contains(t, told, "and 11 more: look for")
 }
 
-func TestD1_FirstPromptIsACommandOfTheAgent(t *testing.T) {
+// Clause D1.
+func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	t.Parallel()
 	h := newSystem(t, abilities{}, proxy.Options{Profile: proxy.Profile{CommandContext: true}})
 	all := roots(t, 1)

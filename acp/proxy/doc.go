@@ -1,7 +1,9 @@
-// Package proxy is a backend that answers prompts with another ACP agent, which it runs as a child process.
+// Package proxy is a backend that answers prompts with another ACP agent, which it runs as a child
+// process.
 //
-// It is the child's client, and the agent of our client. Messages pass through byte for byte, whether this program knows their
-// method or not; only session ids are translated, because the child has its own.
+// It is the child's client, and the agent of our client. Messages pass through byte for byte,
+// whether this program knows their method or not; only session ids are translated, because the
+// child has its own.
 //
 //	from the client                      to the child
 //	  initialize                           initialize, with protocol version 1
@@ -18,13 +20,14 @@
 //	  fs/* for a file of its own           nothing: it is answered from the disk; see Profile.OwnDirs
 //	  other requests and notifications     the same, if package acp allows their method and paths
 //
-// Order is kept in both directions: what the child sends after a response reaches the client after that response. If the client
-// does not read, the child is not read either. Updates for a session that the child has not announced yet are held.
+// Order is kept in both directions: what the child sends after a response reaches the client after
+// that response. If the client does not read, the child is not read either. Updates for a session
+// that the child has not announced yet are held.
 //
 // # Opening sessions
 //
-// Every session can be opened in every way, whatever the child supports. The first of these requests that the child advertises and
-// does not reject is used:
+// Every session can be opened in every way, whatever the child supports. The first of these
+// requests that the child advertises and does not reject is used:
 //
 //	from the client   the child has   to the child     the client is shown and the store keeps
 //	  session/new       -               session/new      -
@@ -37,42 +40,52 @@
 //	  session/fork      fork            session/fork     nothing, even if the child replays the copy
 //	                    no fork         session/new      nothing; the child is told the history
 //
-// Where session/new is the last resort and the session is already open in the child, it is reused, unless its roots or MCP servers
-// have changed in a way that only a lifecycle request can express. A child is told a history in its next prompt: the end of the
-// conversation, as text of limited size. Such a session lacks the beginning in the child, so its replay never replaces the stored
-// history. Neither does the replay of an agent whose profile says that it is late or incomplete. A child session is closed when no activation uses it.
-// If opening it differently fails halfway, it is opened once more as it was.
+// Where session/new is the last resort and the session is already open in the child, it is reused,
+// unless its roots or MCP servers have changed in a way that only a lifecycle request can express.
+// A child is told a history in its next prompt: the end of the conversation, as text of limited
+// size. Such a session lacks the beginning in the child, so its replay never replaces the stored
+// history. Neither does the replay of an agent whose profile says that it is late or incomplete. A
+// child session is closed when no activation uses it. If opening it differently fails halfway, it
+// is opened once more as it was.
 //
-// The profile may say that a session keeps additional directories which a load or resume no longer names. Then the child is sent
-// session/fork instead, or without that session/new, and later session/delete for the session that the copy replaces.
+// The profile may say that a session keeps additional directories which a load or resume no longer
+// names. Then the child is sent session/fork instead, or without that session/new, and later
+// session/delete for the session that the copy replaces.
 //
 // # Roots
 //
-// A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag for directories is started with
-// it, in one process for all sessions with the same directories in the same order. Any other agent is told in words that name the
-// roots, and is given an MCP server with tools for them ([Options].RootsTools), which asks for the session's roots in each call. If the
-// agent shares MCP servers between sessions with the same working directory, such a session gets a process of its own if there are others. The
-// mode in use is saved with the session; see [Describe].
+// A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag
+// for directories is started with it, in one process for all sessions with the same directories in
+// the same order. Any other agent is told in words that name the roots, and is given an MCP server
+// with tools for them ([Options].RootsTools), which asks for the session's roots in each call. If
+// the agent shares MCP servers between sessions with the same working directory, such a session
+// gets a process of its own if there are others. The mode in use is saved with the session; see
+// [Describe].
 //
-// A child is told in words about the instructions and skills of all roots that it does not find itself (see [Profile].Finds), and again
-// when they change; instructions of directories below the roots are listed. A child that advertises systemPrompt is told when its session
-// is created, by that member; others, and changes later, are told in a marked block after the content of the next prompt. Commands and
-// skills of all roots are announced after the child's own, unless the child uses their names. A prompt that calls one is sent with its
-// text, and its answer names others of the same name. What the child is told in marked blocks never becomes part of the history.
+// A child is told in words about the instructions and skills of all roots that it does not find
+// itself (see [Profile].Finds), and again when they change; instructions of directories below the
+// roots are listed. A child that advertises systemPrompt is told when its session is created, by
+// that member; others, and changes later, are told in a marked block after the content of the next
+// prompt. Commands and skills of all roots are announced after the child's own, unless the child
+// uses their names. A prompt that calls one is sent with its text, and its answer names others of
+// the same name. What the child is told in marked blocks never becomes part of the history.
 //
 // # Failures
 //
-// Children are started by initialize or when they are needed, and ended with their process groups by Close. If one ends
-// unexpectedly, running turns fail with an error that says how it ended. The next prompt restarts it, with increasing delays if it
-// keeps failing, opens the session as for session/resume, and restores modes and options. In the same way the next request continues
-// a session whose process was stopped: one that was started for certain directories ends after ten to twenty minutes without anything
-// to do, if the agent can load or resume sessions.
+// Children are started by initialize or when they are needed, and ended with their process groups
+// by Close. If one ends unexpectedly, running turns fail with an error that says how it ended. The
+// next prompt restarts it, with increasing delays if it keeps failing, opens the session as for
+// session/resume, and restores modes and options. In the same way the next request continues a
+// session whose process was stopped: one that was started for certain directories ends after ten to
+// twenty minutes without anything to do, if the agent can load or resume sessions.
 //
 // # Where to find things
 //
-// proxy.go is the backend and session.go one activation; session_open.go opens sessions and prompt.go runs turns. children.go decides
-// which process serves a session, child.go is one process with its connection, and childsession.go a session in it. Messages of a
-// child arrive in routes.go; updates.go filters and passes on its updates, and ownfiles.go answers requests for files of its own. roots.go, context.go, mcp.go and commands.go are the ways in
-// which a child learns about roots. profile.go and agents.go describe known agents, sessions.go imports a child's own sessions, and
-// state.go defines the state that is stored with a session.
+// proxy.go is the backend and session.go one activation; session_open.go opens sessions and
+// prompt.go runs turns. children.go decides which process serves a session, child.go is one process
+// with its connection, and childsession.go a session in it. Messages of a child arrive in
+// routes.go; updates.go filters and passes on its updates, and ownfiles.go answers requests for
+// files of its own. roots.go, context.go, mcp.go and commands.go are the ways in which a child
+// learns about roots. profile.go and agents.go describe known agents, sessions.go imports a child's
+// own sessions, and state.go defines the state that is stored with a session.
 package proxy

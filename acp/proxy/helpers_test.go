@@ -24,7 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -67,7 +67,8 @@ type proxyTest struct {
 	closed  bool
 }
 
-// helperCommand returns a command that runs this binary in a role, and the record of the lines that it receives.
+// helperCommand returns a command that runs this binary in a role, and the record of the lines that
+// it receives.
 func helperCommand(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
 	t.Helper()
 	record := proctest.NewRecord(t)
@@ -108,7 +109,8 @@ func (b *proxyTest) close() {
 	require.NoError(b.t, b.backend.Close(ctx))
 }
 
-// received ends the agent and returns the lines that it received, of these methods; "" stands for responses.
+// received ends the agent and returns the lines that it received, of these methods; "" stands for
+// responses.
 func (b *proxyTest) received(methods ...string) []string {
 	b.close()
 	return linesOf(b.t, b.record, methods...)
@@ -167,7 +169,8 @@ func await(t *testing.T, work backend.Work) (string, error) {
 	}
 }
 
-// fakeClient is package acp with the client behind it: it notes what reaches it, and answers requests.
+// fakeClient is package acp with the client behind it: it notes what reaches it, and answers
+// requests.
 type fakeClient struct {
 	backend.Host // for the methods that a proxy does not call
 
@@ -283,8 +286,8 @@ func (u turn) Update(ctx context.Context, update backend.Update) error {
 	return u.note(ctx, "turn update "+update.String())
 }
 
-// system is package acp with the proxy and an agent. Clients can connect one after the other: the store and the agent's files are
-// kept.
+// system is package acp with the proxy and an agent. Clients can connect one after the other: the
+// store and the agent's files are kept.
 type system struct {
 	t       testing.TB
 	command process.Command
@@ -549,7 +552,8 @@ func (h *system) lastPrompt() []string {
 	return all[len(all)-1]
 }
 
-// announcements returns those that the client was shown since the last call, and waits if there are none.
+// announcements returns those that the client was shown since the last call, and waits if there are
+// none.
 func (v *testClient) announcements() []string {
 	v.h.t.Helper()
 	v.until("available_commands_update")

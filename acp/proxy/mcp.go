@@ -12,12 +12,13 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/mcprelay"
-	"github.com/acp-agent/acp-agent/internal/mcproots"
+	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is missing or null.
+// mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
+// missing or null.
 func mcpServers(params backend.Raw) []byte {
 	servers, _, err := strictjson.Take(params, serversMember)
 	if err != nil || servers == nil || string(servers) == "null" {
@@ -26,7 +27,8 @@ func mcpServers(params backend.Raw) []byte {
 	return bytes.TrimSpace(servers)
 }
 
-// listServers returns the entries of mcpServers, none if they are malformed: the agent will say what is wrong.
+// listServers returns the entries of mcpServers, none if they are malformed: the agent will say
+// what is wrong.
 func listServers(params backend.Raw) []json.RawMessage {
 	var servers []json.RawMessage
 	if json.Unmarshal(mcpServers(params), &servers) != nil {
@@ -35,7 +37,8 @@ func listServers(params backend.Raw) []json.RawMessage {
 	return servers
 }
 
-// addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in what the agent says about itself.
+// addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in
+// what the agent says about itself.
 func (p *proxy) addSecrets(params backend.Raw) {
 	for _, raw := range listServers(params) {
 		var server struct {
@@ -57,8 +60,9 @@ func (p *proxy) addSecrets(params backend.Raw) {
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
 
-// toolServer is an MCP server of ours with tools for all roots, for a child that is told about its roots in a prompt. It asks us for the
-// session's roots in each call, so it has none once the session is closed.
+// toolServer is an MCP server of ours with tools for all roots, for a child that is told about its
+// roots in a prompt. It asks us for the session's roots in each call, so it has none once the
+// session is closed.
 type toolServer struct {
 	name     string // "" for none
 	readOnly bool
@@ -70,9 +74,10 @@ func (p *proxy) offersTools() bool {
 	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
 }
 
-// toolServer returns the server for a child that is given its roots in the given way. sent says that the child session has the server
-// already: it is given it again even if there is only one root, because some agents keep a server that is not named any more. The server
-// can write only if the child is known to ask the user first, or if the user has allowed it.
+// toolServer returns the server for a child that is given its roots in the given way. sent says
+// that the child session has the server already: it is given it again even if there is only one
+// root, because some agents keep a server that is not named any more. The server can write only if
+// the child is known to ask the user first, or if the user has allowed it.
 func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
 	if mode != RootsByContext || s.relays == nil || !s.proxy.offersTools() || s.roots.Additional().Len() == 0 && !sent {
 		return toolServer{}
@@ -91,8 +96,8 @@ func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
 	return toolServer{name: name, readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
 }
 
-// askEnv returns the environment that makes the agent ask before it writes by the server's tools. Variables that the user has set
-// are left alone.
+// askEnv returns the environment that makes the agent ask before it writes by the server's tools.
+// Variables that the user has set are left alone.
 func (p *proxy) askEnv() []string {
 	if !p.offersTools() {
 		return nil
@@ -123,9 +128,10 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	return strictjson.Put(params, serversMember, servers)
 }
 
-// relays tells the MCP servers of a session its roots. Where the agent does not tell them, each stdio server is started behind a relay
-// that answers roots/list; HTTP servers have none. Our own tool server always asks here. Activations that replace each other share the
-// relays, so that a server that keeps running is told about changes.
+// relays tells the MCP servers of a session its roots. Where the agent does not tell them, each
+// stdio server is started behind a relay that answers roots/list; HTTP servers have none. Our own
+// tool server always asks here. Activations that replace each other share the relays, so that a
+// server that keeps running is told about changes.
 type relays struct {
 	publisher *mcprelay.Publisher
 
@@ -140,9 +146,10 @@ type relayUser struct {
 	published bool
 }
 
-// joinRelays returns the relays of the activation that is replaced, or new ones if the session has servers for them or gets our tool
-// server. sentTools says that the child session has that server already. It returns nil if there can be no relays: then the servers are
-// started as the client says.
+// joinRelays returns the relays of the activation that is replaced, or new ones if the session has
+// servers for them or gets our tool server. sentTools says that the child session has that server
+// already. It returns nil if there can be no relays: then the servers are started as the client
+// says.
 func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 	p := s.proxy
 	if previous != nil && previous.relays != nil {
@@ -204,8 +211,8 @@ func (r *relays) publish(s *session) {
 	}
 }
 
-// leave removes a user, and publishes the roots of the latest one that is left. Without users the relays are closed. It may be
-// called more than once; a nil r does nothing.
+// leave removes a user, and publishes the roots of the latest one that is left. Without users the
+// relays are closed. It may be called more than once; a nil r does nothing.
 func (r *relays) leave(s *session) error {
 	if r == nil {
 		return nil

@@ -18,14 +18,15 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/mcprelay"
+	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
-	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sentServers returns the raw MCP servers of the latest request of a method that the agent received.
+// sentServers returns the raw MCP servers of the latest request of a method that the agent
+// received.
 func (h *system) sentServers(method string) (servers []json.RawMessage) {
 	h.t.Helper()
 	for _, r := range h.received() {
@@ -105,7 +106,8 @@ func dirsOf(all workspace.Roots) (dirs []string) {
 	return dirs
 }
 
-func TestP1_ToolServer(t *testing.T) {
+// Clause P1.
+func TestToolServer(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true}, withTools(t, proxy.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
@@ -173,7 +175,9 @@ func TestP1_ToolServer(t *testing.T) {
 }
 
 // A server must not keep roots that were removed, even if the child cannot load or resume.
-func TestA24_ToolServerWithOtherRoots(t *testing.T) {
+//
+// Clause A24.
+func TestToolServerWithOtherRoots(t *testing.T) {
 	h := newSystem(t, abilities{}, withTools(t, proxy.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
@@ -194,7 +198,8 @@ func TestA24_ToolServerWithOtherRoots(t *testing.T) {
 	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "the server that it has follows")
 }
 
-func TestP1_NoToolServer(t *testing.T) {
+// Clause P1.
+func TestNoToolServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		able    abilities
 		options proxy.Options
@@ -219,7 +224,8 @@ func TestP1_NoToolServer(t *testing.T) {
 	}
 }
 
-func TestP6_ToolServerAfterOthers(t *testing.T) {
+// Clause P6.
+func TestToolServerAfterOthers(t *testing.T) {
 	o := withTools(t, proxy.Profile{})
 	b := initialized(t, plain+opened, o)
 	all := roots(t, 1)
@@ -235,7 +241,8 @@ func TestP6_ToolServerAfterOthers(t *testing.T) {
 	require.Contains(t, received, `"name":"acp_agent_roots_2"`)
 }
 
-func TestA30_WritingTools(t *testing.T) {
+// Clause A30.
+func TestWritingTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		profile proxy.Profile
 		args    string
@@ -257,7 +264,8 @@ func TestA30_WritingTools(t *testing.T) {
 	}
 }
 
-func TestA30_AskEnv(t *testing.T) {
+// Clause A30.
+func TestAskEnv(t *testing.T) {
 	const name = "ACP_PROXY_TEST_ASK"
 	ask := proxy.Profile{AskEnv: []string{name + "=ask"}}
 	for _, c := range []struct {
@@ -345,7 +353,8 @@ var filesServer = sdk.McpServer{Stdio: &sdk.McpServerStdio{
 	Name: "files", Command: "npx", Args: []string{"-y", "files"}, Env: []sdk.EnvVariable{{Name: "A", Value: "b"}},
 }}
 
-func TestM1_Relays(t *testing.T) {
+// Clause M1.
+func TestRelays(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
 	all := roots(t, 2)
 	servers := []sdk.McpServer{filesServer}
@@ -388,7 +397,8 @@ func TestM1_Relays(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestM3_RelaysOfReusedSession(t *testing.T) {
+// Clause M3.
+func TestRelaysOfReusedSession(t *testing.T) {
 	h := newSystem(t, abilities{}, withRelay(t))
 	all := roots(t, 2)
 	v := h.connect()
@@ -403,7 +413,8 @@ func TestM3_RelaysOfReusedSession(t *testing.T) {
 	heard.ended()
 }
 
-func TestP6_NoRelay(t *testing.T) {
+// Clause P6.
+func TestNoRelay(t *testing.T) {
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
 	off.Profile.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}
@@ -429,7 +440,8 @@ type workspaceHost struct {
 
 func (p workspaceHost) Workspace() *workspace.Workspace { return p.workspace }
 
-func TestP6_NoRelayForOtherServers(t *testing.T) {
+// Clause P6.
+func TestNoRelayForOtherServers(t *testing.T) {
 	others := []string{
 		`{"name":"web","type":"http","url":"http://127.0.0.1:1", "headers":[]}`, `{"name":"w","type":"sse","url":"u","command":"c"}`,
 		`{"name":"none"}`, `{"name":"empty","command":""}`, `{"name":"odd","command":7}`, `null`, `"text"`, `{"name":"odd args","command":"c","args":"a"}`,
@@ -469,7 +481,8 @@ func (b *proxyTest) opensWith(all workspace.Roots, cause backend.Cause, previous
 	return s, err
 }
 
-func TestA12_RelaysAfterFailedLoad(t *testing.T) {
+// Clause A12.
+func TestRelaysAfterFailedLoad(t *testing.T) {
 	o := withRelay(t)
 	b := initialized(t, plain+opened, o)
 	all := roots(t, 1)

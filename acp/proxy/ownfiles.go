@@ -21,8 +21,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Some agents write long output of tools to a file of their own and read it back through the client. Such files are not in the
-// session's roots, and the client has nothing to do with them. They are read and written here.
+// Some agents write long output of tools to a file of their own and read it back through the
+// client. Such files are not in the session's roots, and the client has nothing to do with them.
+// They are read and written here.
 
 const (
 	readMethod  = sdk.ClientMethodFsReadTextFile
@@ -103,8 +104,8 @@ func realPath(path string) string {
 	}
 }
 
-// tempDir returns the temporary directory that only the agent uses, "" if it uses the common one. It stays when the agent ends,
-// because a session that is continued later may refer to files in it.
+// tempDir returns the temporary directory that only the agent uses, "" if it uses the common one.
+// It stays when the agent ends, because a session that is continued later may refer to files in it.
 func (p *proxy) tempDir() string {
 	if !p.options.Profile.OwnTemp || runtime.GOOS == "windows" {
 		return ""
@@ -112,7 +113,8 @@ func (p *proxy) tempDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("acp-agent-%d", os.Getuid()), p.options.Profile.Name)
 }
 
-// tempEnv returns the environment that makes the agent use tempDir, unless the user has given it another directory.
+// tempEnv returns the environment that makes the agent use tempDir, unless the user has given it
+// another directory.
 func (p *proxy) tempEnv() []string {
 	dir := p.tempDir()
 	if dir == "" || slices.ContainsFunc(p.command.Env, func(entry string) bool { return strings.HasPrefix(entry, tempVariable+"=") }) {
@@ -127,7 +129,8 @@ func (p *proxy) tempEnv() []string {
 	return []string{tempVariable + "=" + dir}
 }
 
-// ownFile returns the work of a request for a file in one of the child's own directories. ok is false for any other request.
+// ownFile returns the work of a request for a file in one of the child's own directories. ok is
+// false for any other request.
 func (s *session) ownFile(ctx context.Context, own []ownDir, method string, params backend.Raw) (work backend.Work, ok bool) {
 	if len(own) == 0 || method != readMethod && method != writeMethod {
 		return nil, false
@@ -204,7 +207,8 @@ func (d ownDir) open(ctx context.Context, o workspace.Options, use func(*workspa
 	return use(w)
 }
 
-// readOwn returns the response with the lines of a file. line is the first one, 1 if it is nil, and limit their number, nil for all.
+// readOwn returns the response with the lines of a file. line is the first one, 1 if it is nil, and
+// limit their number, nil for all.
 func readOwn(ctx context.Context, w *workspace.Workspace, path string, line, limit *int) (backend.Raw, error) {
 	o := workspace.TextOptions{MaxLines: math.MaxInt, MaxBytes: maxOwnText}
 	if line != nil {

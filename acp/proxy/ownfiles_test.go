@@ -11,12 +11,15 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// An agent keeps long output of tools in its state directory, home/state, and in its temporary directory.
-func TestP4_A26_OwnFiles(t *testing.T) {
+// An agent keeps long output of tools in its state directory, home/state, and in its temporary
+// directory.
+//
+// Clauses P4, A26.
+func TestOwnFiles(t *testing.T) {
 	base := dirtest.Short(t)
 	write := func(path, content string) string {
 		path = filepath.Join(base, path)
@@ -100,7 +103,8 @@ func TestP4_A26_OwnFiles(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(base, "home/state/nothing"))
 }
 
-func TestP4_OwnTempOfTheUser(t *testing.T) {
+// Clause P4.
+func TestOwnTempOfTheUser(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)
 	c, record := command(t, plain+opened+"send "+fmt.Sprintf(update, `{"temp":"$env:TMPDIR$"}`)+

@@ -14,8 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Profile describes an agent: how it is started, how it takes additional directories, and where it departs from the protocol.
-// The zero value fits any agent that follows the protocol.
+// Profile describes an agent: how it is started, how it takes additional directories, and where it
+// departs from the protocol. The zero value fits any agent that follows the protocol.
 type Profile struct {
 	// Name is the agent's name on the command line, such as "opencode".
 	Name string
@@ -31,56 +31,65 @@ type Profile struct {
 	Packages []string
 	// Roots says how it is given additional directories.
 	Roots RootsMode
-	// Flag is a command-line flag that takes one directory and can be repeated, such as "--add-dir". Empty if it has none.
+	// Flag is a command-line flag that takes one directory and can be repeated, such as
+	// "--add-dir". Empty if it has none.
 	Flag string
-	// FlagSplits are characters at which the agent splits the flag's value: a directory that contains one cannot be given by flag.
+	// FlagSplits are characters at which the agent splits the flag's value: a directory that
+	// contains one cannot be given by flag.
 	FlagSplits string
-	// Finds are globs of the instructions, skills and commands that it finds in the working directory itself, relative to it and with "/". Nil
-	// means all.
+	// Finds are globs of the instructions, skills and commands that it finds in the working
+	// directory itself, relative to it and with "/". Nil means all.
 	Finds []string
-	// FindsOtherwise are instruction files that it reads there if there is none of those in Finds without wildcards.
+	// FindsOtherwise are instruction files that it reads there if there is none of those in Finds
+	// without wildcards.
 	FindsOtherwise []string
-	// FindsInRoots are globs of what it finds in additional directories, unless it is only told about them in words.
+	// FindsInRoots are globs of what it finds in additional directories, unless it is only told
+	// about them in words.
 	FindsInRoots []string
 	// Commands are the names of slash commands that it obeys without announcing them.
 	Commands []string
-	// CommandContext says that text after a call of one of its own commands reaches its model with it. Some agents do not recognize
-	// a command before other text, or drop that.
+	// CommandContext says that text after a call of one of its own commands reaches its model with
+	// it. Some agents do not recognize a command before other text, or drop that.
 	CommandContext bool
-	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads and writes through the client,
-	// such as long output of tools. These requests are answered from the disk. Each begins with "~/" or with an environment
-	// variable, "$NAME/"; without the variable the directory does not count.
+	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads
+	// and writes through the client, such as long output of tools. These requests are answered from
+	// the disk. Each begins with "~/" or with an environment variable, "$NAME/"; without the
+	// variable the directory does not count.
 	OwnDirs []string
-	// OwnTemp says that its temporary directory is such a directory. It is given one that only it uses.
+	// OwnTemp says that its temporary directory is such a directory. It is given one that only it
+	// uses.
 	OwnTemp bool
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	LateReplay bool
-	// LossyReplay says that its replay at session/load lacks things that the user saw, such as edits. The stored history is
-	// shown instead.
+	// LossyReplay says that its replay at session/load lacks things that the user saw, such as
+	// edits. The stored history is shown instead.
 	LossyReplay bool
-	// KeepsRoots says that its session can still write in additional directories that a load or resume no longer names. Such a session
-	// continues in a copy that the agent makes of it.
+	// KeepsRoots says that its session can still write in additional directories that a load or
+	// resume no longer names. Such a session continues in a copy that the agent makes of it.
 	KeepsRoots bool
-	// SharesServers says that the sessions of a process that have the same working directory share their MCP servers. One whose
-	// servers serve additional directories is kept apart from the others, in a process of its own if need be.
+	// SharesServers says that the sessions of a process that have the same working directory share
+	// their MCP servers. One whose servers serve additional directories is kept apart from the
+	// others, in a process of its own if need be.
 	SharesServers bool
 	// Tools says whether it gets tools for directories that it is only told about in a prompt.
 	Tools ToolsMode
-	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It makes the agent ask the user
-	// before those tools write. Empty if it is not known to ask.
+	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It
+	// makes the agent ask the user before those tools write. Empty if it is not known to ask.
 	AskEnv []string
-	// Relay says to start the session's stdio MCP servers behind a relay that tells them the session's roots, because the agent
-	// does not pass them on.
+	// Relay says to start the session's stdio MCP servers behind a relay that tells them the
+	// session's roots, because the agent does not pass them on.
 	Relay bool
 	// Login is the command for a terminal that logs the user in, empty if unknown.
 	Login string
 	// Install says how to install it.
 	Install string
-	// Checked is the version with which all this was verified. If it is empty, the profile follows the agent's documentation.
+	// Checked is the version with which all this was verified. If it is empty, the profile follows
+	// the agent's documentation.
 	Checked string
 }
 
-// commonCommands returns the names of slash commands that most agents obey, some without announcing them.
+// commonCommands returns the names of slash commands that most agents obey, some without announcing
+// them.
 func commonCommands() []string {
 	return []string{"clear", "compact", "exit", "help", "login", "logout", "quit"}
 }
@@ -98,7 +107,8 @@ func (p Profile) explainStart(err error) error {
 	return fmt.Errorf("%w; to install %s: %s", err, p.Title, p.Install)
 }
 
-// flags returns the arguments that give the agent's process dirs, or false if they cannot be given by flags.
+// flags returns the arguments that give the agent's process dirs, or false if they cannot be given
+// by flags.
 func (p Profile) flags(dirs workspace.Dirs) (args []string, ok bool) {
 	if p.Flag == "" {
 		return nil, false
@@ -112,8 +122,9 @@ func (p Profile) flags(dirs workspace.Dirs) (args []string, ok bool) {
 	return args, true
 }
 
-// finds returns a function that reports whether the agent finds an instruction or a skill of the catalog itself, because of its path or
-// because it finds a file that links to it or imports it. mode is how the agent is given additional directories.
+// finds returns a function that reports whether the agent finds an instruction or a skill of the
+// catalog itself, because of its path or because it finds a file that links to it or imports it.
+// mode is how the agent is given additional directories.
 func (p Profile) finds(catalog *discovery.Catalog, mode RootsMode) func(discovery.Artifact) bool {
 	inCwd, inRoots := p.Finds, p.FindsInRoots
 	if inCwd == nil {
@@ -163,8 +174,8 @@ func FindProfile(profiles []Profile, name string) (Profile, bool) {
 	return profiles[at], true
 }
 
-// MatchProfile returns the profile of the agent that c starts. It compares the base names of the programs and, if c runs npm
-// packages, the packages among its arguments.
+// MatchProfile returns the profile of the agent that c starts. It compares the base names of the
+// programs and, if c runs npm packages, the packages among its arguments.
 func MatchProfile(profiles []Profile, c Command) (Profile, bool) {
 	program := ProgramName(c.Path)
 	for _, p := range profiles {
@@ -197,7 +208,8 @@ func withoutVersion(pkg string) string {
 	return pkg
 }
 
-// ProgramName returns the last element of a program's path, without the extension that Windows adds.
+// ProgramName returns the last element of a program's path, without the extension that Windows
+// adds.
 func ProgramName(path string) string {
 	program := filepath.Base(path)
 	for _, extension := range []string{".exe", ".cmd", ".bat"} {
@@ -238,8 +250,8 @@ func (m RootsMode) String() string {
 	return string(m)
 }
 
-// ToolsMode says whether an agent that takes additional directories neither by the protocol nor by flags gets an MCP server with
-// tools for them.
+// ToolsMode says whether an agent that takes additional directories neither by the protocol nor by
+// flags gets an MCP server with tools for them.
 type ToolsMode int
 
 // The choices of tools.

@@ -37,7 +37,8 @@ func (t *turn) lastUnsent() *turn {
 	return nil
 }
 
-// unsentBlocks returns the number of content blocks of the prompts that were not sent yet. They are at the end of the history.
+// unsentBlocks returns the number of content blocks of the prompts that were not sent yet. They are
+// at the end of the history.
 func (s *session) unsentBlocks() (n int) {
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()
@@ -47,8 +48,8 @@ func (s *session) unsentBlocks() (n int) {
 	return n
 }
 
-// Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the child decides what becomes of both.
-// A child that has ended is restarted first.
+// Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
+// child decides what becomes of both. A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	t := &turn{ctx: ctx, updates: u, sent: make(chan struct{})}
 	s.promptMu.Lock()
@@ -72,8 +73,8 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	})
 }
 
-// sendLater sends a prompt after those before it, once the child runs and has replayed the session. cs is in use, or nil if the child
-// does not run or there are prompts before.
+// sendLater sends a prompt after those before it, once the child runs and has replayed the session.
+// cs is in use, or nil if the child does not run or there are prompts before.
 func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backend.Work {
 	defer close(t.sent)
 	for before := t.before; before != nil; before = before.before {
@@ -97,8 +98,8 @@ func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backe
 	return cs.child.whileUsed(s.send(cs, t, params))
 }
 
-// announceBefore wraps the work of a turn: if the roots were scanned since the last announcement, their commands are announced
-// first.
+// announceBefore wraps the work of a turn: if the roots were scanned since the last announcement,
+// their commands are announced first.
 func (s *session) announceBefore(t *turn, work backend.Work) backend.Work {
 	if !s.announced.outdated(s.host.Catalog()) {
 		return work
@@ -170,8 +171,8 @@ func cancelled() (backend.Raw, error) {
 	return backend.Stopped(sdk.StopReasonCancelled), nil
 }
 
-// Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts whose turns all end. If another turn
-// goes on, it only cancels the requests of those that end.
+// Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
+// whose turns all end. If another turn goes on, it only cancels the requests of those that end.
 func (s *session) Cancel(params backend.Raw) {
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()

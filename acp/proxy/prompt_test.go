@@ -37,7 +37,8 @@ func (b *proxyTest) running(s backend.Session) running {
 
 const update = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":%s}}` + "\n"
 
-func TestW6_Cancel(t *testing.T) {
+// Clause W6.
+func TestCancel(t *testing.T) {
 	for _, params := range []string{`{"_meta":{"n":1.0}}`, ``} {
 		t.Run("params "+params, func(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
@@ -59,14 +60,16 @@ func TestW6_Cancel(t *testing.T) {
 	}
 }
 
-func TestW3_LongResponseFailsThePrompt(t *testing.T) {
+// Clause W3.
+func TestLongResponseFailsThePrompt(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"$long$"}}`+"\n", proxy.Options{})
 	s, _ := b.open()
 	_, err := await(t, b.running(s).work)
 	require.ErrorContains(t, err, "longer than the limit of 67108864 bytes")
 }
 
-func TestW5_CancelFollowsPrompt(t *testing.T) {
+// Clause W5.
+func TestCancelFollowsPrompt(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
 	for range 100 {
@@ -83,7 +86,8 @@ func TestW5_CancelFollowsPrompt(t *testing.T) {
 	}
 }
 
-func TestW6_CancelWithoutAnswer(t *testing.T) {
+// Clause W6.
+func TestCancelWithoutAnswer(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
 		"send "+fmt.Sprintf(update, `{"n":"late"}`)+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
@@ -115,7 +119,8 @@ func TestUpdateAfterTurn(t *testing.T) {
 	require.Equal(t, `host update {"update":{"n":"after"}}`, b.client.next())
 }
 
-func TestW11_SlowClient(t *testing.T) {
+// Clause W11.
+func TestSlowClient(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		"repeat 3 "+fmt.Sprintf(update, `{"n":$i}`)+
 		"await session/cancel\n"+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
@@ -140,8 +145,9 @@ func TestW11_SlowClient(t *testing.T) {
 	require.Equal(t, `turn update {"update":{"n":2}}`, b.client.next())
 }
 
-// overlap connects a client with an agent that follows the script once its session is open, and sends it a second prompt when the
-// first has said something. It returns how they ended, what the client was shown, the stored history and what the agent received.
+// overlap connects a client with an agent that follows the script once its session is open, and
+// sends it a second prompt when the first has said something. It returns how they ended, what the
+// client was shown, the stored history and what the agent received.
 func overlap(t *testing.T, script string, during func(c *client.Client, session string, second context.CancelFunc)) (ends []string, shown, history, received []string) {
 	t.Helper()
 	command, record := command(t, plain+opened+script)
@@ -196,7 +202,8 @@ func overlap(t *testing.T, script string, during func(c *client.Client, session 
 	stored, err := store.Get(t.Context(), sessionstore.ID(s.ID))
 	require.NoError(t, err)
 	require.EqualValues(t, 2, stored.Turns)
-	// Nothing is left open: a fork has both turns. The client does not wait for the end of a turn whose request it cancelled.
+	// Nothing is left open: a fork has both turns. The client does not wait for the end of a turn
+	// whose request it cancelled.
 	forks := 0
 	require.Eventually(t, func() bool {
 		forks++
@@ -213,7 +220,8 @@ func overlap(t *testing.T, script string, during func(c *client.Client, session 
 	return ends, slices.Clone(shown), history, linesOf(t, record, "session/cancel", "$/cancel_request")
 }
 
-func TestW7_PromptDuringATurn(t *testing.T) {
+// Clause W7.
+func TestPromptDuringATurn(t *testing.T) {
 	says := func(text string) string {
 		return "send " + fmt.Sprintf(update, `{"sessionUpdate":"agent_message_chunk","messageId":"`+text+`","content":{"type":"text","text":"`+text+`"}}`)
 	}
@@ -266,7 +274,9 @@ func TestW7_PromptDuringATurn(t *testing.T) {
 }
 
 // The second prompt is not sent before the first, nor twice what the child must be told.
-func TestW7_PromptsForARestartedAgent(t *testing.T) {
+//
+// Clause W7.
+func TestPromptsForARestartedAgent(t *testing.T) {
 	h := newSystem(t, abilities{}, proxy.Options{})
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
@@ -292,7 +302,9 @@ func TestW7_PromptsForARestartedAgent(t *testing.T) {
 }
 
 // All of them are in the history already, but the agent is about to be sent them.
-func TestP7_WaitingPromptsAreNotTold(t *testing.T) {
+//
+// Clause P7.
+func TestWaitingPromptsAreNotTold(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, word := range []string{"zero", "one", "two"} {

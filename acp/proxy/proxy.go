@@ -16,8 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name of the agent's program with
-// its arguments, quoted as for a shell.
+// Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name
+// of the agent's program with its arguments, quoted as for a shell.
 const Kind = "proxy"
 
 const (
@@ -27,8 +27,8 @@ const (
 
 var errNotInitialized = errors.New("the agent is not running: call initialize first")
 
-// New returns a backend that answers from the agent that command starts. Initialize starts it. The backend implements
-// [backend.Foreign].
+// New returns a backend that answers from the agent that command starts. Initialize starts it. The
+// backend implements [backend.Foreign].
 func New(command Command, o Options) backend.Backend {
 	o = o.withDefaults()
 	p := &proxy{command: command, options: o, log: o.Logger, children: newChildren(), secrets: &secret.Scrubber{}}
@@ -146,8 +146,8 @@ func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) bac
 	}
 }
 
-// trackLogin wraps the work of a request to c. A successful authenticate or logout is repeated for the other children, and
-// authenticate for children that start later.
+// trackLogin wraps the work of a request to c. A successful authenticate or logout is repeated for
+// the other children, and authenticate for children that start later.
 func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params backend.Raw, work backend.Work) backend.Work {
 	if method != authenticateMethod && method != logoutMethod {
 		return work
@@ -197,8 +197,8 @@ func Owner(c Command) sessionstore.Agent {
 	return sessionstore.Agent{Kind: Kind, Profile: agentName(c)}
 }
 
-// agentName returns the name under which sessions of a command's agent are stored, such as "opencode acp". It must not change
-// when the program moves.
+// agentName returns the name under which sessions of a command's agent are stored, such as
+// "opencode acp". It must not change when the program moves.
 func agentName(c Command) string {
 	return shellLine(ProgramName(c.Path), c.Args)
 }

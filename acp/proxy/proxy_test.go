@@ -35,14 +35,16 @@ func TestInitialize(t *testing.T) {
 		b.received("initialize"))
 }
 
-func TestW10_ProtocolVersion(t *testing.T) {
+// Clause W10.
+func TestProtocolVersion(t *testing.T) {
 	b := start(t, plain, proxy.Options{})
 	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.client)
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`}, b.received("initialize"))
 }
 
-func TestP6_Updates(t *testing.T) {
+// Clause P6.
+func TestUpdates(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}}`+"\n"+
 		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update","jsonrpc":"2.0"}`+"\n"+
@@ -62,7 +64,8 @@ func TestP6_Updates(t *testing.T) {
 	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(), "outside the turn")
 }
 
-func TestP6_MessagesFromChild(t *testing.T) {
+// Clause P6.
+func TestMessagesFromChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"child-1","options":[],`+odd+`}}`+"\nawait reply \"a\"\n"+
 		`send {"jsonrpc":"2.0","id":-5,"method":"_x/ask","params":{"sessionId":"child-1","n":1.0}}`+"\nawait reply -5\n"+
@@ -102,7 +105,8 @@ func TestP6_MessagesFromChild(t *testing.T) {
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":12,"result":{}}`, got[6])
 }
 
-func TestP6_MessagesFromClient(t *testing.T) {
+// Clause P6.
+func TestMessagesFromClient(t *testing.T) {
 	b := initialized(t, plain+opened+
 		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+`}}`+"\n"+
 		"await authenticate\n"+`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in","data":{"n":1.0}}}`+"\n", proxy.Options{})
@@ -125,7 +129,8 @@ func TestP6_MessagesFromClient(t *testing.T) {
 	}, got)
 }
 
-func TestP6_MessagesBeforeSession(t *testing.T) {
+// Clause P6.
+func TestMessagesBeforeSession(t *testing.T) {
 	update := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"n":%s}}}` + "\n"
 	b := initialized(t, plain+"await session/new\n"+
 		"repeat 50 "+fmt.Sprintf(update, "$i")+
@@ -181,7 +186,8 @@ func TestUnknownSession(t *testing.T) {
 	require.Contains(t, b.received("")[0], `"code":-32602`)
 }
 
-func TestA31_AgentName(t *testing.T) {
+// Clause A31.
+func TestAgentName(t *testing.T) {
 	for _, c := range []struct {
 		path             string
 		args             []string
@@ -249,7 +255,9 @@ func (l *lines) toolCalls(t *testing.T) []string {
 const patient = "await _x/end\n" + `send {"jsonrpc":"2.0","id":$_x/end$,"result":{}}` + "\n"
 
 // The child writes its response and what follows it at once.
-func TestP6_OrderAfterResponse(t *testing.T) {
+//
+// Clause P6.
+func TestOrderAfterResponse(t *testing.T) {
 	const turns = 50
 	var script strings.Builder
 	script.WriteString(plain + opened)
@@ -286,7 +294,8 @@ func TestP6_OrderAfterResponse(t *testing.T) {
 	}
 }
 
-func TestP6_OrderAfterCancel(t *testing.T) {
+// Clause P6.
+func TestOrderAfterCancel(t *testing.T) {
 	const turns = 20
 	var script strings.Builder
 	script.WriteString(plain + opened)
@@ -317,7 +326,8 @@ func TestP6_OrderAfterCancel(t *testing.T) {
 	}
 }
 
-func TestP4_RequestsOutsideRoots(t *testing.T) {
+// Clause P4.
+func TestRequestsOutsideRoots(t *testing.T) {
 	r := someRoots(t)
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("s"), 0o600))
@@ -365,7 +375,8 @@ func TestP4_RequestsOutsideRoots(t *testing.T) {
 	}
 }
 
-func TestA1_Capabilities(t *testing.T) {
+// Clause A1.
+func TestCapabilities(t *testing.T) {
 	for bits := range 1 << 3 {
 		a := abilities{Load: bits&1 != 0, List: bits&2 != 0, Roots: bits&4 != 0}
 		h := newSystem(t, a, proxy.Options{})
@@ -385,7 +396,8 @@ func TestA1_Capabilities(t *testing.T) {
 	}
 }
 
-func TestP6_OnlySessionIdsChange(t *testing.T) {
+// Clause P6.
+func TestOnlySessionIdsChange(t *testing.T) {
 	c, _ := command(t, capable+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+`}}`+"\nawait reply \"a\"\n"+
@@ -419,7 +431,8 @@ func TestP6_OnlySessionIdsChange(t *testing.T) {
 		`_x/note ` + id + odd + `}`,
 	} {
 		got := <-seen
-		// Package acp sends the session's title, and its own command as long as the child announces none.
+		// Package acp sends the session's title, and its own command as long as the child announces
+		// none.
 		for strings.Contains(got, `"session_info_update"`) || strings.Contains(got, `"available_commands_update"`) {
 			got = <-seen
 		}
@@ -484,8 +497,11 @@ func BenchmarkUpdates(b *testing.B) {
 	})
 }
 
-// Some agents mention an edit only in the permission request, and say nothing more about one that was rejected.
-func TestA27_ToolCallsOfPermissionRequests(t *testing.T) {
+// Some agents mention an edit only in the permission request, and say nothing more about one that
+// was rejected.
+//
+// Clause A27.
+func TestToolCallsOfPermissionRequests(t *testing.T) {
 	ask := func(id int, call string) string {
 		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"child-1","options":[`+
 			`{"optionId":"go","kind":"allow_once","name":"Yes"},{"optionId":"stop","kind":"reject_once","name":"No"}],"toolCall":%s}}`, id, call) +

@@ -26,7 +26,8 @@ func parseRoots(params backend.Raw) (workspace.Roots, error) {
 	return workspace.NewRoots(p.Cwd, p.Additional)
 }
 
-// rootsMode returns how an agent with these capabilities is given roots, and the flags for RootsByFlags.
+// rootsMode returns how an agent with these capabilities is given roots, and the flags for
+// RootsByFlags.
 func rootsMode(p Profile, a client.Agent, roots workspace.Roots) (mode RootsMode, flags []string) {
 	flags, ok := p.flags(roots.Additional())
 	switch {
@@ -38,9 +39,9 @@ func rootsMode(p Profile, a client.Agent, roots workspace.Roots) (mode RootsMode
 	return RootsByContext, nil
 }
 
-// paramsWithRoots returns the params of a lifecycle request with the additional directories, each once, if the child takes them by
-// the protocol, and without them otherwise. A child that takes them is always sent the list, except by a session/new of a client
-// that left it out.
+// paramsWithRoots returns the params of a lifecycle request with the additional directories, each
+// once, if the child takes them by the protocol, and without them otherwise. A child that takes
+// them is always sent the list, except by a session/new of a client that left it out.
 func paramsWithRoots(params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots) (backend.Raw, error) {
 	given, without, err := strictjson.Take(params, rootsMember)
 	if err != nil {

@@ -18,14 +18,16 @@ func newRequest(params string) []string {
 	return []string{`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` + params + `}`}
 }
 
-func TestP2_RootsByProtocol(t *testing.T) {
+// Clause P2.
+func TestRootsByProtocol(t *testing.T) {
 	b := initialized(t, capable+opened, proxy.Options{})
 	b.openWith(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/a/","/b/.","/c"],"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`)
 	require.Equal(t, newRequest(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`),
 		b.received("session/new"))
 }
 
-func TestP6_RequestWithoutRoots(t *testing.T) {
+// Clause P6.
+func TestRequestWithoutRoots(t *testing.T) {
 	for _, capabilities := range []string{plain, capable} {
 		b := initialized(t, capabilities+opened, proxy.Options{})
 		b.openWith(`{"cwd":"/a/./b/","mcpServers":[]}`)
@@ -33,7 +35,8 @@ func TestP6_RequestWithoutRoots(t *testing.T) {
 	}
 }
 
-func TestP3_FullList(t *testing.T) {
+// Clause P3.
+func TestFullList(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
 	all := roots(t, 3)
 	v := h.connect()
@@ -55,8 +58,11 @@ func TestP3_FullList(t *testing.T) {
 	}
 }
 
-// A client that leaves out the list means none, but the agent might use those that it has stored: it is sent an empty list.
-func TestP3_EmptyList(t *testing.T) {
+// A client that leaves out the list means none, but the agent might use those that it has stored:
+// it is sent an empty list.
+//
+// Clause P3.
+func TestEmptyList(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
 	all := roots(t, 2)
 	v := h.connect()
@@ -74,7 +80,9 @@ func TestP3_EmptyList(t *testing.T) {
 }
 
 // An agent may keep directories that a load does not name, until it makes a copy of the session.
-func TestA24_CopyWithoutRemovedRoots(t *testing.T) {
+//
+// Clause A24.
+func TestCopyWithoutRemovedRoots(t *testing.T) {
 	keeps := proxy.Options{Profile: proxy.Profile{KeepsRoots: true}}
 	able := abilities{Load: true, Resume: true, Fork: true, List: true, Delete: true, Close: true, Roots: true}
 	for name, c := range map[string]struct {
@@ -242,8 +250,11 @@ func TestRootsMode(t *testing.T) {
 	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
 }
 
-// The user adds a folder in a session, and later removes it. The agent gets the new list as after a session/resume of the client.
-func TestA33_AddedFolderReachesChild(t *testing.T) {
+// The user adds a folder in a session, and later removes it. The agent gets the new list as after a
+// session/resume of the client.
+//
+// Clause A33.
+func TestAddedFolderReachesChild(t *testing.T) {
 	for name, c := range map[string]struct {
 		abilities
 		method string // of the request with the new list, "" if the child is told in its next prompt

@@ -33,8 +33,8 @@ func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	return jsonrpc.Work(c.whileUsed(backend.Work(work)))
 }
 
-// accept handles what the child sends. It runs on the read loop: while the client does not take an update, nothing more is
-// read.
+// accept handles what the child sends. It runs on the read loop: while the client does not take an
+// update, nothing more is read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	id, params, ok := takeSessionID(r.Params)
 	if !ok {
@@ -99,7 +99,8 @@ func (c *child) reject(m message, err error) {
 	c.logDropped(m.method, err)
 }
 
-// logDropped logs a notification that was not passed on. It is normal that some arrive after their session has ended.
+// logDropped logs a notification that was not passed on. It is normal that some arrive after their
+// session has ended.
 func (c *child) logDropped(method string, err error) {
 	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) || errors.Is(err, backend.ErrTurnOver) {
 		c.log.Debug("a notification of the agent came too late", "method", method, "error", err)
@@ -114,8 +115,8 @@ var (
 	errDuplicateID    = errors.New("the agent gave a new session the id of an existing one")
 )
 
-// router finds the session that a message is for by the child's session id. While the child creates a session, messages with
-// unknown ids are held: the child may use the id before it has answered.
+// router finds the session that a message is for by the child's session id. While the child creates
+// a session, messages with unknown ids are held: the child may use the id before it has answered.
 type router struct {
 	maxHeld, maxBytes int
 
@@ -136,7 +137,8 @@ func newRouter(maxHeld, maxBytes int) *router {
 	}
 }
 
-// find returns the session with the given id. It returns nil if it holds m, and an error if there will be no such session.
+// find returns the session with the given id. It returns nil if it holds m, and an error if there
+// will be no such session.
 func (r *router) find(id string, m message) (*childSession, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,13 +203,15 @@ func (r *router) detach(id string) {
 	delete(r.sessions, id)
 }
 
-// barrier keeps what the child sends after a response from reaching the client before that response.
+// barrier keeps what the child sends after a response from reaching the client before that
+// response.
 type barrier struct {
 	mu      sync.Mutex
 	pending []<-chan struct{}
 }
 
-// add is called on the read loop for each response. answered is closed once the client has been answered; nil is ignored.
+// add is called on the read loop for each response. answered is closed once the client has been
+// answered; nil is ignored.
 func (b *barrier) add(answered <-chan struct{}) {
 	if answered == nil {
 		return

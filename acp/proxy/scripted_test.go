@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
-// The test binary acts as an agent that follows a script of one command per line, and records each line that it receives.
+// The test binary acts as an agent that follows a script of one command per line, and records each
+// line that it receives.
 //
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID

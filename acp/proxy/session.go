@@ -20,7 +20,8 @@ type session struct {
 	history   iter.Seq2[backend.Update, error]
 	relays    *relays // nil if its MCP servers have none
 	announced *announcement
-	// nested returns the instructions of directories below the roots, and whether these are all. It looks for them once.
+	// nested returns the instructions of directories below the roots, and whether these are all. It
+	// looks for them once.
 	nested func() ([]discovery.Artifact, bool)
 
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
@@ -32,9 +33,11 @@ type session struct {
 	current *childSession // nil once closed
 	closed  bool
 	state   state // as saved
-	// pendingHistory is the conversation that the child must be told in its next prompt, "" if none.
+	// pendingHistory is the conversation that the child must be told in its next prompt, "" if
+	// none.
 	pendingHistory string
-	// telling is where a prompt with context is unanswered, or nil. Meanwhile prompts are sent without.
+	// telling is where a prompt with context is unanswered, or nil. Meanwhile prompts are sent
+	// without.
 	telling *childSession
 	updates updateFilter
 }
@@ -109,7 +112,8 @@ func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 	cs.child.notify(method, params)
 }
 
-// Close implements [backend.Session]: it closes the child's session, unless another activation uses it.
+// Close implements [backend.Session]: it closes the child's session, unless another activation uses
+// it.
 func (s *session) Close(ctx context.Context) error {
 	_, err := s.CloseFor(ctx, backend.Raw(`{}`))
 	return err

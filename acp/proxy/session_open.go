@@ -38,8 +38,8 @@ func (r openRequest) current() *childSession {
 	return r.previous.running()
 }
 
-// showsReplay reports whether a replay by the child is shown to the client. If it lacks something, or if its end is unknown, the
-// stored history is shown instead.
+// showsReplay reports whether a replay by the child is shown to the client. If it lacks something,
+// or if its end is unknown, the stored history is shown instead.
 func (r openRequest) showsReplay() bool {
 	return r.cause == backend.Load && !r.state.Partial && !r.hideReplay
 }
@@ -92,8 +92,8 @@ type openResult struct {
 	shown   int         // updates of its history that the client was shown
 }
 
-// open connects s to a session of a child. It tries the possible ways until one succeeds. Without an error the
-// child is in use.
+// open connects s to a session of a child. It tries the possible ways until one succeeds. Without
+// an error the child is in use.
 func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opened, c *child, err error) {
 	c, mode, err := s.proxy.childFor(ctx, s, r)
 	if err != nil {
@@ -125,7 +125,8 @@ func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opene
 		if i+1 == len(methods) || !worthAnotherTry(err) || o.shown > 0 {
 			break
 		}
-		// Its message is not logged, because it may quote the request with the secrets of MCP servers.
+		// Its message is not logged, because it may quote the request with the secrets of MCP
+		// servers.
 		c.log.Warn("the agent rejected a request for a session: trying another one",
 			"rejected", method, "code", responseError(err).Code, "next", methods[i+1])
 	}
@@ -157,14 +158,15 @@ func (s *session) try(ctx context.Context, method openMethod, c *child, mode Roo
 	}
 }
 
-// worthAnotherTry reports whether to try another way after an error. Agents use many codes for sessions that they do not know.
+// worthAnotherTry reports whether to try another way after an error. Agents use many codes for
+// sessions that they do not know.
 func worthAnotherTry(err error) bool {
 	e := responseError(err)
 	return e != nil && e.Code != codeAuthRequired && e.Code != jsonrpc.CodeCancelled
 }
 
-// canReuse reports whether the child session of the activation to replace can be used without a lifecycle request, because there is
-// nothing new that only such a request could tell the child.
+// canReuse reports whether the child session of the activation to replace can be used without a
+// lifecycle request, because there is nothing new that only such a request could tell the child.
 func (s *session) canReuse(c *child, mode RootsMode, r openRequest) bool {
 	current := r.current()
 	if current == nil || current.child != c || r.cause == backend.Fork || !s.sameServers(r.previous) {
@@ -187,8 +189,8 @@ func (s *session) sameServers(other *session) bool {
 	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
 }
 
-// lifecycleParams returns the params of a lifecycle request to the child about the session of saved. byNew names none. system is what the
-// child is told in its system prompt.
+// lifecycleParams returns the params of a lifecycle request to the child about the session of
+// saved. byNew names none. system is what the child is told in its system prompt.
 func (s *session) lifecycleParams(method openMethod, mode RootsMode, saved state, system []contextPart) (backend.Raw, error) {
 	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
 	if err != nil {
@@ -243,8 +245,8 @@ func (s *session) reopen(ctx context.Context, method openMethod, c *child, mode 
 	return o, err
 }
 
-// undoJoin undoes joinSaved after the lifecycle request has failed. Without a response, the child may have opened the session for
-// s all the same.
+// undoJoin undoes joinSaved after the lifecycle request has failed. Without a response, the child
+// may have opened the session for s all the same.
 func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 	left, before := cs.abandon(s)
 	switch {
@@ -258,14 +260,16 @@ func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 	}
 }
 
-// joinSaved makes s a user of the child session that was saved, and routes its messages to s. It ends a turn that is running there.
+// joinSaved makes s a user of the child session that was saved, and routes its messages to s. It
+// ends a turn that is running there.
 func (s *session) joinSaved(ctx context.Context, c *child, r openRequest) (*childSession, error) {
 	current := r.current()
 	if current != nil && current.key != r.state.key() {
 		current = nil
 	}
 	if current != nil && r.stop != nil {
-		// The child cannot open a session with a running turn, and the turn's updates would be mixed with the replay.
+		// The child cannot open a session with a running turn, and the turn's updates would be
+		// mixed with the replay.
 		if err := r.stop(ctx); err != nil {
 			return nil, err
 		}
@@ -287,8 +291,8 @@ func (s *session) joinSaved(ctx context.Context, c *child, r openRequest) (*chil
 
 var errAlreadyOpen = errors.New("the agent's session is already open here under another id: close that one first")
 
-// finishReplay ends the replay when the response is read, passes on the latest states, and returns how many updates were
-// replayed. It runs on the read loop.
+// finishReplay ends the replay when the response is read, passes on the latest states, and returns
+// how many updates were replayed. It runs on the read loop.
 func (s *session) finishReplay(ctx context.Context, method openMethod) (replayed int) {
 	next := live
 	if method == byLoad && s.proxy.options.Profile.LateReplay {
@@ -303,8 +307,8 @@ func (s *session) finishReplay(ctx context.Context, method openMethod) (replayed
 	return replayed
 }
 
-// restore opens the child session for s again after other, which was to replace s, may have changed its directories and MCP
-// servers.
+// restore opens the child session for s again after other, which was to replace s, may have changed
+// its directories and MCP servers.
 func (s *session) restore(ctx context.Context, cs *childSession, other *session) {
 	c := cs.child
 	if c.ended.Load() || s.roots.Equal(other.roots) && s.sameServers(other) {
@@ -376,8 +380,8 @@ func (s *session) create(ctx context.Context, method openMethod, c *child, mode 
 	return openResult{session: cs, method: method, roots: mode, result: cs.result}, nil
 }
 
-// creation is a session that the child was asked to create. If the response comes after the request was abandoned, the session is
-// closed again.
+// creation is a session that the child was asked to create. If the response comes after the request
+// was abandoned, the session is closed again.
 type creation struct {
 	session *session
 	child   *child
@@ -425,7 +429,8 @@ func (cr *creation) get() (*childSession, error) {
 	return cr.created, cr.err
 }
 
-// abandon has a later response discarded. If the session has been created already, abandon returns it.
+// abandon has a later response discarded. If the session has been created already, abandon returns
+// it.
 func (cr *creation) abandon() *childSession {
 	cr.mu.Lock()
 	defer cr.mu.Unlock()
@@ -448,7 +453,8 @@ func (cr *creation) discard(id backend.Raw) {
 	}
 }
 
-// commit makes the child session that of s, and announces its roots and commands. If it fails, s leaves the child session.
+// commit makes the child session that of s, and announces its roots and commands. If it fails, s
+// leaves the child session.
 func (s *session) commit(ctx context.Context, o openResult, r openRequest) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
 		if _, leaveErr := o.session.leave(context.WithoutCancel(ctx), s, backend.Raw(`{}`)); leaveErr != nil {
@@ -489,7 +495,8 @@ func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error 
 	return nil
 }
 
-// plan returns the state to save for a child session, and the conversation that the child must be told in its next prompt.
+// plan returns the state to save for a child session, and the conversation that the child must be
+// told in its next prompt.
 func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory string, err error) {
 	if o.method != byNew {
 		saved = r.state

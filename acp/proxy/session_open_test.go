@@ -22,8 +22,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Agents with every combination of load, resume, fork, list, close, delete and additionalDirectories.
-func TestP7_AllCapabilities(t *testing.T) {
+// Agents with every combination of load, resume, fork, list, close, delete and
+// additionalDirectories.
+//
+// Clause P7.
+func TestAllCapabilities(t *testing.T) {
 	for bits := range 1 << 7 {
 		a := abilities{
 			Load: bits&1 != 0, Resume: bits&2 != 0, Fork: bits&4 != 0, Roots: bits&8 != 0,
@@ -48,7 +51,8 @@ func testLifecycle(t *testing.T, a abilities) {
 	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
 	v.disconnect()
 
-	// In another process and with other roots, the conversation is shown once, and the agent knows it.
+	// In another process and with other roots, the conversation is shown once, and the agent knows
+	// it.
 	v = h.connect()
 	reopened, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
 	require.NoError(t, err)
@@ -141,7 +145,8 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 	require.Contains(t, told[2], first.At(2).String())
 }
 
-func TestP7_SessionLostByAgent(t *testing.T) {
+// Clause P7.
+func TestSessionLostByAgent(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			h := newSystem(t, abilities{Load: method == "session/load", Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
@@ -162,7 +167,9 @@ func TestP7_SessionLostByAgent(t *testing.T) {
 }
 
 // A child session that began in the middle of ours must not replace the stored history.
-func TestP7_PartialReplay(t *testing.T) {
+//
+// Clause P7.
+func TestPartialReplay(t *testing.T) {
 	h := newSystem(t, abilities{}, proxy.Options{})
 	first := roots(t, 0)
 	v := h.connect()
@@ -186,7 +193,8 @@ func TestP7_PartialReplay(t *testing.T) {
 	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "only once")
 }
 
-func TestP7_LateReplay(t *testing.T) {
+// Clause P7.
+func TestLateReplay(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
 	first := roots(t, 0)
 	v := h.connect()
@@ -210,7 +218,8 @@ func TestP7_LateReplay(t *testing.T) {
 	require.Equal(t, 4, pings, "until the agent has replayed nothing more, before the first turn")
 }
 
-func TestA12_FailedLoadDuringTurn(t *testing.T) {
+// Clause A12.
+func TestFailedLoadDuringTurn(t *testing.T) {
 	// The first session is loaded while its turn runs, when the agent requires a login.
 	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{})
 	v := h.connect()
@@ -244,7 +253,8 @@ func TestA12_FailedLoadDuringTurn(t *testing.T) {
 	require.Equal(t, "cancelled", end.reason)
 }
 
-func TestA12_LoadDuringTurn(t *testing.T) {
+// Clause A12.
+func TestLoadDuringTurn(t *testing.T) {
 	h := newSystem(t, abilities{Load: true}, proxy.Options{})
 	v := h.connect()
 	first := roots(t, 0)
@@ -270,7 +280,8 @@ func TestA12_LoadDuringTurn(t *testing.T) {
 	require.Equal(t, "agent N:one+hang+two", v.prompt(s.ID, "two"))
 }
 
-func TestA27_States(t *testing.T) {
+// Clause A27.
+func TestStates(t *testing.T) {
 	h := newSystem(t, abilities{Load: true}, proxy.Options{})
 	v := h.connect()
 	first := roots(t, 0)
@@ -341,7 +352,8 @@ const (
 	closes     = "await session/close\n" + `send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
 )
 
-func TestP7_Replay(t *testing.T) {
+// Clause P7.
+func TestReplay(t *testing.T) {
 	const (
 		late  = "send " + replayed
 		end   = `send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
@@ -377,7 +389,8 @@ func TestP7_Replay(t *testing.T) {
 	}
 }
 
-func TestP7_LossyReplay(t *testing.T) {
+// Clause P7.
+func TestLossyReplay(t *testing.T) {
 	b := initialized(t, able+strings.Repeat(loaded, 2), proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
 	for _, c := range []struct {
 		state string
@@ -396,7 +409,8 @@ func TestP7_LossyReplay(t *testing.T) {
 	}
 }
 
-func TestA12_UncommittedActivation(t *testing.T) {
+// Clause A12.
+func TestUncommittedActivation(t *testing.T) {
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
 	const replay = `host replay {"update":{"sessionUpdate":"_replayed"}}`
 	refused := "await session/load\n" + `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` + "\n"
@@ -436,7 +450,8 @@ func TestA12_UncommittedActivation(t *testing.T) {
 	}
 }
 
-func TestA12_CommittedActivation(t *testing.T) {
+// Clause A12.
+func TestCommittedActivation(t *testing.T) {
 	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
 	first, _ := b.open()
 	second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
@@ -486,7 +501,8 @@ func (f *full) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.
 	return f.Memory.Activate(ctx, id, a)
 }
 
-func TestA13_RootsAfterFailedLoad(t *testing.T) {
+// Clause A13.
+func TestRootsAfterFailedLoad(t *testing.T) {
 	for name, a := range map[string]abilities{
 		"it resumes": {Resume: true, Roots: true}, "it loads": {Load: true, Roots: true}, "both": {Load: true, Resume: true, Roots: true},
 	} {
@@ -526,7 +542,8 @@ func TestA13_RootsAfterFailedLoad(t *testing.T) {
 	}
 }
 
-func TestA14_ForkDuringTurn(t *testing.T) {
+// Clause A14.
+func TestForkDuringTurn(t *testing.T) {
 	h := newSystem(t, abilities{Load: true}, proxy.Options{})
 	v := h.connect()
 	first := roots(t, 1)
@@ -546,7 +563,8 @@ func TestA14_ForkDuringTurn(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// Agents ask for a login when they are started, when a session is opened, or only when they are prompted.
+// Agents ask for a login when they are started, when a session is opened, or only when they are
+// prompted.
 func TestLoginHint_everyRequest(t *testing.T) {
 	refuse := func(method string) string {
 		return "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method + `$,"error":{"code":-32000,"message":"log in","data":{"x":1}}}` + "\n"
@@ -605,9 +623,11 @@ func TestLoginHint(t *testing.T) {
 	require.ErrorContains(t, err, "Authentication required")
 }
 
-// A session whose folder was moved opens in its new place. An agent that does not open its own session there gets a new one, and is told the
-// conversation.
-func TestP7_MovedSession(t *testing.T) {
+// A session whose folder was moved opens in its new place. An agent that does not open its own
+// session there gets a new one, and is told the conversation.
+//
+// Clause P7.
+func TestMovedSession(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		for _, bound := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/bound %v", method, bound), func(t *testing.T) {
@@ -650,7 +670,9 @@ func TestP7_MovedSession(t *testing.T) {
 }
 
 // A session that was stored for another agent opens with its conversation.
-func TestA31_TransferredSession(t *testing.T) {
+//
+// Clause A31.
+func TestTransferredSession(t *testing.T) {
 	for _, a := range []abilities{{}, {Load: true}, {Load: true, Resume: true}} {
 		from := newSystem(t, abilities{Load: true}, proxy.Options{})
 		to := newSystem(t, a, proxy.Options{})

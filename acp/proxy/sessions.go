@@ -28,8 +28,8 @@ func (p *proxy) State(key string) []byte {
 	return state{ID: backend.Encode(key)}.encode()
 }
 
-// Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived ones. It yields none if the child
-// could not open them. Malformed entries are skipped.
+// Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived
+// ones. It yields none if the child could not open them. Malformed entries are skipped.
 func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
 		c, err := p.listingChild(ctx)
@@ -113,8 +113,8 @@ func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor str
 	return page, nil
 }
 
-// parseListed reads an entry of the child's list. It ignores additional directories: a client would send them back as roots when
-// it loads the session, so the child could choose its own.
+// parseListed reads an entry of the child's list. It ignores additional directories: a client would
+// send them back as roots when it loads the session, so the child could choose its own.
 func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	var entry struct {
 		ID      json.RawMessage `json:"sessionId"`
@@ -146,7 +146,8 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	}, nil
 }
 
-// CallStored implements [backend.Foreign]: it passes the request on to a child that advertises the method.
+// CallStored implements [backend.Foreign]: it passes the request on to a child that advertises the
+// method.
 func (p *proxy) CallStored(ctx context.Context, method string, saved []byte, params backend.Raw) (backend.Raw, error) {
 	s := decodeState(saved)
 	if s.key() == "" || p.upstream() == nil || !servesStored(p.agentInfo(), method) {

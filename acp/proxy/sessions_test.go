@@ -74,7 +74,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-func TestA16_ListOfManySessions(t *testing.T) {
+// Clause A16.
+func TestListOfManySessions(t *testing.T) {
 	files, elsewhere, here := t.TempDir(), t.TempDir(), t.TempDir()
 	for i := range 1_505 { // in the order of names, so those here are on the last page
 		cwd := elsewhere
@@ -99,7 +100,8 @@ func TestA16_ListOfManySessions(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-func TestP6_ListedArchivedSessions(t *testing.T) {
+// Clause P6.
+func TestListedArchivedSessions(t *testing.T) {
 	b := initialized(t, "await initialize\n"+
 		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"archive":{}}}}}`+
 		"\nawait session/list\n"+`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a","cwd":"/a","archived":true},{"sessionId":"b","cwd":"/a","archived":null}]}}`+"\n",
@@ -150,7 +152,8 @@ func TestSessionsMalformed(t *testing.T) {
 	}
 }
 
-func TestA31_ListedTitlesWithContext(t *testing.T) {
+// Clause A31.
+func TestListedTitlesWithContext(t *testing.T) {
 	for title, want := range map[string]string{
 		"<acp-agent-context> This session has the fol": "", "<acp-agent-context>": "", "<acp-agent-conte...": "",
 		"Fix it\n<acp-agent-cont…": "Fix it", "<b>Fix it</b>": "<b>Fix it</b>",
@@ -188,7 +191,8 @@ func TestSessionsNotSupported(t *testing.T) {
 	}
 }
 
-func TestP6_CallStored(t *testing.T) {
+// Clause P6.
+func TestCallStored(t *testing.T) {
 	script := "await initialize\n" +
 		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}}` + "\n"
 	methods := []string{"session/set_title", "session/archive", "session/unarchive"}
@@ -210,7 +214,9 @@ func TestP6_CallStored(t *testing.T) {
 }
 
 // An editor that was used with the agent alone remembers its ids.
-func TestA31_LoadByIDOfAgent(t *testing.T) {
+//
+// Clause A31.
+func TestLoadByIDOfAgent(t *testing.T) {
 	for name, a := range map[string]abilities{
 		"load": {Load: true}, "load and list": {Load: true, List: true, Page: 1}, "load, resume and close": {Load: true, Resume: true, Close: true},
 	} {
@@ -268,7 +274,8 @@ func TestA31_LoadByIDOfAgent(t *testing.T) {
 	}
 }
 
-func TestA14_ForkByIDOfAgent(t *testing.T) {
+// Clause A14.
+func TestForkByIDOfAgent(t *testing.T) {
 	for name, a := range map[string]abilities{"fork": {Load: true, Fork: true}, "no fork": {Load: true}} {
 		t.Run("A14/"+name, func(t *testing.T) {
 			a.Dir = t.TempDir()
@@ -290,7 +297,8 @@ func TestA14_ForkByIDOfAgent(t *testing.T) {
 	}
 }
 
-func TestA31_SessionIsOpenUnderAnotherID(t *testing.T) {
+// Clause A31.
+func TestSessionIsOpenUnderAnotherID(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{})
 	v := h.connect()
 	roots := roots(t, 0)

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
 // The test binary acts as an agent with configurable abilities, which stores its sessions in files.
 //
-// It answers a prompt with "N:" and all prompts that it knows, joined by "+": those in its own history, and those from context
-// blocks with "~" before them. Some prompts do more:
+// It answers a prompt with "N:" and all prompts that it knows, joined by "+": those in its own
+// history, and those from context blocks with "~" before them. Some prompts do more:
 //
 //	crash     it exits with status 3 in the turn
 //	hang      it answers only a cancel
@@ -35,7 +35,8 @@ type abilities struct {
 	Load, Resume, Fork, List, Close, Delete, Roots, SystemPrompt bool
 
 	Dir string // of the session files
-	// Bound: it does not open a session in another working directory than the one it was created in.
+	// Bound: it does not open a session in another working directory than the one it was created
+	// in.
 	Bound bool
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool

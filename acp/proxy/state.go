@@ -28,11 +28,13 @@ type state struct {
 	SentSkills string `json:"skills,omitempty"`
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
 	SentTools bool `json:"tools,omitempty"`
-	// Granted are digests of the additional directories that the child's session was given, if it keeps them.
+	// Granted are digests of the additional directories that the child's session was given, if it
+	// keeps them.
 	Granted []string `json:"granted,omitempty"`
 	// Offered says that commands of the roots were announced when it was opened.
 	Offered bool `json:"offered,omitempty"`
-	// Partial says that the child's own history lacks the beginning, because its session began in the middle of ours.
+	// Partial says that the child's own history lacks the beginning, because its session began in
+	// the middle of ours.
 	Partial bool `json:"partial,omitempty"`
 	// HistoryDue says that the child has not been told this beginning yet.
 	HistoryDue bool `json:"due,omitempty"`
@@ -52,7 +54,8 @@ func (s state) encode() []byte {
 	return backend.Encode(s)
 }
 
-// keepsOther reports whether the child's session can write in directories other than those that it is given now.
+// keepsOther reports whether the child's session can write in directories other than those that it
+// is given now.
 func (s state) keepsOther(given workspace.Dirs) bool {
 	now := dirDigests(given)
 	return slices.ContainsFunc(s.Granted, func(dir string) bool { return !slices.Contains(now, dir) })
@@ -93,8 +96,8 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Describe says how the agent of a session is given its directories, for a person to read. state is what the proxy saved with the
-// session. Describe returns "" if it does not say.
+// Describe says how the agent of a session is given its directories, for a person to read. state is
+// what the proxy saved with the session. Describe returns "" if it does not say.
 func Describe(state []byte) string {
 	switch decodeState(state).RootsMode {
 	case RootsByProtocol:

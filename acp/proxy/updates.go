@@ -18,8 +18,8 @@ const (
 	discardingLate                   // drop them also after the response, until awaitReplay
 )
 
-// updateFilter handles the updates that the child sends while its session is opened. Of state updates only the latest of each
-// kind is kept, and passed on once the session is open.
+// updateFilter handles the updates that the child sends while its session is opened. Of state
+// updates only the latest of each kind is kept, and passed on once the session is open.
 type updateFilter struct {
 	mode     updateMode
 	replayed int // other updates so far, unless the mode is live
@@ -38,7 +38,8 @@ func (s *session) setUpdateMode(mode updateMode) {
 	s.updates = updateFilter{mode: mode}
 }
 
-// endReplay sets the mode. It returns how many updates of the history came before, and the latest states.
+// endReplay sets the mode. It returns how many updates of the history came before, and the latest
+// states.
 func (s *session) endReplay(next updateMode) (replayed int, states []backend.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +55,8 @@ func (s *session) isLive() bool {
 	return s.updates.mode == live
 }
 
-// handleUpdate passes on an update of the child. t is the turn it belongs to, or nil. Updates of a turn that was answered without waiting for the
-// child are dropped.
+// handleUpdate passes on an update of the child. t is the turn it belongs to, or nil. Updates of a
+// turn that was answered without waiting for the child are dropped.
 func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) error {
 	u, ok := withoutContext(u)
 	if !ok {
@@ -99,18 +100,21 @@ func (s *session) modeFor(u backend.Update) updateMode {
 	return s.updates.mode
 }
 
-// lateReplay returns how many updates of a late replay have come so far, and false if none is to be expected.
+// lateReplay returns how many updates of a late replay have come so far, and false if none is to be
+// expected.
 func (s *session) lateReplay() (replayed int, expected bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.updates.replayed, s.updates.mode == discardingLate
 }
 
-// pingMethod is a request that the child rejects. Its answer follows what the child has written before.
+// pingMethod is a request that the child rejects. Its answer follows what the child has written
+// before.
 const pingMethod = "_acp-agent/ping"
 
-// awaitReplay waits until a late replay is over, so that it is not taken for part of the turn that is about to begin. It is over when
-// the child answers a request without having replayed more: it writes the rest of a replay while it waits for input.
+// awaitReplay waits until a late replay is over, so that it is not taken for part of the turn that
+// is about to begin. It is over when the child answers a request without having replayed more: it
+// writes the rest of a replay while it waits for input.
 func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
 	before, expected := s.lateReplay()
 	if !expected {

@@ -61,7 +61,8 @@ func output(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-func TestA25_Consents(t *testing.T) {
+// Clause A25.
+func TestConsents(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	root, state := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, ".mcp.json"),

@@ -194,7 +194,8 @@ func (f findings) writeJSON(out io.Writer) error {
 	return writeJSON(out, whole)
 }
 
-// print prints a block for each folder, with a group for each kind of artifact. The first one has the workspace files.
+// print prints a block for each folder, with a group for each kind of artifact. The first one has
+// the workspace files.
 func (f findings) print(out io.Writer) error {
 	var b strings.Builder
 	for _, root := range f.Roots() {

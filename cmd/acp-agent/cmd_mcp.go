@@ -20,8 +20,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/internal/mcprelay"
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
+	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
+	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -178,7 +178,8 @@ func (m mcpFlags) openedFlag() string {
 	return "fallback-root"
 }
 
-// permitAll permits every change: an MCP client asks its user before it calls a tool that is not read-only.
+// permitAll permits every change: an MCP client asks its user before it calls a tool that is not
+// read-only.
 func permitAll(context.Context, tools.Change) error { return nil }
 
 // rootsOf returns the root set of folders given on the command line, which may be empty.
@@ -245,8 +246,9 @@ func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
 	return config.Listen(ctx, "tcp", addr)
 }
 
-// listenUnix listens on a socket in a directory that only the user can access, which it creates if necessary: the permissions of a
-// socket can only be set when others may already have found it. It replaces a socket on which nothing listens.
+// listenUnix listens on a socket in a directory that only the user can access, which it creates if
+// necessary: the permissions of a socket can only be set when others may already have found it. It
+// replaces a socket on which nothing listens.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/mcprelay"
+	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
@@ -63,7 +63,8 @@ func relayMCP(ctx context.Context, s streams, set *settings, socket string, serv
 	return err
 }
 
-// plainLines is a slog.Handler that writes only the messages. It passes on the standard error of a child process.
+// plainLines is a slog.Handler that writes only the messages. It passes on the standard error of a
+// child process.
 type plainLines struct{ out io.Writer }
 
 func (plainLines) Enabled(context.Context, slog.Level) bool { return true }

@@ -96,14 +96,17 @@ type modelReport struct {
 	BaseURL       string  `json:"baseURL"`
 	Name          string  `json:"name"`
 	ContextTokens int     `json:"contextTokens"`
-	// Key says where the key comes from: "none", "from a command", "from VARIABLE" or "from VARIABLE, which is not set".
+	// Key says where the key comes from: "none", "from a command", "from VARIABLE" or "from
+	// VARIABLE, which is not set".
 	Key string `json:"key"`
-	// Offers are the models of the server, nil if it was not asked, and Error says why it did not tell them.
+	// Offers are the models of the server, nil if it was not asked, and Error says why it did not
+	// tell them.
 	Offers []string `json:"offers,omitempty"`
 	Error  string   `json:"error,omitempty"`
 }
 
-// reportModels describes the model with the given name, or all. Servers are asked if they are on this machine, or the model was named.
+// reportModels describes the model with the given name, or all. Servers are asked if they are on
+// this machine, or the model was named.
 func (set *settings) reportModels(ctx context.Context, names []string) ([]modelReport, error) {
 	ids := set.config.modelIDs()
 	for _, name := range names {
@@ -155,7 +158,8 @@ func (m modelConfig) describeKey() string {
 	return "from " + m.KeyEnv
 }
 
-// maxOffers is how much is printed of what a server offers, in characters. Some offer hundreds of models.
+// maxOffers is how much is printed of what a server offers, in characters. Some offer hundreds of
+// models.
 const maxOffers = 20_000
 
 func printModels(s streams, reports []modelReport) error {

@@ -81,7 +81,8 @@ type rootReport struct {
 // errRejected is returned for a root set with problems, which the report has explained.
 var errRejected = errors.New("a session on these folders would be rejected")
 
-// checkRoots reports on each root. The error is errRejected if a session would be rejected; other errors come without reports.
+// checkRoots reports on each root. The error is errRejected if a session would be rejected; other
+// errors come without reports.
 func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, error) {
 	roots, err := r.roots()
 	if err != nil {
@@ -125,8 +126,8 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 	return reports, nil
 }
 
-// declaredRoots returns the root set of a session in cwd whose editor names no folders, and the setting that declares each root
-// after cwd.
+// declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
+// setting that declares each root after cwd.
 func (set *settings) declaredRoots(cwd workspace.Dir) (workspace.Roots, map[workspace.Dir]string, error) {
 	var paths []string
 	settings := make(map[workspace.Dir]string)
@@ -166,7 +167,8 @@ func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	return table.Flush()
 }
 
-// describeRootError explains what is wrong with a folder, naming what it was given with: cwd for root 0 and dir for others.
+// describeRootError explains what is wrong with a folder, naming what it was given with: cwd for
+// root 0 and dir for others.
 func describeRootError(e workspace.RootError, cwd, dir string) string {
 	switch {
 	case e.Root < 0:
@@ -213,8 +215,8 @@ func absolute(paths ...string) (workspace.Dirs, error) {
 	return workspace.ParseDirs(full)
 }
 
-// absolutePaths makes paths given on the command line absolute. It does not resolve "..": after a symbolic link that can mean
-// another directory than the text suggests.
+// absolutePaths makes paths given on the command line absolute. It does not resolve "..": after a
+// symbolic link that can mean another directory than the text suggests.
 func absolutePaths(paths ...string) ([]string, error) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -32,7 +32,8 @@ type runFlags struct {
 	json, yes bool
 	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files of them.
 	mcp, mcpConfigs []string
-	// load, resume or fork is the stored session to continue, and last means the last one of cwd; at most one is set.
+	// load, resume or fork is the stored session to continue, and last means the last one of cwd;
+	// at most one is set.
 	load, resume, fork string
 	last               bool
 	cwdGiven           bool // cwd is not the default
@@ -45,7 +46,8 @@ const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
   acp-agent run --json --cwd app hello -- opencode acp
   acp-agent run --dir ../shared --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
 
-// newRun returns the command that is a small ACP client: it starts this program like an editor, over pipes.
+// newRun returns the command that is a small ACP client: it starts this program like an editor,
+// over pipes.
 func newRun(s streams, set *settings) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
@@ -160,7 +162,8 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 	return nil
 }
 
-// turn opens a session, sends the prompt and closes the session. It prints the session's id to stderr.
+// turn opens a session, sends the prompt and closes the session. It prints the session's id to
+// stderr.
 func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string) (client.TurnEnd, error) {
 	if _, err := c.Initialize(ctx); err != nil {
 		return client.TurnEnd{}, err
@@ -177,7 +180,8 @@ func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, 
 	return end, c.CloseSession(ctx, session.ID)
 }
 
-// open opens the session that the flags ask for. A stored session keeps its folders unless others are given.
+// open opens the session that the flags ask for. A stored session keeps its folders unless others
+// are given.
 func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup) (client.Session, error) {
 	id := cmp.Or(r.load, r.resume, r.fork)
 	if id == "" && !r.last {
@@ -273,7 +277,8 @@ func unwrapError(err error) error {
 	return errors.New(answer.Message)
 }
 
-// mcpServers returns the MCP servers for the session: first those of --mcp, then those of the files, in order.
+// mcpServers returns the MCP servers for the session: first those of --mcp, then those of the
+// files, in order.
 func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
 	for _, given := range r.mcp {
@@ -301,8 +306,9 @@ func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
 	return all, nil
 }
 
-// splitCommand splits a command line into words like a shell, without expanding anything. Except in single quotes, a backslash
-// escapes a quote, white space or a backslash. Before anything else it is literal, so that Windows paths work.
+// splitCommand splits a command line into words like a shell, without expanding anything. Except in
+// single quotes, a backslash escapes a quote, white space or a backslash. Before anything else it
+// is literal, so that Windows paths work.
 func splitCommand(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -338,8 +344,8 @@ func splitCommand(line string) ([]string, error) {
 	return words, nil
 }
 
-// parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the common format of MCP clients.
-// It does not expand values.
+// parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
+// common format of MCP clients. It does not expand values.
 func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
 	file, err := strictjson.ParseObject(text)
 	if err != nil {
@@ -407,7 +413,8 @@ func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[str
 	}
 }
 
-// permissions answers permission requests: it allows them once with --yes, and rejects them otherwise.
+// permissions answers permission requests: it allows them once with --yes, and rejects them
+// otherwise.
 type permissions struct {
 	show *printer // nil to show nothing
 	yes  bool

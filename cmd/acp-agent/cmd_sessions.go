@@ -53,7 +53,8 @@ func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) err
 	return err
 }
 
-// openStore returns the store in dir. If there is none it returns an empty one, so that looking for sessions creates no file.
+// openStore returns the store in dir. If there is none it returns an empty one, so that looking for
+// sessions creates no file.
 func openStore(dir string, stderr io.Writer) sessionstore.Store {
 	if _, err := os.Stat(filepath.Join(dir, "sessions.db")); errors.Is(err, fs.ErrNotExist) {
 		return sessionstore.NewMemory()

@@ -86,7 +86,8 @@ func (f moveFlags) move(ctx context.Context, s streams, store sessionstore.Store
 	return err
 }
 
-// consents shows the folders added with /roots that m changes, and changes them with --yes. It returns their number.
+// consents shows the folders added with /roots that m changes, and changes them with --yes. It
+// returns their number.
 func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err error) {
 	all, err := store.List()
 	if err != nil {
@@ -214,7 +215,8 @@ func hasDotDot(d workspace.Dir) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(d.String()), "/"), "..")
 }
 
-// spelling returns the path of a folder after the move, and whether its text shows that it was in the moved one.
+// spelling returns the path of a folder after the move, and whether its text shows that it was in
+// the moved one.
 func (m move) spelling(d workspace.Dir) (workspace.Dir, bool) {
 	if moved, ok := d.Moved(m.from[0], m.to); ok {
 		return moved, true
@@ -222,7 +224,8 @@ func (m move) spelling(d workspace.Dir) (workspace.Dir, bool) {
 	return m.realPath(d)
 }
 
-// realPath returns the path without links of a folder after the move, and whether it was in the moved one.
+// realPath returns the path without links of a folder after the move, and whether it was in the
+// moved one.
 func (m move) realPath(d workspace.Dir) (workspace.Dir, bool) {
 	for _, from := range m.from {
 		if moved, ok := d.Moved(from, m.real); ok {

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version returns the version of the main module, "dev" if it was built from a working tree without one.
+// version returns the version of the main module, "dev" if it was built from a working tree without
+// one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

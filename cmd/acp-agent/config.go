@@ -27,7 +27,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -52,7 +52,8 @@ type config struct {
 	path string
 }
 
-// whenOmitted says which folders a session has that is loaded by a request without additionalDirectories.
+// whenOmitted says which folders a session has that is loaded by a request without
+// additionalDirectories.
 type whenOmitted string
 
 const (
@@ -129,7 +130,8 @@ func (c config) keepDirs() string {
 	return ""
 }
 
-// readConfig reads the configuration file: the given one, that of ACP_AGENT_CONFIG, or the default one if it exists.
+// readConfig reads the configuration file: the given one, that of ACP_AGENT_CONFIG, or the default
+// one if it exists.
 func readConfig(path string) (config, error) {
 	path = cmp.Or(path, os.Getenv("ACP_AGENT_CONFIG"))
 	required := path != ""
@@ -169,7 +171,8 @@ func defaultConfigText() string {
 	}
 }
 
-// parseConfig decodes a configuration file. It rejects unknown keys, so that a typo is not silently ignored.
+// parseConfig decodes a configuration file. It rejects unknown keys, so that a typo is not silently
+// ignored.
 func parseConfig(path string, text []byte) (config, error) {
 	c := config{path: path}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
@@ -249,7 +252,8 @@ func choice[T any](choices map[string]T) func(string) (T, error) {
 	}
 }
 
-// describeConfigError explains an error of the decoder: the file, the key or the line, and what is allowed.
+// describeConfigError explains an error of the decoder: the file, the key or the line, and what is
+// allowed.
 func describeConfigError(path string, text []byte, err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
@@ -335,7 +339,8 @@ func (a agentConfig) check(name string) error {
 	return nil
 }
 
-// variableName matches the names of environment variables. It is compiled on first use to keep the start of the program fast.
+// variableName matches the names of environment variables. It is compiled on first use to keep the
+// start of the program fast.
 var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // check checks what decoding does not. Its errors have no values that may be keys by mistake.
@@ -408,8 +413,9 @@ func (c config) resolveWorkspace(i int) error {
 	return nil
 }
 
-// resolvePath makes a path in the configuration file absolute: "~/" is the home directory, and other relative paths start in
-// the file's directory, because editors start acp-agent anywhere, including in folders that are not trusted.
+// resolvePath makes a path in the configuration file absolute: "~/" is the home directory, and
+// other relative paths start in the file's directory, because editors start acp-agent anywhere,
+// including in folders that are not trusted.
 func resolvePath(file, path string) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return path, nil

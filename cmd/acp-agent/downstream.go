@@ -19,7 +19,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero value means neither.
+// downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero
+// value means neither.
 type downstream struct {
 	models []model.Model // the user's choice first
 
@@ -29,8 +30,8 @@ type downstream struct {
 	relay   process.Command // stands in front of other MCP servers
 }
 
-// downstream returns the model named by --model, the agent named by --agent, with args added to its own, or the agent that the command args
-// starts.
+// downstream returns the model named by --model, the agent named by --agent, with args added to its
+// own, or the agent that the command args starts.
 func (set *settings) downstream(args []string) (downstream, error) {
 	behind := set.agent != "" || len(args) > 0
 	switch {
@@ -57,8 +58,8 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	}, nil
 }
 
-// agentCommand returns the command and profile of the known agent with the given name, with args added to its own, or of the agent that the
-// command args starts if name is "".
+// agentCommand returns the command and profile of the known agent with the given name, with args
+// added to its own, or of the agent that the command args starts if name is "".
 func (set *settings) agentCommand(name string, args []string) (process.Command, proxy.Profile, error) {
 	profiles := set.config.profiles()
 	if name == "" {
@@ -76,8 +77,8 @@ func (set *settings) agentCommand(name string, args []string) (process.Command, 
 	return command, profile, nil
 }
 
-// self returns a subcommand of this program with the same configuration file, or the zero Command if the program's path is
-// unknown.
+// self returns a subcommand of this program with the same configuration file, or the zero Command
+// if the program's path is unknown.
 func (set *settings) self(subcommand string, flags ...string) process.Command {
 	program, err := os.Executable()
 	if err != nil {
@@ -112,7 +113,8 @@ func (d downstream) name() string {
 	return proxy.ProgramName(d.command.Path)
 }
 
-// newBackend returns the backend that answers: a model, a proxy for the downstream agent, or the one without either.
+// newBackend returns the backend that answers: a model, a proxy for the downstream agent, or the
+// one without either.
 func newBackend(d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger) backend.Backend {
 	switch {
 	case len(d.models) > 0:
@@ -126,8 +128,8 @@ func newBackend(d downstream, stateDir string, roots workspace.Options, trace tr
 	})
 }
 
-// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors start the configured command
-// in a terminal with the agent's own arguments appended.
+// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
+// start the configured command in a terminal with the agent's own arguments appended.
 func (d downstream) runInTerminal(ctx context.Context, s streams) error {
 	cmd := exec.CommandContext(ctx, d.command.Path, d.command.Args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err

@@ -19,8 +19,8 @@ type workspaceConfig struct {
 	Directories []string `json:"directories"`
 }
 
-// folders returns the folders that the user declared for sessions with the working directory cwd: those of --dir or the environment,
-// then those of the configuration file.
+// folders returns the folders that the user declared for sessions with the working directory cwd:
+// those of --dir or the environment, then those of the configuration file.
 func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	var folders []acp.Folder
 	add := func(setting string, from workspace.Dir, paths []string) {
@@ -47,8 +47,8 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	return folders
 }
 
-// workspaceOf returns the index of the entry for sessions with the working directory cwd, or -1: of the entries whose
-// cwd is that directory or above it, as spelled or without links, the deepest.
+// workspaceOf returns the index of the entry for sessions with the working directory cwd, or -1: of
+// the entries whose cwd is that directory or above it, as spelled or without links, the deepest.
 func (c config) workspaceOf(cwd workspace.Dir) int {
 	found, depth := -1, -1
 	if len(c.Workspaces) == 0 {

@@ -1,12 +1,13 @@
-// Command acp-agent is an ACP agent for sessions with several root folders. It serves one editor on standard input and output,
-// on its own or in front of another ACP agent.
+// Command acp-agent is an ACP agent for sessions with several root folders. It serves one editor on
+// standard input and output, on its own or in front of another ACP agent.
 //
 //	acp-agent [flags]                         answer from the session's folders
 //	acp-agent [flags] --model NAME            answer with a configured language model
 //	acp-agent [flags] -- COMMAND ARGS...      run another agent behind it
 //	acp-agent run --cwd D --dir D... PROMPT   try it from a shell
 //
-// Standard output carries only the protocol; messages for people go to standard error or a log file.
+// Standard output carries only the protocol; messages for people go to standard error or a log
+// file.
 package main
 
 import (
@@ -37,7 +38,8 @@ func main() {
 	os.Exit(code)
 }
 
-// endSignals returns the signals that end the program. SIGHUP is not one of them if the program was started with nohup.
+// endSignals returns the signals that end the program. SIGHUP is not one of them if the program was
+// started with nohup.
 func endSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -48,8 +50,8 @@ func endSignals() []os.Signal {
 
 // run runs the command line and returns the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is caught rather than
-	// ignored because child processes would inherit that.
+	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is
+	// caught rather than ignored because child processes would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	findHome()
 	root := newRoot(s)
@@ -72,8 +74,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	return 1
 }
 
-// outputClosed reports whether err means that the reader of standard output has read enough, such as head, or has left, such as an editor that
-// closes it before standard input.
+// outputClosed reports whether err means that the reader of standard output has read enough, such
+// as head, or has left, such as an editor that closes it before standard input.
 func outputClosed(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && failed.Path == os.Stdout.Name() && errors.Is(failed, syscall.EPIPE)
@@ -89,8 +91,9 @@ func findHome() {
 	}
 }
 
-// answerInitialize answers the editor's first request with the error that prevented the program from starting, because many
-// editors do not show what an agent writes to stderr. It waits only briefly for the request.
+// answerInitialize answers the editor's first request with the error that prevented the program
+// from starting, because many editors do not show what an agent writes to stderr. It waits only
+// briefly for the request.
 func answerInitialize(ctx context.Context, s streams, failure error) {
 	const wait = 3 * time.Second
 	ctx, stop := context.WithTimeout(ctx, wait)
@@ -110,8 +113,8 @@ func (e *servingError) Error() string { return e.err.Error() }
 
 func (e *servingError) Unwrap() error { return e.err }
 
-// childStatusError is returned when a child process, which has reported its own errors, ended with a status other than 0. The
-// program exits with the same status.
+// childStatusError is returned when a child process, which has reported its own errors, ended with
+// a status other than 0. The program exits with the same status.
 type childStatusError struct {
 	name   string
 	status int

@@ -15,8 +15,9 @@ import (
 // keyTimeout is how long a command may take to print a key. Password managers ask the user.
 const keyTimeout = time.Minute
 
-// key returns the function that gives a model its key, or nil if it needs none. It gets the key that the server has rejected, "" before that,
-// and its errors must not contain a key. dir is the folder of the configuration file.
+// key returns the function that gives a model its key, or nil if it needs none. It gets the key
+// that the server has rejected, "" before that, and its errors must not contain a key. dir is the
+// folder of the configuration file.
 func (m modelConfig) key(dir string) func(context.Context, string) (string, error) {
 	switch {
 	case m.KeyCommand != nil:

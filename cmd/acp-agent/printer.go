@@ -42,7 +42,8 @@ func (p *printer) note(format string, args ...any) {
 	p.print(fmt.Sprintf(format, args...) + "\n")
 }
 
-// writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are escaped.
+// writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are
+// escaped.
 func writeJSON(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {

@@ -110,8 +110,9 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
 }
 
-// separateAgentArgs returns args with "--" before the first one after --agent NAME that is neither a flag of the program nor a
-// command that accepts --agent. Editors append arguments of the agent, such as --terminal-login, to the command that they are configured with.
+// separateAgentArgs returns args with "--" before the first one after --agent NAME that is neither
+// a flag of the program nor a command that accepts --agent. Editors append arguments of the agent,
+// such as --terminal-login, to the command that they are configured with.
 func separateAgentArgs(root *cobra.Command, args []string) []string {
 	root.InitDefaultHelpFlag()
 	behindAgent, behindACP := false, false
@@ -135,7 +136,8 @@ func separateAgentArgs(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// findFlag returns the flag of the root command that arg names, or nil, and whether arg contains its value.
+// findFlag returns the flag of the root command that arg names, or nil, and whether arg contains
+// its value.
 func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool) {
 	name, _, hasValue := strings.Cut(arg, "=")
 	if long, ok := strings.CutPrefix(name, "--"); ok {
@@ -213,8 +215,8 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	return nil
 }
 
-// warnIfWritableByOthers warns about a state directory that other users can write to: they could add consents to start MCP
-// servers.
+// warnIfWritableByOthers warns about a state directory that other users can write to: they could
+// add consents to start MCP servers.
 func warnIfWritableByOthers(logger *slog.Logger, dir string) {
 	info, err := os.Stat(dir)
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 // TestMain makes the program a command of the scripts.
@@ -42,7 +42,8 @@ func (l leakless) Run() int {
 
 func TestScripts(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {
-		// Shells cannot undo an inherited nohup, but signals that are caught here have their default action in children.
+		// Shells cannot undo an inherited nohup, but signals that are caught here have their
+		// default action in children.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	workspace, err := filepath.Abs("../../testdata/workspace")
@@ -55,7 +56,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("WORKSPACE", workspace)
-			// The race detector makes each program sleep for a second at its end, and the scripts start hundreds.
+			// The race detector makes each program sleep for a second at its end, and the scripts
+			// start hundreds.
 			e.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Values[modelKey{}] = &scriptModel{}
@@ -70,8 +72,9 @@ type scriptModel struct{ *modelserver.Server }
 
 type modelKey struct{}
 
-// modelServer is a command of the scripts. "modelserver" starts a model server until the end of the script and sets MODEL_URL to its address;
-// "modelserver requests" prints how many requests the model has received, and their bodies.
+// modelServer is a command of the scripts. "modelserver" starts a model server until the end of the
+// script and sets MODEL_URL to its address; "modelserver requests" prints how many requests the
+// model has received, and their bodies.
 func modelServer(ts *testscript.TestScript, _ bool, args []string) {
 	model := ts.Value(modelKey{}).(*scriptModel)
 	if len(args) == 1 && args[0] == "requests" {

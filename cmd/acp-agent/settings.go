@@ -18,9 +18,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// settings are the values of the program's flags. Except for --agent, --model, --config and --dir, the flag state-dir can also be given as
-// the environment variable ACP_AGENT_STATE_DIR and as stateDir in the configuration file. A flag takes precedence over the
-// environment, and the environment over the file. An empty variable counts as unset.
+// settings are the values of the program's flags. Except for --agent, --model, --config and --dir,
+// the flag state-dir can also be given as the environment variable ACP_AGENT_STATE_DIR and as
+// stateDir in the configuration file. A flag takes precedence over the environment, and the
+// environment over the file. An empty variable counts as unset.
 type settings struct {
 	stateDir   string
 	logLevel   slog.Level
@@ -71,8 +72,8 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// load reads the configuration file, and sets the flags that were not given on the command line from the environment or the
-// file.
+// load reads the configuration file, and sets the flags that were not given on the command line
+// from the environment or the file.
 func (set *settings) load() (err error) {
 	if set.config, err = readConfig(set.configPath); err != nil {
 		return err
@@ -101,8 +102,8 @@ func (set *settings) load() (err error) {
 	return nil
 }
 
-// workspace returns the options for opening root folders. They deny acp-agent's own files: whoever can write these decides which
-// agent runs, and which MCP servers start without a question.
+// workspace returns the options for opening root folders. They deny acp-agent's own files: whoever
+// can write these decides which agent runs, and which MCP servers start without a question.
 func (set *settings) workspace() (workspace.Options, error) {
 	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts}
 	for _, path := range set.ownPaths() {
@@ -119,7 +120,8 @@ func (set *settings) workspace() (workspace.Options, error) {
 	return o, nil
 }
 
-// ownPaths returns the state directory and the configuration file, both those in use and the default ones.
+// ownPaths returns the state directory and the configuration file, both those in use and the
+// default ones.
 func (set *settings) ownPaths() []string {
 	paths := []string{set.stateDir, set.config.path, defaultConfig()}
 	if dir, err := defaultStateDir(); err == nil {
@@ -256,7 +258,8 @@ func (v allowValue) Set(text string) error {
 	return nil
 }
 
-// listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not allocate while it is being defined.
+// listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not
+// allocate while it is being defined.
 type listValue []string
 
 func (v *listValue) String() string { return strings.Join(*v, " ") }

@@ -16,7 +16,8 @@ import (
 // traceFunc appends a message to the trace: one that was sent to peer, or received from it.
 type traceFunc func(peer string, sent bool, line []byte)
 
-// openTrace returns a function that appends messages to a file, which is nil if path is "", and a function that closes it.
+// openTrace returns a function that appends messages to a file, which is nil if path is "", and a
+// function that closes it.
 func openTrace(path string) (trace traceFunc, end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
@@ -47,11 +48,12 @@ func (t traceFunc) editor() func(sent bool, line []byte) {
 	return func(sent bool, line []byte) { t("editor", sent, line) }
 }
 
-// mayHoldSecrets matches messages that may have members called env, headers, url or args, perhaps spelled with escapes. It is
-// compiled on first use to keep the start of the program fast.
+// mayHoldSecrets matches messages that may have members called env, headers, url or args, perhaps
+// spelled with escapes. It is compiled on first use to keep the start of the program fast.
 var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)env|headers|url|args|\\u`) })
 
-// masked returns a message without the values of environment variables and headers, and with no more than the hosts of URLs.
+// masked returns a message without the values of environment variables and headers, and with no
+// more than the hosts of URLs.
 func masked(line []byte) []byte {
 	if !mayHoldSecrets().Match(line) {
 		if json.Valid(line) {

@@ -65,7 +65,8 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 	return cmd
 }
 
-// suggest returns "; did you mean …?" with the subcommand that word may be a misspelling of, or refers to the help.
+// suggest returns "; did you mean …?" with the subcommand that word may be a misspelling of, or
+// refers to the help.
 func suggest(cmd *cobra.Command, word string) string {
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(word); len(similar) > 0 {
@@ -74,7 +75,8 @@ func suggest(cmd *cobra.Command, word string) string {
 	return fmt.Sprintf("; see %s --help", cmd.CommandPath())
 }
 
-// rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the others.
+// rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the
+// others.
 func rejectUnknownArgs(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -1,5 +1,6 @@
-// Package consent remembers what the user allowed for good: MCP servers that were found in roots, and folders that were added to
-// sessions. Each consent is a file of its own in a directory below the state directory, never in a root.
+// Package consent remembers what the user allowed for good: MCP servers that were found in roots,
+// and folders that were added to sessions. Each consent is a file of its own in a directory below
+// the state directory, never in a root.
 package consent
 
 import (
@@ -50,19 +51,23 @@ type Consent struct {
 	ID ID
 	// Server is the name of an MCP server, "" for a folder.
 	Server string
-	// Root is the real path of the root that the server was found in, or of the working directory that the folder was added to.
+	// Root is the real path of the root that the server was found in, or of the working directory
+	// that the folder was added to.
 	Root workspace.Dir
-	// File is the file that configures the server. Command is the program of a stdio server, Origin the origin of another, such as
-	// https://example.com. The server's arguments, environment and headers, which may hold secrets, are not kept.
+	// File is the file that configures the server. Command is the program of a stdio server, Origin
+	// the origin of another, such as https://example.com. The server's arguments, environment and
+	// headers, which may hold secrets, are not kept.
 	File, Command, Origin string
-	// Folder is the real path of the folder, zero for a server. Session is the only session that has it, "" for all in Root.
+	// Folder is the real path of the folder, zero for a server. Session is the only session that
+	// has it, "" for all in Root.
 	Folder  workspace.Dir
 	Session string
 	// Allowed is when the user allowed it.
 	Allowed time.Time
 }
 
-// ForFolder returns the consent to give a folder to the session, or to all sessions in cwd if session is "". Both are real paths.
+// ForFolder returns the consent to give a folder to the session, or to all sessions in cwd if
+// session is "". Both are real paths.
 func ForFolder(cwd, folder workspace.Dir, session string) Consent {
 	id := NewID([]string{"folder", cwd.String(), folder.String(), session})
 	return Consent{ID: id, Root: cwd, Folder: folder, Session: session}
@@ -76,13 +81,15 @@ func (c Consent) Setting() string {
 // Store keeps consents. It is safe for concurrent use, also by several processes.
 type Store struct{ dir string }
 
-// NewStore returns the consents kept in dir, which is created when needed. If dir is "", nothing is remembered.
+// NewStore returns the consents kept in dir, which is created when needed. If dir is "", nothing is
+// remembered.
 func NewStore(dir string) *Store { return &Store{dir} }
 
 // Remembers reports whether consents are kept at all.
 func (s *Store) Remembers() bool { return s.dir != "" }
 
-// Has reports whether the consent was given. Only the existence of its file counts, not its content.
+// Has reports whether the consent was given. Only the existence of its file counts, not its
+// content.
 func (s *Store) Has(id ID) (bool, error) {
 	if s.dir == "" {
 		return false, nil
@@ -135,8 +142,8 @@ func (s *Store) List() ([]Consent, error) {
 	return all, nil
 }
 
-// Folders returns the consents to folders for a session in cwd, a real path, the oldest first. session is "" for a session that
-// is not known yet.
+// Folders returns the consents to folders for a session in cwd, a real path, the oldest first.
+// session is "" for a session that is not known yet.
 func (s *Store) Folders(cwd workspace.Dir, session string) ([]Consent, error) {
 	all, err := s.List()
 	found := slices.DeleteFunc(all, func(c Consent) bool {
@@ -189,7 +196,8 @@ func (s *Store) ForgetSession(session string) error {
 
 func (s *Store) path(id ID) string { return filepath.Join(s.dir, string(id)) }
 
-// record is the content of a consent's file. Of a server's it only informs the user; a folder's says what is allowed.
+// record is the content of a consent's file. Of a server's it only informs the user; a folder's
+// says what is allowed.
 type record struct {
 	Server  string    `json:"server,omitempty"`
 	Root    string    `json:"root"`

@@ -18,7 +18,8 @@ func dir(t *testing.T) workspace.Dir {
 	return d
 }
 
-func TestA33_Folders(t *testing.T) {
+// Clause A33.
+func TestFolders(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	store := consent.NewStore(state)
 	cwd, other, a, b := dir(t), dir(t), dir(t), dir(t)

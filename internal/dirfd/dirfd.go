@@ -1,12 +1,13 @@
 // Package dirfd opens directories and works on the entries in them, by name and by an open handle.
 //
-// A [Dir] takes names of a single component, or "." for the directory itself, and rejects all others with EINVAL. It never
-// follows a link. So nothing done through a Dir can leave its directory, whatever happens to the file system in the
-// meantime. A [Guard] restricts further what may be reached: the mounts, and directories that are not to be touched.
+// A [Dir] takes names of a single component, or "." for the directory itself, and rejects all
+// others with EINVAL. It never follows a link. So nothing done through a Dir can leave its
+// directory, whatever happens to the file system in the meantime. A [Guard] restricts further what
+// may be reached: the mounts, and directories that are not to be touched.
 //
-// On Linux a Dir is a file descriptor. Elsewhere it is an [os.Root]: a link that replaces an entry between a look and an open
-// leads within the directory at most. The package compiles on macOS and Windows, but has not been run there. On Windows junctions
-// and volume mount points count as links.
+// On Linux a Dir is a file descriptor. Elsewhere it is an [os.Root]: a link that replaces an entry
+// between a look and an open leads within the directory at most. The package compiles on macOS and
+// Windows, but has not been run there. On Windows junctions and volume mount points count as links.
 package dirfd
 
 import (
@@ -22,19 +23,21 @@ var ErrChanged = errors.New("it keeps changing while it is being opened")
 // MountID identifies a mount. Zero is an unknown one.
 type MountID uint64
 
-// Guard decides what a [Dir], and the directories opened from it, may reach. It must be safe for concurrent use.
+// Guard decides what a [Dir], and the directories opened from it, may reach. It must be safe for
+// concurrent use.
 type Guard interface {
 	// CheckMount returns an error if nothing on a mount may be opened or described.
 	CheckMount(MountID) error
-	// CheckDir returns an error if nothing in a directory may be touched. The directory can still be
-	// opened, so that a path can lead through it and out again.
+	// CheckDir returns an error if nothing in a directory may be touched. The directory can still
+	// be opened, so that a path can lead through it and out again.
 	CheckDir(FileStat) error
 }
 
 var errNoRealPath = errors.New("the system does not tell where it is")
 
-// RealPath returns the path of the directory without links. opened is the path it was opened by: where the system cannot tell the
-// path of a handle, RealPath resolves opened, and fails if that now leads to another directory.
+// RealPath returns the path of the directory without links. opened is the path it was opened by:
+// where the system cannot tell the path of a handle, RealPath resolves opened, and fails if that
+// now leads to another directory.
 func (d *Dir) RealPath(opened string) (string, error) {
 	self, err := d.Open(".")
 	if err != nil {
@@ -67,8 +70,8 @@ func (d *Dir) Sync() error {
 	return errors.Join(self.Sync(), self.Close())
 }
 
-// ReadFile reads an open file into buf, or a larger buffer if it does not fit. The content is nil if the file has more than
-// limit bytes.
+// ReadFile reads an open file into buf, or a larger buffer if it does not fit. The content is nil
+// if the file has more than limit bytes.
 func ReadFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() > limit {
@@ -78,7 +81,8 @@ func ReadFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) 
 	return content, info, err
 }
 
-// readUpTo reads a file that had size bytes a moment ago, up to limit. It takes a first read of size bytes for all of it.
+// readUpTo reads a file that had size bytes a moment ago, up to limit. It takes a first read of
+// size bytes for all of it.
 func readUpTo(f io.Reader, size int64, buf []byte, limit int64) ([]byte, error) {
 	if int64(cap(buf)) <= size {
 		buf = make([]byte, size+4096)

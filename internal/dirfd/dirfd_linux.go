@@ -28,8 +28,8 @@ const (
 // ListBuffer is the size of the buffer for [Dir.List].
 const ListBuffer = 32 << 10
 
-// Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close was called and the last
-// operation that uses it has returned.
+// Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close
+// was called and the last operation that uses it has returned.
 type Dir struct {
 	fd      int         // owned by the Dir
 	guard   Guard       // nil if everything may be reached
@@ -55,8 +55,8 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// SetGuard restricts what d and the directories opened from it later may reach; nil allows everything. It must not be
-// called while d is in use.
+// SetGuard restricts what d and the directories opened from it later may reach; nil allows
+// everything. It must not be called while d is in use.
 func (d *Dir) SetGuard(g Guard) { d.guard = g }
 
 // Blocked returns why nothing in the directory may be touched, nil if it may.
@@ -73,7 +73,8 @@ func (d *Dir) Close() error {
 	return nil
 }
 
-// closeUnused closes the descriptor if the Dir is closed and no operation uses it. The caller holds mu.
+// closeUnused closes the descriptor if the Dir is closed and no operation uses it. The caller holds
+// mu.
 func (d *Dir) closeUnused() {
 	if d.closed && d.users == 0 {
 		_ = unix.Close(d.fd)
@@ -89,7 +90,8 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return d.child(fd, stat), nil
 }
 
-// OpenDirToList is OpenDir for a directory that will be listed. It also opens one that may be entered but not read.
+// OpenDirToList is OpenDir for a directory that will be listed. It also opens one that may be
+// entered but not read.
 func (d *Dir) OpenDirToList(name string) (*Dir, error) {
 	fd, stat, err := d.open(name, dirFlags, 0)
 	if errors.Is(err, unix.EACCES) {
@@ -124,9 +126,10 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 // Open opens the entry name for reading. It does not wait, not even for a FIFO.
 func (d *Dir) Open(name string) (*os.File, error) { return d.OpenFile(name, readFlags, 0) }
 
-// OpenRegular opens for reading the entry name, which was described as a regular file. If it no longer is one, the error is
-// [ErrChanged]. A FIFO or device that took its place meanwhile is opened without waiting, and closed without reading: to open with
-// O_PATH first, and again through /proc/self/fd, would avoid that but make a read about a fifth slower.
+// OpenRegular opens for reading the entry name, which was described as a regular file. If it no
+// longer is one, the error is [ErrChanged]. A FIFO or device that took its place meanwhile is
+// opened without waiting, and closed without reading: to open with O_PATH first, and again through
+// /proc/self/fd, would avoid that but make a read about a fifth slower.
 func (d *Dir) OpenRegular(name string) (*os.File, error) {
 	fd, now, err := d.open(name, readFlags, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -145,8 +148,8 @@ func (d *Dir) OpenRegular(name string) (*os.File, error) {
 	return newFile(fd, readFlags, name), nil
 }
 
-// open opens the entry name. If there is a guard, it checks and returns what was opened; otherwise now is zero. A directory
-// can be opened even in a blocked one.
+// open opens the entry name. If there is a guard, it checks and returns what was opened; otherwise
+// now is zero. A directory can be opened even in a blocked one.
 func (d *Dir) open(name string, flags int, perm fs.FileMode) (fd int, now FileStat, err error) {
 	fd, err = d.openat(name, flags, perm)
 	if err == nil && d.guard != nil {
@@ -174,9 +177,10 @@ func (d *Dir) openat(name string, flags int, perm fs.FileMode) (fd int, err erro
 	return fd, err
 }
 
-// newFile returns an os.File that owns fd, which was opened with flags. If they contain O_NONBLOCK, Read does not wait: for a
-// file that only looks regular, such as /proc/kmsg, it fails with EAGAIN if there is nothing to read. The runtime would wait on
-// a non-blocking descriptor, so newFile hides from it that fd is one.
+// newFile returns an os.File that owns fd, which was opened with flags. If they contain O_NONBLOCK,
+// Read does not wait: for a file that only looks regular, such as /proc/kmsg, it fails with EAGAIN
+// if there is nothing to read. The runtime would wait on a non-blocking descriptor, so newFile
+// hides from it that fd is one.
 func newFile(fd, flags int, name string) *os.File {
 	if flags&unix.O_NONBLOCK == 0 {
 		return os.NewFile(uintptr(fd), name)
@@ -187,8 +191,9 @@ func newFile(fd, flags int, name string) *os.File {
 	return f
 }
 
-// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger buffer if it does not fit. The
-// content is nil if the file has more than limit bytes. If it is no longer a regular file, the error is [ErrChanged].
+// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger
+// buffer if it does not fit. The content is nil if the file has more than limit bytes. If it is no
+// longer a regular file, the error is [ErrChanged].
 func (d *Dir) ReadRegular(name string, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
 	fd, err := d.openat(name, readFlags, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -274,8 +279,8 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 	return f.Stat()
 }
 
-// List calls yield for each entry of the directory, in no order, until yield returns false. buf has [ListBuffer] bytes. kind
-// is the type bits of the entry. It returns nil if ctx ends.
+// List calls yield for each entry of the directory, in no order, until yield returns false. buf has
+// [ListBuffer] bytes. kind is the type bits of the entry. It returns nil if ctx ends.
 func (d *Dir) List(ctx context.Context, buf []byte, yield func(name string, kind fs.FileMode) bool) error {
 	if !d.unread.CompareAndSwap(true, false) { // a descriptor reads a directory once
 		fd, stat, err := d.open(".", dirFlags, 0)
@@ -301,8 +306,8 @@ func (d *Dir) List(ctx context.Context, buf []byte, yield func(name string, kind
 	return nil
 }
 
-// yieldEntries yields the entries in the output of getdents, whose memory their names share. more is false once yield returned
-// false.
+// yieldEntries yields the entries in the output of getdents, whose memory their names share. more
+// is false once yield returned false.
 func (d *Dir) yieldEntries(dirents string, yield func(string, fs.FileMode) bool) (more bool, err error) {
 	const (
 		lengthAt = int(unsafe.Offsetof(unix.Dirent{}.Reclen))
@@ -325,8 +330,9 @@ func (d *Dir) yieldEntries(dirents string, yield func(string, fs.FileMode) bool)
 	return true, nil
 }
 
-// entryType returns the type bits of an entry that is listed with the type dt. Not every file system fills it in, so entryType
-// may have to look at the entry. It returns false if the entry has been removed.
+// entryType returns the type bits of an entry that is listed with the type dt. Not every file
+// system fills it in, so entryType may have to look at the entry. It returns false if the entry has
+// been removed.
 func (d *Dir) entryType(name string, dt byte) (kind fs.FileMode, ok bool) {
 	if dt != unix.DT_UNKNOWN {
 		return typeBits(uint32(dt) << 12), true // the inverse of the C macro IFTODT
@@ -362,7 +368,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return target, nil
 }
 
-// LinksMislead reports whether the links in the directory may lead elsewhere than their targets say, as those of /proc do.
+// LinksMislead reports whether the links in the directory may lead elsewhere than their targets
+// say, as those of /proc do.
 func (d *Dir) LinksMislead() (bool, error) {
 	var system unix.Statfs_t
 	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &system) })
@@ -391,14 +398,14 @@ func (d *Dir) Remove(name string) error {
 	}))
 }
 
-// Rename moves the entry name to newname in the directory to, and replaces what is there. It fails with EXDEV between
-// file systems, or where the system cannot move between two handles.
+// Rename moves the entry name to newname in the directory to, and replaces what is there. It fails
+// with EXDEV between file systems, or where the system cannot move between two handles.
 func (d *Dir) Rename(name string, to *Dir, newname string) error {
 	return d.doBoth(name, to, newname, "renameat", unix.Renameat)
 }
 
-// RenameNew is Rename that fails with EEXIST if newname exists. Where the file system cannot do that, the error is
-// [errors.ErrUnsupported].
+// RenameNew is Rename that fails with EEXIST if newname exists. Where the file system cannot do
+// that, the error is [errors.ErrUnsupported].
 func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
 	err := d.doBoth(name, to, newname, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
 		return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
@@ -427,7 +434,8 @@ func (d *Dir) doBoth(name string, to *Dir, newname, opName string, op func(int, 
 	return nil
 }
 
-// do calls op, which works on the entry name, with the descriptor. It fails if the directory is blocked.
+// do calls op, which works on the entry name, with the descriptor. It fails if the directory is
+// blocked.
 func (d *Dir) do(name string, op func(fd int) error) error {
 	if d.blocked != nil {
 		return d.blocked
@@ -538,8 +546,8 @@ func statWithoutMount(fd int, name string) (FileStat, error) {
 	return FileStat{kind: typeBits(stat.Mode), dev: stat.Dev, ino: stat.Ino}, nil
 }
 
-// mountFields ask statx for the mount. The id of a mount is used again once it is unmounted; a unique id is not. A kernel before
-// 6.8 has no unique ids, and returns the other.
+// mountFields ask statx for the mount. The id of a mount is used again once it is unmounted; a
+// unique id is not. A kernel before 6.8 has no unique ids, and returns the other.
 const mountFields = unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 
 // mountOf returns the mount in the result of statx, 0 if the kernel did not fill it in.
@@ -550,7 +558,8 @@ func mountOf(stat *unix.Statx_t) MountID {
 	return MountID(stat.Mnt_id)
 }
 
-// statx returns the given fields and the mount of name in the directory fd, or of fd itself if name is "".
+// statx returns the given fields and the mount of name in the directory fd, or of fd itself if name
+// is "".
 func statx(fd int, name string, fields int) (stat unix.Statx_t, err error) {
 	err = unix.Statx(fd, name, statFlags(name), fields|mountFields, &stat)
 	return stat, err
@@ -666,8 +675,8 @@ func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
 	set(&field.Nsec, uint64(at.Nsec))
 }
 
-// realPath returns the path of an open directory as the kernel knows it. It fails for one that was deleted or has no path that
-// this process can see.
+// realPath returns the path of an open directory as the kernel knows it. It fails for one that was
+// deleted or has no path that this process can see.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -680,15 +689,16 @@ func realPath(f *os.File) (string, error) {
 	if err := errors.Join(controlErr, err); err != nil {
 		return "", err
 	}
-	// The kernel appends " (deleted)" to the path of a deleted directory. A name may end like that too: for both, RealPath falls
-	// back to resolving the path.
+	// The kernel appends " (deleted)" to the path of a deleted directory. A name may end like that
+	// too: for both, RealPath falls back to resolving the path.
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, " (deleted)") {
 		return "", errNoRealPath
 	}
 	return path, nil
 }
 
-// MountPoints returns the paths where something is mounted that this process can see, nil if the system does not tell.
+// MountPoints returns the paths where something is mounted that this process can see, nil if the
+// system does not tell.
 func MountPoints() []string {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -10,7 +10,9 @@ import (
 )
 
 // A kernel or sandbox without statx does not tell the mount of a file.
-func TestC7_WithoutStatxNoMountIsKnown(t *testing.T) {
+//
+// Clause C7.
+func TestWithoutStatxNoMountIsKnown(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
@@ -33,9 +35,11 @@ func TestC7_WithoutStatxNoMountIsKnown(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Some files of /proc and /sys look regular but make their readers wait. Only root can open those, so a FIFO with a writer
-// stands in for them.
-func TestC6_ReadsDoNotWait(t *testing.T) {
+// Some files of /proc and /sys look regular but make their readers wait. Only root can open those,
+// so a FIFO with a writer stands in for them.
+//
+// Clause C6.
+func TestReadsDoNotWait(t *testing.T) {
 	top := t.TempDir()
 	fifo := filepath.Join(top, "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))

@@ -26,7 +26,8 @@ type Dir struct {
 	guard   Guard // nil if everything may be reached
 	blocked error // why nothing in it may be touched
 
-	// top is the directory that was opened by a path, and path is this one in top: an os.Root can only rename within itself.
+	// top is the directory that was opened by a path, and path is this one in top: an os.Root can
+	// only rename within itself.
 	top  *os.Root
 	path string
 }
@@ -40,8 +41,8 @@ func Open(path string) (*Dir, error) {
 	return &Dir{root: root, top: root, path: "."}, nil
 }
 
-// SetGuard restricts what d and the directories opened from it later may reach; nil allows everything. It must not be
-// called while d is in use.
+// SetGuard restricts what d and the directories opened from it later may reach; nil allows
+// everything. It must not be called while d is in use.
 func (d *Dir) SetGuard(g Guard) { d.guard = g }
 
 // Blocked returns why nothing in the directory may be touched, nil if it may.
@@ -50,8 +51,8 @@ func (d *Dir) Blocked() error { return d.blocked }
 // Close closes the directory. A second Close does nothing.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// OpenDir opens the directory name. For a link it fails with ENOTDIR. It opens a directory even in a
-// blocked one.
+// OpenDir opens the directory name. For a link it fails with ENOTDIR. It opens a directory even in
+// a blocked one.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := checkName("openat", name); err != nil {
 		return nil, err
@@ -107,8 +108,8 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 // Open opens the entry name for reading. It does not wait, not even for a FIFO.
 func (d *Dir) Open(name string) (*os.File, error) { return d.OpenFile(name, readFlags, 0) }
 
-// OpenRegular opens for reading the entry name, which was described as a regular file. If it no longer is one, the error is
-// [ErrChanged].
+// OpenRegular opens for reading the entry name, which was described as a regular file. If it no
+// longer is one, the error is [ErrChanged].
 func (d *Dir) OpenRegular(name string) (*os.File, error) {
 	before, err := d.Stat(name)
 	if err != nil {
@@ -131,8 +132,9 @@ func (d *Dir) OpenRegular(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger buffer if it does not fit. The
-// content is nil if the file has more than limit bytes. If it is no longer a regular file, the error is [ErrChanged].
+// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger
+// buffer if it does not fit. The content is nil if the file has more than limit bytes. If it is no
+// longer a regular file, the error is [ErrChanged].
 func (d *Dir) ReadRegular(name string, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
 	f, err := d.OpenRegular(name)
 	if err != nil {
@@ -169,8 +171,8 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// List calls yield for each entry of the directory, in no order, until yield returns false. kind is the type bits of the entry. It
-// returns nil if ctx ends.
+// List calls yield for each entry of the directory, in no order, until yield returns false. kind is
+// the type bits of the entry. It returns nil if ctx ends.
 func (d *Dir) List(ctx context.Context, _ []byte, yield func(name string, kind fs.FileMode) bool) error {
 	self, err := d.Open(".")
 	if err != nil {
@@ -202,7 +204,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return d.root.Readlink(name)
 }
 
-// LinksMislead reports whether the links in the directory may lead elsewhere than their targets say. Only Linux has such.
+// LinksMislead reports whether the links in the directory may lead elsewhere than their targets
+// say. Only Linux has such.
 func (d *Dir) LinksMislead() (bool, error) { return false, nil }
 
 // Mkdir creates the directory name.
@@ -221,8 +224,8 @@ func (d *Dir) Remove(name string) error {
 	return d.root.Remove(name)
 }
 
-// Rename moves the entry name to newname in the directory to, and replaces what is there. It fails with EXDEV between file
-// systems, and between directories that were not opened from one.
+// Rename moves the entry name to newname in the directory to, and replaces what is there. It fails
+// with EXDEV between file systems, and between directories that were not opened from one.
 func (d *Dir) Rename(name string, to *Dir, newname string) error {
 	if err := cmp.Or(d.blocked, to.blocked); err != nil {
 		return err
@@ -239,7 +242,8 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 	}
 }
 
-// RenameNew would be Rename that fails with EEXIST if newname exists; there is no such operation here.
+// RenameNew would be Rename that fails with EEXIST if newname exists; there is no such operation
+// here.
 func (*Dir) RenameNew(string, *Dir, string) error { return errors.ErrUnsupported }
 
 // Link gives the file name a second name in the same directory.
@@ -268,7 +272,8 @@ func (d *Dir) checkMount(info os.FileInfo) error {
 	return d.guard.CheckMount(mountOf(info))
 }
 
-// checkName fails for a name that can mean anything but an entry of a directory, or the directory itself.
+// checkName fails for a name that can mean anything but an entry of a directory, or the directory
+// itself.
 func checkName(op, name string) error {
 	if name != "." && !oneName(name) {
 		return &fs.PathError{Op: op, Path: name, Err: syscall.EINVAL}

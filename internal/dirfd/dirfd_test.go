@@ -21,7 +21,8 @@ func open(t *testing.T, path string) *Dir {
 	return d
 }
 
-func TestC1_Names(t *testing.T) {
+// Clause C1.
+func TestNames(t *testing.T) {
 	top := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(top, "f"), nil, 0o600))
 	d := open(t, top)

@@ -12,13 +12,14 @@ import (
 const (
 	// readFlags open for reading.
 	readFlags = os.O_RDONLY
-	// linkTypes are the types of entries that lead elsewhere: symbolic links, and by the other bit junctions and volume
-	// mount points, which are irregular files to Go. Other irregular files cannot be read as links, and are refused.
+	// linkTypes are the types of entries that lead elsewhere: symbolic links, and by the other bit
+	// junctions and volume mount points, which are irregular files to Go. Other irregular files
+	// cannot be read as links, and are refused.
 	linkTypes = fs.ModeSymlink | fs.ModeIrregular
 )
 
-// mountOf returns the same mount for all files: on Windows a volume is mounted below a directory by something that counts as
-// a link.
+// mountOf returns the same mount for all files: on Windows a volume is mounted below a directory by
+// something that counts as a link.
 func mountOf(os.FileInfo) MountID { return 1 }
 
 // MountPoints returns nil.
@@ -30,7 +31,8 @@ func CopyOwner(*os.File, os.FileInfo) bool { return true }
 // Links returns 1: what describes a file here does not count its names.
 func Links(os.FileInfo) uint64 { return 1 }
 
-// realPath returns the path of an open directory as the system knows it, without the \\?\ that lifts the limit on its length.
+// realPath returns the path of an open directory as the system knows it, without the \\?\ that
+// lifts the limit on its length.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// CopyOwner gives f the owner and the group of old as far as the process may. It reports whether f has that group.
+// CopyOwner gives f the owner and the group of old as far as the process may. It reports whether f
+// has that group.
 func CopyOwner(f *os.File, old os.FileInfo) bool {
 	info, err := f.Stat()
 	if err != nil {

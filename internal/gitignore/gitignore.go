@@ -1,8 +1,9 @@
 // Package gitignore decides which files git ignores.
 //
-// It reads no files. A caller that walks a tree parses each .gitignore with [Parse] and keeps a [Matcher] for each
-// directory: [NewMatcher] for the top, [Matcher.Enter] for a directory below, which inherits and adds rules. A Matcher decides
-// about the entries of its own directory, one name at a time, in a few comparisons.
+// It reads no files. A caller that walks a tree parses each .gitignore with [Parse] and keeps a
+// [Matcher] for each directory: [NewMatcher] for the top, [Matcher.Enter] for a directory below,
+// which inherits and adds rules. A Matcher decides about the entries of its own directory, one name
+// at a time, in a few comparisons.
 //
 //	top := gitignore.NewMatcher(gitignore.Parse(rules), gitignore.Parse(infoExclude))
 //	if top.Match("build", gitignore.Directory) == gitignore.Ignored {
@@ -11,14 +12,15 @@
 //	sub := top.Enter("src", gitignore.Parse(srcRules))
 //	sub.Match("main.o", gitignore.File)
 //
-// The rules are those of gitignore(5) as git implements them: the last matching rule of a file decides; a deeper
-// file takes precedence over a shallower one, and every .gitignore over .git/info/exclude; everything in an ignored directory
-// is ignored and cannot be included again; "**" between slashes crosses directories, and also after a literal
-// beginning ("/lib**/x"), although the manual says otherwise.
+// The rules are those of gitignore(5) as git implements them: the last matching rule of a file
+// decides; a deeper file takes precedence over a shallower one, and every .gitignore over
+// .git/info/exclude; everything in an ignored directory is ignored and cannot be included again;
+// "**" between slashes crosses directories, and also after a literal beginning ("/lib**/x"),
+// although the manual says otherwise.
 //
-// There are three differences. The user's global file (core.excludesFile) is not read; a caller can give its content to
-// NewMatcher as the last source. Names are compared byte by byte, as with core.ignoreCase off. A tracked file that matches a
-// rule is Ignored, since the index is not read.
+// There are three differences. The user's global file (core.excludesFile) is not read; a caller can
+// give its content to NewMatcher as the last source. Names are compared byte by byte, as with
+// core.ignoreCase off. A tracked file that matches a rule is Ignored, since the index is not read.
 package gitignore
 
 import (
@@ -68,8 +70,9 @@ type source struct {
 	base  int // length of that directory's path from the top
 }
 
-// NewMatcher returns the matcher of a top directory: that of a repository, or of any tree. sources apply to it and everything below, in
-// order of precedence: for a repository its .gitignore, then its .git/info/exclude. A source may be nil.
+// NewMatcher returns the matcher of a top directory: that of a repository, or of any tree. sources
+// apply to it and everything below, in order of precedence: for a repository its .gitignore, then
+// its .git/info/exclude. A source may be nil.
 func NewMatcher(sources ...*Rules) *Matcher {
 	m := &Matcher{}
 	for _, rules := range sources {
@@ -80,8 +83,9 @@ func NewMatcher(sources ...*Rules) *Matcher {
 	return m
 }
 
-// Enter returns the matcher of the directory name in m's directory. rules are those of its own .gitignore, nil if it has none. If the
-// directory is ignored, so is everything in it, whatever its rules say.
+// Enter returns the matcher of the directory name in m's directory. rules are those of its own
+// .gitignore, nil if it has none. If the directory is ignored, so is everything in it, whatever its
+// rules say.
 func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	child := &Matcher{
 		sources: m.sources,
@@ -111,19 +115,20 @@ func (m *Matcher) Match(name string, kind Kind) Verdict {
 	return Undecided
 }
 
-// Rules are the rules of one file, such as a .gitignore. They are immutable and safe for concurrent use. A nil *Rules is empty.
+// Rules are the rules of one file, such as a .gitignore. They are immutable and safe for concurrent
+// use. A nil *Rules is empty.
 type Rules struct {
 	// names holds the rules that are one literal name, by that name.
 	names map[string]lastRules
-	// endings holds rules like "*.log", by the ending. An ending has exactly one dot, at its beginning, so that a name has
-	// at most one.
+	// endings holds rules like "*.log", by the ending. An ending has exactly one dot, at its
+	// beginning, so that a name has at most one.
 	endings map[string]lastRules
 	// rest holds all others, in file order.
 	rest []rule
 }
 
-// lastRules holds the last of the rules that match the same names: the last for any entry, and the last for directories only. Either
-// may be nil.
+// lastRules holds the last of the rules that match the same names: the last for any entry, and the
+// last for directories only. Either may be nil.
 type lastRules struct {
 	any, directory *rule
 }
@@ -136,8 +141,8 @@ type rule struct {
 	kind    Kind    // Directory if the line ends with "/": it matches nothing else
 }
 
-// Parse parses a .gitignore. Lines that git does not understand match nothing. It does not keep data. Time and memory are linear in
-// its size.
+// Parse parses a .gitignore. Lines that git does not understand match nothing. It does not keep
+// data. Time and memory are linear in its size.
 func Parse(data []byte) *Rules {
 	rules := &Rules{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -219,8 +224,8 @@ func (r *Rules) empty() bool {
 	return r == nil || len(r.names) == 0 && len(r.endings) == 0 && len(r.rest) == 0
 }
 
-// match returns the verdict of the last rule that matches the entry name in dir, a path from the rules' directory with a
-// slash at its end, or "".
+// match returns the verdict of the last rule that matches the entry name in dir, a path from the
+// rules' directory with a slash at its end, or "".
 func (r *Rules) match(dir, name string, kind Kind) Verdict {
 	var last *rule
 	if len(r.names) > 0 {

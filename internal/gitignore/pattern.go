@@ -24,12 +24,14 @@ const (
 type pattern struct {
 	scope scope
 	form  form
-	// text is the text to compare with; for globbed it is the literal beginning, and glob matches the rest.
+	// text is the text to compare with; for globbed it is the literal beginning, and glob matches
+	// the rest.
 	text string
 	glob glob
 }
 
-// matches compares the pattern with the entry name in dir, a path with a slash at its end or "". It avoids to join the two.
+// matches compares the pattern with the entry name in dir, a path with a slash at its end or "". It
+// avoids to join the two.
 func (p *pattern) matches(dir, name string) bool {
 	if p.scope == nameScope || dir == "" {
 		return p.matchesText(name)
@@ -80,8 +82,8 @@ func compile(text string) (p pattern, ok bool) {
 	if special < 0 {
 		special = len(text)
 	}
-	// Like git, take off the literal beginning before looking for globs, so that a "**" right after it counts as one at
-	// the beginning.
+	// Like git, take off the literal beginning before looking for globs, so that a "**" right after
+	// it counts as one at the beginning.
 	p.text = text[:special]
 	p.glob, ok = compileGlob(text[special:], p.scope)
 	if !ok {
@@ -138,8 +140,8 @@ const (
 	opDirs              // "**/": nothing, or any bytes and a slash
 )
 
-// compileGlob compiles a pattern from its first special character on. ok is false if it can match nothing: a backslash at the end, or
-// a set that is not closed.
+// compileGlob compiles a pattern from its first special character on. ok is false if it can match
+// nothing: a backslash at the end, or a set that is not closed.
 func compileGlob(text string, in scope) (g glob, ok bool) {
 	var literal []byte
 	flush := func() {
@@ -218,9 +220,9 @@ type retry struct {
 	at    int
 }
 
-// match reports whether g matches all of s. It needs no stack: of the stars only the last can gain from a longer match, since
-// what an earlier one could match the last can too, unless a slash is in between. The same holds for opDeep and opDirs,
-// which stars never cross.
+// match reports whether g matches all of s. It needs no stack: of the stars only the last can gain
+// from a longer match, since what an earlier one could match the last can too, unless a slash is in
+// between. The same holds for opDeep and opDirs, which stars never cross.
 func (g glob) match(s string) bool {
 	star, deep := retry{token: -1}, retry{token: -1}
 	t, at := 0, 0
@@ -255,7 +257,8 @@ func (g glob) match(s string) bool {
 	}
 }
 
-// size returns how many bytes a token of fixed size matches at the beginning of s, -1 if it does not match.
+// size returns how many bytes a token of fixed size matches at the beginning of s, -1 if it does
+// not match.
 func (t token) size(s string) int {
 	switch {
 	case t.op == opLiteral:
@@ -297,8 +300,8 @@ func (s *byteSet) invert() {
 	}
 }
 
-// parseSet parses the set at the beginning of text, which is a "[". size is its length in bytes. ok is false if it is not closed or
-// names an unknown class.
+// parseSet parses the set at the beginning of text, which is a "[". size is its length in bytes. ok
+// is false if it is not closed or names an unknown class.
 func parseSet(text string) (set *byteSet, size int, ok bool) {
 	set = &byteSet{}
 	i := 1
@@ -306,7 +309,8 @@ func parseSet(text string) (set *byteSet, size int, ok bool) {
 	if negated {
 		i++
 	}
-	// A "]" right at the beginning is a member. low is the previous member, from which a "-" makes a range, or -1.
+	// A "]" right at the beginning is a member. low is the previous member, from which a "-" makes
+	// a range, or -1.
 	for first, low := i, -1; ; {
 		if i >= len(text) {
 			return nil, 0, false

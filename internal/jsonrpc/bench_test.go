@@ -59,7 +59,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkEcho sends one request at a time through pipes of the operating system and waits for its response.
+// BenchmarkEcho sends one request at a time through pipes of the operating system and waits for its
+// response.
 func BenchmarkEcho(b *testing.B) {
 	inR, inW, err := os.Pipe()
 	if err != nil {

@@ -10,18 +10,20 @@ import (
 
 const cancelMethod = "$/cancel_request"
 
-// Call queues a request, in the order of the calls and without blocking. Work waits for the response and returns its
-// result, or the peer's error as an *Error; it is called once. It returns [ErrQueueFull] if the queue was full, and
-// [ErrClosed] if the connection ended. When ctx ends first, the peer is sent $/cancel_request, Work returns ctx's cause,
-// and the late response is ignored.
+// Call queues a request, in the order of the calls and without blocking. Work waits for the
+// response and returns its result, or the peer's error as an *Error; it is called once. It returns
+// [ErrQueueFull] if the queue was full, and [ErrClosed] if the connection ended. When ctx ends
+// first, the peer is sent $/cancel_request, Work returns ctx's cause, and the late response is
+// ignored.
 func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) Work {
 	return c.CallFunc(ctx, method, params, nil)
 }
 
-// CallFunc is Call with a function to be called on the read loop when the response arrives: after everything the peer sent
-// before it has been accepted, before anything it sent later, and before Work returns. onResponse is also called for a
-// response that arrives after Work gave up, but not if the connection ends first or many calls have been given up since.
-// It must not wait for another message. It may be nil.
+// CallFunc is Call with a function to be called on the read loop when the response arrives: after
+// everything the peer sent before it has been accepted, before anything it sent later, and before
+// Work returns. onResponse is also called for a response that arrives after Work gave up, but not
+// if the connection ends first or many calls have been given up since. It must not wait for another
+// message. It may be nil.
 func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessage, onResponse func(result json.RawMessage, err error)) Work {
 	if ctx.Err() != nil {
 		return fail(context.Cause(ctx))
@@ -90,7 +92,8 @@ func (c *calls) take(id string) *call {
 	return taken
 }
 
-// resolve completes a call with the response that was just read. It reports whether somebody was waiting for it.
+// resolve completes a call with the response that was just read. It reports whether somebody was
+// waiting for it.
 func (c *calls) resolve(id string, r response) bool {
 	resolved := c.take(id)
 	if resolved == nil {
@@ -112,8 +115,9 @@ func (c *calls) fail(id string, err error) {
 	}
 }
 
-// abandon records that Work no longer waits, and reports whether the call was unanswered. A call with onResponse stays
-// pending for its late response; if there are too many of these, the oldest is dropped.
+// abandon records that Work no longer waits, and reports whether the call was unanswered. A call
+// with onResponse stays pending for its late response; if there are too many of these, the oldest
+// is dropped.
 func (c *calls) abandon(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

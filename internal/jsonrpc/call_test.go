@@ -31,7 +31,8 @@ func TestCall(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW6_CallIsCancelledWithItsContext(t *testing.T) {
+// Clause W6.
+func TestCallIsCancelledWithItsContext(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -67,7 +68,8 @@ func (l log) answered(result json.RawMessage, err error) {
 	l.seen <- "answered: " + string(result)
 }
 
-func TestP6_CallFuncOrder(t *testing.T) {
+// Clause P6.
+func TestCallFuncOrder(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{})
 	work := p.conn.CallFunc(t.Context(), "a", nil, l.answered)
@@ -103,7 +105,8 @@ func TestCallFunc_lateResponse(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW11_AbandonedCallsAreBounded(t *testing.T) {
+// Clause W11.
+func TestAbandonedCallsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ limit, kept int }{"as set": {3, 3}, "by default": {0, 1000}} {
 		t.Run(name, func(t *testing.T) {
 			l := log{make(chan string, 2*c.kept+10)}

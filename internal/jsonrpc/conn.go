@@ -20,18 +20,21 @@ import (
 type Options struct {
 	// MaxLine is the longest line to read, in bytes without its newline. Default 64 MiB.
 	MaxLine int
-	// MaxQueue is the number of queued output bytes at which Call and TryNotify fail and responses wait. Notify waits at
-	// 1/256 of it: a stream of notifications leaves room for what cannot wait and does not run far ahead of a slow peer.
-	// The message that reaches the limit may exceed it. Default 4 MiB.
+	// MaxQueue is the number of queued output bytes at which Call and TryNotify fail and responses
+	// wait. Notify waits at 1/256 of it: a stream of notifications leaves room for what cannot wait
+	// and does not run far ahead of a slow peer. The message that reaches the limit may exceed it.
+	// Default 4 MiB.
 	MaxQueue int
-	// Grace is how long Serve waits for unanswered requests after the input has ended, and for the peer to take the
-	// output. Default 2 s.
+	// Grace is how long Serve waits for unanswered requests after the input has ended, and for the
+	// peer to take the output. Default 2 s.
 	Grace time.Duration
-	// OpaqueParams accepts any well-formed params. By default, duplicate names anywhere in params are rejected with -32602.
+	// OpaqueParams accepts any well-formed params. By default, duplicate names anywhere in params
+	// are rejected with -32602.
 	OpaqueParams bool
 	// Tap, if set, is called with every line except blank ones and those over the limit.
 	Tap Tap
-	// Logger receives problems that cannot be reported to the peer. Message content is never logged. Default: discard.
+	// Logger receives problems that cannot be reported to the peer. Message content is never
+	// logged. Default: discard.
 	Logger *slog.Logger
 
 	limits limits
@@ -39,16 +42,18 @@ type Options struct {
 
 // limits are the bounds that only tests change.
 type limits struct {
-	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at the next one.
+	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at
+	// the next one.
 	unanswered int
-	// unansweredBytes bounds the total size of running requests, their methods and params. A request that would exceed it is rejected
-	// rather than delayed, because the running requests may be waiting for what comes after it.
+	// unansweredBytes bounds the total size of running requests, their methods and params. A
+	// request that would exceed it is rejected rather than delayed, because the running requests
+	// may be waiting for what comes after it.
 	unansweredBytes int
-	// unsentBytes bounds the total size of the responses that wait while the output is full. An error replaces a response
-	// that would exceed it.
+	// unsentBytes bounds the total size of the responses that wait while the output is full. An
+	// error replaces a response that would exceed it.
 	unsentBytes int
-	// abandoned is how many calls with an onResponse function are remembered for a late response after their Work
-	// returned. The oldest is forgotten first.
+	// abandoned is how many calls with an onResponse function are remembered for a late response
+	// after their Work returned. The oldest is forgotten first.
 	abandoned int
 }
 
@@ -73,8 +78,9 @@ const (
 	Sent
 )
 
-// Tap observes every line, without its newline, as it was read or is about to be written. It is called concurrently by the
-// read loop and the write loop, must not keep or change line, and delays the connection while it runs.
+// Tap observes every line, without its newline, as it was read or is about to be written. It is
+// called concurrently by the read loop and the write loop, must not keep or change line, and delays
+// the connection while it runs.
 type Tap func(d Direction, line []byte)
 
 // Conn is a connection to one peer. Its methods are safe for concurrent use.
@@ -103,16 +109,19 @@ func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 	}
 }
 
-// Serve reads until the input or ctx ends, or the output fails. Then the contexts of all running requests end with the
-// cause [ErrClosed], pending calls return ErrClosed, and Serve waits for up to Options.Grace until every request read so
-// far is answered and the output is written. A request whose Work has not returned after three quarters of that time is
-// answered with an error, and its Work is abandoned.
+// Serve reads until the input or ctx ends, or the output fails. Then the contexts of all running
+// requests end with the cause [ErrClosed], pending calls return ErrClosed, and Serve waits for up
+// to Options.Grace until every request read so far is answered and the output is written. A request
+// whose Work has not returned after three quarters of that time is answered with an error, and its
+// Work is abandoned.
 //
-// Serve returns nil when the input or ctx ended, and otherwise the error of the stream that broke. It may be called once.
+// Serve returns nil when the input or ctx ended, and otherwise the error of the stream that broke.
+// It may be called once.
 //
-// Serve leaves no goroutine behind except one in a Read or Write that does not return. To unblock them it closes in when
-// ctx or the output ended, and out when the peer does not take the output in time, if they are io.Closers. Some streams,
-// such as a terminal or an inherited blocking pipe, stay in Read after Close.
+// Serve leaves no goroutine behind except one in a Read or Write that does not return. To unblock
+// them it closes in when ctx or the output ended, and out when the peer does not take the output in
+// time, if they are io.Closers. Some streams, such as a terminal or an inherited blocking pipe,
+// stay in Read after Close.
 func (c *Conn) Serve(ctx context.Context) error {
 	if c.serving.Swap(true) {
 		return errors.New("jsonrpc: Serve called twice")
@@ -150,10 +159,12 @@ func (c *Conn) Serve(ctx context.Context) error {
 	return err
 }
 
-// closeWait is how long to wait for a stream's goroutine after closing the stream. Those that return at all do so at once.
+// closeWait is how long to wait for a stream's goroutine after closing the stream. Those that
+// return at all do so at once.
 const closeWait = 100 * time.Millisecond
 
-// finishRequests waits until all running requests are answered, and shortly before the deadline answers the rest.
+// finishRequests waits until all running requests are answered, and shortly before the deadline
+// answers the rest.
 func (c *Conn) finishRequests(deadline time.Time) {
 	idle := c.inflight.end()
 	if await(idle, time.Until(deadline)-c.options.Grace/4) {
@@ -200,8 +211,8 @@ func closeStream(stream any) {
 	}
 }
 
-// readLoop reads lines until the input or the connection ends, and returns nil then. It returns the error of an input that
-// broke.
+// readLoop reads lines until the input or the connection ends, and returns nil then. It returns the
+// error of an input that broke.
 func (c *Conn) readLoop(ctx context.Context) error {
 	lines := NewReader(c.in, c.options.MaxLine)
 	for {
@@ -233,8 +244,8 @@ func (c *Conn) readLoop(ctx context.Context) error {
 	}
 }
 
-// rejectTooLong answers a line over the limit, of which only the beginning was read. If that contains the id, a request gets
-// the error as its response, and a response makes its call fail.
+// rejectTooLong answers a line over the limit, of which only the beginning was read. If that
+// contains the id, a request gets the error as its response, and a response makes its call fail.
 func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	m := decodeBeginning(beginning)
 	c.log.Warn("rejected a message over the line limit", "id", m.id.raw, "method", shorten(m.method), "response", m.isResponse, "limit", limit)
@@ -279,8 +290,8 @@ func (c *Conn) receive(ctx context.Context, line []byte) {
 	}
 }
 
-// checkParams returns an error for params that are not an object or an array or, unless they are opaque, contain
-// duplicate names.
+// checkParams returns an error for params that are not an object or an array or, unless they are
+// opaque, contain duplicate names.
 func checkParams(params json.RawMessage, opaque bool) error {
 	if len(params) == 0 || string(params) == "null" {
 		return nil
@@ -334,8 +345,8 @@ func (c *Conn) handleNotification(ctx context.Context, m message) {
 	}
 }
 
-// reject answers a line that does not reach the handler. If the output is full it does not wait, but the rejection counts
-// as a running request until it is queued.
+// reject answers a line that does not reach the handler. If the output is full it does not wait,
+// but the rejection counts as a running request until it is queued.
 func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
 	m := respond(id, nil, e)
 	if err := c.queue.try(m, c.queue.limit); !errors.Is(err, ErrQueueFull) {
@@ -351,8 +362,8 @@ func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
 	}()
 }
 
-// send queues a response, waiting while the output is full, or an error if too many large responses wait already. Once the
-// connection has ended the response is dropped.
+// send queues a response, waiting while the output is full, or an error if too many large responses
+// wait already. Once the connection has ended the response is dropped.
 func (c *Conn) send(m outgoing) {
 	size := m.size()
 	if !c.queue.reserve(size) {
@@ -362,11 +373,12 @@ func (c *Conn) send(m outgoing) {
 	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }
 
-// sendNow queues a response after awaitRoom. Others may have taken the room meanwhile, so the queue may exceed its limit
-// by one response for each one that waited.
+// sendNow queues a response after awaitRoom. Others may have taken the room meanwhile, so the queue
+// may exceed its limit by one response for each one that waited.
 func (c *Conn) sendNow(m outgoing) { _ = c.queue.force(m) }
 
-// Notify queues a notification. While the queue is full it waits until ctx or the connection ends ([ErrClosed]).
+// Notify queues a notification. While the queue is full it waits until ctx or the connection ends
+// ([ErrClosed]).
 func (c *Conn) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	return c.queue.wait(ctx, outgoing{method: method, payload: params}, c.queue.stream)
 }
@@ -376,8 +388,8 @@ func (c *Conn) TryNotify(method string, params json.RawMessage) error {
 	return c.queue.try(outgoing{method: method, payload: params}, c.queue.limit)
 }
 
-// ForceNotify queues a notification even if the queue is full. It is for small, rare messages that must not be lost, such
-// as cancellations. It fails only with [ErrClosed].
+// ForceNotify queues a notification even if the queue is full. It is for small, rare messages that
+// must not be lost, such as cancellations. It fails only with [ErrClosed].
 func (c *Conn) ForceNotify(method string, params json.RawMessage) error {
 	return c.queue.force(outgoing{method: method, payload: params})
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-func TestW9_EndOfInput(t *testing.T) {
+// Clause W9.
+func TestEndOfInput(t *testing.T) {
 	lines := serveAll(t, strings.NewReader(strings.Join([]string{
 		`{"jsonrpc":"2.0","id":1,"method":"wait"}`,
 		`{"jsonrpc":"2.0","id":2,"method":"finish"}`,
@@ -36,7 +37,8 @@ func TestW9_EndOfInput(t *testing.T) {
 	}, lines)
 }
 
-func TestW9_EndOfContext(t *testing.T) {
+// Clause W9.
+func TestEndOfContext(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"finish"}`, `{"jsonrpc":"2.0","id":2,"method":"echo"}`)
 	require.Equal(t, `{"jsonrpc":"2.0","id":2,"result":{}}`, p.line())
@@ -47,7 +49,8 @@ func TestW9_EndOfContext(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrClosedPipe, "the input was closed")
 }
 
-func TestW9_NotificationsPrecedeTheLastResponse(t *testing.T) {
+// Clause W9.
+func TestNotificationsPrecedeTheLastResponse(t *testing.T) {
 	var conn *jsonrpc.Conn
 	p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
@@ -63,7 +66,8 @@ func TestW9_NotificationsPrecedeTheLastResponse(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","method":"last"}`+"\n"+`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`+"\n", p.rest())
 }
 
-func TestW9_CallsEndWithTheConnection(t *testing.T) {
+// Clause W9.
+func TestCallsEndWithTheConnection(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	work := p.conn.Call(t.Context(), "question", nil)
 	p.line()
@@ -78,7 +82,8 @@ func TestW9_CallsEndWithTheConnection(t *testing.T) {
 	require.Error(t, p.conn.Serve(t.Context()), "twice")
 }
 
-func TestW9_StuckWorkIsAbandoned(t *testing.T) {
+// Clause W9.
+func TestStuckWorkIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		followed := false
@@ -98,7 +103,8 @@ func TestW9_StuckWorkIsAbandoned(t *testing.T) {
 	})
 }
 
-func TestW9_StuckAcceptIsAbandoned(t *testing.T) {
+// Clause W9.
+func TestStuckAcceptIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		p := serve(t, jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work {
@@ -114,7 +120,8 @@ func TestW9_StuckAcceptIsAbandoned(t *testing.T) {
 	})
 }
 
-func TestW9_PeerThatDoesNotReadIsAbandoned(t *testing.T) {
+// Clause W9.
+func TestPeerThatDoesNotReadIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{Grace: time.Second})
 		p.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
@@ -125,7 +132,8 @@ func TestW9_PeerThatDoesNotReadIsAbandoned(t *testing.T) {
 	})
 }
 
-func TestW9_StuckStreamDoesNotBlockServe(t *testing.T) {
+// Clause W9.
+func TestStuckStreamDoesNotBlockServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, peer := io.Pipe()
 		out, back := io.Pipe()
@@ -142,7 +150,8 @@ func TestW9_StuckStreamDoesNotBlockServe(t *testing.T) {
 	})
 }
 
-func TestW9_OutputError(t *testing.T) {
+// Clause W9.
+func TestOutputError(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"wait"}`)
 	work := p.conn.Call(t.Context(), "question", nil)
@@ -153,7 +162,8 @@ func TestW9_OutputError(t *testing.T) {
 	require.ErrorIs(t, err, jsonrpc.ErrClosed)
 }
 
-func TestW9_InputError(t *testing.T) {
+// Clause W9.
+func TestInputError(t *testing.T) {
 	broken := errors.New("reset")
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"finish"}`)
@@ -162,7 +172,8 @@ func TestW9_InputError(t *testing.T) {
 	require.ErrorIs(t, receive(t, p.served), broken)
 }
 
-func TestW9_NothingIsReadBeforeServe(t *testing.T) {
+// Clause W9.
+func TestNothingIsReadBeforeServe(t *testing.T) {
 	in, peer := io.Pipe()
 	defer peer.Close()
 	var out output
@@ -183,7 +194,8 @@ func TestW9_NothingIsReadBeforeServe(t *testing.T) {
 
 var kilobyte = json.RawMessage(`["` + strings.Repeat("x", 1000) + `"]`)
 
-func TestW11_NotifyWaitsForSlowPeer(t *testing.T) {
+// Clause W11.
+func TestNotifyWaitsForSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 64_000})
 		const total = 500
@@ -220,7 +232,8 @@ func TestW11_NotifyWaitsForSlowPeer(t *testing.T) {
 	})
 }
 
-func TestW11_TryNotifyFailsOverTheLimit(t *testing.T) {
+// Clause W11.
+func TestTryNotifyFailsOverTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
 		taken := 0
@@ -248,7 +261,8 @@ func TestW11_TryNotifyFailsOverTheLimit(t *testing.T) {
 	})
 }
 
-func TestW11_CancellationIsSentOverTheLimit(t *testing.T) {
+// Clause W11.
+func TestCancellationIsSentOverTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -263,7 +277,8 @@ func TestW11_CancellationIsSentOverTheLimit(t *testing.T) {
 	})
 }
 
-func TestW11_UnansweredRequestsAreBounded(t *testing.T) {
+// Clause W11.
+func TestUnansweredRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var accepted atomic.Int64
 		h := &responder{}
@@ -288,7 +303,8 @@ func TestW11_UnansweredRequestsAreBounded(t *testing.T) {
 	})
 }
 
-func TestW11_CancelIsReadAtTheBound(t *testing.T) {
+// Clause W11.
+func TestCancelIsReadAtTheBound(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(1, 0, 0))
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"wait"}`,
 		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`,
@@ -298,7 +314,8 @@ func TestW11_CancelIsReadAtTheBound(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW11_RejectionsAreBounded(t *testing.T) {
+// Clause W11.
+func TestRejectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 100}.WithLimits(3, 0, 0))
 		var sent atomic.Int64
@@ -318,7 +335,8 @@ func TestW11_RejectionsAreBounded(t *testing.T) {
 	})
 }
 
-func TestW11_NotificationsWithWorkAreBounded(t *testing.T) {
+// Clause W11.
+func TestNotificationsWithWorkAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int64
 		release := make(chan struct{})
@@ -343,7 +361,8 @@ func TestW11_NotificationsWithWorkAreBounded(t *testing.T) {
 	})
 }
 
-func TestW11_UnansweredBytesAreBounded(t *testing.T) {
+// Clause W11.
+func TestUnansweredBytesAreBounded(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 100, 0))
 	request := func(id, method string, length int) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":["` + strings.Repeat("x", length) + `"]}`
@@ -365,7 +384,9 @@ func TestW11_UnansweredBytesAreBounded(t *testing.T) {
 }
 
 // What is ignored in a message does not stay in memory while the request runs.
-func TestW11_RunningRequestsDoNotKeepTheirLines(t *testing.T) {
+//
+// Clause W11.
+func TestRunningRequestsDoNotKeepTheirLines(t *testing.T) {
 	const requests, ignored = 100, 1 << 20
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	var before, after runtime.MemStats
@@ -383,7 +404,9 @@ func TestW11_RunningRequestsDoNotKeepTheirLines(t *testing.T) {
 }
 
 // A peer that sends requests and does not read could fill the memory with their responses.
-func TestW11_UnsentBytesAreBounded(t *testing.T) {
+//
+// Clause W11.
+func TestUnsentBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 1000}.WithUnsentBytes(10_000))
 		const total = 50
@@ -410,7 +433,9 @@ func TestW11_UnsentBytesAreBounded(t *testing.T) {
 }
 
 // Errors say what is wrong without repeating all that the peer sent.
-func TestW11_ErrorsAreShort(t *testing.T) {
+//
+// Clause W11.
+func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	p := serve(t, jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
@@ -436,7 +461,8 @@ func TestW11_ErrorsAreShort(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW3_LongLineIsNotBuffered(t *testing.T) {
+// Clause W3.
+func TestLongLineIsNotBuffered(t *testing.T) {
 	const length = 64 << 20
 	in := io.MultiReader(
 		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":["`),
@@ -455,7 +481,8 @@ func TestW3_LongLineIsNotBuffered(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(length/4))
 }
 
-func TestW3_IDOfALongLine(t *testing.T) {
+// Clause W3.
+func TestIDOfALongLine(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for name, c := range map[string]struct{ line, id string }{
 		"request":                       {`{"jsonrpc":"2.0","id":7,"method":"echo","params":["` + long + `"]}`, `7`},
@@ -480,7 +507,8 @@ func TestW3_IDOfALongLine(t *testing.T) {
 	}
 }
 
-func TestW3_LongResponseFailsItsCall(t *testing.T) {
+// Clause W3.
+func TestLongResponseFailsItsCall(t *testing.T) {
 	var log output
 	h := &responder{}
 	p := serve(t, h, jsonrpc.Options{MaxLine: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -498,7 +526,8 @@ func TestW3_LongResponseFailsItsCall(t *testing.T) {
 	require.Contains(t, string(log.take()), "rejected a message over the line limit")
 }
 
-func TestW3_LimitExcludesTheNewline(t *testing.T) {
+// Clause W3.
+func TestLimitExcludesTheNewline(t *testing.T) {
 	const frame = `{"jsonrpc":"2.0","id":1,"method":"echo","params":[""]}`
 	line := strings.Replace(frame, `""`, `"`+strings.Repeat("x", 200_000)+`"`, 1)
 	for name, c := range map[string]struct {
@@ -522,18 +551,21 @@ func TestW3_LimitExcludesTheNewline(t *testing.T) {
 	}
 }
 
-func TestW2_LastLineWithoutNewline(t *testing.T) {
+// Clause W2.
+func TestLastLineWithoutNewline(t *testing.T) {
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`},
 		serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), &responder{}, jsonrpc.Options{}))
 }
 
-func TestW2_OpaqueParams(t *testing.T) {
+// Clause W2.
+func TestOpaqueParams(t *testing.T) {
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`},
 		serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1,"a":2}}`), &responder{},
 			jsonrpc.Options{OpaqueParams: true}))
 }
 
-func TestW1_ConcurrentSenders(t *testing.T) {
+// Clause W1.
+func TestConcurrentSenders(t *testing.T) {
 	const senders, each = 16, 200
 	var tapped []string
 	p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 2000, Tap: func(d jsonrpc.Direction, line []byte) {

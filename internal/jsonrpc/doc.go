@@ -1,5 +1,5 @@
-// Package jsonrpc implements JSON-RPC 2.0 with one message per line, in both directions, over any pair of byte streams.
-// It knows nothing about ACP.
+// Package jsonrpc implements JSON-RPC 2.0 with one message per line, in both directions, over any
+// pair of byte streams. It knows nothing about ACP.
 //
 // [Conn] takes care of
 //
@@ -16,5 +16,6 @@
 //	c := jsonrpc.NewConn(in, out, handler, jsonrpc.Options{})
 //	err := c.Serve(ctx) // until the input ends or ctx does
 //
-// [Reader] and [Writer] are the framing alone, for programs that forward messages of another protocol.
+// [Reader] and [Writer] are the framing alone, for programs that forward messages of another
+// protocol.
 package jsonrpc

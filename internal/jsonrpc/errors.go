@@ -33,9 +33,10 @@ const (
 	CodeCancelled      = -32800
 )
 
-// Error is a JSON-RPC error object. An *Error in the tree of an error that Work returns is sent as the response; a
-// *strictjson.Error is sent as -32602 with its violations as data, and any other error as -32603 with its text. A request
-// that the peer cancelled is answered with -32800 whatever the error.
+// Error is a JSON-RPC error object. An *Error in the tree of an error that Work returns is sent as
+// the response; a *strictjson.Error is sent as -32602 with its violations as data, and any other
+// error as -32603 with its text. A request that the peer cancelled is answered with -32800 whatever
+// the error.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -45,8 +46,8 @@ type Error struct {
 // Error returns the message with its code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// maxMessage bounds the message of an error of our own, in bytes: it may quote what the peer sent. The errors of other peers are
-// passed on as they are.
+// maxMessage bounds the message of an error of our own, in bytes: it may quote what the peer sent.
+// The errors of other peers are passed on as they are.
 const maxMessage = 4 << 10
 
 // Errorf returns an *Error without data. A long message is shortened in the middle.
@@ -88,8 +89,8 @@ func asError(err error) *Error {
 	return Errorf(CodeInternal, "%v", err)
 }
 
-// LogPanic logs a recovered panic with its stack and further attributes. Panic values may quote messages, so except for
-// runtime errors only their type is logged.
+// LogPanic logs a recovered panic with its stack and further attributes. Panic values may quote
+// messages, so except for runtime errors only their type is logged.
 func LogPanic(log *slog.Logger, value any, attributes ...any) {
 	what := fmt.Sprintf("%T", value)
 	if err, ok := value.(runtime.Error); ok {

@@ -30,22 +30,25 @@ type Reader struct {
 	err    error // of the stream, once all of it has been read
 }
 
-// NewReader returns a Reader for lines of at most max bytes, not counting their newlines. It reads ahead.
+// NewReader returns a Reader for lines of at most max bytes, not counting their newlines. It reads
+// ahead.
 func NewReader(in io.Reader, max int) *Reader {
 	const bufferSize = 64 << 10
 	return &Reader{in: bufio.NewReaderSize(in, bufferSize), max: max}
 }
 
-// Append appends the next line, including its newline, to dst. The last line of a stream may have no newline. The error is
-// the stream's once there are no more lines, or a [*TooLongError]. In that case the beginning of the line was appended,
-// exceeding the limit by one buffer at most; Part reads the rest, and otherwise the next Append skips it.
+// Append appends the next line, including its newline, to dst. The last line of a stream may have
+// no newline. The error is the stream's once there are no more lines, or a [*TooLongError]. In that
+// case the beginning of the line was appended, exceeding the limit by one buffer at most; Part
+// reads the rest, and otherwise the next Append skips it.
 func (r *Reader) Append(dst []byte) ([]byte, error) {
 	for r.inLine {
 		if _, err := r.Part(); err != nil {
 			return dst, err
 		}
 	}
-	// A long line is collected in pieces, because growing one buffer would allocate several times its length.
+	// A long line is collected in pieces, because growing one buffer would allocate several times
+	// its length.
 	const pieceSize = 1 << 20
 	var pieces [][]byte
 	begin, length := len(dst), 0 // of the line
@@ -77,8 +80,9 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 	return dst, r.err
 }
 
-// Part returns the next part of a line that was too long, valid until the next call. The last part ends with the newline;
-// after it, Part returns nothing. The error is the stream's if that ends within the line.
+// Part returns the next part of a line that was too long, valid until the next call. The last part
+// ends with the newline; after it, Part returns nothing. The error is the stream's if that ends
+// within the line.
 func (r *Reader) Part() ([]byte, error) {
 	if !r.inLine {
 		return nil, r.err
@@ -106,8 +110,8 @@ func trimNewline(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// Writer writes lines on its own goroutine, so that a caller waits for a slow peer no longer than its context. It is safe
-// for concurrent use.
+// Writer writes lines on its own goroutine, so that a caller waits for a slow peer no longer than
+// its context. It is safe for concurrent use.
 type Writer struct {
 	out     io.Writer
 	onEnd   func()
@@ -123,8 +127,8 @@ type queuedLine struct {
 	written chan struct{} // closed once written
 }
 
-// NewWriter returns a Writer that writes to out until End is called or a write fails. Then it calls onEnd once, unless that
-// is nil; closing out there unblocks a pending write.
+// NewWriter returns a Writer that writes to out until End is called or a write fails. Then it calls
+// onEnd once, unless that is nil; closing out there unblocks a pending write.
 func NewWriter(out io.Writer, onEnd func()) *Writer {
 	w := &Writer{out: out, onEnd: onEnd, lines: make(chan queuedLine), ended: make(chan struct{})}
 	w.writing.Go(w.run)
@@ -146,8 +150,9 @@ func (w *Writer) run() {
 	}
 }
 
-// Write writes a message and a newline, and waits until that is done. It takes ownership of message. The error is the reason
-// why the writer ended, or the cause of ctx; in the latter case the whole line may still be written later.
+// Write writes a message and a newline, and waits until that is done. It takes ownership of
+// message. The error is the reason why the writer ended, or the cause of ctx; in the latter case
+// the whole line may still be written later.
 func (w *Writer) Write(ctx context.Context, message []byte) error {
 	l := queuedLine{append(message, '\n'), make(chan struct{})}
 	select {
@@ -167,7 +172,8 @@ func (w *Writer) Write(ctx context.Context, message []byte) error {
 	}
 }
 
-// End makes every Write fail with err from now on, unless the writer has already ended. It does not wait.
+// End makes every Write fail with err from now on, unless the writer has already ended. It does not
+// wait.
 func (w *Writer) End(err error) {
 	w.once.Do(func() {
 		w.err = err
@@ -191,5 +197,6 @@ func (w *Writer) Err() error {
 	}
 }
 
-// Wait waits until the writer's goroutine has returned, which happens after End once out does not block.
+// Wait waits until the writer's goroutine has returned, which happens after End once out does not
+// block.
 func (w *Writer) Wait() { w.writing.Wait() }

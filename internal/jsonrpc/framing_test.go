@@ -46,7 +46,8 @@ func reading(t *rapid.T, text string) io.Reader {
 	return in
 }
 
-func TestW3_Reader(t *testing.T) {
+// Clause W3.
+func TestReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, max := streams(t)
 		lines := jsonrpc.NewReader(io.MultiReader(reading(t, text), iotest.ErrReader(errBroken)), max)
@@ -74,7 +75,8 @@ func TestW3_Reader(t *testing.T) {
 	})
 }
 
-func TestW3_ReaderPart(t *testing.T) {
+// Clause W3.
+func TestReaderPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, max := streams(t)
 		lines := jsonrpc.NewReader(reading(t, text), max)
@@ -127,7 +129,8 @@ func ExampleWriter() {
 	// <nil> EOF
 }
 
-func TestW1_Writer(t *testing.T) {
+// Clause W1.
+func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := jsonrpc.NewWriter(&out, nil)
 	var want []string

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// large is the size of the messages, in bytes, whose memory is returned to the system when they are done with. By itself a
-// process that has become idle keeps it.
+// large is the size of the messages, in bytes, whose memory is returned to the system when they are
+// done with. By itself a process that has become idle keeps it.
 const large = 8 << 20
 
-// memory returns unused memory to the system after a moment without large messages. It is safe for concurrent use.
+// memory returns unused memory to the system after a moment without large messages. It is safe for
+// concurrent use.
 type memory struct {
 	mu      sync.Mutex
 	timer   *time.Timer // nil until there was a large message

@@ -13,8 +13,8 @@ import (
 // maxID is the length of the longest id, in bytes of JSON text.
 const maxID = 1 << 10
 
-// ID is the id of a request. It is kept as the JSON text that was sent, so that it is echoed exactly. The zero ID means a
-// notification.
+// ID is the id of a request. It is kept as the JSON text that was sent, so that it is echoed
+// exactly. The zero ID means a notification.
 type ID struct{ raw string }
 
 // IsZero reports whether there is no id.
@@ -48,8 +48,9 @@ type response struct {
 	err    error
 }
 
-// decode decodes a line. It returns an error, to be sent with a null id, if the line is not a valid message. For an invalid
-// response the message still has the id, so that the call it belongs to does not wait for ever.
+// decode decodes a line. It returns an error, to be sent with a null id, if the line is not a valid
+// message. For an invalid response the message still has the id, so that the call it belongs to
+// does not wait for ever.
 func decode(line []byte) (message, *Error) {
 	if !utf8.Valid(line) {
 		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
@@ -93,8 +94,8 @@ func isID(raw json.RawMessage) bool {
 	return c == '"' || c == '-' || '0' <= c && c <= '9'
 }
 
-// decodeBeginning decodes the members at the beginning of a line, up to one that is incomplete. The message has no id unless
-// the line is known to be a request or a response.
+// decodeBeginning decodes the members at the beginning of a line, up to one that is incomplete. The
+// message has no id unless the line is known to be a request or a response.
 func decodeBeginning(line []byte) message {
 	const enough = 64 << 10
 	line = line[:min(len(line), enough)]
@@ -167,7 +168,8 @@ func decodeResponse(m message, o strictjson.Object, line []byte) (message, *Erro
 	case !result.Present() && !failure.Present():
 		return message{}, Errorf(CodeInvalidRequest, "the message has neither a method nor a result nor an error")
 	case !o.Field("id").Present() && !failure.Present():
-		// An error without an id reports a problem with a message of ours. Answering it could loop for ever.
+		// An error without an id reports a problem with a message of ours. Answering it could loop
+		// for ever.
 		return message{}, Errorf(CodeInvalidRequest, "the response has no id")
 	case result.Present() && failure.Present():
 		m.response.err = errMalformedResponse
@@ -197,8 +199,8 @@ func decodeError(f strictjson.Field) error {
 	return &e
 }
 
-// outgoing is a message to send: with a method it is a request, or a notification if id is empty; without one it is a
-// response.
+// outgoing is a message to send: with a method it is a request, or a notification if id is empty;
+// without one it is a response.
 type outgoing struct {
 	id      string // JSON text
 	method  string
@@ -257,7 +259,8 @@ func (e *Error) appendTo(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendLine appends JSON, replacing line breaks with spaces. In valid JSON line breaks only occur between tokens.
+// appendLine appends JSON, replacing line breaks with spaces. In valid JSON line breaks only occur
+// between tokens.
 func appendLine(b []byte, raw json.RawMessage) []byte {
 	start := len(b)
 	b = append(b, raw...)

@@ -24,9 +24,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected lines of the transcripts")
 
-// TestTranscripts plays testdata/*.txtar: it sends the lines of each "client" section one by one and compares the output with the
-// "server" section that follows. Files are named after clauses. In a client line, «…» stands for the bytes of the Go string
-// literal "…".
+// TestTranscripts plays testdata/*.txtar: it sends the lines of each "client" section one by one
+// and compares the output with the "server" section that follows. Files are named after clauses. In
+// a client line, «…» stands for the bytes of the Go string literal "…".
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
@@ -93,8 +93,9 @@ func unquote(t *testing.T, literal string) string {
 	return s
 }
 
-// FuzzConn feeds arbitrary bytes to a connection. It must not panic or hang, must answer each line exactly as often as required,
-// and must write only JSON-RPC messages. Because of goroutines coverage varies between runs, so use -fuzzminimizetime 20x.
+// FuzzConn feeds arbitrary bytes to a connection. It must not panic or hang, must answer each line
+// exactly as often as required, and must write only JSON-RPC messages. Because of goroutines
+// coverage varies between runs, so use -fuzzminimizetime 20x.
 func FuzzConn(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(f, err)
@@ -173,7 +174,8 @@ func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	}
 }
 
-// membersOf returns the members of an object. It returns false for other values and for duplicate names.
+// membersOf returns the members of an object. It returns false for other values and for duplicate
+// names.
 func membersOf(line []byte) (map[string]json.RawMessage, bool) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {

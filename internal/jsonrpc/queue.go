@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// keepBuffer is the largest buffer to keep for reuse, so that one large message does not hold memory for ever.
+// keepBuffer is the largest buffer to keep for reuse, so that one large message does not hold
+// memory for ever.
 const keepBuffer = 1 << 20
 
-// queue holds the lines to be written, in order. It is bounded in bytes, with a limit for each kind of sender: a line is
-// accepted while fewer bytes than its limit are queued.
+// queue holds the lines to be written, in order. It is bounded in bytes, with a limit for each kind
+// of sender: a line is accepted while fewer bytes than its limit are queued.
 type queue struct {
 	limit  int // for calls, responses and TryNotify
 	stream int // for Notify; lower, so that a stream of notifications leaves room for the others
@@ -66,7 +67,8 @@ func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 	}
 }
 
-// reserve reports whether a response of this size may wait. A single one always may, and unreserve must follow.
+// reserve reports whether a response of this size may wait. A single one always may, and unreserve
+// must follow.
 func (q *queue) reserve(size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -144,8 +146,8 @@ func (q *queue) wake() {
 	}
 }
 
-// writeTo writes queued lines to out, as many at once as there are, until the queue is closed and empty or out fails. It tells m
-// how long they were.
+// writeTo writes queued lines to out, as many at once as there are, until the queue is closed and
+// empty or out fails. It tells m how long they were.
 func (q *queue) writeTo(out io.Writer, tap Tap, m *memory) error {
 	for {
 		lines := q.take()

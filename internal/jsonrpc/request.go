@@ -9,12 +9,14 @@ import (
 
 // Handler handles incoming messages.
 type Handler interface {
-	// Accept is called on the read loop, one message at a time in arrival order, for every request and notification
-	// except $/cancel_request. While it runs nothing else is read, so it must not wait for another message. It returns
-	// the remaining work. nil means that a notification is done or ignored, and that a request is answered with -32601.
+	// Accept is called on the read loop, one message at a time in arrival order, for every request
+	// and notification except $/cancel_request. While it runs nothing else is read, so it must not
+	// wait for another message. It returns the remaining work. nil means that a notification is
+	// done or ignored, and that a request is answered with -32601.
 	//
-	// A request's ctx ends when the request is answered, when the peer cancels it (cause [ErrRequestCancelled]) and when
-	// the connection ends (cause [ErrClosed]); a notification's only when the connection ends.
+	// A request's ctx ends when the request is answered, when the peer cancels it (cause
+	// [ErrRequestCancelled]) and when the connection ends (cause [ErrClosed]); a notification's
+	// only when the connection ends.
 	Accept(ctx context.Context, r *Request) Work
 }
 
@@ -24,8 +26,9 @@ type HandlerFunc func(ctx context.Context, r *Request) Work
 // Accept calls f.
 func (f HandlerFunc) Accept(ctx context.Context, r *Request) Work { return f(ctx, r) }
 
-// Work is the part of a request that may take time. It runs on its own goroutine and returns the response; a nil result is
-// sent as {}. The result of a notification's Work is dropped and its error is logged.
+// Work is the part of a request that may take time. It runs on its own goroutine and returns the
+// response; a nil result is sent as {}. The result of a notification's Work is dropped and its
+// error is logged.
 type Work func() (json.RawMessage, error)
 
 // fail returns Work that returns err.
@@ -39,7 +42,8 @@ type Request struct {
 	ID ID
 	// Method is the method's name, never empty.
 	Method string
-	// Params is the params member as sent, nil when absent, and nil once Work has returned. It must not be modified.
+	// Params is the params member as sent, nil when absent, and nil once Work has returned. It must
+	// not be modified.
 	Params json.RawMessage
 
 	before func(json.RawMessage, error) (json.RawMessage, error)
@@ -49,24 +53,27 @@ type Request struct {
 // IsNotification reports whether the message is a notification.
 func (r *Request) IsNotification() bool { return r.ID.IsZero() }
 
-// BeforeResponse sets a function that turns what Work returned into the response. It is called once, on the request's
-// goroutine, as soon as the output queue has room: when the peer reads slowly, messages read in the meantime may still
-// change the response. decide must not block. Call BeforeResponse before Work returns; the last call wins.
+// BeforeResponse sets a function that turns what Work returned into the response. It is called
+// once, on the request's goroutine, as soon as the output queue has room: when the peer reads
+// slowly, messages read in the meantime may still change the response. decide must not block. Call
+// BeforeResponse before Work returns; the last call wins.
 func (r *Request) BeforeResponse(decide func(result json.RawMessage, err error) (json.RawMessage, error)) {
 	r.before = decide
 }
 
-// AfterResponse adds a function to call on the request's goroutine once the response is queued: what f sends follows the
-// response. If the connection ended without a response, f is called as well, and sending fails with [ErrClosed]. Call
-// AfterResponse before Work returns, from one goroutine at a time.
+// AfterResponse adds a function to call on the request's goroutine once the response is queued:
+// what f sends follows the response. If the connection ended without a response, f is called as
+// well, and sending fails with [ErrClosed]. Call AfterResponse before Work returns, from one
+// goroutine at a time.
 func (r *Request) AfterResponse(f func()) { r.after = append(r.after, f) }
 
 // answeredKey is the context key of the channel that Answered returns.
 type answeredKey struct{}
 
-// Answered returns a channel that is closed once the request that ctx belongs to has been answered: what is sent after that
-// follows the response. It is also closed if the connection ended without a response, unless the request's Work never
-// returns. Answered returns nil if ctx belongs to no request.
+// Answered returns a channel that is closed once the request that ctx belongs to has been answered:
+// what is sent after that follows the response. It is also closed if the connection ended without a
+// response, unless the request's Work never returns. Answered returns nil if ctx belongs to no
+// request.
 func Answered(ctx context.Context) <-chan struct{} {
 	answered, _ := ctx.Value(answeredKey{}).(<-chan struct{})
 	return answered
@@ -154,8 +161,8 @@ func (t *task) callAfter(f func()) {
 	f()
 }
 
-// asError converts err to the error of the response. Whatever the error, a request that the peer cancelled is answered as
-// cancelled.
+// asError converts err to the error of the response. Whatever the error, a request that the peer
+// cancelled is answered as cancelled.
 func (t *task) asError(err error) *Error {
 	switch cause := context.Cause(t.ctx); {
 	case errors.Is(cause, ErrRequestCancelled):
@@ -225,7 +232,8 @@ func (r *inflight) release() {
 	}
 }
 
-// acquire waits for a slot and holds. It returns false if the connection is ending, which also ends ctx.
+// acquire waits for a slot and holds. It returns false if the connection is ending, which also ends
+// ctx.
 func (r *inflight) acquire(ctx context.Context) bool {
 	select {
 	case r.slots <- struct{}{}:
@@ -262,7 +270,8 @@ func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 	return nil
 }
 
-// claim removes a request and reports whether it was unanswered: only the caller that gets true may answer it.
+// claim removes a request and reports whether it was unanswered: only the caller that gets true may
+// answer it.
 func (r *inflight) claim(id ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

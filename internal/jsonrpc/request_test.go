@@ -16,7 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-func TestW5_AcceptOrder(t *testing.T) {
+// Clause W5.
+func TestAcceptOrder(t *testing.T) {
 	var in strings.Builder
 	var want, got []string
 	for i := range 1000 {
@@ -35,7 +36,8 @@ func TestW5_AcceptOrder(t *testing.T) {
 	require.Len(t, lines, 666)
 }
 
-func TestW5_CancelDirectlyAfterRequest(t *testing.T) {
+// Clause W5.
+func TestCancelDirectlyAfterRequest(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	const times = 1000
 	go func() {
@@ -52,7 +54,8 @@ func TestW5_CancelDirectlyAfterRequest(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW5_AfterResponse(t *testing.T) {
+// Clause W5.
+func TestAfterResponse(t *testing.T) {
 	var conn *jsonrpc.Conn
 	p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		r.AfterResponse(func() { _ = conn.TryNotify("first", nil) })
@@ -69,7 +72,8 @@ func TestW5_AfterResponse(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW5_BeforeResponse(t *testing.T) {
+// Clause W5.
+func TestBeforeResponse(t *testing.T) {
 	const limit = 1 << 10
 	var state atomic.Value
 	writing, goOn, worked := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -112,7 +116,8 @@ func TestW5_BeforeResponse(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW8_Panic(t *testing.T) {
+// Clause W8.
+func TestPanic(t *testing.T) {
 	for _, method := range []string{"panic", "panic in accept"} {
 		t.Run("W8/"+method, func(t *testing.T) {
 			var log bytes.Buffer
@@ -129,7 +134,8 @@ func TestW8_Panic(t *testing.T) {
 	}
 }
 
-func TestW8_RuntimeErrorIsLogged(t *testing.T) {
+// Clause W8.
+func TestRuntimeErrorIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}`), jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work {
 		var none *jsonrpc.Request
@@ -139,14 +145,16 @@ func TestW8_RuntimeErrorIsLogged(t *testing.T) {
 	require.Contains(t, log.String(), "nil pointer dereference")
 }
 
-func TestW8_Goexit(t *testing.T) {
+// Clause W8.
+func TestGoexit(t *testing.T) {
 	lines := serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}`), jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) { runtime.Goexit(); return nil, nil }
 	}), jsonrpc.Options{})
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"internal error"}}`}, lines)
 }
 
-func TestW6_CancelledRequestIsAnsweredAsCancelled(t *testing.T) {
+// Clause W6.
+func TestCancelledRequestIsAnsweredAsCancelled(t *testing.T) {
 	p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
 			<-ctx.Done()

@@ -66,13 +66,15 @@ func (anthropicFormat) encode(m Model, r Request) []byte {
 // ephemeral marks the end of a part of the request that the server should cache.
 var ephemeral = object{"type": "ephemeral"}
 
-// claude matches the names of Anthropic's models. It is compiled on first use to keep the start of the program fast.
+// claude matches the names of Anthropic's models. It is compiled on first use to keep the start of
+// the program fast.
 var claude = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)claude\D*(?:(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$))?`)
 })
 
-// claudeVersion returns the version of one of Anthropic's models, such as 406 for "claude-opus-4-6" and 400 for
-// "claude-opus-4-20250514". It is 0 for models of others, and high for names without a version, which only new models have.
+// claudeVersion returns the version of one of Anthropic's models, such as 406 for "claude-opus-4-6"
+// and 400 for "claude-opus-4-20250514". It is 0 for models of others, and high for names without a
+// version, which only new models have.
 func claudeVersion(name string) int {
 	found := claude().FindStringSubmatch(name)
 	switch {
@@ -111,9 +113,9 @@ type anthropicMessage struct {
 	Content []object `json:"content"`
 }
 
-// anthropicMessages returns messages with alternating roles, as some servers need them, without the thinking of models other than thinker.
-// The end of the conversation is marked for the cache, and so is that of the previous request, because the server does not look for it far
-// back.
+// anthropicMessages returns messages with alternating roles, as some servers need them, without the
+// thinking of models other than thinker. The end of the conversation is marked for the cache, and
+// so is that of the previous request, because the server does not look for it far back.
 func anthropicMessages(thinker string, of []Message) []anthropicMessage {
 	messages := []anthropicMessage{}
 	for _, message := range of {
@@ -146,8 +148,8 @@ func place(part object) int {
 	return 1
 }
 
-// anthropicContent returns the parts of a message or of a tool's result. Texts that are empty or white space
-// would be rejected.
+// anthropicContent returns the parts of a message or of a tool's result. Texts that are empty or
+// white space would be rejected.
 func anthropicContent(thinker string, parts []Part) []object {
 	var content []object
 	for _, p := range parts {
@@ -182,8 +184,9 @@ func anthropicContent(thinker string, parts []Part) []object {
 	return content
 }
 
-// mayThink reports whether the server accepts a request to think within a budget: if the messages end with the results of tools, the
-// model must have thought before it called them. It has not if it was told to think only since then, or is not the same.
+// mayThink reports whether the server accepts a request to think within a budget: if the messages
+// end with the results of tools, the model must have thought before it called them. It has not if
+// it was told to think only since then, or is not the same.
 func mayThink(messages []anthropicMessage) bool {
 	thinks := true
 	for _, m := range slices.Backward(messages) {
@@ -228,7 +231,8 @@ type anthropicUsage struct {
 	Output  int `json:"output_tokens"`
 }
 
-// update takes over what a later count says. All counts are totals, but not every server sends all of them each time.
+// update takes over what a later count says. All counts are totals, but not every server sends all
+// of them each time.
 func (u *anthropicUsage) update(later anthropicUsage) {
 	u.Input = cmp.Or(later.Input, u.Input)
 	u.Written = cmp.Or(later.Written, u.Written)

@@ -39,8 +39,8 @@ type Client struct {
 	model  Model
 	format format
 	http   *http.Client
-	// silence is how long a server may send nothing. Local servers load a model before they answer, and many servers send nothing while
-	// the model writes the arguments of a tool call.
+	// silence is how long a server may send nothing. Local servers load a model before they answer,
+	// and many servers send nothing while the model writes the arguments of a tool call.
 	silence time.Duration
 	// delay is the time before the second attempt. It doubles with each further one.
 	delay time.Duration
@@ -68,7 +68,8 @@ func New(m Model) *Client {
 	}
 	return &Client{
 		model: m, format: newFormat(m.API), silence: 5 * time.Minute, delay: 500 * time.Millisecond,
-		// A redirect would send the conversation and the key to an address that the user has not configured.
+		// A redirect would send the conversation and the key to an address that the user has not
+		// configured.
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
@@ -79,9 +80,10 @@ func (c *Client) Model() Model { return c.model }
 // Close closes the connections that are kept for further requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Stream sends the request and yields what arrives, in order: complete tool calls, each once, and at the end a [Finish]. An error ends
-// it, and is an [*Error] unless ctx has ended, which returns its cause. A request that failed before anything arrived is sent again after a
-// [Retry]; one that failed later is not. Breaking out of the loop ends the request.
+// Stream sends the request and yields what arrives, in order: complete tool calls, each once, and
+// at the end a [Finish]. An error ends it, and is an [*Error] unless ctx has ended, which returns
+// its cause. A request that failed before anything arrived is sent again after a [Retry]; one that
+// failed later is not. Breaking out of the loop ends the request.
 func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if c.model.TextOnly {
@@ -244,7 +246,8 @@ func (c *Client) send(ctx context.Context, method, path, key string, body []byte
 	return response, nil
 }
 
-// watchedBody is the body of a response. It fails with errSilent if nothing arrives for too long while somebody reads.
+// watchedBody is the body of a response. It fails with errSilent if nothing arrives for too long
+// while somebody reads.
 type watchedBody struct {
 	io.ReadCloser
 	ctx     context.Context

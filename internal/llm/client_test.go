@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 // A server that was not written for this client.

@@ -77,8 +77,9 @@ func isTemporary(err error) bool {
 	}
 }
 
-// describe returns what an answer with an error says went wrong: the body of a response with this status, or an event in a stream, with
-// status 0. Both formats put errors into JSON in the same places. Its message is as long as the server's.
+// describe returns what an answer with an error says went wrong: the body of a response with this
+// status, or an event in a stream, with status 0. Both formats put errors into JSON in the same
+// places. Its message is as long as the server's.
 func describe(status int, body []byte) *Error {
 	var decoded any
 	body = body[:min(len(body), errorSize)]
@@ -186,7 +187,8 @@ func title(page []byte) string {
 // address returns u without what can be secret.
 func address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// explain returns e as the user sees it: on one line of limited length, with what to do and without the key.
+// explain returns e as the user sees it: on one line of limited length, with what to do and without
+// the key.
 func (c *Client) explain(e *Error, key string) *Error {
 	var scrubber secret.Scrubber
 	scrubber.Add(key)

@@ -122,7 +122,8 @@ func retries(events []Event) (n int, others []Event) {
 	return n, others
 }
 
-func TestB4_Retry(t *testing.T) {
+// Clause B4.
+func TestRetry(t *testing.T) {
 	hello := []Event{TextDelta("Hello"), Finish{Reason: Stopped}}
 	good := says(chunk(`{"content":"Hello"}`), finished)
 	overloaded := `{"error":{"message":"overloaded","type":"server_error"}}`
@@ -212,8 +213,11 @@ func TestRetryAfter(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, retryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"1"}}, now))
 }
 
-// A connection that is lost after any event, or within one, ends in an error or a retry, and yields no half tool call.
-func TestB4_CutConnections(t *testing.T) {
+// A connection that is lost after any event, or within one, ends in an error or a retry, and yields
+// no half tool call.
+//
+// Clause B4.
+func TestCutConnections(t *testing.T) {
 	for _, name := range []string{"openai-text", "openai-tools", "openai-reasoning", "ollama-tools", "vllm-tools", "anthropic-text", "anthropic-tools"} {
 		t.Run(name, func(t *testing.T) {
 			stream, err := os.ReadFile(filepath.Join("testdata", name+".sse"))
@@ -250,7 +254,8 @@ func TestB4_CutConnections(t *testing.T) {
 	}
 }
 
-func TestB4_Errors(t *testing.T) {
+// Clause B4.
+func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc
 		want   Error
@@ -302,7 +307,8 @@ func TestB4_Errors(t *testing.T) {
 	}
 }
 
-func TestB4_Unreachable(t *testing.T) {
+// Clause B4.
+func TestUnreachable(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -339,7 +345,8 @@ func TestB4_Unreachable(t *testing.T) {
 	})
 }
 
-func TestB4_Silence(t *testing.T) {
+// Clause B4.
+func TestSilence(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 	silent := &Error{Unreachable, 0, "the model's server has sent nothing for 5 minutes"}
 	hello := chunk(`{"content":"Hello"}`)
@@ -390,7 +397,8 @@ func TestB4_Silence(t *testing.T) {
 	})
 }
 
-func TestB1_Key(t *testing.T) {
+// Clause B1.
+func TestKey(t *testing.T) {
 	t.Run("is not sent elsewhere", func(t *testing.T) {
 		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") }))
 		defer elsewhere.Close()
@@ -543,7 +551,9 @@ func TestAnswers(t *testing.T) {
 }
 
 // What a server or a model sends without end is stopped.
-func TestB4_EndlessAnswers(t *testing.T) {
+//
+// Clause B4.
+func TestEndlessAnswers(t *testing.T) {
 	// forever repeats what next returns until the request ends.
 	forever := func(start string, next func(n int) string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -699,7 +709,8 @@ func TestModelDefaults(t *testing.T) {
 	require.Equal(t, given, New(given).Model())
 }
 
-// The standard variables for proxies and certificates are read once in a process, so this test runs itself as another one.
+// The standard variables for proxies and certificates are read once in a process, so this test runs
+// itself as another one.
 func TestEnvironment(t *testing.T) {
 	const name = "LLM_TEST_BASE_URL"
 	if address := os.Getenv(name); address != "" {

@@ -11,19 +11,22 @@ import (
 )
 
 const (
-	// maxAnswer is how much an answer may say, think and write as arguments of tool calls, in bytes.
+	// maxAnswer is how much an answer may say, think and write as arguments of tool calls, in
+	// bytes.
 	maxAnswer = 8 << 20
 	// maxCalls is how many tools an answer may call.
 	maxCalls = 128
 	// maxParts is how many parts of an answer that is not streamed are read.
 	maxParts = 256
-	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON with more than 128 levels.
+	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON
+	// with more than 128 levels.
 	maxNesting = 64
 	// maxTokenCount is the largest number of tokens that is believed.
 	maxTokenCount = 1 << 30
 )
 
-// counts are the tool calls of an answer and the bytes that it says, thinks and writes as arguments.
+// counts are the tool calls of an answer and the bytes that it says, thinks and writes as
+// arguments.
 type counts struct{ bytes, calls int }
 
 // check returns an error if that is too much: servers and models do not always end.
@@ -45,8 +48,8 @@ type format interface {
 	header(key string) http.Header
 	// encode returns the body of a request.
 	encode(m Model, r Request) []byte
-	// learn notes what the server does not accept or requires, according to its response to a request that it rejected. Later requests are
-	// encoded accordingly.
+	// learn notes what the server does not accept or requires, according to its response to a
+	// request that it rejected. Later requests are encoded accordingly.
 	learn(response []byte)
 	// decoder returns a decoder for the stream of one answer.
 	decoder() decoder
@@ -54,13 +57,14 @@ type format interface {
 
 // decoder decodes the stream of one answer, event by event.
 type decoder interface {
-	// decode returns what an event of the stream means. done reports whether it is the last one of interest, after which end is called. An
-	// error says that the stream is an error, see [describe], or not of the format, see [malformed].
+	// decode returns what an event of the stream means. done reports whether it is the last one of
+	// interest, after which end is called. An error says that the stream is an error, see
+	// [describe], or not of the format, see [malformed].
 	decode(e sseEvent) (events []Event, done bool, err error)
 	// check returns an error if more has arrived than an answer may have.
 	check() error
-	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or the connection was lost. It returns
-	// [errCut] if the answer is not complete.
+	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or
+	// the connection was lost. It returns [errCut] if the answer is not complete.
 	end() ([]Event, error)
 }
 
@@ -132,8 +136,8 @@ func WithoutImages(messages []Message) []Message {
 	return messages
 }
 
-// input returns the arguments, or an empty object if they are not a JSON object. Servers reject a conversation with anything else, also if
-// the model wrote it.
+// input returns the arguments, or an empty object if they are not a JSON object. Servers reject a
+// conversation with anything else, also if the model wrote it.
 func (c ToolCall) input() json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(c.Arguments), &object) != nil || object == nil {

@@ -1,4 +1,5 @@
-// Package llm asks language models over HTTP: OpenAI chat completions, which many local servers speak too, and Anthropic messages.
+// Package llm asks language models over HTTP: OpenAI chat completions, which many local servers
+// speak too, and Anthropic messages.
 //
 //	client := llm.New(llm.Model{API: llm.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
 //	for event, err := range client.Stream(ctx, llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}) { … }
@@ -39,18 +40,20 @@ type Model struct {
 	// ID is the user's name for the model.
 	ID  string
 	API API
-	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added. Default is that of the company that
-	// defined the API.
+	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added.
+	// Default is that of the company that defined the API.
 	BaseURL string
 	// Name is the server's name for the model.
 	Name string
-	// Key returns the key for the server. It is called before each request, with rejected "". If the server rejects the key, it is called
-	// again with that key, and if it returns another one, the request is sent once more. Nil means that the server needs no key.
+	// Key returns the key for the server. It is called before each request, with rejected "". If
+	// the server rejects the key, it is called again with that key, and if it returns another one,
+	// the request is sent once more. Nil means that the server needs no key.
 	Key func(ctx context.Context, rejected string) (string, error)
 	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
 	ContextTokens int
-	// MaxTokens is how many of these the answer may have, with what is thought. The default for Anthropic, which needs to be told, is 32,000
-	// for Claude 4 and later, and 8,192 for other models; there is none for OpenAI.
+	// MaxTokens is how many of these the answer may have, with what is thought. The default for
+	// Anthropic, which needs to be told, is 32,000 for Claude 4 and later, and 8,192 for other
+	// models; there is none for OpenAI.
 	MaxTokens int
 	// TextOnly says that the model does not accept images.
 	TextOnly bool
@@ -61,7 +64,8 @@ type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
-	// Effort says how much the model should think before it answers: "low", "medium", "high", or "" for the server's default.
+	// Effort says how much the model should think before it answers: "low", "medium", "high", or ""
+	// for the server's default.
 	Effort string
 	// MaxTokens, if not 0, bounds the answer further.
 	MaxTokens int
@@ -100,8 +104,9 @@ type Image struct {
 	Data      []byte
 }
 
-// Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek, expect it back, unchanged, at least in the
-// messages since the user's last one. Text can be empty, and Anthropic recognises it by Signature or Redacted.
+// Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek,
+// expect it back, unchanged, at least in the messages since the user's last one. Text can be empty,
+// and Anthropic recognises it by Signature or Redacted.
 type Thinking struct {
 	// Model is the name of the model, the only one that accepts it back.
 	Model string
@@ -137,7 +142,8 @@ type Tool struct {
 	Schema json.RawMessage
 }
 
-// Event is a part of an answer as it arrives: [TextDelta], [ThinkingDelta], [Thinking], [ToolCall], [Retry] or [Finish].
+// Event is a part of an answer as it arrives: [TextDelta], [ThinkingDelta], [Thinking], [ToolCall],
+// [Retry] or [Finish].
 type Event interface{ event() }
 
 // TextDelta is a piece of the answer's text.
@@ -172,11 +178,13 @@ type Reason string
 const (
 	// Stopped means that the model has said what it wanted to.
 	Stopped Reason = "stop"
-	// StopText means that a text of Request.Stop was reached. Chat completions report it as Stopped.
+	// StopText means that a text of Request.Stop was reached. Chat completions report it as
+	// Stopped.
 	StopText Reason = "stop text"
 	// CallsTools means that the model waits for the results of its tool calls.
 	CallsTools Reason = "tools"
-	// Length means that the answer reached the limit of tokens. Tool calls that were not complete are left out.
+	// Length means that the answer reached the limit of tokens. Tool calls that were not complete
+	// are left out.
 	Length Reason = "length"
 	// Refused means that the model or its server does not answer.
 	Refused Reason = "refused"
@@ -184,7 +192,8 @@ const (
 
 // Usage counts tokens. Zero means that the server did not say.
 type Usage struct {
-	// Input is the whole request, Cached the part of it that the server had cached, and Output the answer with what was thought.
+	// Input is the whole request, Cached the part of it that the server had cached, and Output the
+	// answer with what was thought.
 	Input, Cached, Output int
 }
 
@@ -212,7 +221,8 @@ type Error struct {
 	Kind Kind
 	// Status is the status of the HTTP response, 0 if there was none.
 	Status int
-	// Message says what happened, in the server's words if there are any, on one line of limited length, without the key.
+	// Message says what happened, in the server's words if there are any, on one line of limited
+	// length, without the key.
 	Message string
 }
 

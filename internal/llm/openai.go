@@ -19,17 +19,21 @@ import (
 type openAIFormat struct {
 	mu sync.Mutex
 
-	// newLimit is set for servers that know max_completion_tokens instead of max_tokens: OpenAI's for newer models.
+	// newLimit is set for servers that know max_completion_tokens instead of max_tokens: OpenAI's
+	// for newer models.
 	newLimit bool
-	// noUsage is set for servers that do not know stream_options: Mistral's, which count tokens without being asked.
+	// noUsage is set for servers that do not know stream_options: Mistral's, which count tokens
+	// without being asked.
 	noUsage bool
 	// noTemperature is set for models that accept only their own.
 	noTemperature bool
-	// noEffort is set for models that do not think if there are tools, and want to be told: OpenAI's from 2026.
+	// noEffort is set for models that do not think if there are tools, and want to be told:
+	// OpenAI's from 2026.
 	noEffort bool
 	// noThoughts is set for servers that do not accept what the model thought.
 	noThoughts bool
-	// allThoughts is set for servers that want to have thoughts in all messages: DeepSeek's and Kimi's, also for conversations from before.
+	// allThoughts is set for servers that want to have thoughts in all messages: DeepSeek's and
+	// Kimi's, also for conversations from before.
 	allThoughts bool
 }
 
@@ -123,7 +127,8 @@ func (f *openAIFormat) encode(m Model, r Request) []byte {
 	return strictjson.Encode(asked)
 }
 
-// chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and others reject it.
+// chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and
+// others reject it.
 func chatSchema(schema json.RawMessage) json.RawMessage {
 	if strictjson.Find(schema, "properties") == nil {
 		if with, err := strictjson.Put(schema, "properties", json.RawMessage("{}")); err == nil {
@@ -133,7 +138,8 @@ func chatSchema(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// chatMessages returns the messages for what one side has said: one for each result of a tool, and one for the rest.
+// chatMessages returns the messages for what one side has said: one for each result of a tool, and
+// one for the rest.
 func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 	var messages []chatMessage
 	var content []Part
@@ -173,7 +179,8 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 	return append(messages, last)
 }
 
-// chatContent returns texts as one string, which all servers accept, and a list if there are images.
+// chatContent returns texts as one string, which all servers accept, and a list if there are
+// images.
 func chatContent(parts []Part) any {
 	var list []object
 	text, images := "", false
@@ -223,8 +230,8 @@ type chatPending struct {
 	arguments []byte
 }
 
-// chatChunk is an event. What it has several of are arrays, whose further elements are skipped when they are decoded: as slices, elements of a few
-// bytes would take a hundred times as much memory.
+// chatChunk is an event. What it has several of are arrays, whose further elements are skipped when
+// they are decoded: as slices, elements of a few bytes would take a hundred times as much memory.
 type chatChunk struct {
 	Choices [8]*struct {
 		Index        int
@@ -338,8 +345,9 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 	return said, thought
 }
 
-// add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name, but servers differ: some give all calls
-// the same index or none, or each piece a new ID, or leave out IDs.
+// add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name,
+// but servers differ: some give all calls the same index or none, or each piece a new ID, or leave
+// out IDs.
 func (d *chatDecoder) add(piece chatCallDelta) {
 	var call *chatPending
 	for _, c := range slices.Backward(d.pending) {

@@ -11,7 +11,8 @@ const maxEvent = 8 << 20
 
 var errEventTooLong = errors.New("an event of the stream is too long")
 
-// sseReader reads server-sent events as they arrive: an event is returned as soon as the end of its empty line was read.
+// sseReader reads server-sent events as they arrive: an event is returned as soon as the end of its
+// empty line was read.
 type sseReader struct {
 	from       io.Reader
 	buffer     []byte

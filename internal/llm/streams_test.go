@@ -31,7 +31,8 @@ func eachStream(t *testing.T, test func(t *testing.T, name string, stream []byte
 	}
 }
 
-// TestStreams replays the streams that servers are known to send. The comments at the top of each say where it is from.
+// TestStreams replays the streams that servers are known to send. The comments at the top of each
+// say where it is from.
 func TestStreams(t *testing.T) {
 	eachStream(t, func(t *testing.T, name string, stream []byte) {
 		golden := filepath.Join("testdata", name+".golden")
@@ -59,9 +60,11 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// A stream that is cut never says more than the whole one, ends in an error unless everything but the usage has arrived, and never has a tool
-// call that is not complete.
-func TestB4_CutStreams(t *testing.T) {
+// A stream that is cut never says more than the whole one, ends in an error unless everything but
+// the usage has arrived, and never has a tool call that is not complete.
+//
+// Clause B4.
+func TestCutStreams(t *testing.T) {
 	eachStream(t, func(t *testing.T, _ string, stream []byte) {
 		whole, end := said(replay(stream, bytes.NewReader(stream)))
 		for at := 0; at < len(stream); at += 7 {
@@ -83,7 +86,8 @@ func said(events string) (before, last string) {
 	return events[:at], events[at:]
 }
 
-// replay returns what the client makes of a stream that it reads from a reader, one line for each event.
+// replay returns what the client makes of a stream that it reads from a reader, one line for each
+// event.
 func replay(stream []byte, from io.Reader) string {
 	m := Model{API: OpenAI, Name: "model"}
 	if bytes.Contains(stream, []byte("event: message_start")) {
@@ -117,7 +121,8 @@ func replay(stream []byte, from io.Reader) string {
 	return b.String()
 }
 
-// A stream means the same however it arrives, ends in one finish or one error, and its tool calls have arguments.
+// A stream means the same however it arrives, ends in one finish or one error, and its tool calls
+// have arguments.
 func FuzzStreams(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.sse")
 	if err != nil {

@@ -16,7 +16,9 @@ import (
 )
 
 // Its owner could let others in later.
-func TestA25_DirectoryOfAnotherUser(t *testing.T) {
+//
+// Clause A25.
+func TestDirectoryOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can act as another user")
 	}

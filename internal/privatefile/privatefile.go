@@ -1,8 +1,9 @@
 // Package privatefile keeps small files in a state directory that only the user may read.
 //
-// A file is replaced as a whole: a reader, in this process or another, finds either the old or the new content, and what was written
-// survives a power failure. If several processes write a file at once, the last one wins, so no locks are needed as long as the
-// new content does not depend on the old.
+// A file is replaced as a whole: a reader, in this process or another, finds either the old or the
+// new content, and what was written survives a power failure. If several processes write a file at
+// once, the last one wins, so no locks are needed as long as the new content does not depend on the
+// old.
 //
 //	err := privatefile.WriteFile(filepath.Join(state, "allowed", name), content)
 package privatefile
@@ -15,8 +16,9 @@ import (
 	"syscall"
 )
 
-// MakeDir creates dir with its parents unless it exists, and makes it inaccessible to others. dir must not be a link. On Windows the
-// directory inherits the permissions of its parent. The error is a [*fs.PathError].
+// MakeDir creates dir with its parents unless it exists, and makes it inaccessible to others. dir
+// must not be a link. On Windows the directory inherits the permissions of its parent. The error is
+// a [*fs.PathError].
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -68,7 +70,8 @@ func Remove(path string) error {
 	return err
 }
 
-// syncDir flushes a directory's entries to disk, where the system supports it. It ignores errors: the operation has already succeeded.
+// syncDir flushes a directory's entries to disk, where the system supports it. It ignores errors:
+// the operation has already succeeded.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()

@@ -54,7 +54,8 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-func TestA25_Permissions(t *testing.T) {
+// Clause A25.
+func TestPermissions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "allowed")
 	path := filepath.Join(dir, "one")
 	require.NoError(t, privatefile.WriteFile(path, []byte("first")))

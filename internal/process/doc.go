@@ -1,7 +1,9 @@
-// Package process runs child processes that speak a protocol over their standard streams, such as agents and MCP servers.
+// Package process runs child processes that speak a protocol over their standard streams, such as
+// agents and MCP servers.
 //
-// The caller owns a child's stdin and stdout. Its stderr is logged line by line under the child's name, and a slow logger
-// never blocks the child. The child runs in its own process group, so that the processes it starts end with it:
+// The caller owns a child's stdin and stdout. Its stderr is logged line by line under the child's
+// name, and a slow logger never blocks the child. The child runs in its own process group, so that
+// the processes it starts end with it:
 //
 //	p, err := process.Start(ctx, process.Command{Path: "opencode", Args: []string{"acp"}}, process.Options{Logger: log})
 //	…                       // p.Stdin(), p.Stdout()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, play) }

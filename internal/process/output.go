@@ -54,18 +54,20 @@ func (p pipes) closeOurEnds() {
 }
 
 const (
-	// drainTime is how long a read waits for more after the child has ended. The kernel's buffer is read at once;
-	// anything later comes from a process that left the group with our pipe.
+	// drainTime is how long a read waits for more after the child has ended. The kernel's buffer is
+	// read at once; anything later comes from a process that left the group with our pipe.
 	drainTime = 100 * time.Millisecond
-	// maxDrainTime is how long all these reads take together, as such a process may write again and again.
+	// maxDrainTime is how long all these reads take together, as such a process may write again and
+	// again.
 	maxDrainTime = time.Second
-	// drainBytes is how much is read after the child has ended: the most a pipe can hold that an unprivileged user has
-	// enlarged. Anything more was written by another process.
+	// drainBytes is how much is read after the child has ended: the most a pipe can hold that an
+	// unprivileged user has enlarged. Anything more was written by another process.
 	drainBytes = 1 << 20
 )
 
-// output is the read end of one of the child's streams. It ends with the child even if a process that left the group still
-// holds the other end. After Close it is still drained, so that the child neither blocks nor dies of a broken pipe.
+// output is the read end of one of the child's streams. It ends with the child even if a process
+// that left the group still holds the other end. After Close it is still drained, so that the child
+// neither blocks nor dies of a broken pipe.
 type output struct {
 	file    *os.File
 	reading sync.Mutex    // held while reading
@@ -142,7 +144,8 @@ func (o *output) discard() {
 	}
 }
 
-// end records that the child has ended, interrupts a waiting reader, and waits until discard is done.
+// end records that the child has ended, interrupts a waiting reader, and waits until discard is
+// done.
 func (o *output) end() {
 	o.mu.Lock()
 	o.ended.Store(true)
@@ -151,8 +154,8 @@ func (o *output) end() {
 	o.discarding.Wait()
 }
 
-// stderrLog copies a child's stderr to a logger. Reading and logging each have a goroutine, so that a logger that blocks
-// does not block the child.
+// stderrLog copies a child's stderr to a logger. Reading and logging each have a goroutine, so that
+// a logger that blocks does not block the child.
 type stderrLog struct {
 	logger  *slog.Logger
 	secrets *secret.Scrubber
@@ -183,7 +186,8 @@ func (s *stderrLog) start(r io.ReadCloser) {
 	go s.logLines()
 }
 
-// wait waits until everything has been read and logged. It waits for a logger that blocks only for grace.
+// wait waits until everything has been read and logged. It waits for a logger that blocks only for
+// grace.
 func (s *stderrLog) wait(grace time.Duration) {
 	<-s.read
 	timer := time.NewTimer(grace)
@@ -211,11 +215,13 @@ func (s *stderrLog) keep(text string) {
 	s.recent = append(s.recent, stderrLine{text, time.Now()})
 }
 
-// errorLine matches a line that looks like the message of an error. An indented line is code or a stack frame.
+// errorLine matches a line that looks like the message of an error. An indented line is code or a
+// stack frame.
 const errorLine = `(?i)^(|\S|\S.*[^\w/.-])\w*(error|exception|panic|panicked|fatal|uncaught)\b|^npm ERR!`
 
-// explanation returns the lines that explain why a child ended whose stderr ended in recent: the first that looks like an error
-// and what follows it, or the last line. Lines that were written a while before the last one are older messages.
+// explanation returns the lines that explain why a child ended whose stderr ended in recent: the
+// first that looks like an error and what follows it, or the last line. Lines that were written a
+// while before the last one are older messages.
 func explanation(recent []stderrLine) []string {
 	const (
 		maxLines = 5

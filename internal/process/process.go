@@ -21,8 +21,8 @@ import (
 
 // Command is a program to start.
 type Command struct {
-	// Path is the program. A name without a separator is looked up in our own PATH, not in that of Env. A relative path
-	// is relative to Dir.
+	// Path is the program. A name without a separator is looked up in our own PATH, not in that of
+	// Env. A relative path is relative to Dir.
 	Path string
 	// Args are the arguments after the program's name.
 	Args []string
@@ -38,11 +38,13 @@ type Command struct {
 
 // Options configure a child. The zero value is usable.
 type Options struct {
-	// Logger receives the lines of the child's stderr at level info, with the attributes child and pid. Default: discard.
+	// Logger receives the lines of the child's stderr at level info, with the attributes child and
+	// pid. Default: discard.
 	Logger *slog.Logger
 	// Secrets are replaced in the child's stderr, in the log and in errors. Nil means none.
 	Secrets *secret.Scrubber
-	// MaxLogLine is the longest line that is logged, in bytes; longer ones are truncated. Default 4 KiB, at least 16.
+	// MaxLogLine is the longest line that is logged, in bytes; longer ones are truncated. Default 4
+	// KiB, at least 16.
 	MaxLogLine int
 	// Grace is how long Stop waits for the child to end after closing its stdin. Default 500 ms.
 	Grace time.Duration
@@ -59,8 +61,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Process is a running child. Its methods are safe for concurrent use. The caller must end it with [Process.Stop] or wait
-// for it to end by itself.
+// Process is a running child. Its methods are safe for concurrent use. The caller must end it with
+// [Process.Stop] or wait for it to end by itself.
 type Process struct {
 	name    string
 	pid     int
@@ -73,8 +75,8 @@ type Process struct {
 	err     error // set before done is closed
 }
 
-// Start starts a command. ctx bounds only the start; the child lives until it ends or is stopped. If the command cannot be
-// started the error is a [*StartError].
+// Start starts a command. ctx bounds only the start; the child lives until it ends or is stopped.
+// If the command cannot be started the error is a [*StartError].
 func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -112,7 +114,8 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 
 // run starts the child and waits for it and its group to end.
 func (p *Process) run(cmd *exec.Cmd, stderr *output, started chan<- error) {
-	// On Linux the kernel kills the child when the thread that started it ends, so this goroutine keeps its thread.
+	// On Linux the kernel kills the child when the thread that started it ends, so this goroutine
+	// keeps its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -126,7 +129,8 @@ func (p *Process) run(cmd *exec.Cmd, stderr *output, started chan<- error) {
 	p.stderr.start(stderr)
 	started <- nil
 
-	// The streams are our own pipes, so Wait waits only for the process. How it ended is in ProcessState.
+	// The streams are our own pipes, so Wait waits only for the process. How it ended is in
+	// ProcessState.
 	_ = cmd.Wait()
 	p.group.end(p.options.termGrace)
 	p.stdout.end()
@@ -150,14 +154,17 @@ func (p *Process) Name() string { return p.name }
 // PID returns the child's process id.
 func (p *Process) PID() int { return p.pid }
 
-// Stdin returns the child's input. Closing it asks the child to end. It is closed when the child has ended.
+// Stdin returns the child's input. Closing it asks the child to end. It is closed when the child
+// has ended.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
-// Stdout returns the child's output, which ends with io.EOF after everything the child wrote. The caller must read it,
-// or the child may block, and close it. What the child writes after that is discarded.
+// Stdout returns the child's output, which ends with io.EOF after everything the child wrote. The
+// caller must read it, or the child may block, and close it. What the child writes after that is
+// discarded.
 func (p *Process) Stdout() io.ReadCloser { return p.stdout }
 
-// Done returns a channel that is closed once the child and its group have ended and its stderr has been logged.
+// Done returns a channel that is closed once the child and its group have ended and its stderr has
+// been logged.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Stderr returns the last lines of the child's stderr, without secrets. It waits for Done.
@@ -170,8 +177,8 @@ func (p *Process) Stderr() []string {
 	return lines
 }
 
-// Wait waits for Done. It returns nil if the child ended with status 0, an [*ExitError] if it ended otherwise, and the cause
-// of ctx if that ended first.
+// Wait waits for Done. It returns nil if the child ended with status 0, an [*ExitError] if it ended
+// otherwise, and the cause of ctx if that ended first.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -181,11 +188,13 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the child and its group and waits for them: it closes stdin, sends SIGTERM after a grace period, and SIGKILL
-// after another. Once ctx has ended it does not wait before sending SIGKILL. [Process.Wait] reports how the child ended;
-// Stop fails only if the child cannot be ended. It may be called at any time and more than once.
+// Stop ends the child and its group and waits for them: it closes stdin, sends SIGTERM after a
+// grace period, and SIGKILL after another. Once ctx has ended it does not wait before sending
+// SIGKILL. [Process.Wait] reports how the child ended; Stop fails only if the child cannot be
+// ended. It may be called at any time and more than once.
 func (p *Process) Stop(ctx context.Context) error {
-	// killWait is how long to wait after SIGKILL. Only a process that hangs in the kernel takes that long.
+	// killWait is how long to wait after SIGKILL. Only a process that hangs in the kernel takes
+	// that long.
 	const killWait = time.Second
 	_ = p.stdin.Close()
 	if p.endsWithin(ctx, p.options.Grace) {

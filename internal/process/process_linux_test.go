@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
-func TestW9_ChildIsKilledWithItsParent(t *testing.T) {
+// Clause W9.
+func TestChildIsKilledWithItsParent(t *testing.T) {
 	h := proctest.Watch(t)
 	us := start(t, self("supervise", h.Env()), process.Options{})
 	theirs := h.Next()
@@ -24,7 +25,9 @@ func TestW9_ChildIsKilledWithItsParent(t *testing.T) {
 }
 
 // The kernel counts the thread, not the process, as the child's parent.
-func TestW9_ChildOutlivesTheStartingThread(t *testing.T) {
+//
+// Clause W9.
+func TestChildOutlivesTheStartingThread(t *testing.T) {
 	started := make(chan *process.Process)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
@@ -49,7 +52,9 @@ func TestW9_ChildOutlivesTheStartingThread(t *testing.T) {
 }
 
 // What left the group may write on without end.
-func TestW9_EscapedProcessThatWritesDoesNotBlock(t *testing.T) {
+//
+// Clause W9.
+func TestEscapedProcessThatWritesDoesNotBlock(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("setsid is not installed")
 	}

@@ -46,7 +46,8 @@ func TestStdinAndStdout(t *testing.T) {
 	require.Equal(t, "echo", p.Name())
 }
 
-func TestW9_ClosingStdinEndsTheChild(t *testing.T) {
+// Clause W9.
+func TestClosingStdinEndsTheChild(t *testing.T) {
 	p := start(t, self("echo"), process.Options{Grace: patience})
 	require.NoError(t, p.Stop(bounded(t)))
 	require.NoError(t, p.Wait(t.Context()), "it ended by itself, with status 0")
@@ -55,7 +56,8 @@ func TestW9_ClosingStdinEndsTheChild(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
-func TestW9_ClosingStdoutDoesNotEndTheChild(t *testing.T) {
+// Clause W9.
+func TestClosingStdoutDoesNotEndTheChild(t *testing.T) {
 	p := start(t, self("close stdout"), process.Options{Grace: patience})
 	_, err := io.ReadAll(p.Stdout())
 	require.NoError(t, err)

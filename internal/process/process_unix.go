@@ -29,8 +29,8 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }
 func (g *group) kill()      { g.signal(syscall.SIGKILL) }
 
-// signal sends s to the group, or only checks it if s is 0. It reports whether the group has members; an error other than
-// ESRCH means that it has one that we may not signal.
+// signal sends s to the group, or only checks it if s is 0. It reports whether the group has
+// members; an error other than ESRCH means that it has one that we may not signal.
 func (g *group) signal(s syscall.Signal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,13 +40,14 @@ func (g *group) signal(s syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-g.pgid, s), syscall.ESRCH)
 }
 
-// end ends the rest of the group after its leader has been waited for, and makes later signals do nothing. The id of a group
-// is not reused while it has members.
+// end ends the rest of the group after its leader has been waited for, and makes later signals do
+// nothing. The id of a group is not reused while it has members.
 func (g *group) end(grace time.Duration) {
 	g.terminate()
 	if !g.emptyWithin(grace) {
 		g.kill()
-		// Killed processes stay zombies where process 1 does not reap them, so do not wait for long.
+		// Killed processes stay zombies where process 1 does not reap them, so do not wait for
+		// long.
 		g.emptyWithin(100 * time.Millisecond)
 	}
 	g.mu.Lock()

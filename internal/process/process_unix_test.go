@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
 // playUnix plays the children that exist on Unix.
@@ -63,7 +63,8 @@ func requireSignal(t *testing.T, p *process.Process, s syscall.Signal) {
 	require.Equal(t, "signal: "+s.String(), exit.State)
 }
 
-func TestW9_StopTerminates(t *testing.T) {
+// Clause W9.
+func TestStopTerminates(t *testing.T) {
 	h := proctest.Watch(t)
 	p := start(t, self("hold", h.Env()), process.Options{Grace: 1}.WithTermGrace(patience))
 	h.Next()
@@ -71,7 +72,8 @@ func TestW9_StopTerminates(t *testing.T) {
 	requireSignal(t, p, syscall.SIGTERM)
 }
 
-func TestW9_StopKills(t *testing.T) {
+// Clause W9.
+func TestStopKills(t *testing.T) {
 	h := proctest.Watch(t)
 	p := start(t, self("hold on", h.Env()), process.Options{Grace: 1}.WithTermGrace(1))
 	h.Next()
@@ -79,7 +81,8 @@ func TestW9_StopKills(t *testing.T) {
 	requireSignal(t, p, syscall.SIGKILL)
 }
 
-func TestW9_StopWithCancelledContextKillsAtOnce(t *testing.T) {
+// Clause W9.
+func TestStopWithCancelledContextKillsAtOnce(t *testing.T) {
 	h := proctest.Watch(t)
 	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2}.WithTermGrace(patience*2))
 	h.Next()
@@ -89,7 +92,8 @@ func TestW9_StopWithCancelledContextKillsAtOnce(t *testing.T) {
 	requireSignal(t, p, syscall.SIGKILL)
 }
 
-func TestW9_StopEndsGrandchildren(t *testing.T) {
+// Clause W9.
+func TestStopEndsGrandchildren(t *testing.T) {
 	h := proctest.Watch(t)
 	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()), process.Options{Grace: 1}.WithTermGrace(1))
 	grandchild := h.Next()
@@ -97,7 +101,8 @@ func TestW9_StopEndsGrandchildren(t *testing.T) {
 	grandchild.Ended()
 }
 
-func TestW9_GrandchildrenEndWithTheChild(t *testing.T) {
+// Clause W9.
+func TestGrandchildrenEndWithTheChild(t *testing.T) {
 	for _, r := range []string{"hold", "hold on"} {
 		t.Run(r, func(t *testing.T) {
 			h := proctest.Watch(t)
@@ -113,7 +118,8 @@ func TestW9_GrandchildrenEndWithTheChild(t *testing.T) {
 	}
 }
 
-func TestW9_OutputEndsDespiteEscapedProcess(t *testing.T) {
+// Clause W9.
+func TestOutputEndsDespiteEscapedProcess(t *testing.T) {
 	h := proctest.Watch(t)
 	p := start(t, self("escape", h.Env()), process.Options{Grace: patience})
 	h.Next()

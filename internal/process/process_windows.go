@@ -64,7 +64,8 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// terminate asks the group to end, like Ctrl-Break. It has no effect on processes without a console.
+// terminate asks the group to end, like Ctrl-Break. It has no effect on processes without a
+// console.
 func (g *group) terminate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

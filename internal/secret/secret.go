@@ -1,5 +1,5 @@
-// Package secret keeps secrets that the program was given, such as the environment variables and URLs of MCP servers, out of logs,
-// traces and errors.
+// Package secret keeps secrets that the program was given, such as the environment variables and
+// URLs of MCP servers, out of logs, traces and errors.
 package secret
 
 import (
@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// shortest is the length from which a value is replaced. Shorter ones, such as "1" or "true", are too common.
+	// shortest is the length from which a value is replaced. Shorter ones, such as "1" or "true",
+	// are too common.
 	shortest = 6
 	// mark replaces a secret.
 	mark = "[secret]"
 )
 
-// Scrubber replaces known secrets in text. The zero value knows none, and neither does a nil Scrubber. It is safe for concurrent
-// use.
+// Scrubber replaces known secrets in text. The zero value knows none, and neither does a nil
+// Scrubber. It is safe for concurrent use.
 type Scrubber struct {
 	mu       sync.Mutex
 	values   map[string]bool
@@ -33,8 +34,8 @@ type Scrubber struct {
 	replacer *strings.Replacer // of values, nil if some were added since it was made
 }
 
-// Add adds a secret. Its parts, such as the token in "Bearer TOKEN" or {"Authorization":"Bearer TOKEN"}, are secrets too, unless
-// they are ordinary words.
+// Add adds a secret. Its parts, such as the token in "Bearer TOKEN" or {"Authorization":"Bearer
+// TOKEN"}, are secrets too, unless they are ordinary words.
 func (s *Scrubber) Add(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +43,8 @@ func (s *Scrubber) Add(value string) {
 	s.addParts(strings.FieldsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'\,;={}[]<>&`, r) }))
 }
 
-// AddEnvironment adds the values of our own environment variables whose names are those of credentials.
+// AddEnvironment adds the values of our own environment variables whose names are those of
+// credentials.
 func (s *Scrubber) AddEnvironment() {
 	for _, variable := range os.Environ() {
 		if name, value, _ := strings.Cut(variable, "="); IsCredential(name) {
@@ -113,7 +115,8 @@ func (s *Scrubber) addParts(parts []string) {
 	}
 }
 
-// isWord reports whether s looks like an ordinary word: not long, and all letters in lower case except perhaps the first.
+// isWord reports whether s looks like an ordinary word: not long, and all letters in lower case
+// except perhaps the first.
 func isWord(s string) bool {
 	const longest = 16
 	for i := range len(s) {
@@ -155,7 +158,8 @@ func (s *Scrubber) text(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// Start returns the Text of the beginning of a longer text. A secret of which only the beginning is there is replaced too.
+// Start returns the Text of the beginning of a longer text. A secret of which only the beginning is
+// there is replaced too.
 func (s *Scrubber) Start(text string) string {
 	if s == nil {
 		return text
@@ -177,7 +181,8 @@ func (s *Scrubber) Start(text string) string {
 	return text[:len(text)-longest] + mark
 }
 
-// JSON returns raw with secrets replaced in its strings, names and numbers. It returns raw itself if it contains none.
+// JSON returns raw with secrets replaced in its strings, names and numbers. It returns raw itself
+// if it contains none.
 func (s *Scrubber) JSON(raw json.RawMessage) json.RawMessage {
 	if s == nil || len(raw) == 0 {
 		return raw
@@ -227,14 +232,15 @@ func (s *Scrubber) json(value any) (clean any, changed bool) {
 	return value, changed
 }
 
-// credentials matches the names of credentials. It matches no exported shell functions, such as BASH_FUNC_x%%, no PWD, no LESSKEY and no
-// GIT_CONFIG_KEY_0.
+// credentials matches the names of credentials. It matches no exported shell functions, such as
+// BASH_FUNC_x%%, no PWD, no LESSKEY and no GIT_CONFIG_KEY_0.
 var credentials = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|(api|access|secret|private)key|cookie|authorization)$` +
 		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
 })
 
-// IsCredential reports whether an environment variable or header with this name usually holds a credential.
+// IsCredential reports whether an environment variable or header with this name usually holds a
+// credential.
 func IsCredential(name string) bool { return credentials().MatchString(name) }
 
 // urls matches URLs in text. It is compiled on first use to keep the start of the program fast.

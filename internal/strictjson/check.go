@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Shape describes the known names in a value and below it. A nil Shape knows none. Where a value may be one of several
-// variants, one Shape merges them all.
+// Shape describes the known names in a value and below it. A nil Shape knows none. Where a value
+// may be one of several variants, one Shape merges them all.
 type Shape struct {
 	// Fields are the known names of an object and the shapes of their values.
 	Fields map[string]*Shape
@@ -15,7 +15,8 @@ type Shape struct {
 	Items *Shape
 }
 
-// misspelled returns the known name that differs from key only in case, or "" if there is none or key is known.
+// misspelled returns the known name that differs from key only in case, or "" if there is none or
+// key is known.
 func (s *Shape) misspelled(key []byte) string {
 	if s == nil {
 		return ""
@@ -45,10 +46,11 @@ func (s *Shape) items() *Shape {
 	return s.Items
 }
 
-// Check walks raw once and reports, in order, each duplicate name in an object at any depth ([DuplicateKey]), and each name
-// that differs from a name known to shape only in case ([WrongCase], with the right spelling as Expected). Other unknown
-// names are allowed. The violations contain no values, and there are at most [MaxViolations]. What follows a syntax error is
-// not checked.
+// Check walks raw once and reports, in order, each duplicate name in an object at any depth
+// ([DuplicateKey]), and each name that differs from a name known to shape only in case
+// ([WrongCase], with the right spelling as Expected). Other unknown names are allowed. The
+// violations contain no values, and there are at most [MaxViolations]. What follows a syntax error
+// is not checked.
 func Check(raw json.RawMessage, shape *Shape) []Violation {
 	if len(raw) == 0 {
 		return nil
@@ -64,7 +66,8 @@ type checker struct {
 	found []Violation
 }
 
-// step is one element of a path: a name, or an index if name is nil. The path is formatted only for a violation.
+// step is one element of a path: a name, or an index if name is nil. The path is formatted only for
+// a violation.
 type step struct {
 	name  []byte
 	index int
@@ -145,8 +148,8 @@ func (c *checker) report(reason Reason, expected string) {
 	c.found = append(c.found, NewViolation(at.full(), nil, reason).Expecting(expected))
 }
 
-// Parse combines [ParseObject] and [Check] in one pass. Objects and arrays that shape describes are parsed along the way, so that
-// reading them does not scan them again.
+// Parse combines [ParseObject] and [Check] in one pass. Objects and arrays that shape describes are
+// parsed along the way, so that reading them does not scan them again.
 func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if isAbsent(raw) {
 		return Object{}, nil, nil

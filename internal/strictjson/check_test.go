@@ -21,7 +21,8 @@ var lifecycle = &strictjson.Shape{Fields: map[string]*strictjson.Shape{
 	}}},
 }}
 
-func TestW2_Check(t *testing.T) {
+// Clause W2.
+func TestCheck(t *testing.T) {
 	for _, c := range []struct{ name, params, want string }{
 		{"nothing", ``, ``},
 		{"null", `null`, ``},
@@ -50,7 +51,8 @@ func TestW2_Check(t *testing.T) {
 	}
 }
 
-func TestW2_CheckManyNames(t *testing.T) {
+// Clause W2.
+func TestCheckManyNames(t *testing.T) {
 	var b strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&b, `"k%d":%d,`, i, i)

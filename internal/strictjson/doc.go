@@ -1,6 +1,7 @@
-// Package strictjson reads JSON requests strictly: it distinguishes an absent member from null, a name given twice from a
-// name given once, and "cwd" from "CWD". It reports everything that is wrong with a request as violations, so that one
-// response can list all mistakes. It knows nothing about ACP.
+// Package strictjson reads JSON requests strictly: it distinguishes an absent member from null, a
+// name given twice from a name given once, and "cwd" from "CWD". It reports everything that is
+// wrong with a request as violations, so that one response can list all mistakes. It knows nothing
+// about ACP.
 //
 //   - [ParseObject] returns an [Object], whose members are read by type with the methods of [Field]. [Violations] collects
 //     what is wrong with them.
@@ -9,8 +10,9 @@
 //   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they were, for messages that are
 //     passed on. [Encode] writes messages of our own.
 //
-// JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a violation only where the string
-// is read with [Field.Text]; in names it counts as U+FFFD. Nesting is limited to 10,000 levels.
+// JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a
+// violation only where the string is read with [Field.Text]; in names it counts as U+FFFD. Nesting
+// is limited to 10,000 levels.
 //
 // Returned slices share memory with the input, which must not change.
 package strictjson

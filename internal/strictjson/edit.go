@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Encode returns value as JSON, with <, > and & as they are: code is full of them. It panics if value cannot be encoded.
+// Encode returns value as JSON, with <, > and & as they are: code is full of them. It panics if
+// value cannot be encoded.
 func Encode(value any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -17,9 +18,10 @@ func Encode(value any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Take removes a member from an object. It returns the member's value, or nil, and the object without it, in
-// which all other members are the same bytes as before. If the name is given twice the last value counts and all are
-// removed. Empty input and null are an empty object, returned as {}. The errors are those of [ParseObject].
+// Take removes a member from an object. It returns the member's value, or nil, and the object
+// without it, in which all other members are the same bytes as before. If the name is given twice
+// the last value counts and all are removed. Empty input and null are an empty object, returned as
+// {}. The errors are those of [ParseObject].
 func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err error) {
 	if isAbsent(raw) {
 		return nil, json.RawMessage("{}"), nil
@@ -39,8 +41,9 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 	return value, found.cut(raw), nil
 }
 
-// Find returns the value at a path of member names, or nil. It reads no further than the value, so it is not an error
-// if what follows is malformed, and if a name is given twice the first one counts.
+// Find returns the value at a path of member names, or nil. It reads no further than the value, so
+// it is not an error if what follows is malformed, and if a name is given twice the first one
+// counts.
 func Find(raw json.RawMessage, path ...string) json.RawMessage {
 	s := newScanner(raw)
 	for _, name := range path {
@@ -55,9 +58,10 @@ func Find(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw[start:end:end]
 }
 
-// Put sets a member of an object to value, which must be valid JSON. An existing member keeps its position; a new one comes
-// first. All other members are the same bytes as before. If the name is given twice one is left. Empty input and null are an
-// empty object. The errors are those of [ParseObject].
+// Put sets a member of an object to value, which must be valid JSON. An existing member keeps its
+// position; a new one comes first. All other members are the same bytes as before. If the name is
+// given twice one is left. Empty input and null are an empty object. The errors are those of
+// [ParseObject].
 func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
 	if isAbsent(raw) {
 		raw = json.RawMessage("{}")
@@ -147,8 +151,8 @@ func without(raw []byte, name string) (json.RawMessage, error) {
 	return append(out, '}'), err
 }
 
-// Append appends values to a JSON array, whose own bytes stay as they are. Nil and null count as empty arrays; for anything
-// else that is not an array, ok is false.
+// Append appends values to a JSON array, whose own bytes stay as they are. Nil and null count as
+// empty arrays; for anything else that is not an array, ok is false.
 func Append(array json.RawMessage, values ...json.RawMessage) (longer json.RawMessage, ok bool) {
 	array = bytes.TrimSpace(array)
 	if len(array) == 0 || string(array) == "null" {

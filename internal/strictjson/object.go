@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Object is a JSON object with its members in the order in which they were sent. The zero Object is empty. An Object is
-// immutable.
+// Object is a JSON object with its members in the order in which they were sent. The zero Object is
+// empty. An Object is immutable.
 type Object struct {
 	at      place
 	raw     json.RawMessage
 	members []member
 }
 
-// ParseObject parses an object. Empty input and null are an empty object. The error is [ErrNotObject] for another kind of
-// value; any other error means that raw is not JSON, and does not quote it. Duplicate names are not an error here: see
-// [Object.Duplicate] and [Check].
+// ParseObject parses an object. Empty input and null are an empty object. The error is
+// [ErrNotObject] for another kind of value; any other error means that raw is not JSON, and does
+// not quote it. Duplicate names are not an error here: see [Object.Duplicate] and [Check].
 func ParseObject(raw json.RawMessage) (Object, error) {
 	if isAbsent(raw) {
 		return Object{}, nil
@@ -53,7 +53,8 @@ func (o Object) Field(name string) Field {
 	return f
 }
 
-// Without returns the object as it was sent, without the member name, which must not be given twice.
+// Without returns the object as it was sent, without the member name, which must not be given
+// twice.
 func (o Object) Without(name string) json.RawMessage {
 	var found finding
 	for _, m := range o.members {
@@ -116,11 +117,12 @@ func (s *nameSet) add(name []byte) bool {
 	return true
 }
 
-// Field is a value and its position in a request: a member of an object, which may be absent, or an entry of an array. It
-// is immutable.
+// Field is a value and its position in a request: a member of an object, which may be absent, or an
+// entry of an array. It is immutable.
 //
-// The methods that read it return the value or violations. An absent field is a [Required] violation and null is a [Null]
-// violation; use [Field.Present] or [Field.IsNull] first where they are allowed.
+// The methods that read it return the value or violations. An absent field is a [Required]
+// violation and null is a [Null] violation; use [Field.Present] or [Field.IsNull] first where they
+// are allowed.
 type Field struct {
 	at  place
 	raw json.RawMessage
@@ -136,7 +138,8 @@ func (f Field) IsNull() bool { return string(f.raw) == "null" }
 // Raw returns the value as it was sent, or nil.
 func (f Field) Raw() json.RawMessage { return f.raw }
 
-// Masked returns f such that violations of it and of the fields in it contain no values. Use it for secrets.
+// Masked returns f such that violations of it and of the fields in it contain no values. Use it for
+// secrets.
 func (f Field) Masked() Field {
 	f.at.masked = true
 	return f
@@ -155,8 +158,9 @@ func (f Field) Refuse(reason Reason) Violation {
 	return v
 }
 
-// echo returns the value in a form that every JSON parser accepts. Some reject a whole message because of one lone
-// surrogate, so a string has U+FFFD instead, and any other value that may contain one is omitted.
+// echo returns the value in a form that every JSON parser accepts. Some reject a whole message
+// because of one lone surrogate, so a string has U+FFFD instead, and any other value that may
+// contain one is omitted.
 func (f Field) echo() any {
 	if f.raw[0] == '"' {
 		text, _ := unquote(f.raw)
@@ -207,7 +211,8 @@ func (f Field) Items() ([]Field, []Violation) {
 	return items, nil
 }
 
-// Texts reads an array of strings. Each entry that is not a string is a violation with its index, up to [MaxViolations].
+// Texts reads an array of strings. Each entry that is not a string is a violation with its index,
+// up to [MaxViolations].
 func (f Field) Texts() ([]string, []Violation) {
 	var texts []string
 	var wrong []Violation
@@ -269,8 +274,8 @@ func (f Field) want(first byte, kind string) []Violation {
 // maxPath bounds the length of a path in a violation, in bytes.
 const maxPath = 1024
 
-// place is the position of a value: its path from the outermost object, or for an entry of an array the array's path and
-// the index.
+// place is the position of a value: its path from the outermost object, or for an entry of an array
+// the array's path and the index.
 type place struct {
 	path   string
 	index  int

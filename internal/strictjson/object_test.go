@@ -56,7 +56,8 @@ func TestParseObjectErrors(t *testing.T) {
 	}
 }
 
-func TestA4_FieldText(t *testing.T) {
+// Clause A4.
+func TestFieldText(t *testing.T) {
 	o := object(t, `{"ok":"a\u00e9\ud83d\ude00\n","empty":"","null":null,"number":12,"object":{"k":"v"},"array":["x"],
 		"high":"/a\ud800","low":"\udc00/b","swapped":"\udc00\ud800","lone inside":["\ud800"]}`)
 	for _, c := range []struct{ field, text, wrong string }{
@@ -80,7 +81,8 @@ func TestA4_FieldText(t *testing.T) {
 	}
 }
 
-func TestA3_FieldTexts(t *testing.T) {
+// Clause A3.
+func TestFieldTexts(t *testing.T) {
 	for _, c := range []struct{ name, params, wrong string }{
 		{"absent", `{}`, `dirs required`},
 		{"null", `{"dirs":null}`, `dirs null = null`},

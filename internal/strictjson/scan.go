@@ -39,7 +39,8 @@ func (s scanner) value() (start, end int, err error) {
 	return end - len(v), end, nil
 }
 
-// enter reads up to the value of a member of the object that comes next. It reports whether there is one.
+// enter reads up to the value of a member of the object that comes next. It reports whether there
+// is one.
 func (s scanner) enter(wanted string) bool {
 	if s.dec.PeekKind() != '{' || s.delim() != nil {
 		return false
@@ -98,8 +99,8 @@ type member struct {
 	parsed
 }
 
-// members calls yield for each member of the object raw. It returns an error unless raw is one valid object, but yields the
-// members before the error.
+// members calls yield for each member of the object raw. It returns an error unless raw is one
+// valid object, but yields the members before the error.
 func members(raw []byte, yield func(member)) error {
 	s := newScanner(raw)
 	if s.dec.PeekKind() != '{' {
@@ -165,7 +166,8 @@ func AppendText(to []byte, text string) []byte {
 	return to
 }
 
-// unquote returns the text of a JSON string. For a lone surrogate it returns an error, and the text has U+FFFD instead.
+// unquote returns the text of a JSON string. For a lone surrogate it returns an error, and the text
+// has U+FFFD instead.
 func unquote(quoted json.RawMessage) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, quoted)
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Reason identifies the rule that a violation breaks. The set is closed, so that clients can switch on it.
+// Reason identifies the rule that a violation breaks. The set is closed, so that clients can switch
+// on it.
 type Reason string
 
 // All reasons.
@@ -38,13 +39,16 @@ type Violation struct {
 	// Field is the member, as a path from params: "cwd", "additionalDirectories",
 	// "mcpServers[0].env". For a folder that the user declared it is the setting.
 	Field string `json:"field"`
-	// Index is the position in Field's array. It is nil if Field is not an array or the whole array is wrong.
+	// Index is the position in Field's array. It is nil if Field is not an array or the whole array
+	// is wrong.
 	Index *int `json:"index,omitempty"`
-	// Value is the value that was sent, truncated to about 1 KiB. It is absent if nothing was sent or the value may be secret.
+	// Value is the value that was sent, truncated to about 1 KiB. It is absent if nothing was sent
+	// or the value may be secret.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Reason is the rule that was broken.
 	Reason Reason `json:"reason"`
-	// Expected is the right value, if there is just one: the stored working directory, the limit, the right spelling.
+	// Expected is the right value, if there is just one: the stored working directory, the limit,
+	// the right spelling.
 	Expected string `json:"expected,omitempty"`
 	// Hint tells a person what else to do, if there is something: a command to run.
 	Hint string `json:"hint,omitempty"`
@@ -53,8 +57,8 @@ type Violation struct {
 // maxValue bounds the length of a value in a violation, in bytes.
 const maxValue = 1024
 
-// NewViolation returns a violation of field. value is the wrong value: raw JSON, any value that can be encoded as JSON, or
-// nil to omit it.
+// NewViolation returns a violation of field. value is the wrong value: raw JSON, any value that can
+// be encoded as JSON, or nil to omit it.
 func NewViolation(field string, value any, reason Reason) Violation {
 	v := Violation{Field: field, Reason: reason}
 	switch x := value.(type) {
@@ -167,11 +171,12 @@ func expecting(words, lead, expected string) string {
 	return words + ": " + lead + expected
 }
 
-// MaxViolations is the most violations that an Error holds: a list of a million nulls need not be answered with a million
-// violations.
+// MaxViolations is the most violations that an Error holds: a list of a million nulls need not be
+// answered with a million violations.
 const MaxViolations = 100
 
-// Error is the error for an invalid request. It has between 1 and [MaxViolations] violations, in the order of the request.
+// Error is the error for an invalid request. It has between 1 and [MaxViolations] violations, in
+// the order of the request.
 type Error struct {
 	Violations []Violation
 }
@@ -184,7 +189,8 @@ func Refuse(violations ...Violation) error {
 	return &Error{Violations: violations[:min(len(violations), MaxViolations)]}
 }
 
-// Error describes the first violation and counts the others. With [MaxViolations] violations some may have been omitted.
+// Error describes the first violation and counts the others. With [MaxViolations] violations some
+// may have been omitted.
 func (e *Error) Error() string {
 	if len(e.Violations) == 0 {
 		return "invalid request"
@@ -209,8 +215,9 @@ func ViolationsOf(err error) []Violation {
 	return nil
 }
 
-// Violations collects the violations of a request, so that a decoder can read all fields before it fails. Its methods return
-// the zero value for a field that cannot be read. The zero Violations is empty.
+// Violations collects the violations of a request, so that a decoder can read all fields before it
+// fails. Its methods return the zero value for a field that cannot be read. The zero Violations is
+// empty.
 //
 //	var v strictjson.Violations
 //	p.cwd = v.Text(object.Field("cwd"))

@@ -26,13 +26,15 @@ func ExampleViolation() {
 	// required
 }
 
-func TestA5_ViolationAsJSON(t *testing.T) {
+// Clause A5.
+func TestViolationAsJSON(t *testing.T) {
 	raw, err := json.Marshal(strictjson.NewViolation("additionalDirectories", json.RawMessage(`{"a":1}`), strictjson.Type).At(0))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"field":"additionalDirectories","index":0,"value":{"a":1},"reason":"type"}`, string(raw))
 }
 
-func TestA5_EveryReasonHasAText(t *testing.T) {
+// Clause A5.
+func TestEveryReasonHasAText(t *testing.T) {
 	for _, reason := range []strictjson.Reason{
 		strictjson.Null, strictjson.Type, strictjson.Required, strictjson.Empty, strictjson.Relative, strictjson.NUL,
 		strictjson.Encoding, strictjson.DuplicateKey, strictjson.WrongCase, strictjson.CwdMismatch, strictjson.TooMany,

@@ -1,5 +1,6 @@
-// Package text prepares text for people: it truncates it, flattens it to one line, makes invisible characters visible, and
-// quotes it as Markdown. Nothing it returns can close the quotation it stands in or send control characters to a terminal.
+// Package text prepares text for people: it truncates it, flattens it to one line, makes invisible
+// characters visible, and quotes it as Markdown. Nothing it returns can close the quotation it
+// stands in or send control characters to a terminal.
 package text
 
 import (
@@ -23,8 +24,8 @@ func Prefix(s string, max int) string {
 	return s[:max]
 }
 
-// Truncate returns s if it has at most max bytes, otherwise its Prefix of that size followed by "…". Bytes that are not UTF-8
-// are removed.
+// Truncate returns s if it has at most max bytes, otherwise its Prefix of that size followed by
+// "…". Bytes that are not UTF-8 are removed.
 func Truncate(s string, max int) string {
 	s = strings.ToValidUTF8(s, "")
 	if kept := Prefix(s, max); len(kept) < len(s) {
@@ -33,8 +34,9 @@ func Truncate(s string, max int) string {
 	return s
 }
 
-// Shorten returns s if it has at most max bytes, otherwise its beginning and its end with "…" in between: an error often begins
-// with a path and ends with what is wrong with it. Bytes that are not UTF-8 are removed.
+// Shorten returns s if it has at most max bytes, otherwise its beginning and its end with "…" in
+// between: an error often begins with a path and ends with what is wrong with it. Bytes that are
+// not UTF-8 are removed.
 func Shorten(s string, max int) string {
 	if len(s) <= max {
 		return s
@@ -46,8 +48,9 @@ func Shorten(s string, max int) string {
 	return strings.ToValidUTF8(Prefix(s, max-max/4)+"…"+s[end:], "")
 }
 
-// Line returns s as one line of at most max characters: each run of white space and of characters that would break the line,
-// reorder it or not be visible becomes one space, and a longer line ends in "…".
+// Line returns s as one line of at most max characters: each run of white space and of characters
+// that would break the line, reorder it or not be visible becomes one space, and a longer line ends
+// in "…".
 func Line(s string, max int) string {
 	if len(s) <= max && isPlainLine(s) {
 		return s
@@ -59,7 +62,8 @@ func Line(s string, max int) string {
 	return strings.TrimSpace(string([]rune(s)[:max-1])) + "…"
 }
 
-// isPlainLine reports whether s consists of ASCII words with single spaces between them, as most lines do.
+// isPlainLine reports whether s consists of ASCII words with single spaces between them, as most
+// lines do.
 func isPlainLine(s string) bool {
 	word := false // the last character belongs to one
 	for i := range len(s) {
@@ -71,8 +75,9 @@ func isPlainLine(s string) bool {
 	return word || s == ""
 }
 
-// Printable returns a file name, path or other identifier as it can be shown on one line: unchanged, or as Quote does if it
-// contains characters that would break the line, reorder it or not be visible, or begins or ends with white space.
+// Printable returns a file name, path or other identifier as it can be shown on one line:
+// unchanged, or as Quote does if it contains characters that would break the line, reorder it or
+// not be visible, or begins or ends with white space.
 func Printable(name string) string {
 	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 && strings.TrimSpace(name) == name {
 		return name
@@ -80,7 +85,8 @@ func Printable(name string) string {
 	return Quote(name)
 }
 
-// CutWord returns what is before the first white space in s, and what follows, without white space around it.
+// CutWord returns what is before the first white space in s, and what follows, without white space
+// around it.
 func CutWord(s string) (word, rest string) {
 	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
 		return s[:i], strings.TrimSpace(s[i:])
@@ -88,7 +94,8 @@ func CutWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// Attributed returns a description that somebody else wrote on one line of at most max characters, after the label that says whose it is.
+// Attributed returns a description that somebody else wrote on one line of at most max characters,
+// after the label that says whose it is.
 func Attributed(label, description string, max int) string {
 	label = Printable(label)
 	if description = Line(description, max); description == "" {
@@ -97,8 +104,8 @@ func Attributed(label, description string, max int) string {
 	return label + ": " + Printable(description)
 }
 
-// Quote returns s quoted in Go syntax, with an escape in place of each character that would break the line, reorder it or not be
-// visible.
+// Quote returns s quoted in Go syntax, with an escape in place of each character that would break
+// the line, reorder it or not be visible.
 func Quote(s string) string {
 	quoted := strconv.Quote(s)
 	if strings.IndexFunc(quoted, misleads) < 0 {
@@ -123,8 +130,9 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Plain returns s without what would be obeyed instead of shown: carriage returns are removed, other control characters except
-// tabs and line feeds, and characters that reorder text or are not visible, become U+FFFD.
+// Plain returns s without what would be obeyed instead of shown: carriage returns are removed,
+// other control characters except tabs and line feeds, and characters that reorder text or are not
+// visible, become U+FFFD.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -138,8 +146,9 @@ func Plain(s string) string {
 	}, s)
 }
 
-// IsVisible reports whether everything in s can be seen, and told from an ASCII space: Plain returns it unchanged, and what Plain leaves for other
-// scripts and emoji, such as joiners and their spaces, does not follow ASCII.
+// IsVisible reports whether everything in s can be seen, and told from an ASCII space: Plain
+// returns it unchanged, and what Plain leaves for other scripts and emoji, such as joiners and
+// their spaces, does not follow ASCII.
 func IsVisible(s string) bool {
 	ascii := true
 	for _, r := range s {
@@ -151,8 +160,8 @@ func IsVisible(s string) bool {
 	return Plain(s) == s
 }
 
-// EscapeJSON returns JSON text in which each character that would break the line, reorder it or not be visible is written as an
-// escape. It stands for the same value.
+// EscapeJSON returns JSON text in which each character that would break the line, reorder it or not
+// be visible is written as an escape. It stands for the same value.
 func EscapeJSON(raw []byte) []byte {
 	if bytes.IndexFunc(raw, escapedInJSON) < 0 {
 		return raw
@@ -172,7 +181,8 @@ func EscapeJSON(raw []byte) []byte {
 	return b
 }
 
-// escapedInJSON reports whether EscapeJSON escapes r. JSON strings cannot contain the control characters of ASCII before DEL.
+// escapedInJSON reports whether EscapeJSON escapes r. JSON strings cannot contain the control
+// characters of ASCII before DEL.
 func escapedInJSON(r rune) bool { return r > '~' && misleads(r) }
 
 // misleads reports whether r breaks a line, reorders it or is not visible.
@@ -191,7 +201,8 @@ func joins(r rune) bool { return r == '\u200c' || r == '\u200d' }
 // fence returns a Markdown code fence that s cannot close.
 func fence(s string) string { return strings.Repeat("`", max(3, longestRun(s)+1)) }
 
-// Block returns s as a fenced Markdown code block, ending in a line feed. info follows the opening fence.
+// Block returns s as a fenced Markdown code block, ending in a line feed. info follows the opening
+// fence.
 func Block(info, s string) string {
 	f := fence(s)
 	if !strings.HasSuffix(s, "\n") {

@@ -16,7 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestS10_DeleteErases(t *testing.T) {
+// Clause S10.
+func TestDeleteErases(t *testing.T) {
 	for journal, sessions := range map[sqlite.Journal]int{sqlite.JournalWAL: 120, sqlite.JournalRollback: 30} {
 		t.Run("S10/"+string(journal), func(t *testing.T) {
 			s := open(t, sqlite.Options{}.WithJournal(journal))
@@ -39,7 +40,8 @@ func TestS10_DeleteErases(t *testing.T) {
 	}
 }
 
-func TestS10_DeleteKeepsSharedSegments(t *testing.T) {
+// Clause S10.
+func TestDeleteKeepsSharedSegments(t *testing.T) {
 	s := open(t, sqlite.Options{})
 	lease := create(t, s, "source")
 	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("SHARED")}))
@@ -57,7 +59,8 @@ func TestS10_DeleteKeepsSharedSegments(t *testing.T) {
 	require.NotContains(t, string(contents(t, s.Dir())), "SHARED")
 }
 
-func TestS10_DeleteErasesDraftsAndStateKeys(t *testing.T) {
+// Clause S10.
+func TestDeleteErasesDraftsAndStateKeys(t *testing.T) {
 	s := open(t, sqlite.Options{})
 	lease := create(t, s, "one")
 	create(t, s, "two")
@@ -99,8 +102,11 @@ func createWithSecrets(t *testing.T, s *sqlite.Store, sessions int) []sessionsto
 	return leases
 }
 
-// With so many sessions SQLite moves rows between pages and leaves copies behind, which must be erased too.
-func TestS10_PruneErasesMovedRows(t *testing.T) {
+// With so many sessions SQLite moves rows between pages and leaves copies behind, which must be
+// erased too.
+//
+// Clause S10.
+func TestPruneErasesMovedRows(t *testing.T) {
 	const sessions, kept = 1500, 7
 	s := open(t, sqlite.Options{})
 	order := rand.New(rand.NewPCG(7, 8)).Perm(sessions)

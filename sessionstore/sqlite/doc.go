@@ -1,4 +1,5 @@
-// Package sqlite keeps sessions in a SQLite file that several processes share: an editor starts one program per window.
+// Package sqlite keeps sessions in a SQLite file that several processes share: an editor starts one
+// program per window.
 //
 //	store := sqlite.New(sqlite.Options{Dir: stateDir})
 //	defer store.Close()
@@ -6,33 +7,39 @@
 //
 // # Files
 //
-// The directory contains sessions.db, SQLite's sessions.db-wal and sessions.db-shm while it is open, and sessions.lock, which serialises
-// the processes that open it. All are accessible to the user only; files with other permissions are made so, with a warning. While a process uses sessions.db it may open the file only through
-// SQLite: closing it again would release SQLite's locks in that process.
+// The directory contains sessions.db, SQLite's sessions.db-wal and sessions.db-shm while it is
+// open, and sessions.lock, which serialises the processes that open it. All are accessible to the
+// user only; files with other permissions are made so, with a warning. While a process uses
+// sessions.db it may open the file only through SQLite: closing it again would release SQLite's
+// locks in that process.
 //
-// A [Store] never renames, replaces or repairs the file. If something is wrong with it, every call fails with a
-// [*sessionstore.UnavailableError] that says what to do. [Repair] is for a person to request: it copies what can be read, and keeps the
-// damaged file as sessions.damaged-TIME.db. It works on copies in sessions.repair-*; if it is killed, the next program that opens the
-// store, or the next delete, removes them.
+// A [Store] never renames, replaces or repairs the file. If something is wrong with it, every call
+// fails with a [*sessionstore.UnavailableError] that says what to do. [Repair] is for a person to
+// request: it copies what can be read, and keeps the damaged file as sessions.damaged-TIME.db. It
+// works on copies in sessions.repair-*; if it is killed, the next program that opens the store, or
+// the next delete, removes them.
 //
 // # Concurrency
 //
-// A process has one connection that writes, and a few that read. A write starts by acquiring the write lock (BEGIN IMMEDIATE), so it never
-// conflicts with another later. A call that waits for the lock can be cancelled; a transaction that has started is short, and completed.
-// Readers see a snapshot, and hold it for one page only.
+// A process has one connection that writes, and a few that read. A write starts by acquiring the
+// write lock (BEGIN IMMEDIATE), so it never conflicts with another later. A call that waits for the
+// lock can be cancelled; a transaction that has started is short, and completed. Readers see a
+// snapshot, and hold it for one page only.
 //
 // # Durability
 //
-// Everything that was committed survives a crash of the process. A power failure may lose the last few commits but does not corrupt the
-// file. On network file systems, where the write-ahead log does not work, the rollback journal is used, which is slower and as safe.
+// Everything that was committed survives a crash of the process. A power failure may lose the last
+// few commits but does not corrupt the file. On network file systems, where the write-ahead log
+// does not work, the rollback journal is used, which is slower and as safe.
 //
 // # Deleting
 //
-// Freed space is overwritten and given back to the file system, and the write-ahead log is emptied, so a deleted session's text is in
-// none of the files.
+// Freed space is overwritten and given back to the file system, and the write-ahead log is emptied,
+// so a deleted session's text is in none of the files.
 //
 // # Schema
 //
-// See schema/*.sql. A history is stored in segments of several updates. The segments of a session form a branch (column strand); a fork
-// shares its source's branch up to the fork (table inherits), and continues in a branch of its own.
+// See schema/*.sql. A history is stored in segments of several updates. The segments of a session
+// form a branch (column strand); a fork shares its source's branch up to the fork (table inherits),
+// and continues in a branch of its own.
 package sqlite

@@ -14,7 +14,8 @@ import (
 // maxDraftAge is the age at which a draft is deleted, since its process is taken to have died.
 const maxDraftAge = 24 * time.Hour
 
-// draft is a [sessionstore.Draft]: a branch that does not belong to a session yet. Its states are few and kept in memory.
+// draft is a [sessionstore.Draft]: a branch that does not belong to a session yet. Its states are
+// few and kept in memory.
 type draft struct {
 	store  *Store
 	id     sessionstore.ID
@@ -117,7 +118,8 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// replaceHistory deletes the session's history and gives it the draft's branch. The caller stores the row.
+// replaceHistory deletes the session's history and gives it the draft's branch. The caller stores
+// the row.
 func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 	if err := d.checkExists(ctx, tx); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestP7_OldDraftsAreDeleted(t *testing.T) {
+// Clause P7.
+func TestOldDraftsAreDeleted(t *testing.T) {
 	now := time.Now()
 	s := New(Options{Dir: t.TempDir(), Now: func() time.Time { return now }})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

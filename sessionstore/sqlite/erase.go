@@ -12,14 +12,17 @@ import (
 )
 
 const (
-	// vacuumPages is the number of pages that are given back at once. In between other writers get their turn.
+	// vacuumPages is the number of pages that are given back at once. In between other writers get
+	// their turn.
 	vacuumPages = 1000
 	// eraseTimeout limits how long a delete waits for readers in other processes.
 	eraseTimeout = 2 * time.Second
 )
 
-// erase removes what deleted rows left in the files: it gives the freed pages back to the file system, overwrites stale copies,
-// empties the log, and removes the copies that a killed repair left. What it cannot do in time is left to the next delete, or the last process that closes the store.
+// erase removes what deleted rows left in the files: it gives the freed pages back to the file
+// system, overwrites stale copies, empties the log, and removes the copies that a killed repair
+// left. What it cannot do in time is left to the next delete, or the last process that closes the
+// store.
 func (s *Store) erase(ctx context.Context) error {
 	if unlock, err := lockFile(filepath.Join(s.options.Dir, lockFileName)); err == nil {
 		tidy(s.options.Dir, s.options.Logger)
@@ -45,8 +48,8 @@ func (s *Store) erase(ctx context.Context) error {
 // eraseStep does a part of the work of erase, and reports whether it is complete.
 type eraseStep func(context.Context, *sql.Conn) (done bool, err error)
 
-// erase runs a step on the connection that writes, and returns the connection, so that a step that waits does not keep others
-// from writing.
+// erase runs a step on the connection that writes, and returns the connection, so that a step that
+// waits does not keep others from writing.
 func (d *database) erase(ctx context.Context, step eraseStep) (bool, error) {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
@@ -69,16 +72,18 @@ func vacuum(ctx context.Context, conn *sql.Conn) (done bool, err error) {
 	return free <= vacuumPages, err
 }
 
-// emptyLog moves the log into the file and empties it. It waits for readers no longer than the busy timeout of the connection.
+// emptyLog moves the log into the file and empties it. It waits for readers no longer than the busy
+// timeout of the connection.
 func emptyLog(ctx context.Context, conn *sql.Conn) (done bool, err error) {
 	var busy, log, moved int
 	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
 	return busy == 0, err
 }
 
-// overwriteStale overwrites the copies that SQLite leaves in the unallocated middle of a page when it moves cells between b-tree
-// pages. secure_delete does not overwrite them, so they would outlast the deleted cell. It uses one transaction, which keeps the
-// types of pages from changing, and takes about a second per gigabyte.
+// overwriteStale overwrites the copies that SQLite leaves in the unallocated middle of a page when
+// it moves cells between b-tree pages. secure_delete does not overwrite them, so they would outlast
+// the deleted cell. It uses one transaction, which keeps the types of pages from changing, and
+// takes about a second per gigabyte.
 func overwriteStale(ctx context.Context, conn *sql.Conn) (done bool, err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
@@ -134,8 +139,8 @@ func stalePages(ctx context.Context, tx *sql.Tx) ([]int64, error) {
 	return stale, rows.Err()
 }
 
-// unallocated returns the part of a b-tree page between its cell pointers and its cells (sqlite.org/fileformat2.html, section
-// 1.6), or nothing if the page is invalid.
+// unallocated returns the part of a b-tree page between its cell pointers and its cells
+// (sqlite.org/fileformat2.html, section 1.6), or nothing if the page is invalid.
 func unallocated(number int64, page []byte) []byte {
 	header := 0
 	if number == 1 {

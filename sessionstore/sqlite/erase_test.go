@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestS10_OverwriteStale makes SQLite split index pages and deletes their content, which stays in the file until it is overwritten.
-func TestS10_OverwriteStale(t *testing.T) {
+// TestOverwriteStale makes SQLite split index pages and deletes their content, which stays in the
+// file until it is overwritten.
+//
+// Clause S10.
+func TestOverwriteStale(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
 	require.NoError(t, createFile(path))
 	name := func(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }

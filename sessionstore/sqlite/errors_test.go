@@ -13,12 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestS5_FilePermissions(t *testing.T) {
+// Clause S5.
+func TestFilePermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has access lists instead of modes; the directory's is inherited")
 	}
@@ -61,7 +62,8 @@ func list(t *testing.T, s *sqlite.Store) error {
 	return err
 }
 
-func TestS4_LoosePermissions(t *testing.T) {
+// Clause S4.
+func TestLoosePermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no permission bits")
 	}
@@ -98,7 +100,8 @@ func requireMode(t *testing.T, path string, want os.FileMode) {
 	require.Equal(t, want, info.Mode().Perm(), path)
 }
 
-func TestS4_UnusableFile(t *testing.T) {
+// Clause S4.
+func TestUnusableFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, path string) // changes the file of a closed store
 		hint  string
@@ -140,16 +143,20 @@ func TestS4_UnusableFile(t *testing.T) {
 	}
 }
 
-func TestS4_DirectoryNotCreatable(t *testing.T) {
+// Clause S4.
+func TestDirectoryNotCreatable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	dir := filepath.Join(file, "state")
 	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "")
 }
 
-// TestS4_FullDiskAtAnyWrite gives a store room for more and more writes. When the disk is full the error names the file and says what to
-// do, nothing that was acknowledged is lost, and the store works again once there is room.
-func TestS4_FullDiskAtAnyWrite(t *testing.T) {
+// TestFullDiskAtAnyWrite gives a store room for more and more writes. When the disk is full the
+// error names the file and says what to do, nothing that was acknowledged is lost, and the store
+// works again once there is room.
+//
+// Clause S4.
+func TestFullDiskAtAnyWrite(t *testing.T) {
 	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
 		t.Run("S4/"+string(journal), func(t *testing.T) {
 			full := true
@@ -160,7 +167,8 @@ func TestS4_FullDiskAtAnyWrite(t *testing.T) {
 	}
 }
 
-// useFullDisk uses a new store on a disk with room for some writes, and reports whether it became full.
+// useFullDisk uses a new store on a disk with room for some writes, and reports whether it became
+// full.
 func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestS4_ReadOnlyDirectory(t *testing.T) {
+// Clause S4.
+func TestReadOnlyDirectory(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) { // for root every directory is writable
 		return
 	}

@@ -57,7 +57,8 @@ func parse(raw string) sessionstore.Update {
 	return u
 }
 
-// contents returns the bytes of all files in dir. The store must be closed: reading the file otherwise would release SQLite's locks.
+// contents returns the bytes of all files in dir. The store must be closed: reading the file
+// otherwise would release SQLite's locks.
 func contents(t *testing.T, dir string) []byte {
 	t.Helper()
 	var all []byte

@@ -48,7 +48,8 @@ func (s *Store) history(ctx context.Context, id sessionstore.ID, last func(row) 
 	}
 }
 
-// historyReader reads a history in pages. It fails if the session's branch changes, that is, if the history is replaced.
+// historyReader reads a history in pages. It fails if the session's branch changes, that is, if the
+// history is replaced.
 type historyReader struct {
 	store  *Store
 	id     sessionstore.ID
@@ -148,12 +149,14 @@ func (s *Store) States(ctx context.Context, id sessionstore.ID) (states []sessio
 	return states, err
 }
 
-// span is a part of a history: the segments of a branch after those of the span before it, up to last.
+// span is a part of a history: the segments of a branch after those of the span before it, up to
+// last.
 type span struct {
 	branch, last int64
 }
 
-// inheritedSpans returns the part of a session's history that it shares with the sessions it was forked from, in order.
+// inheritedSpans returns the part of a session's history that it shares with the sessions it was
+// forked from, in order.
 func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) ([]span, error) {
 	rows, err := tx.QueryContext(ctx, "SELECT strand, last FROM inherits WHERE session = ? ORDER BY last", session)
 	if err != nil {
@@ -183,8 +186,8 @@ func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) 
 	return spans, nil
 }
 
-// deleteUnusedSegments deletes the segments of the spans' branches that no session needs: if a branch's own session is gone, those
-// after the last fork.
+// deleteUnusedSegments deletes the segments of the spans' branches that no session needs: if a
+// branch's own session is gone, those after the last fork.
 func deleteUnusedSegments(ctx context.Context, tx *sql.Tx, spans []span) error {
 	for _, s := range spans {
 		_, err := tx.ExecContext(ctx, `

@@ -11,8 +11,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// The rest of a history is not held anywhere: if the session is deleted meanwhile, its reader gets an error.
-func TestS9_HistoryReadsOnePageAhead(t *testing.T) {
+// The rest of a history is not held anywhere: if the session is deleted meanwhile, its reader gets
+// an error.
+//
+// Clause S9.
+func TestHistoryReadsOnePageAhead(t *testing.T) {
 	const segments = 200
 	s := open(t, sqlite.Options{})
 	lease := create(t, s, "one")

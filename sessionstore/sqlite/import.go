@@ -10,11 +10,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// tombstoneRenewal is the age at which a tombstone is renewed when its session is still listed. It is not renewed each time, so that
-// importing an unchanged list writes nothing.
+// tombstoneRenewal is the age at which a tombstone is renewed when its session is still listed. It
+// is not renewed each time, so that importing an unchanged list writes nothing.
 const tombstoneRenewal = 24 * time.Hour
 
-// Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without the write lock.
+// Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without the
+// write lock.
 func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported) (added int, err error) {
 	for _, n := range sessions {
 		if err := n.Validate(); err != nil {
@@ -223,8 +224,9 @@ func markImported(ctx context.Context, tx *sql.Tx, key int64) error {
 	return err
 }
 
-// setStateKey stores the state key of a session. Another session with this key loses it, and is deleted if it was imported and never
-// used. A tombstone is stored for the key that the session had before, unless name is "".
+// setStateKey stores the state key of a session. Another session with this key loses it, and is
+// deleted if it was imported and never used. A tombstone is stored for the key that the session had
+// before, unless name is "".
 func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name string) error {
 	if name == "" {
 		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_keys WHERE session = ?", session)
@@ -282,7 +284,8 @@ func takeStateKey(ctx context.Context, tx *sql.Tx, session, agent int64, name st
 	return err
 }
 
-// tombstoneName returns a state key as it is stored in a tombstone: hashed, so that a deleted session leaves nothing readable.
+// tombstoneName returns a state key as it is stored in a tombstone: hashed, so that a deleted
+// session leaves nothing readable.
 func tombstoneName(name string) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return sum[:]
@@ -304,7 +307,8 @@ func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) e
 	return s.addTombstone(ctx, tx, agent, name)
 }
 
-// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest ones.
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest
+// ones.
 func (s *Store) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
 	now := s.clock()
 	_, err := tx.ExecContext(ctx, `

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one for each agent, listing and combination
-// of spelled and real paths that the filters match.
+// List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one
+// for each agent, listing and combination of spelled and real paths that the filters match.
 func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
 	from, paging, err := q.From()
 	if err != nil {
@@ -61,7 +61,8 @@ func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(other.updated, p.updated), strings.Compare(other.id, p.id))
 }
 
-// firstPositions returns the first positions of q's ranges after start, each session once: one more than fit in a page.
+// firstPositions returns the first positions of q's ranges after start, each session once: one more
+// than fit in a page.
 func firstPositions(ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent, start position) ([]position, error) {
 	var all []position
 	for agent := range agents {
@@ -144,7 +145,8 @@ const (
 	unusedListing
 )
 
-// indexRange is a part of an index: the sessions of an agent with a listing and certain values in some columns, in the order of a list.
+// indexRange is a part of an index: the sessions of an agent with a listing and certain values in
+// some columns, in the order of a list.
 type indexRange struct {
 	columns []string // of cwd, real_cwd, dirs, real_dirs
 	values  []column
@@ -153,7 +155,8 @@ type indexRange struct {
 	keep    string // if not "", it is not a range but these sessions before since: a JSON array of ids
 }
 
-// indexRanges returns the ranges whose union q's filters match. A filter matches by its spelling or its real path.
+// indexRanges returns the ranges whose union q's filters match. A filter matches by its spelling or
+// its real path.
 func indexRanges(q sessionstore.Query) []indexRange {
 	ranges := listingRanges(q)
 	if f := q.Cwd; f != nil {
@@ -204,7 +207,8 @@ func (r indexRange) and(name string, value column) indexRange {
 	return r
 }
 
-// query returns a query and its arguments. It names the index, so that statistics cannot make SQLite choose another plan.
+// query returns a query and its arguments. It names the index, so that statistics cannot make
+// SQLite choose another plan.
 func (r indexRange) query(agent int64, start position, limit int) (string, []any) {
 	where, args := "agent = ?", []any{agent}
 	for i, name := range r.columns {

@@ -17,7 +17,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestS7_QueryPlans(t *testing.T) {
+// Clause S7.
+func TestQueryPlans(t *testing.T) {
 	s := large(t, manySessions)
 	explain := func(text string, args ...any) (plan []string) {
 		require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
@@ -64,7 +65,8 @@ func TestS7_QueryPlans(t *testing.T) {
 	})
 }
 
-func TestA18_PagesOfLargeStore(t *testing.T) {
+// Clause A18.
+func TestPagesOfLargeStore(t *testing.T) {
 	const sessions = 5_000
 	s := large(t, sessions)
 	for name, want := range map[string]int{"none": sessions, "cwd": sessions / projects, "roots": sessions / 2 / lists, "no roots": sessions / 2} {
@@ -86,8 +88,9 @@ func TestA18_PagesOfLargeStore(t *testing.T) {
 	}
 }
 
-// A large store has sessions in 500 projects, half of them with one of 5 lists of additional roots. Every tenth was opened through a
-// symbolic link. A third of the sessions is archived, and a third unused.
+// A large store has sessions in 500 projects, half of them with one of 5 lists of additional roots.
+// Every tenth was opened through a symbolic link. A third of the sessions is archived, and a third
+// unused.
 const (
 	projects = 500
 	lists    = 5

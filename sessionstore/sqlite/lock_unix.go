@@ -25,8 +25,8 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// usedBy reports whether another process has the file open with SQLite, which locks a few bytes of it for as long as a
-// connection to a write-ahead log lasts. This process must not have it open.
+// usedBy reports whether another process has the file open with SQLite, which locks a few bytes of
+// it for as long as a connection to a write-ahead log lasts. This process must not have it open.
 func usedBy(path string) (pid int, used bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -14,7 +14,8 @@ var schema embed.FS
 // step migrates a file from the previous schema version.
 type step struct {
 	sql string
-	// oldest is the oldest version whose programs may use the file afterwards. A step that only adds does not raise it.
+	// oldest is the oldest version whose programs may use the file afterwards. A step that only
+	// adds does not raise it.
 	oldest int
 }
 
@@ -35,8 +36,8 @@ func schemaText(version int) string {
 	return string(text)
 }
 
-// migrate runs the steps that the file lacks. A newer file is left alone, and rejected if it says so. A file that is up to date is not
-// locked.
+// migrate runs the steps that the file lacks. A newer file is left alone, and rejected if it says
+// so. A file that is up to date is not locked.
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
 		return schemaVersion(ctx, tx, len(steps))
@@ -67,7 +68,8 @@ func inTransaction(ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do fun
 	return n, tx.Commit()
 }
 
-// schemaVersion returns the file's version, 0 for a fresh one. It fails if a program of version known may not use the file.
+// schemaVersion returns the file's version, 0 for a fresh one. It fails if a program of version
+// known may not use the file.
 func schemaVersion(ctx context.Context, tx *sql.Tx, known int) (version int, err error) {
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil || version == 0 {
 		return 0, err
@@ -91,8 +93,8 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 	return nil
 }
 
-// permitted returns a [*newerError] if a program of this version may not use the file. Every write calls it, since a newer program may
-// have migrated the file meanwhile.
+// permitted returns a [*newerError] if a program of this version may not use the file. Every write
+// calls it, since a newer program may have migrated the file meanwhile.
 func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 	var oldest int
 	err := tx.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)

@@ -16,7 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestS6_OlderProgramOnNewerFile(t *testing.T) {
+// Clause S6.
+func TestOlderProgramOnNewerFile(t *testing.T) {
 	dir := t.TempDir()
 	older := opened(t, dir, steps())
 	lease := made(t, older, "one")
@@ -32,7 +33,8 @@ func TestS6_OlderProgramOnNewerFile(t *testing.T) {
 	require.Len(t, page.Sessions, 3)
 }
 
-func TestS6_MigrateEveryVersion(t *testing.T) {
+// Clause S6.
+func TestMigrateEveryVersion(t *testing.T) {
 	for version := 1; version < len(steps()); version++ {
 		dir := t.TempDir()
 		older := opened(t, dir, steps()[:version])
@@ -56,8 +58,11 @@ func TestS6_MigrateEveryVersion(t *testing.T) {
 	}
 }
 
-// A program of schema version 2 that is still open lists with the queries that it has, and what it writes is listed rightly.
-func TestS6_A35_ListsOfOlderProgram(t *testing.T) {
+// A program of schema version 2 that is still open lists with the queries that it has, and what it
+// writes is listed rightly.
+//
+// Clauses S6, A35.
+func TestListsOfOlderProgram(t *testing.T) {
 	dir := t.TempDir()
 	older := opened(t, dir, steps()[:2])
 	lease := made(t, older, "used before")
@@ -111,7 +116,8 @@ func TestS6_A35_ListsOfOlderProgram(t *testing.T) {
 	}
 }
 
-func TestS6_FileNeedsNewerProgram(t *testing.T) {
+// Clause S6.
+func TestFileNeedsNewerProgram(t *testing.T) {
 	dir := t.TempDir()
 	older := opened(t, dir, steps())
 	lease := made(t, older, "one")
@@ -129,7 +135,8 @@ func TestS6_FileNeedsNewerProgram(t *testing.T) {
 	}
 }
 
-func TestS6_FailedStepIsRolledBack(t *testing.T) {
+// Clause S6.
+func TestFailedStepIsRolledBack(t *testing.T) {
 	dir := t.TempDir()
 	lease := made(t, opened(t, dir, steps()), "one")
 	broken := opened(t, dir, append(steps(), step{sql: "CREATE TABLE half (x INTEGER) STRICT; CREATE TABLE meta (x INTEGER) STRICT", oldest: 1}))

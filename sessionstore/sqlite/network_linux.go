@@ -2,7 +2,8 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// onNetwork reports whether dir is on a network file system, where SQLite's shared memory does not work. It does not detect those of FUSE, most of which are local.
+// onNetwork reports whether dir is on a network file system, where SQLite's shared memory does not
+// work. It does not detect those of FUSE, most of which are local.
 func onNetwork(dir string) bool {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {

@@ -17,9 +17,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// TestS1_PowerLoss simulates power failures at many points: from the recorded operations of a store it derives what a disk may contain
-// then, where only what was synced is certain, and opens that.
-func TestS1_PowerLoss(t *testing.T) {
+// TestPowerLoss simulates power failures at many points: from the recorded operations of a store it
+// derives what a disk may contain then, where only what was synced is certain, and opens that.
+//
+// Clause S1.
+func TestPowerLoss(t *testing.T) {
 	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
 		t.Run("S1/"+string(journal), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
@@ -44,8 +46,8 @@ func TestS1_PowerLoss(t *testing.T) {
 // answers is the number of calls of which [useStore] records the return.
 const answers = 110
 
-// useStore uses a new store and returns the operations on its files. The first recorded return is that of creating session "one", the
-// others are of appending a word to it.
+// useStore uses a new store and returns the operations on its files. The first recorded return is
+// that of creating session "one", the others are of appending a word to it.
 func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -72,7 +74,8 @@ func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp 
 	return r.recorded()
 }
 
-// requireIntact opens the store in dir. At least the given number of results must be kept, and nothing may be damaged.
+// requireIntact opens the store in dir. At least the given number of results must be kept, and
+// nothing may be damaged.
 func requireIntact(t *testing.T, dir string, least, given int, when string) {
 	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: dir})
@@ -111,8 +114,9 @@ func keptAnswers(t *testing.T, s *sqlite.Store, when string) int {
 // sector is the size that a disk writes atomically.
 const sector = 512
 
-// simulatedDisk is a disk whose power may fail: what was synced is on it, the rest may be. Names are created and deleted in order, as on
-// file systems with a journal, and a sync of any file includes them.
+// simulatedDisk is a disk whose power may fail: what was synced is on it, the rest may be. Names
+// are created and deleted in order, as on file systems with a journal, and a sync of any file
+// includes them.
 type simulatedDisk struct {
 	files   map[int][]byte
 	names   map[string]int
@@ -173,8 +177,9 @@ func resized(content []byte, n int) []byte {
 	return append(content, make([]byte, n-len(content))...)
 }
 
-// writeTo writes to dir what is left after a power failure. Of what was not synced any part may be left: the first of the names, and each
-// of the rest with the given probability, sometimes only some sectors of a write.
+// writeTo writes to dir what is left after a power failure. Of what was not synced any part may be
+// left: the first of the names, and each of the rest with the given probability, sometimes only
+// some sectors of a write.
 func (p *simulatedDisk) writeTo(t *testing.T, dir string, random *rand.Rand, chance float64) {
 	t.Helper()
 	left := simulatedDisk{files: map[int][]byte{}, names: maps.Clone(p.names)}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -50,7 +50,8 @@ func repairer(ctx context.Context, s *sqlite.Store, _ string) error {
 	return err
 }
 
-// writer opens the session "one" and appends to it forever. Each line of its output acknowledges a word that is stored.
+// writer opens the session "one" and appends to it forever. Each line of its output acknowledges a
+// word that is stored.
 func writer(ctx context.Context, s *sqlite.Store, name string) error {
 	keys, err := plainKeys("app")
 	if err != nil {
@@ -80,7 +81,8 @@ func writer(ctx context.Context, s *sqlite.Store, name string) error {
 	}
 }
 
-func TestS1_Kill(t *testing.T) {
+// Clause S1.
+func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	first := sqlite.New(sqlite.Options{Dir: dir})
 	create(t, first, "one")
@@ -110,7 +112,8 @@ func TestS1_Kill(t *testing.T) {
 	require.Equal(t, "ok", integrity(t, dir))
 }
 
-// requireHistory checks that the history consists of the acknowledged words in order, and at most one more. It returns its words.
+// requireHistory checks that the history consists of the acknowledged words in order, and at most
+// one more. It returns its words.
 func requireHistory(t *testing.T, dir string, acknowledged []string) (words []string) {
 	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: dir})
@@ -164,7 +167,8 @@ func window(ctx context.Context, s *sqlite.Store, name string) error {
 	return nil
 }
 
-func TestS2_EightProcesses(t *testing.T) {
+// Clause S2.
+func TestEightProcesses(t *testing.T) {
 	const processes = 8
 	dir := t.TempDir()
 	var running []*exec.Cmd
@@ -199,7 +203,8 @@ func TestS2_EightProcesses(t *testing.T) {
 	require.Equal(t, processes*windowRounds*9/10, found)
 }
 
-func TestS3_NewerProcessWins(t *testing.T) {
+// Clause S3.
+func TestNewerProcessWins(t *testing.T) {
 	dir := t.TempDir()
 	older, newer := open(t, sqlite.Options{Dir: dir}), open(t, sqlite.Options{Dir: dir})
 	old := create(t, older, "one")

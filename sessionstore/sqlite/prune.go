@@ -11,15 +11,18 @@ import (
 )
 
 const (
-	// pruneBatchSize is the number of sessions that are deleted in one transaction. Between two of them other writers get their turn.
+	// pruneBatchSize is the number of sessions that are deleted in one transaction. Between two of
+	// them other writers get their turn.
 	pruneBatchSize = 200
-	// retentionInterval is the time between two applications of Options.Retention, among all processes that use the store.
+	// retentionInterval is the time between two applications of Options.Retention, among all
+	// processes that use the store.
 	retentionInterval = 24 * time.Hour
 	// retentionTimeout limits how long it delays a program that exits.
 	retentionTimeout = time.Second
 )
 
-// pruneCondition matches the sessions to prune. Its parameters are those of [sessionstore.PruneQuery.Bounds].
+// pruneCondition matches the sessions to prune. Its parameters are those of
+// [sessionstore.PruneQuery.Bounds].
 const pruneCondition = "(updated < ?2 OR updated < ?1 AND turns = 0 AND last = 0 AND NOT EXISTS " +
 	"(SELECT 1 FROM runtime_keys WHERE session = key AND imported))"
 
@@ -83,8 +86,9 @@ func (s *Store) pruneBatch(ctx context.Context, tx *sql.Tx, unused, all, after i
 	return batch, nil
 }
 
-// applyRetention prunes what Options.Retention allows. It is called when the store is closed, since nobody waits for an answer then. A
-// program that is killed leaves it to the next one, and so does an error.
+// applyRetention prunes what Options.Retention allows. It is called when the store is closed, since
+// nobody waits for an answer then. A program that is killed leaves it to the next one, and so does
+// an error.
 func (s *Store) applyRetention() {
 	if s.options.Retention <= 0 || !s.isOpen() || !s.retentionIsDue() {
 		return
@@ -107,8 +111,9 @@ func (s *Store) isOpen() bool {
 	}
 }
 
-// retentionIsDue reports whether no process has applied the retention for long enough, and records that this one does. The time
-// is the modification time of the lock file, to which nothing is ever written.
+// retentionIsDue reports whether no process has applied the retention for long enough, and records
+// that this one does. The time is the modification time of the lock file, to which nothing is ever
+// written.
 func (s *Store) retentionIsDue() bool {
 	path, now := filepath.Join(s.options.Dir, lockFileName), s.options.Now()
 	info, err := os.Stat(path)

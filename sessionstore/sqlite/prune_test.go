@@ -13,7 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestS10_PruneErases(t *testing.T) {
+// Clause S10.
+func TestPruneErases(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	s := open(t, sqlite.Options{Now: func() time.Time { return now }})
 	source := create(t, s, "source")
@@ -41,7 +42,8 @@ func TestS10_PruneErases(t *testing.T) {
 	require.Equal(t, "ok", integrity(t, s.Dir()))
 }
 
-func TestS10_PruneInBatches(t *testing.T) {
+// Clause S10.
+func TestPruneInBatches(t *testing.T) {
 	const sessions = 450
 	s := open(t, sqlite.Options{})
 	for i := range sessions {
@@ -53,7 +55,8 @@ func TestS10_PruneInBatches(t *testing.T) {
 	require.Empty(t, ids(t, s))
 }
 
-func TestS10_Retention(t *testing.T) {
+// Clause S10.
+func TestRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	dir, now := t.TempDir(), time.Now()
 	use := func(names ...string) []string {
@@ -76,7 +79,8 @@ func TestS10_Retention(t *testing.T) {
 	require.Equal(t, []string{"two"}, use())
 }
 
-func TestS10_RetentionOfUnusedStore(t *testing.T) {
+// Clause S10.
+func TestRetentionOfUnusedStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, sqlite.New(sqlite.Options{Dir: dir, Retention: time.Hour}).Close())
 	_, err := os.Stat(dir)

@@ -18,9 +18,11 @@ import (
 
 // Report describes what [Repair] did.
 type Report struct {
-	// Damaged is the path to which the damaged file was moved, "" if the store was not damaged and nothing was changed.
+	// Damaged is the path to which the damaged file was moved, "" if the store was not damaged and
+	// nothing was changed.
 	Damaged string
-	// Sessions and Updates are the numbers of sessions and of updates in their histories that were kept.
+	// Sessions and Updates are the numbers of sessions and of updates in their histories that were
+	// kept.
 	Sessions, Updates int
 	// Incomplete lists the kept sessions of which something was lost.
 	Incomplete []sessionstore.ID
@@ -28,9 +30,10 @@ type Report struct {
 	Lost []sessionstore.ID
 }
 
-// Repair replaces a damaged store by what can be read of it. It works on copies, for which it needs as much space, and moves the
-// damaged file aside when the new one is complete. It fails if a process has the store open, as far as the system tells. A file
-// that is not a store, or needs a newer program, is left alone.
+// Repair replaces a damaged store by what can be read of it. It works on copies, for which it needs
+// as much space, and moves the damaged file aside when the new one is complete. It fails if a
+// process has the store open, as far as the system tells. A file that is not a store, or needs a
+// newer program, is left alone.
 func Repair(ctx context.Context, o Options) (Report, error) {
 	s := New(o)
 	defer s.end()
@@ -55,7 +58,8 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 	return report, s.explain(err)
 }
 
-// rebuild creates the new file in a directory of its own, and puts it in the place of the damaged one.
+// rebuild creates the new file in a directory of its own, and puts it in the place of the damaged
+// one.
 func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 	work, err := os.MkdirTemp(s.options.Dir, repairPrefix)
 	if err != nil {
@@ -98,9 +102,9 @@ func copyFile(from, to string) (err error) {
 	return err
 }
 
-// replaceStore moves the store at path to aside, and the file fresh to path. If that fails it moves back what it moved, the log
-// in particular, which contains commits. Where the file system has hard links there is a store at path all the time: a program
-// that found none would create an empty one.
+// replaceStore moves the store at path to aside, and the file fresh to path. If that fails it moves
+// back what it moved, the log in particular, which contains commits. Where the file system has hard
+// links there is a store at path all the time: a program that found none would create an empty one.
 func replaceStore(path, aside, fresh string) (err error) {
 	var moved []string
 	defer func() {
@@ -135,7 +139,8 @@ func replaceStore(path, aside, fresh string) (err error) {
 	return os.Rename(fresh, path)
 }
 
-// copyReadable creates the file fresh with what can be read of damaged. healthy reports that there was nothing to repair.
+// copyReadable creates the file fresh with what can be read of damaged. healthy reports that there
+// was nothing to repair.
 func (s *Store) copyReadable(ctx context.Context, damaged, fresh string) (report Report, healthy bool, err error) {
 	from, err := openPool(dsn(damaged, "deferred", []string{"busy_timeout(500)", "trusted_schema(OFF)", "query_only(ON)"}), 1)
 	if err != nil {
@@ -170,7 +175,8 @@ func (s *Store) copyReadable(ctx context.Context, damaged, fresh string) (report
 	return report, intact && !c.lossy, tx.Commit()
 }
 
-// examine checks a file for damage. It returns an error for an undamaged file of another program, and for one that needs a newer program.
+// examine checks a file for damage. It returns an error for an undamaged file of another program,
+// and for one that needs a newer program.
 func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err error) {
 	var verdict string
 	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
@@ -199,7 +205,8 @@ func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err err
 type copier struct {
 	from *sql.DB
 	to   *sql.Tx
-	// kept are the ids of the sessions that were copied, by key. incomplete are the keys of those of which something is missing.
+	// kept are the ids of the sessions that were copied, by key. incomplete are the keys of those
+	// of which something is missing.
 	kept       map[int64]sessionstore.ID
 	incomplete map[int64]bool
 	// lossy reports whether a row could not be read or was invalid.
@@ -310,8 +317,9 @@ func (c *copier) report(ctx context.Context, known map[int64]string) (report Rep
 	return report, err
 }
 
-// rows calls do with each row of a query on the damaged file, until one cannot be read. do reports whether the row is valid. complete
-// reports whether all rows were read and are valid. The error is that of do or ctx.
+// rows calls do with each row of a query on the damaged file, until one cannot be read. do reports
+// whether the row is valid. complete reports whether all rows were read and are valid. The error is
+// that of do or ctx.
 func (c *copier) rows(ctx context.Context, query string, args []any, do func(values []any) (bool, error)) (complete bool, err error) {
 	defer func() { c.lossy = c.lossy || !complete }()
 	rows, err := c.from.QueryContext(ctx, query, args...)
@@ -342,8 +350,8 @@ func (c *copier) rows(ctx context.Context, query string, args []any, do func(val
 	return complete && rows.Err() == nil, ctx.Err()
 }
 
-// rowids returns the results of a query for a rowid and a text. It reads the table and an index of it, each from both ends, so that a
-// damaged page hides few rows.
+// rowids returns the results of a query for a rowid and a text. It reads the table and an index of
+// it, each from both ends, so that a damaged page hides few rows.
 func (c *copier) rowids(ctx context.Context, query, index, order string) (map[int64]string, error) {
 	found := map[int64]string{}
 	for _, scan := range []string{
@@ -373,7 +381,8 @@ func (c *copier) copyTable(ctx context.Context, table, columns, condition string
 	})
 }
 
-// insert stores a row in the new file. It reports false if the row contradicts the schema or another row.
+// insert stores a row in the new file. It reports false if the row contradicts the schema or
+// another row.
 func (c *copier) insert(ctx context.Context, table, columns string, values []any) (bool, error) {
 	return c.execute(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
 }
@@ -431,7 +440,8 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 	return err
 }
 
-// finish makes the new file consistent: it deletes segments that no session needs, and makes sure that no generation is used twice.
+// finish makes the new file consistent: it deletes segments that no session needs, and makes sure
+// that no generation is used twice.
 func (c *copier) finish(ctx context.Context) error {
 	var generations int64
 	_ = c.from.QueryRowContext(ctx, "SELECT generations FROM meta").Scan(&generations) // if it cannot be read the sessions tell

@@ -12,7 +12,9 @@ import (
 )
 
 // A program that found no store during a repair would create an empty one and continue with that.
-func TestS4_RepairReplacesAtomically(t *testing.T) {
+//
+// Clause S4.
+func TestRepairReplacesAtomically(t *testing.T) {
 	dir := filled(t, 3)
 	damage(t, dir, func(page int) bool { return page == 5 })
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)

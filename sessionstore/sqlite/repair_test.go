@@ -72,7 +72,8 @@ func requireUsable(t *testing.T, dir string) (sessions []string) {
 	return sessions
 }
 
-func TestS4_Repair(t *testing.T) {
+// Clause S4.
+func TestRepair(t *testing.T) {
 	const sessions = 40
 	for stride := 7; stride < 12; stride++ {
 		t.Run(fmt.Sprintf("S4/every %dth page", stride), func(t *testing.T) {
@@ -95,7 +96,8 @@ func TestS4_Repair(t *testing.T) {
 	}
 }
 
-func TestS4_RepairKeepsLabels(t *testing.T) {
+// Clause S4.
+func TestRepairKeepsLabels(t *testing.T) {
 	dir := filled(t, 10)
 	s := open(t, sqlite.Options{Dir: dir})
 	create(t, s, "unused")
@@ -130,7 +132,8 @@ func TestS4_RepairKeepsLabels(t *testing.T) {
 	require.Contains(t, others, sessionstore.ID("session 0"))
 }
 
-func TestS4_RepairKeepsStateKeys(t *testing.T) {
+// Clause S4.
+func TestRepairKeepsStateKeys(t *testing.T) {
 	dir := filled(t, 10)
 	theirs := []sessionstore.Imported{
 		{ID: "kept", StateKey: "a", State: []byte("x"), Keys: rooted(t, "app")},
@@ -158,7 +161,8 @@ func TestS4_RepairKeepsStateKeys(t *testing.T) {
 	require.ElementsMatch(t, append(before, "last"), bring(), "neither is imported again")
 }
 
-func TestS4_RepairAnyDamagedPage(t *testing.T) {
+// Clause S4.
+func TestRepairAnyDamagedPage(t *testing.T) {
 	for page := range 30 {
 		dir := filled(t, 2)
 		damage(t, dir, func(p int) bool { return p == page })
@@ -168,7 +172,8 @@ func TestS4_RepairAnyDamagedPage(t *testing.T) {
 	}
 }
 
-func TestS4_RepairHealthy(t *testing.T) {
+// Clause S4.
+func TestRepairHealthy(t *testing.T) {
 	dir := filled(t, 3)
 	before := contents(t, dir)
 	report, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
@@ -179,7 +184,8 @@ func TestS4_RepairHealthy(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestS4_RepairInUse(t *testing.T) {
+// Clause S4.
+func TestRepairInUse(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows itself refuses to move a file that is open")
 	}
@@ -198,7 +204,8 @@ func TestS4_RepairInUse(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("process %d has it open", cmd.Process.Pid))
 }
 
-func TestS4_RepairThatFails(t *testing.T) {
+// Clause S4.
+func TestRepairThatFails(t *testing.T) {
 	dir := filled(t, 3)
 	damage(t, dir, func(page int) bool { return page == 5 })
 	log := filepath.Join(dir, "sessions.db-wal")
@@ -237,7 +244,8 @@ func repairCopies(t *testing.T, dir string) []string {
 	return files
 }
 
-func TestS10_KilledRepair(t *testing.T) {
+// Clause S10.
+func TestKilledRepair(t *testing.T) {
 	t.Run("S10/the next program that opens the store removes its copies", func(t *testing.T) {
 		dir := filled(t, 100)
 		killRepair(t, dir)

@@ -101,8 +101,8 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 	return lease, err
 }
 
-// insert stores a session without a history and returns its first lease and its key. It returns ErrExists if there is a session with
-// the id; the caller rolls back.
+// insert stores a session without a history and returns its first lease and its key. It returns
+// ErrExists if there is a session with the id; the caller rolls back.
 func (s *Store) insert(
 	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64,
 ) (lease sessionstore.Lease, key int64, err error) {
@@ -184,8 +184,8 @@ const (
 	recordTables = "sessions LEFT JOIN labels ON labels.session = sessions.key"
 )
 
-// scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It returns the key of the session and
-// that of its agent too.
+// scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It returns
+// the key of the session and that of its agent too.
 func scanRecord(row interface{ Scan(...any) error }, parsed parsedKeys) (key, agent int64, r sessionstore.Session, err error) {
 	var (
 		texts            keyTexts
@@ -308,7 +308,8 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 	return s.label(ctx, id, "archived", 0, nil)
 }
 
-// label sets a column of a session's labels, and calls also, if it is not nil, in the same transaction.
+// label sets a column of a session's labels, and calls also, if it is not nil, in the same
+// transaction.
 func (s *Store) label(
 	ctx context.Context, id sessionstore.ID, column string, value any, also func(context.Context, *sql.Tx, int64) error,
 ) error {
@@ -360,7 +361,8 @@ func (s *Store) Check(ctx context.Context, l sessionstore.Lease) error {
 	})
 }
 
-// Fork implements [sessionstore.Store]. The history is shared, not copied, so the time does not depend on its length.
+// Fork implements [sessionstore.Store]. The history is shared, not copied, so the time does not
+// depend on its length.
 func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore.NewSession) (sessionstore.Lease, error) {
 	if err := n.Keys.Validate(); err != nil {
 		return sessionstore.Lease{}, err
@@ -392,7 +394,8 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 	return lease, err
 }
 
-// withSourceDefaults returns n with the title of the source, and the state if it belongs to the same agent, where n has none.
+// withSourceDefaults returns n with the title of the source, and the state if it belongs to the
+// same agent, where n has none.
 func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row) (sessionstore.NewSession, error) {
 	if n.Title == "" {
 		if err := tx.QueryRowContext(ctx, "SELECT title FROM sessions WHERE key = ?", from.key).Scan(&n.Title); err != nil {
@@ -410,8 +413,8 @@ func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSessi
 	return n, nil
 }
 
-// inherit gives the session with the given key the history and finished turns of its source, and its states if both belong to the same
-// agent.
+// inherit gives the session with the given key the history and finished turns of its source, and
+// its states if both belong to the same agent.
 func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart) error {
 	for _, s := range spans {
 		_, err := tx.ExecContext(ctx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)", key, s.last, s.branch)
@@ -435,7 +438,8 @@ func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span,
 	return err
 }
 
-// Delete implements [sessionstore.Store]. It deletes the rows in one transaction, then erases what they left in the files.
+// Delete implements [sessionstore.Store]. It deletes the rows in one transaction, then erases what
+// they left in the files.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 	deleted := false
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {

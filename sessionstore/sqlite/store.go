@@ -26,8 +26,8 @@ var _ sessionstore.Store = (*Store)(nil)
 const (
 	fileName     = "sessions.db"
 	lockFileName = "sessions.lock"
-	// repairPrefix is the beginning of the names of directories in which repairs work, damagedPrefix that of the damaged files
-	// that they keep.
+	// repairPrefix is the beginning of the names of directories in which repairs work,
+	// damagedPrefix that of the damaged files that they keep.
 	repairPrefix  = "sessions.repair-"
 	damagedPrefix = "sessions.damaged-"
 	// readers is the number of concurrent reads in a process.
@@ -40,16 +40,19 @@ const (
 
 // Options configure a Store.
 type Options struct {
-	// Dir is the directory of the store's files. If it is missing it is created, accessible to the user only.
+	// Dir is the directory of the store's files. If it is missing it is created, accessible to the
+	// user only.
 	Dir string
-	// Retention is how long sessions that were never prompted are kept; 0 means forever. See [Store.Close].
+	// Retention is how long sessions that were never prompted are kept; 0 means forever. See
+	// [Store.Close].
 	Retention time.Duration
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 	// Logger receives warnings about the store's files; nil discards them.
 	Logger *slog.Logger
 
-	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a network file system.
+	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a
+	// network file system.
 	journal journal
 	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
 	lockTimeout time.Duration
@@ -99,8 +102,8 @@ func New(o Options) *Store {
 	return s
 }
 
-// CheckDir reports why files cannot be written in the store's directory, nil if nothing prevents that. It changes nothing, and takes
-// little time because it does not open the store.
+// CheckDir reports why files cannot be written in the store's directory, nil if nothing prevents
+// that. It changes nothing, and takes little time because it does not open the store.
 func (s *Store) CheckDir() error {
 	dir, err := filepath.Abs(s.options.Dir)
 	if err != nil {
@@ -125,8 +128,9 @@ func (s *Store) CheckDir() error {
 // Dir returns the directory of the store's files.
 func (s *Store) Dir() string { return s.options.Dir }
 
-// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it first prunes the sessions that
-// were never prompted, at most once a day among all processes, for about a second.
+// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
+// first prunes the sessions that were never prompted, at most once a day among all processes, for
+// about a second.
 func (s *Store) Close() error {
 	s.applyRetention()
 	s.end()
@@ -140,7 +144,8 @@ func (s *Store) Close() error {
 	return s.explain(db.close())
 }
 
-// use runs call with the open database, which it opens if necessary. If that fails the next call tries again.
+// use runs call with the open database, which it opens if necessary. If that fails the next call
+// tries again.
 func (s *Store) use(ctx context.Context, call func(*database) error) error {
 	s.using.RLock()
 	defer s.using.RUnlock()
@@ -222,7 +227,8 @@ func rollback(tx *sql.Tx) error {
 	return nil
 }
 
-// retry calls try until it does not fail because of another process, or the lock timeout has passed.
+// retry calls try until it does not fail because of another process, or the lock timeout has
+// passed.
 func (s *Store) retry(ctx context.Context, try func() error) error {
 	deadline := time.Now().Add(s.options.lockTimeout)
 	pause := time.NewTimer(0)
@@ -291,8 +297,8 @@ func openDatabase(ctx context.Context, o Options, steps []step) (*database, erro
 	return db, nil
 }
 
-// createFile creates an empty file, accessible to the user only, unless it exists. The file must be closed before SQLite opens
-// it: closing it later would release SQLite's locks.
+// createFile creates an empty file, accessible to the user only, unless it exists. The file must be
+// closed before SQLite opens it: closing it later would release SQLite's locks.
 func createFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -304,8 +310,9 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// tidy removes what killed repairs left in dir, and makes the store's files accessible to the user only. The caller holds the
-// lock, so no repair is running. Failures are logged: they do not keep the store from being used.
+// tidy removes what killed repairs left in dir, and makes the store's files accessible to the user
+// only. The caller holds the lock, so no repair is running. Failures are logged: they do not keep
+// the store from being used.
 func tidy(dir string, log *slog.Logger) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -324,7 +331,8 @@ func tidy(dir string, log *slog.Logger) {
 	}
 }
 
-// makePrivate makes a file accessible to the user only, and warns if it was not. It does not open the file.
+// makePrivate makes a file accessible to the user only, and warns if it was not. It does not open
+// the file.
 func makePrivate(path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
@@ -342,8 +350,9 @@ func connect(path string, mode journal) (*database, error) {
 	if mode == journalRollback {
 		synchronous = "FULL"
 	}
-	// The timeout comes first since the others may have to wait. None of them writes. Parts of sessions stay out of temporary files, which are in
-	// a directory of the system that a sandbox may not let us write to.
+	// The timeout comes first since the others may have to wait. None of them writes. Parts of
+	// sessions stay out of temporary files, which are in a directory of the system that a sandbox
+	// may not let us write to.
 	common := []string{
 		"busy_timeout(500)", "secure_delete(ON)", "foreign_keys(ON)",
 		"trusted_schema(OFF)", "cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
@@ -359,8 +368,8 @@ func connect(path string, mode journal) (*database, error) {
 	return &database{writer: writer, reader: reader}, nil
 }
 
-// dsn returns the data source name of a file with the settings of a connection. SQLite may not create the file, since its
-// permissions would depend on the umask.
+// dsn returns the data source name of a file with the settings of a connection. SQLite may not
+// create the file, since its permissions would depend on the umask.
 func dsn(path, txlock string, pragmas []string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -425,14 +434,15 @@ func (e *foreignError) Error() string {
 	return fmt.Sprintf("it is another program's database (application id %#x)", e.id)
 }
 
-// close closes the readers first: the last connection that is closed empties the log, so it must be able to write.
+// close closes the readers first: the last connection that is closed empties the log, so it must be
+// able to write.
 func (d *database) close() error { return errors.Join(d.reader.Close(), d.writer.Close()) }
 
 // errLocked is returned by lockFile if another process is opening the store.
 var errLocked = errors.New("another program is opening it")
 
-// lockFile locks the file at path, which it creates if necessary. It does not wait. The file is never removed: two processes
-// could hold locks on different files of that name.
+// lockFile locks the file at path, which it creates if necessary. It does not wait. The file is
+// never removed: two processes could hold locks on different files of that name.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -32,7 +32,8 @@ func made(t *testing.T, s *Store, id string) sessionstore.Lease {
 	return lease
 }
 
-func TestS2_ConcurrentOpen(t *testing.T) {
+// Clause S2.
+func TestConcurrentOpen(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -45,7 +46,8 @@ func TestS2_ConcurrentOpen(t *testing.T) {
 	require.Len(t, page.Sessions, 16)
 }
 
-func TestS4_FullDisk(t *testing.T) {
+// Clause S4.
+func TestFullDisk(t *testing.T) {
 	s := opened(t, t.TempDir(), steps())
 	lease := made(t, s, "one")
 	limit := func(pages int) {
@@ -81,7 +83,8 @@ func locked(t *testing.T, dir string) (unlock func()) {
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-func TestS2_WaitingCallCanBeCancelled(t *testing.T) {
+// Clause S2.
+func TestWaitingCallCanBeCancelled(t *testing.T) {
 	s := opened(t, t.TempDir(), steps())
 	lease := made(t, s, "one")
 	unlock := locked(t, s.Dir())
@@ -102,7 +105,8 @@ func TestS2_WaitingCallCanBeCancelled(t *testing.T) {
 	require.Equal(t, 1, n, "the cancelled call had no effect")
 }
 
-func TestS2_LockTimeout(t *testing.T) {
+// Clause S2.
+func TestLockTimeout(t *testing.T) {
 	s := New(Options{Dir: t.TempDir(), lockTimeout: time.Millisecond})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	lease := made(t, s, "one")
@@ -125,7 +129,8 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 	require.ErrorIs(t, <-waiting, sessionstore.ErrClosed)
 }
 
-func TestS9_StoppedReaderDoesNotGrowLog(t *testing.T) {
+// Clause S9.
+func TestStoppedReaderDoesNotGrowLog(t *testing.T) {
 	s := opened(t, t.TempDir(), steps())
 	lease := made(t, s, "one")
 	require.NoError(t, s.Append(t.Context(), lease, updates(20_000)))

@@ -7,7 +7,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// segmentBytes limits the length of a segment with several updates, so that a history can be read in pages.
+// segmentBytes limits the length of a segment with several updates, so that a history can be read
+// in pages.
 const segmentBytes = 64 << 10
 
 // BeginTurn implements [sessionstore.Store].
@@ -84,8 +85,8 @@ func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64,
 	})
 }
 
-// firstRunning returns the number of the first of the turns that have overlapped without a break up to now. The history of these
-// begins with the segment r.open.
+// firstRunning returns the number of the first of the turns that have overlapped without a break up
+// to now. The history of these begins with the segment r.open.
 func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT turn FROM segments WHERE strand = ? AND seq = ?),

@@ -35,8 +35,8 @@ const (
 	opReturn  // a call of the store has returned
 )
 
-// recordingVFS is SQLite's interface to the operating system (its VFS), which also records the operations that change the files of a
-// directory.
+// recordingVFS is SQLite's interface to the operating system (its VFS), which also records the
+// operations that change the files of a directory.
 type recordingVFS struct {
 	dir  string
 	real sqlite3.Tsqlite3_vfs
@@ -44,7 +44,8 @@ type recordingVFS struct {
 	room atomic.Int64
 	// temporary counts the temporary files that were opened.
 	temporary atomic.Int64
-	// calls keeps the functions alive whose addresses SQLite has. blocks is the memory that was allocated for it.
+	// calls keeps the functions alive whose addresses SQLite has. blocks is the memory that was
+	// allocated for it.
 	calls  []any
 	blocks []uintptr
 
@@ -65,7 +66,8 @@ type (
 	syncCall   = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// record makes the stores that are opened until stop is called use a recordingVFS of dir. They must be closed before stop.
+// record makes the stores that are opened until stop is called use a recordingVFS of dir. They must
+// be closed before stop.
 func record(t *testing.T, dir string) (r *recordingVFS, stop func()) {
 	t.Helper()
 	tls := libc.NewTLS()

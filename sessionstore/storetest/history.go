@@ -116,7 +116,8 @@ func replaced(t *testing.T, s store) {
 	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"))
 }
 
-// interrupted calls disturb in the middle of reading a long history, and returns the error that ended it.
+// interrupted calls disturb in the middle of reading a long history, and returns the error that
+// ended it.
 func interrupted(t *testing.T, s store, disturb func()) error {
 	t.Helper()
 	lease := create(t, s, "one")

@@ -27,8 +27,8 @@ func modelCwds() []string { return []string{"app", "link", "lib"} }
 
 func modelLists() [][]string { return [][]string{{}, {"a"}, {"b"}, {"a", "b"}, {"b", "a"}} }
 
-// filterMatrix fills a store with every combination of roots and real paths that filters distinguish, and compares lists with a loop over
-// all sessions.
+// filterMatrix fills a store with every combination of roots and real paths that filters
+// distinguish, and compares lists with a loop over all sessions.
 func filterMatrix(t *testing.T, s store) {
 	for i := range 150 {
 		list, realList := modelLists()[i%5], modelLists()[(i/5)%5]
@@ -105,7 +105,8 @@ func randomOperations(t *testing.T, s store) {
 	})
 }
 
-// model is what a store should contain. Sessions are named by letters, to which their ids add the number of the check.
+// model is what a store should contain. Sessions are named by letters, to which their ids add the
+// number of the check.
 type model struct {
 	store    store
 	agent    sessionstore.Agent

@@ -8,8 +8,8 @@
 //		})
 //	}
 //
-// The names of subtests begin with the clauses of the program's specification that they prove. The tests do not depend on the clock: a
-// store whose clock does not advance passes too.
+// The names of subtests begin with the clauses of the program's specification that they prove. The
+// tests do not depend on the clock: a store whose clock does not advance passes too.
 package storetest
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Open returns an empty store. It is called once for each subtest, and must close the store in the subtest's cleanup.
+// Open returns an empty store. It is called once for each subtest, and must close the store in the
+// subtest's cleanup.
 type Open = func(t *testing.T) sessionstore.Store
 
 // Test tests the stores that open returns.

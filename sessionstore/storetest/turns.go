@@ -196,8 +196,8 @@ func endByActivation(t *testing.T, s store) {
 	require.Equal(t, ended, get(t, s, "one").Updated, "no turn was open")
 }
 
-// advanceClock waits until the store's clock is later than a session's last activity, unless it does not advance. It returns a check that a
-// time is not earlier.
+// advanceClock waits until the store's clock is later than a session's last activity, unless it
+// does not advance. It returns a check that a time is not earlier.
 func advanceClock(t *testing.T, s store, id string) (isNew func(time.Time)) {
 	t.Helper()
 	before := get(t, s, id).Updated

@@ -18,7 +18,8 @@ import (
 // schema is the JSON schema of an object.
 type schema struct{ *jsonschema.Schema }
 
-// schemaOf returns the schema of a struct. Fields without omitempty are required, and null is not allowed.
+// schemaOf returns the schema of a struct. Fields without omitempty are required, and null is not
+// allowed.
 func schemaOf[T any]() *schema {
 	s, err := jsonschema.For[T](nil)
 	if err != nil {
@@ -72,8 +73,8 @@ func (s *schema) oneOf(name string, values ...string) {
 	}
 }
 
-// decode decodes the arguments of a tool into a struct. The error is an *argumentError that lists everything that is wrong, so
-// that a model can correct all of it at once.
+// decode decodes the arguments of a tool into a struct. The error is an *argumentError that lists
+// everything that is wrong, so that a model can correct all of it at once.
 func decode(tool string, s *schema, arguments json.RawMessage, into any) error {
 	rejected := &argumentError{tool: tool}
 	if !utf8.Valid(arguments) {

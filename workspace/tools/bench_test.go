@@ -23,7 +23,8 @@ var (
 
 const rare = "xyzzyneedle"
 
-// newTree creates a tree of Go-like files, 20 per directory, of which one in 20,000 contains a rare word.
+// newTree creates a tree of Go-like files, 20 per directory, of which one in 20,000 contains a rare
+// word.
 func newTree(b *testing.B) string {
 	b.Helper()
 	top, err := filepath.EvalSymlinks(b.TempDir())
@@ -59,7 +60,8 @@ func newTree(b *testing.B) string {
 	return top
 }
 
-// BenchmarkAgainstRipgrep compares searching for a rare word and listing all files with ripgrep, on the same tree and with as many threads.
+// BenchmarkAgainstRipgrep compares searching for a rare word and listing all files with ripgrep, on
+// the same tree and with as many threads.
 func BenchmarkAgainstRipgrep(b *testing.B) {
 	rg, err := exec.LookPath("rg")
 	if err != nil {

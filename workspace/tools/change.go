@@ -12,18 +12,21 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Change is a planned change to one file or directory. It can be shown to whoever decides about it, and then be made.
+// Change is a planned change to one file or directory. It can be shown to whoever decides about it,
+// and then be made.
 type Change struct {
 	Kind ChangeKind
-	// Asked is the path as it was requested, and Ref where it leads. A write follows a link at the end of the path; the other
-	// kinds affect the link itself.
+	// Asked is the path as it was requested, and Ref where it leads. A write follows a link at the
+	// end of the path; the other kinds affect the link itself.
 	Asked string
 	Ref   workspace.Ref
-	// Old is the text of the file to be written or deleted, nil if there is no file or it is not text.
+	// Old is the text of the file to be written or deleted, nil if there is no file or it is not
+	// text.
 	Old *string
 	// New is the text to be written.
 	New string
-	// AskedTo and To are the destination of a move: the path as it was requested, and where it leads.
+	// AskedTo and To are the destination of a move: the path as it was requested, and where it
+	// leads.
 	AskedTo string
 	To      workspace.Ref
 	// What is the type of what is deleted or moved: "file", "directory", "link" or "other".
@@ -44,15 +47,17 @@ const (
 	Move
 )
 
-// Permit decides whether a change may be made: nil allows it, an error rejects it and says why. It is called once for each change and
-// may wait for a person.
+// Permit decides whether a change may be made: nil allows it, an error rejects it and says why. It
+// is called once for each change and may wait for a person.
 type Permit func(ctx context.Context, c Change) error
 
-// Plan plans to write the file at path without changing anything. It calls rewrite with the current text, nil if there is no file,
-// for the new one. maxSize bounds the size of the file before and after, in bytes; 0 means 8 MiB.
+// Plan plans to write the file at path without changing anything. It calls rewrite with the current
+// text, nil if there is no file, for the new one. maxSize bounds the size of the file before and
+// after, in bytes; 0 means 8 MiB.
 //
-// Besides those of the workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not UTF-8 and
-// *[workspace.TooLargeError]. The returned change has what was known before an error.
+// Besides those of the workspace and of rewrite, errors are *[workspace.NotTextError] for a file
+// that is not UTF-8 and *[workspace.TooLargeError]. The returned change has what was known before
+// an error.
 func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64, rewrite func(old *string) (string, error)) (Change, error) {
 	c := Change{Asked: path}
 	if maxSize == 0 {
@@ -202,7 +207,8 @@ func notText(path string, content []byte) error {
 // Unchanged reports whether the file already has the new text.
 func (c Change) Unchanged() bool { return c.Kind == Write && c.Old != nil && *c.Old == c.New }
 
-// FirstLine returns the number of the first line that changes, 0 if the file is new, becomes empty or stays the same.
+// FirstLine returns the number of the first line that changes, 0 if the file is new, becomes empty
+// or stays the same.
 func (c Change) FirstLine() int {
 	if c.Old == nil || c.Unchanged() || c.New == "" {
 		return 0
@@ -248,9 +254,10 @@ func (c Change) Diff() string {
 	return unified(from, to, old, c.New)
 }
 
-// Apply makes the change, unless something has changed since it was planned: a path that now leads elsewhere is a
-// *[workspace.MovedError], another text of the file a *[workspace.ChangedError], and a file or directory that exists by now
-// [fs.ErrExist]. Then nothing is changed. Files are replaced as a whole.
+// Apply makes the change, unless something has changed since it was planned: a path that now leads
+// elsewhere is a *[workspace.MovedError], another text of the file a *[workspace.ChangedError], and
+// a file or directory that exists by now [fs.ErrExist]. Then nothing is changed. Files are replaced
+// as a whole.
 func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
 	var err error
 	switch c.Kind {
@@ -272,7 +279,8 @@ func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
 	return err
 }
 
-// checkUnchanged returns an error unless what is to be deleted still has the type and text that were shown.
+// checkUnchanged returns an error unless what is to be deleted still has the type and text that
+// were shown.
 func (c Change) checkUnchanged(ctx context.Context, ws *workspace.Workspace) error {
 	now, err := planDelete(ctx, ws, c.Asked, defaultMaxFileSize)
 	switch {

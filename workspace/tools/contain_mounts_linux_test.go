@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC7_Mounts(t *testing.T) {
+// Clause C7.
+func TestMounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}

@@ -38,7 +38,8 @@ var pathCalls = map[string]func(path string) (tool string, a args){
 	"move_file to":     func(path string) (string, args) { return "move_file", args{"path": "in", "to": path + "/new"} },
 }
 
-// twoRoots serves the roots top/app and top/lib. Outside are top/out and siblings whose names begin with "app".
+// twoRoots serves the roots top/app and top/lib. Outside are top/out and siblings whose names begin
+// with "app".
 func twoRoots(t *testing.T) (top string, h *host) {
 	t.Helper()
 	top = plant(t, fileTree{
@@ -48,7 +49,8 @@ func twoRoots(t *testing.T) (top string, h *host) {
 	return top, serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
 }
 
-// requireRefused requires that every tool rejects the paths without asking for permission or changing anything.
+// requireRefused requires that every tool rejects the paths without asking for permission or
+// changing anything.
 func requireRefused(t *testing.T, h *host, top string, paths ...string) {
 	t.Helper()
 	before := planted(t, top)
@@ -76,7 +78,8 @@ func requireOutside(t *testing.T, h *host, top string, paths ...string) {
 	}
 }
 
-func TestC1_DotDot(t *testing.T) {
+// Clause C1.
+func TestDotDot(t *testing.T) {
 	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
 	requireOutside(t, h, top,
@@ -85,14 +88,16 @@ func TestC1_DotDot(t *testing.T) {
 	require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": "tolib/../lib/in"}).Content, "the link is resolved before the \"..\"")
 }
 
-func TestC2_SiblingsWithTheSamePrefix(t *testing.T) {
+// Clause C2.
+func TestSiblingsWithTheSamePrefix(t *testing.T) {
 	top, h := twoRoots(t)
 	for _, sibling := range []string{"app-evil", "app.bak", "appx"} {
 		requireOutside(t, h, top, filepath.Join(top, sibling), filepath.Join(top, sibling, "secret"), "../"+sibling+"/secret")
 	}
 }
 
-func TestC3_LinksThatLeadOutside(t *testing.T) {
+// Clause C3.
+func TestLinksThatLeadOutside(t *testing.T) {
 	top, h := twoRoots(t)
 	out := filepath.Join(top, "out")
 	symlink(t, out, filepath.Join(top, "app/dir"))
@@ -121,7 +126,8 @@ func TestC3_LinksThatLeadOutside(t *testing.T) {
 	}
 }
 
-func TestC4_NothingIsCreatedThroughALink(t *testing.T) {
+// Clause C4.
+func TestNothingIsCreatedThroughALink(t *testing.T) {
 	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "out/new"), filepath.Join(top, "app/dangling"))
 	symlink(t, filepath.Join(top, "out/sub"), filepath.Join(top, "app/l"))
@@ -129,7 +135,8 @@ func TestC4_NothingIsCreatedThroughALink(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(top, "out/new"))
 }
 
-func TestC9_UnusualNames(t *testing.T) {
+// Clause C9.
+func TestUnusualNames(t *testing.T) {
 	top, h := twoRoots(t)
 	requireRefused(t, h, top, "a\x00b", "\x00", strings.Repeat("n", 256), strings.Repeat("d/", 3000)+"f", strings.Repeat("x", 40_000))
 	for _, name := range []string{"-rf", " ", "a\nb", "é", "é", "A", "a", "…", `quote"d`, strings.Repeat("n", 255), "%2e%2e", "~", "$HOME", "*", "[a]"} {
@@ -150,7 +157,8 @@ func TestC9_UnusualNames(t *testing.T) {
 	require.ErrorContains(t, err, "path must be a string that is not empty")
 }
 
-func TestC9_MisleadingNamesAreQuoted(t *testing.T) {
+// Clause C9.
+func TestMisleadingNamesAreQuoted(t *testing.T) {
 	top, h := twoRoots(t)
 	for _, name := range []string{"a\nroot /:", "a\r", "a\x1b[2K", "a\u2028b", "a\u2029b", "a\u202etxt.exe", "a\u2066b", "a\u200fb", "a\u0085b"} {
 		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here\n"), 0o600); err != nil {
@@ -172,7 +180,8 @@ func TestC9_MisleadingNamesAreQuoted(t *testing.T) {
 	}
 }
 
-func TestC10_LinksBetweenRoots(t *testing.T) {
+// Clause C10.
+func TestLinksBetweenRoots(t *testing.T) {
 	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "app/sub"), filepath.Join(top, "app/absolute"))
 	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
@@ -199,7 +208,8 @@ func TestC10_LinksBetweenRoots(t *testing.T) {
 	require.Equal(t, Location{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).Location)
 }
 
-func TestA24_NoArgumentWidensTheScope(t *testing.T) {
+// Clause A24.
+func TestNoArgumentWidensTheScope(t *testing.T) {
 	top, h := twoRoots(t)
 	for _, tool := range h.set.Tools() {
 		for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta", "Path"} {
@@ -212,7 +222,8 @@ func TestA24_NoArgumentWidensTheScope(t *testing.T) {
 	requireOutside(t, h, top, filepath.Join(top, "out/secret"))
 }
 
-func TestA6_DeniedDirectories(t *testing.T) {
+// Clause A6.
+func TestDeniedDirectories(t *testing.T) {
 	top := plant(t, fileTree{"app/in": "fine\n", "app/private/secret": "secret\n"})
 	deny, err := workspace.ParseDir(filepath.Join(top, "app/private"))
 	require.NoError(t, err)
@@ -228,7 +239,8 @@ func TestA6_DeniedDirectories(t *testing.T) {
 	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)
 }
 
-func TestC8_ReplacedRoot(t *testing.T) {
+// Clause C8.
+func TestReplacedRoot(t *testing.T) {
 	top, h := twoRoots(t)
 	app, away := filepath.Join(top, "app"), filepath.Join(top, "away")
 	require.NoError(t, os.Rename(app, away))
@@ -249,7 +261,8 @@ func TestC8_ReplacedRoot(t *testing.T) {
 	require.ErrorContains(t, err, "was replaced after the session started: load the session again")
 }
 
-func TestC12_HardLinksKeepTheOldContent(t *testing.T) {
+// Clause C12.
+func TestHardLinksKeepTheOldContent(t *testing.T) {
 	top, h := twoRoots(t)
 	if err := os.Link(filepath.Join(top, "out/secret"), filepath.Join(top, "app/hard")); err != nil {
 		t.Skip("no hard links here:", err)

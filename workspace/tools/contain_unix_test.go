@@ -15,7 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_SpecialFiles(t *testing.T) {
+// Clause C6.
+func TestSpecialFiles(t *testing.T) {
 	top, h := twoRoots(t)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "app/fifo"), 0o600))
 	symlink(t, "fifo", filepath.Join(top, "app/tofifo"))
@@ -44,7 +45,9 @@ func TestC6_SpecialFiles(t *testing.T) {
 }
 
 // A directory is swapped with a link to the outside while every tool works in it.
-func TestC5_DirectorySwappedWithALink(t *testing.T) {
+//
+// Clause C5.
+func TestDirectorySwappedWithALink(t *testing.T) {
 	top, h := twoRoots(t)
 	inside, link := filepath.Join(top, "app/d"), filepath.Join(top, "app/e")
 	require.NoError(t, os.Mkdir(inside, 0o700))

@@ -30,7 +30,8 @@ func TestCreateDirectory(t *testing.T) {
 	require.Len(t, h.asked, 1, "nothing is asked about what cannot be done")
 }
 
-func TestC11_TreeChangesAreCheckedAgainAfterPermission(t *testing.T) {
+// Clause C11.
+func TestTreeChangesAreCheckedAgainAfterPermission(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool string
 		args args

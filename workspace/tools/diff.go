@@ -12,7 +12,8 @@ import (
 const (
 	// diffContext is the number of unchanged lines around the changes of a hunk.
 	diffContext = 3
-	// maxEdits bounds the work of finding a shortest diff. Texts that differ more are shown as replaced.
+	// maxEdits bounds the work of finding a shortest diff. Texts that differ more are shown as
+	// replaced.
 	maxEdits = 1000
 )
 
@@ -47,7 +48,8 @@ func unified(from, to, old, new string) string {
 
 func changed(line diffLine) bool { return line.sign != ' ' }
 
-// hunkEnd returns the length of the first hunk of lines, which ends where enough unchanged lines follow.
+// hunkEnd returns the length of the first hunk of lines, which ends where enough unchanged lines
+// follow.
 func hunkEnd(lines []diffLine) int {
 	end := slices.IndexFunc(lines, changed) + 1
 	for i := end; i < len(lines) && i < end+2*diffContext+1; i++ {
@@ -78,7 +80,8 @@ func writeHunk(b *strings.Builder, hunk []diffLine, oldLine, newLine int) (oldCo
 	return oldCount, newCount
 }
 
-// lineRange formats a range for the header of a hunk. An empty range is given by the line before it.
+// lineRange formats a range for the header of a hunk. An empty range is given by the line before
+// it.
 func lineRange(first, count int) string {
 	switch count {
 	case 0:
@@ -115,8 +118,9 @@ func signed(lines []diffLine, sign byte, texts []string) []diffLine {
 	return lines
 }
 
-// middle returns a shortest diff by the greedy algorithm of Myers (1986), or everything replaced if that needs too many edits.
-// reach[d][k+d] is the furthest index in old reached with d edits on diagonal k, the difference of the indices in old and new.
+// middle returns a shortest diff by the greedy algorithm of Myers (1986), or everything replaced if
+// that needs too many edits. reach[d][k+d] is the furthest index in old reached with d edits on
+// diagonal k, the difference of the indices in old and new.
 func middle(old, new []string) []diffLine {
 	var reach [][]int
 	for d := 0; d <= min(len(old)+len(new), maxEdits); d++ {
@@ -139,7 +143,8 @@ func middle(old, new []string) []diffLine {
 	return signed(signed(nil, '-', old), '+', new)
 }
 
-// stepTo returns the furthest index in old on diagonal k that one more edit reaches from the row of d edits.
+// stepTo returns the furthest index in old on diagonal k that one more edit reaches from the row of
+// d edits.
 func stepTo(row []int, d, k int) int {
 	down, right := -1, -1
 	if k+1 <= d {

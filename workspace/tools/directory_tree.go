@@ -84,8 +84,8 @@ func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, e
 	return out, nil
 }
 
-// treePrinter makes the lines of a tree from the files of a scan, in whose order a directory's files come before its
-// subdirectories.
+// treePrinter makes the lines of a tree from the files of a scan, in whose order a directory's
+// files come before its subdirectories.
 type treePrinter struct {
 	limits limits
 	depth  int

@@ -1,4 +1,5 @@
-// Package tools provides file tools on a [workspace.Workspace] for language models, and for MCP servers that offer tools to them.
+// Package tools provides file tools on a [workspace.Workspace] for language models, and for MCP
+// servers that offer tools to them.
 //
 // A [Set] holds the tools of one workspace, with JSON schemas of their arguments:
 //
@@ -11,12 +12,15 @@
 //	set := tools.New(ws, tools.Options{Permit: ask})
 //	result, err := set.Call(ctx, "read_file", json.RawMessage(`{"path":"main.go","limit":20}`))
 //
-// Relative paths start at cwd, the first root. Every access goes through the workspace, which rejects paths outside its roots; no
-// argument can widen the scope. Results name the root of each path and are bounded; a truncated result says how to get the rest.
+// Relative paths start at cwd, the first root. Every access goes through the workspace, which
+// rejects paths outside its roots; no argument can widen the scope. Results name the root of each
+// path and are bounded; a truncated result says how to get the rest.
 //
-// Tools that change files are only available if the host supplies a [Permit], which sees each [Change] before it is made: the
-// resolved path, its root, and the difference. A change is made exactly as shown, or not at all.
+// Tools that change files are only available if the host supplies a [Permit], which sees each
+// [Change] before it is made: the resolved path, its root, and the difference. A change is made
+// exactly as shown, or not at all.
 //
-// The parts are exported for hosts with their own interface: [Scan] visits or searches files in parallel and in a fixed order,
-// [Pattern] and [Glob] select lines and names, and [Change] plans, shows and makes a change.
+// The parts are exported for hosts with their own interface: [Scan] visits or searches files in
+// parallel and in a fixed order, [Pattern] and [Glob] select lines and names, and [Change] plans,
+// shows and makes a change.
 package tools

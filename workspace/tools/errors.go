@@ -107,7 +107,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// elsewhere tells a caller whose relative path does not exist where such paths start, and which other root has that path.
+// elsewhere tells a caller whose relative path does not exist where such paths start, and which
+// other root has that path.
 func (s *Set) elsewhere(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return ""

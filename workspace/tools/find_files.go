@@ -113,7 +113,8 @@ func (s *Set) newScan(path, glob string, filter scanFilter) (Scan, error) {
 
 var errTimeLimit = errors.New("the time limit was reached")
 
-// runScan runs scan within the time limit. It returns how the limits of time and files truncated it, nil if they did not.
+// runScan runs scan within the time limit. It returns how the limits of time and files truncated
+// it, nil if they did not.
 func (s *Set) runScan(ctx context.Context, scan func(context.Context) (Tally, error)) (Tally, *truncation, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()

@@ -10,16 +10,18 @@ import (
 const (
 	// maxGlob is the longest glob, in bytes.
 	maxGlob = 1024
-	// maxBraces and maxDeep are the most braces and "**" of a glob: each multiplies the time to match.
+	// maxBraces and maxDeep are the most braces and "**" of a glob: each multiplies the time to
+	// match.
 	maxBraces = 8
 	maxDeep   = 8
 	// maxChoices is the most combinations of alternatives in braces, all of which are tried.
 	maxChoices = 256
 )
 
-// Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]" one character of a set, and
-// "{a,b}" one of several alternatives. A glob without a slash is matched against the last name of a path, any other against the
-// whole path. It is immutable and safe for concurrent use.
+// Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]"
+// one character of a set, and "{a,b}" one of several alternatives. A glob without a slash is
+// matched against the last name of a path, any other against the whole path. It is immutable and
+// safe for concurrent use.
 type Glob struct {
 	text string
 	// byName reports whether only the last name of a path is matched.
@@ -98,7 +100,8 @@ func (g *Glob) Match(path string) bool {
 	return g.match(dir, name)
 }
 
-// match reports whether g matches the path of name in the slash-separated directory dir, "" for the top.
+// match reports whether g matches the path of name in the slash-separated directory dir, "" for the
+// top.
 func (g *Glob) match(dir, name string) bool {
 	switch g.form {
 	case everything:
@@ -114,7 +117,8 @@ func (g *Glob) match(dir, name string) bool {
 	return doublestar.MatchUnvalidated(g.text, joinSlash(dir, name))
 }
 
-// choices returns an upper bound of the number of combinations of alternatives, without counting far beyond maxChoices.
+// choices returns an upper bound of the number of combinations of alternatives, without counting
+// far beyond maxChoices.
 func choices(text string) int {
 	n, open := 1, []int{} // alternatives of each open brace
 	for i := 0; i < len(text) && n <= maxChoices; i++ {
@@ -135,7 +139,8 @@ func choices(text string) int {
 	return n
 }
 
-// setEnd returns the index of the "]" that closes the set at the beginning of text, or of the last byte if none does.
+// setEnd returns the index of the "]" that closes the set at the beginning of text, or of the last
+// byte if none does.
 func setEnd(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {

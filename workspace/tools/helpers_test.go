@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -63,7 +63,8 @@ func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...stri
 // args are the arguments of a call.
 type args map[string]any
 
-// host holds a set of tools and records permission requests. It validates arguments with the schemas.
+// host holds a set of tools and records permission requests. It validates arguments with the
+// schemas.
 type host struct {
 	tb      testing.TB
 	set     *Set

@@ -10,8 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// applyReindented is [Replacement.Apply], but if the text to replace does not occur exactly, it also finds whole lines that differ
-// from it only in their indentation, and indents the new text as those lines are. reindented reports whether it did.
+// applyReindented is [Replacement.Apply], but if the text to replace does not occur exactly, it
+// also finds whole lines that differ from it only in their indentation, and indents the new text as
+// those lines are. reindented reports whether it did.
 func (r Replacement) applyReindented(path, content string, maxSize int64) (edited string, reindented bool, err error) {
 	edited, err = r.Apply(path, content, maxSize)
 	var failed *MatchError
@@ -70,8 +71,8 @@ const (
 	maxCompared = 50_000_000
 )
 
-// compareIndents returns the indentation that lines have compared to old. ok is false if they differ in anything else, or if
-// they do not tell.
+// compareIndents returns the indentation that lines have compared to old. ok is false if they
+// differ in anything else, or if they do not tell.
 func compareIndents(old, lines []string) (m indentMap, ok bool) {
 	for i := range lines {
 		from, was := cutIndent(old[i])
@@ -92,7 +93,8 @@ func compareIndents(old, lines []string) (m indentMap, ok bool) {
 
 func isBlank(rest string) bool { return rest == "" || rest == "\n" || rest == "\r\n" }
 
-// size returns the number of bytes that write writes. ok is false if the indentation of a line cannot be determined.
+// size returns the number of bytes that write writes. ok is false if the indentation of a line
+// cannot be determined.
 func (m *indentMap) size(lines []string) (size int64, ok bool) {
 	for _, line := range lines {
 		indent, rest := cutIndent(line)
@@ -107,7 +109,8 @@ func (m *indentMap) size(lines []string) (size int64, ok bool) {
 	return size, true
 }
 
-// write writes the lines with their indentation translated, of which size has found out that it can be.
+// write writes the lines with their indentation translated, of which size has found out that it can
+// be.
 func (m *indentMap) write(b *strings.Builder, lines []string) {
 	to := cmp.Or(m.to, m.from)
 	for _, line := range lines {
@@ -127,7 +130,8 @@ func cutIndent(line string) (indent, rest string) {
 	return line[:len(line)-len(rest)], rest
 }
 
-// indentMap translates indentation. Either is made of spaces or of tabs, and the width of one is a linear function of the other's.
+// indentMap translates indentation. Either is made of spaces or of tabs, and the width of one is a
+// linear function of the other's.
 type indentMap struct {
 	from, to byte        // what they are made of, 0 if not known
 	points   map[int]int // widths that are known

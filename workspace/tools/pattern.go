@@ -45,11 +45,12 @@ const (
 	CaseIgnored
 )
 
-// Pattern is a [Query] for lines that match a regular expression or contain a text. It is matched against one line at a time, without
-// the line ending.
+// Pattern is a [Query] for lines that match a regular expression or contain a text. It is matched
+// against one line at a time, without the line ending.
 type Pattern struct {
 	expression *regexp.Regexp
-	// literals are texts of which every match contains at least one. Searching for them first is much faster. There may be none.
+	// literals are texts of which every match contains at least one. Searching for them first is
+	// much faster. There may be none.
 	literals [][]byte
 }
 
@@ -175,8 +176,8 @@ func (c *cancellable) ReadRune() (rune, int, error) {
 // maxLiterals is the most literals that are searched for before an expression.
 const maxLiterals = 8
 
-// required returns texts of which every match of e contains at least one, preferably few and long ones. It returns none if it finds
-// none.
+// required returns texts of which every match of e contains at least one, preferably few and long
+// ones. It returns none if it finds none.
 func required(e *syntax.Regexp) []string {
 	switch e.Op {
 	case syntax.OpLiteral:
@@ -283,7 +284,8 @@ func worth(texts []string) int {
 	return 4*shortest - len(texts) + maxLiterals
 }
 
-// spellings returns every mixture of upper and lower case of the longest part of runes that does not have too many.
+// spellings returns every mixture of upper and lower case of the longest part of runes that does
+// not have too many.
 func spellings(runes []rune) []string {
 	var best []string
 	size := 0
@@ -328,8 +330,8 @@ type candidates struct {
 
 func newCandidates(literals [][]byte) candidates { return candidates{literals: literals} }
 
-// line returns the start of the next line at or after from that may match, or -1. from is the start of a line and must
-// not decrease.
+// line returns the start of the next line at or after from that may match, or -1. from is the start
+// of a line and must not decrease.
 func (c *candidates) line(text []byte, from int) int {
 	if len(c.literals) == 0 {
 		return from

@@ -67,7 +67,8 @@ func TestReadFileIsBounded(t *testing.T) {
 	require.NotNil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 11}).Cut)
 }
 
-func TestA20_RelativePathsStartAtCwd(t *testing.T) {
+// Clause A20.
+func TestRelativePathsStartAtCwd(t *testing.T) {
 	app, lib := plant(t, fileTree{"both": "app\n"}), plant(t, fileTree{"both": "lib\n", "only": "lib\n", "sub/x": ""})
 	h := serve(t, openRoots(t, app, lib), Options{})
 	require.Equal(t, "app\n", do[fileText](h, "read_file", args{"path": "both"}).Content)

@@ -43,7 +43,8 @@ func TestReadMedia(t *testing.T) {
 	require.Error(t, h.refused("read_media", args{"path": "a b"}))
 }
 
-func TestC3_MediaOutsideIsNotRead(t *testing.T) {
+// Clause C3.
+func TestMediaOutsideIsNotRead(t *testing.T) {
 	top := plant(t, fileTree{"app/in": gif, "out/image": gif})
 	h := serve(t, openRoots(t, filepath.Join(top, "app")), Options{})
 	symlink(t, filepath.Join(top, "out"), filepath.Join(top, "app/link"))

@@ -22,24 +22,28 @@ const (
 	defaultMaxFileSize = 8 << 20
 )
 
-// Scan visits files of a workspace in a fixed order: root by root, the files of a directory before its subdirectories, both sorted
-// by name. Several goroutines read ahead, but results are delivered one at a time. Links are not followed: a file in scope is
-// visited where it is. A file that several roots contain, because one lies in another, is visited once, for the first root
-// whose ignore rules allow it.
+// Scan visits files of a workspace in a fixed order: root by root, the files of a directory before
+// its subdirectories, both sorted by name. Several goroutines read ahead, but results are delivered
+// one at a time. Links are not followed: a file in scope is visited where it is. A file that
+// several roots contain, because one lies in another, is visited once, for the first root whose
+// ignore rules allow it.
 type Scan struct {
 	Workspace *workspace.Workspace
-	// Path is the file or directory to visit, even if git ignores it; a relative path starts at cwd. "" means every root.
+	// Path is the file or directory to visit, even if git ignores it; a relative path starts at
+	// cwd. "" means every root.
 	Path string
 	// Ignored says what to do with files that git ignores. Default [workspace.KeepIgnored].
 	Ignored workspace.IgnoredFiles
 	// Only, if not nil, must match the path of a file relative to Path or its root.
 	Only *Glob
-	// Exclude leaves out files and directories whose path relative to Path or its root matches one of the globs.
+	// Exclude leaves out files and directories whose path relative to Path or its root matches one
+	// of the globs.
 	Exclude []*Glob
-	// MaxFiles is the most files that are visited in each root, whether they match Only or not. Default 1,000,000.
+	// MaxFiles is the most files that are visited in each root, whether they match Only or not.
+	// Default 1,000,000.
 	MaxFiles int
-	// Progress, if not nil, is called from time to time with what has been visited so far, while nothing else is called. An error
-	// stops the scan and is returned.
+	// Progress, if not nil, is called from time to time with what has been visited so far, while
+	// nothing else is called. An error stops the scan and is returned.
 	Progress func(Tally) error
 
 	maxDepth int // default defaultMaxDepth
@@ -66,8 +70,8 @@ const (
 	Stopped
 	// Limited means that the root has more than MaxFiles.
 	Limited
-	// Incomplete means that files or directories were left out because of their size, or because they could not be read or are the
-	// system's.
+	// Incomplete means that files or directories were left out because of their size, or because
+	// they could not be read or are the system's.
 	Incomplete
 	// Complete means that every file was visited.
 	Complete
@@ -75,14 +79,17 @@ const (
 
 // Skipped counts what a [Scan] left out.
 type Skipped struct {
-	// Binary counts files that are not text: those with a NUL at the beginning, and those that match but are not UTF-8.
+	// Binary counts files that are not text: those with a NUL at the beginning, and those that
+	// match but are not UTF-8.
 	Binary int
 	// Large counts files above the size limit.
 	Large int
-	// Unreadable counts files and directories that could not be opened or read, and First is the first of them.
+	// Unreadable counts files and directories that could not be opened or read, and First is the
+	// first of them.
 	Unreadable int
 	First      Failure
-	// System are the paths of directories that hold the state of the system, not files, such as /proc.
+	// System are the paths of directories that hold the state of the system, not files, such as
+	// /proc.
 	System []string
 }
 
@@ -91,7 +98,8 @@ func (s *Skipped) incomplete() int { return s.Large + s.Unreadable + len(s.Syste
 
 // Failure describes a file or directory that could not be opened or read.
 type Failure struct {
-	// Root is the root that was scanned, and Rel the slash-separated path in it, "" for the root itself.
+	// Root is the root that was scanned, and Rel the slash-separated path in it, "" for the root
+	// itself.
 	Root workspace.Root
 	Rel  string
 	Err  error
@@ -138,8 +146,9 @@ func joinSlash(dir, name string) string {
 	return dir + "/" + name
 }
 
-// Files calls each with every file, one at a time, from changing goroutines. An error of each stops the scan and is returned, except
-// that for [fs.SkipAll] Files returns nil. Other errors are those of ctx and of the workspace.
+// Files calls each with every file, one at a time, from changing goroutines. An error of each stops
+// the scan and is returned, except that for [fs.SkipAll] Files returns nil. Other errors are those
+// of ctx and of the workspace.
 func (s Scan) Files(ctx context.Context, each func(File) error) (Tally, error) {
 	return s.run(ctx, nil, func(found Found) error { return each(found.File) })
 }
@@ -187,7 +196,8 @@ type run struct {
 	// The following are only used while results are delivered, one at a time.
 	tally Tally
 	left  int // files that may still be visited in this root
-	// visited holds the real paths of visited files if roots overlap, so that a file may be found twice; otherwise it is nil.
+	// visited holds the real paths of visited files if roots overlap, so that a file may be found
+	// twice; otherwise it is nil.
 	visited map[string]bool
 }
 
@@ -200,12 +210,14 @@ type buffers struct {
 // start is the directory or file at which a scan of one root or path begins.
 type start struct {
 	root workspace.Root
-	// path is the path, real the real path, and rel the slash-separated path in the root, "" for the root itself.
+	// path is the path, real the real path, and rel the slash-separated path in the root, "" for
+	// the root itself.
 	path, real, rel string
 	opened          atomic.Bool
 }
 
-// below returns the slash-separated path of a directory relative to the start, "" for the start itself.
+// below returns the slash-separated path of a directory relative to the start, "" for the start
+// itself.
 func (s *start) below(real string) string {
 	rel, _ := strings.CutPrefix(real, s.real)
 	return filepath.ToSlash(strings.TrimLeft(rel, string(filepath.Separator)))
@@ -216,7 +228,8 @@ type folder struct {
 	start *start
 	// path, root and real are its path, the root that owns it, and its real path.
 	path, root, real string
-	// rel is its slash-separated path in the root of start, and below that relative to the start; "" for the top.
+	// rel is its slash-separated path in the root of start, and below that relative to the start;
+	// "" for the top.
 	rel, below string
 	err        error    // why it could not be read
 	files      int      // how many files it has
@@ -427,7 +440,8 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	return nil
 }
 
-// duplicates reports which files of a folder have been visited before or exceed the limit, nil if none can, and how many are new.
+// duplicates reports which files of a folder have been visited before or exceed the limit, nil if
+// none can, and how many are new.
 func (r *run) duplicates(f *folder) (skip []bool, fresh int) {
 	if r.visited == nil {
 		return nil, f.files
@@ -470,7 +484,8 @@ func (r *run) deliverFile(f *folder, found result) error {
 }
 
 const (
-	// binaryCheckSize is the length of the beginning of a file that must not contain a NUL, in bytes.
+	// binaryCheckSize is the length of the beginning of a file that must not contain a NUL, in
+	// bytes.
 	binaryCheckSize = 8 << 10
 	// firstRead is how much is read before the size of the file matters, in bytes.
 	firstRead = 64 << 10
@@ -481,8 +496,9 @@ var (
 	errLarge  = errors.New("it is too large")
 )
 
-// readAll reads a file of at most limit bytes into buffer, which it grows as needed. The error is errLarge, errBinary, that of
-// ctx, or that of reading. The caller must check that the text is UTF-8.
+// readAll reads a file of at most limit bytes into buffer, which it grows as needed. The error is
+// errLarge, errBinary, that of ctx, or that of reading. The caller must check that the text is
+// UTF-8.
 func readAll(ctx context.Context, file *workspace.File, limit int64, buffer []byte) ([]byte, error) {
 	buffer = slices.Grow(buffer[:0], firstRead)
 	for first := true; ; first = false {

@@ -28,7 +28,8 @@ func rels(tb testing.TB, s Scan) (all []string, tally Tally) {
 	return all, tally
 }
 
-func TestA20_ScanVisitsRootsInOrder(t *testing.T) {
+// Clause A20.
+func TestScanVisitsRootsInOrder(t *testing.T) {
 	a := plant(t, fileTree{"b/2": "", "1": "", "a/3": "", "z": ""})
 	b := plant(t, fileTree{"1": "", "0/5": ""})
 	for range 10 {

@@ -111,7 +111,8 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 	return out, nil
 }
 
-// add adds the lines of a file to the result, as far as the limits allow. It returns the limit that was reached, or nil.
+// add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
+// was reached, or nil.
 func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
 	file := matchedFile{Location: f.location(), Lines: []matchedLine{}}
 	*room -= len(file.Path) + len(file.Root)
@@ -146,7 +147,8 @@ func (r searchResult) last() string {
 	return fmt.Sprintf("%s:%d", file.Path, file.Lines[len(file.Lines)-1].Line)
 }
 
-// excerpt returns a line without its line ending, or the part of a long line around the match at offset at.
+// excerpt returns a line without its line ending, or the part of a long line around the match at
+// offset at.
 func (s *Set) excerpt(line []byte, at int) string {
 	content := strings.TrimSuffix(string(line), "\r")
 	limit := s.limits.line
@@ -195,7 +197,8 @@ func (r searchResult) String() string {
 
 // Query finds lines in a text. It must be safe for concurrent use.
 type Query interface {
-	// Find calls found for every matching line of text, in order, until found returns false. The error is that of ctx.
+	// Find calls found for every matching line of text, in order, until found returns false. The
+	// error is that of ctx.
 	Find(ctx context.Context, text []byte, found func(Match) bool) error
 }
 
@@ -216,13 +219,13 @@ type SearchOptions struct {
 	MaxFileSize int64
 	// MaxHits is the most matches of one file. Default no limit.
 	MaxHits int
-	// MaxText bounds the lines of one file, in bytes: once they have more, the rest is left out. It bounds the memory of a
-	// search whose caller stops there anyway. Default no limit.
+	// MaxText bounds the lines of one file, in bytes: once they have more, the rest is left out. It
+	// bounds the memory of a search whose caller stops there anyway. Default no limit.
 	MaxText int
 	// Context is the number of lines shown before and after each match.
 	Context int
-	// Show returns what is shown of a line. at is the offset of the match, 0 for a line of context. It is called from several
-	// goroutines at once. Default the whole line.
+	// Show returns what is shown of a line. at is the offset of the match, 0 for a line of context.
+	// It is called from several goroutines at once. Default the whole line.
 	Show func(line []byte, at int) string
 }
 
@@ -266,8 +269,8 @@ func newCollector(o *SearchOptions) *collector {
 	return c
 }
 
-// search returns the matches of a text; they are valid until the next search. The error is that of ctx, or errBinary for a text
-// with matches that is not UTF-8.
+// search returns the matches of a text; they are valid until the next search. The error is that of
+// ctx, or errBinary for a text with matches that is not UTF-8.
 func (c *collector) search(ctx context.Context, content []byte) ([]Match, error) {
 	c.hits = c.hits[:0]
 	err := c.options.Query.Find(ctx, content, c.take)

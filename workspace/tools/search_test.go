@@ -83,7 +83,8 @@ func TestSearchIsBounded(t *testing.T) {
 	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Large)
 }
 
-func TestC9_NamesThatAreNotUnicode(t *testing.T) {
+// Clause C9.
+func TestNamesThatAreNotUnicode(t *testing.T) {
 	app := plant(t, fileTree{"a": "needle\n"})
 	if os.WriteFile(filepath.Join(app, "\xff"), []byte("needle\n"), 0o600) != nil {
 		t.Skip("this file system has no such names")

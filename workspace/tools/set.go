@@ -12,7 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Set holds the tools of one workspace. It is immutable and safe for concurrent use. Creating one is cheap.
+// Set holds the tools of one workspace. It is immutable and safe for concurrent use. Creating one
+// is cheap.
 type Set struct {
 	ws     *workspace.Workspace
 	permit Permit
@@ -53,8 +54,8 @@ func (l limits) withDefaults() limits {
 	}
 }
 
-// New returns the tools of ws, which remains the caller's to close. If ws is nil, the tools can be listed, but every call fails
-// with [workspace.ErrClosed].
+// New returns the tools of ws, which remains the caller's to close. If ws is nil, the tools can be
+// listed, but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
 	s := &Set{ws: ws, permit: o.Permit, limits: o.limits.withDefaults()}
 	s.tools = []Tool{

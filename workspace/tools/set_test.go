@@ -52,7 +52,8 @@ func TestToolDescriptions(t *testing.T) {
 	require.Equal(t, append([]string{"list_roots", "list_directory", "directory_tree", "file_info", "read_file", "read_files", "read_media", "find_files", "search"}, writing...), names)
 }
 
-func TestA30_ToolsThatWriteNeedAPermit(t *testing.T) {
+// Clause A30.
+func TestToolsThatWriteNeedAPermit(t *testing.T) {
 	set := New(openRoots(t, plant(t, nil)), Options{})
 	for _, tool := range set.Tools() {
 		require.True(t, tool.Annotations.ReadOnly, tool.Name)

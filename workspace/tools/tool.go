@@ -38,9 +38,10 @@ type Result struct {
 	Media *Media
 }
 
-// Call calls the tool with a JSON object of arguments; empty arguments mean an empty object. Unknown, duplicate and invalid
-// arguments are rejected, all of them in one error. Errors say what to do instead, in words meant for a model; they wrap
-// those of package workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
+// Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
+// Unknown, duplicate and invalid arguments are rejected, all of them in one error. Errors say what
+// to do instead, in words meant for a model; they wrap those of package workspace and of the host's
+// [Permit]. If ctx ends, Call returns its cause.
 func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -59,8 +60,8 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 // output is the result of a tool. Its String is the result for a model.
 type output interface{ String() string }
 
-// define completes t with the schema of In and the function that serves its calls. constrain, if not nil, adds to the input
-// schema what the type In cannot express.
+// define completes t with the schema of In and the function that serves its calls. constrain, if
+// not nil, adds to the input schema what the type In cannot express.
 func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run func(context.Context, In) (Out, error)) Tool {
 	input := schemaOf[In]()
 	if constrain != nil {
@@ -88,8 +89,8 @@ func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run fun
 	return t
 }
 
-// Define returns a tool of the host's own. Its schema is that of In, whose fields may have a description as their jsonschema tag, and its
-// arguments are checked like those of the other tools.
+// Define returns a tool of the host's own. Its schema is that of In, whose fields may have a
+// description as their jsonschema tag, and its arguments are checked like those of the other tools.
 func Define[In any](t Tool, run func(context.Context, In) (string, error)) Tool {
 	input := schemaOf[In]()
 	t.InputSchema = input.encode()

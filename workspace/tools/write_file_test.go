@@ -58,7 +58,8 @@ func TestStaleVersionIsRejected(t *testing.T) {
 	require.Equal(t, fileTree{"a": "3\n"}, planted(t, app))
 }
 
-func TestA30_NothingChangesWithoutPermission(t *testing.T) {
+// Clause A30.
+func TestNothingChangesWithoutPermission(t *testing.T) {
 	app := plant(t, fileTree{"a": "one\n"})
 	h := serve(t, openRoots(t, app), Options{})
 	no := errors.New("the user said no")
@@ -79,7 +80,8 @@ func TestA30_NothingChangesWithoutPermission(t *testing.T) {
 	require.Equal(t, fileTree{"a": "one\n"}, planted(t, app))
 }
 
-func TestC11_PermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
+// Clause C11.
+func TestPermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
 	top := plant(t, fileTree{"app/a": "", "lib/b": "one\ntwo\n"})
 	lib := filepath.Join(top, "spelled")
 	symlink(t, filepath.Join(top, "lib"), lib)
@@ -93,7 +95,8 @@ func TestC11_PermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
 	require.Equal(t, 2, c.FirstLine())
 }
 
-func TestC11_ThePathIsCheckedAgainAfterPermission(t *testing.T) {
+// Clause C11.
+func TestThePathIsCheckedAgainAfterPermission(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string
 		do   func(t *testing.T, top string)

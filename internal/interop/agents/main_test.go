@@ -1,9 +1,0 @@
-package agents
-
-import (
-	"testing"
-
-	"github.com/acp-agent/acp-agent/internal/interop/program"
-)
-
-func TestMain(m *testing.M) { program.Main(m, nil) }

@@ -1,0 +1,529 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+const (
+	// authorizationTimeout is how long the user has to authorize a server.
+	authorizationTimeout = 5 * time.Minute
+	// maxAuthorizations is how often the user is asked before a server takes a connection.
+	maxAuthorizations = 2
+	// maxPage is the most bytes of the address of an authorization page.
+	maxPage = 8 << 10
+
+	redirectPath = "/callback"
+)
+
+// authorizationError is returned when a server cannot be used because the user's authorization was
+// not obtained.
+type authorizationError struct{ cause error }
+
+func (e *authorizationError) Error() string {
+	return fmt.Sprintf("it answers 401 Unauthorized, and signing in to it failed: %v; try again, or give it an Authorization header in the editor's configuration", e.cause)
+}
+
+func (e *authorizationError) Unwrap() error { return e.cause }
+
+// unauthorizedError is returned for a connection that needs an authorization, which is being
+// obtained.
+type unauthorizedError struct{ authorization *authorization }
+
+func (e *unauthorizedError) Error() string { return errNeedsAuthorization.Error() }
+
+var (
+	errNeedsAuthorization = errors.New("it needs the user's authorization")
+	errAskedAgain         = errors.New("it asks for authorization again, right after it was given")
+	errNotAuthorized      = errors.New("the user declined")
+)
+
+// mayAuthorize reports whether the user may be asked to sign in to the server. Credentials that are
+// configured have to be corrected there, and those in a URL must not become part of the address of
+// a page. A file in a root must not send the user to a page.
+func (c Config) mayAuthorize() bool {
+	u, err := url.Parse(c.URL)
+	if err != nil || c.Transport != HTTP || c.Found || u.User != nil {
+		return false
+	}
+	for name := range u.Query() {
+		if secret.IsCredential(name) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(c.Headers, func(h Pair) bool { return strings.EqualFold(h.Name, "Authorization") })
+}
+
+// authorizer obtains the user's authorization for a server and holds the tokens, in memory only,
+// for all connections to it.
+type authorizer struct {
+	server *server
+
+	mu      sync.Mutex
+	handler *auth.AuthorizationCodeHandler // nil before the first authorization
+	address string                         // the host and port that handler redirects to
+	last    *authorization
+}
+
+// authorization is one attempt to have the user authorize a server.
+type authorization struct {
+	listener net.Listener
+	asked    bool          // there is a page for the user
+	waiting  string        // what is waited for; guarded by the server's mu, as is page
+	page     string        // its address, "" if it is not known yet
+	done     chan struct{} // closed at the end
+	err      error         // set before done is closed
+}
+
+// connectionAuthorizer implements [auth.OAuthHandler] for one connection.
+type connectionAuthorizer struct {
+	*authorizer
+	connection *connection
+}
+
+// TokenSource implements [auth.OAuthHandler].
+func (a *authorizer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+	a.mu.Lock()
+	handler := a.handler
+	a.mu.Unlock()
+	if handler == nil {
+		return nil, nil
+	}
+	return handler.TokenSource(ctx)
+}
+
+// Authorize implements [auth.OAuthHandler]. It waits for the user only during calls: a connection
+// that is being made is given up, and made again afterwards.
+func (a *connectionAuthorizer) Authorize(ctx context.Context, req *http.Request, res *http.Response) error {
+	defer res.Body.Close()
+	c := a.connection
+	if !isUnauthorized(req, res) {
+		return c.http.checkStatus(req, res)
+	}
+	if a.isReplaced(ctx, req) {
+		return nil // the SDK repeats the request
+	}
+	one, err := a.begin(c.http, req, res)
+	if err != nil {
+		return &authorizationError{err}
+	}
+	c.mu.Lock()
+	connecting := c.session == nil
+	if connecting {
+		c.authorization = one
+	}
+	c.mu.Unlock()
+	if connecting {
+		return errNeedsAuthorization
+	}
+	return one.wait(ctx)
+}
+
+// isUnauthorized reports whether the server asks for authorization, or for more scopes than the
+// token has.
+func isUnauthorized(req *http.Request, res *http.Response) bool {
+	if res.StatusCode == http.StatusUnauthorized {
+		return true
+	}
+	return req.Header.Get("Authorization") != "" && slices.ContainsFunc(bearerChallenges(res), func(c oauthex.Challenge) bool {
+		return c.Params["error"] == "insufficient_scope"
+	})
+}
+
+// bearerChallenges returns the challenges of a response that ask for a token, as many as can be
+// read.
+func bearerChallenges(res *http.Response) []oauthex.Challenge {
+	all, _ := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate"))
+	return slices.DeleteFunc(all, func(c oauthex.Challenge) bool { return c.Scheme != "bearer" })
+}
+
+// isReplaced reports whether there is a newer token than that of a request.
+func (a *authorizer) isReplaced(ctx context.Context, req *http.Request) bool {
+	source, err := a.TokenSource(ctx)
+	if err != nil || source == nil {
+		return false
+	}
+	token, err := source.Token()
+	return err == nil && req.Header.Get("Authorization") != "Bearer "+token.AccessToken
+}
+
+// begin begins to obtain the authorization that the server's response asks for, unless that has
+// begun already.
+func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Response) (*authorization, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil && !a.last.hasEnded() {
+		return a.last, nil
+	}
+	listener, err := a.listen()
+	if err != nil {
+		return nil, err
+	}
+	one := &authorization{listener: listener, done: make(chan struct{}), waiting: "it has not said yet where to sign in"}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
+	refusal := *res
+	refusal.Body = io.NopCloser(bytes.NewReader(body))
+	spawned := a.server.set.spawn(func() {
+		defer close(one.done)
+		defer listener.Close()
+		one.err = a.obtain(t, one, req, &refusal)
+	})
+	if !spawned {
+		listener.Close()
+		return nil, backend.ErrClosed
+	}
+	a.last = one
+	return one, nil
+}
+
+// obtain obtains an authorization. If the server offers none, the error is that of its refusal.
+func (a *authorizer) obtain(t *httpTransport, one *authorization, req *http.Request, refusal *http.Response) error {
+	s := a.server
+	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout, fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
+	defer cancel()
+	a.mu.Lock()
+	handler := a.handler
+	a.mu.Unlock()
+	err := handler.Authorize(ctx, req.WithContext(ctx), &http.Response{StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return &authorizationError{context.Cause(ctx)}
+	case one.asked:
+		return &authorizationError{err}
+	}
+	s.log.Debug("cannot sign in to an MCP server", "error", err)
+	defer t.close()
+	refused := t.checkStatus(req.WithContext(ctx), refusal)
+	if status, ok := errors.AsType[*statusError](refused); ok && len(bearerChallenges(refusal)) > 0 {
+		status.text += "; acp-agent cannot sign in to it: " + err.Error()
+	}
+	return cmp.Or(refused, error(&authorizationError{err}))
+}
+
+// listen listens for the redirect of a browser. It uses the same port each time if that is
+// possible, because the tokens and scopes of one handler belong to one redirect URL. The caller
+// holds mu.
+func (a *authorizer) listen() (net.Listener, error) {
+	if a.handler != nil {
+		if l, err := net.Listen("tcp", a.address); err == nil {
+			return l, nil
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	a.address = l.Addr().String()
+	name := a.server.set.options.Name
+	a.handler, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: name, RedirectURIs: []string{"http://" + a.address + redirectPath}, TokenEndpointAuthMethod: "none",
+			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		}},
+		RequestRefreshToken: true,
+		Client:              a.server.authorizationClient(),
+		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+			a.server.redactor.Add(c.ClientSecret)
+			a.server.redactor.addToken(t) // the source may refresh it first
+			return &knownTokens{source: c.TokenSource(ctx, t), redactor: a.server.redactor, refreshes: t.RefreshToken != ""}, nil
+		},
+		AuthorizationCodeFetcher: a.fetchCode,
+	})
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// knownTokens keeps the tokens of a source out of logs and errors. Once there are no more tokens it
+// does not ask for them again.
+type knownTokens struct {
+	source    oauth2.TokenSource
+	redactor  redactor
+	refreshes bool // there is a token to refresh
+
+	mu  sync.Mutex
+	end error // why there are no more tokens
+}
+
+// Token implements [oauth2.TokenSource].
+func (s *knownTokens) Token() (*oauth2.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return nil, s.end
+	}
+	t, err := s.source.Token()
+	if err == nil {
+		s.redactor.addToken(t)
+		return t, nil
+	}
+	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
+	if refused && isFinal(refusal) || !s.refreshes {
+		// After this error the SDK goes on without a token, so that the server asks to sign in.
+		s.end = &oauth2.RetrieveError{ErrorCode: "invalid_grant", ErrorDescription: err.Error()}
+	}
+	return nil, cmp.Or(s.end, err)
+}
+
+// isFinal reports whether an authorization server's refusal to refresh a token is not about the
+// moment.
+func isFinal(refusal *oauth2.RetrieveError) bool {
+	switch refusal.Response.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return refusal.Response.StatusCode < 500 && refusal.ErrorCode != "temporarily_unavailable" && refusal.ErrorCode != "server_error"
+}
+
+// addToken adds a token's secrets.
+func (r redactor) addToken(t *oauth2.Token) {
+	r.Add(t.AccessToken)
+	r.Add(t.RefreshToken)
+}
+
+// addForm adds the secrets in a form that is about to be sent to an authorization server, which may
+// repeat it in an error.
+func (r redactor) addForm(req *http.Request) error {
+	if req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	form, _ := url.ParseQuery(string(content))
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
+		r.Add(form.Get(name))
+	}
+	return nil
+}
+
+// authorizationClient returns the client for requests to authorization servers. They do not get the
+// server's headers.
+func (s *server) authorizationClient() *http.Client {
+	transport := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true}
+	// Proxy sees all requests, and the SDK checks the addresses of a transport that has no dialer.
+	transport.Proxy = func(req *http.Request) (*url.URL, error) {
+		if err := s.config.checkAuthorizationURL(req.URL); err != nil {
+			return nil, err
+		}
+		if err := s.redactor.addForm(req); err != nil {
+			return nil, err
+		}
+		return http.ProxyFromEnvironment(req)
+	}
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if via[0].Method != http.MethodGet || len(via) >= 5 {
+			return errors.New("unexpected redirect")
+		}
+		return nil
+	}}
+}
+
+// checkAuthorizationURL returns an error unless u is https, or leads to this machine for a server
+// that is on this machine.
+func (c Config) checkAuthorizationURL(u *url.URL) error {
+	switch {
+	case isLoopback(u.String()) && !isLoopback(c.URL):
+		return fmt.Errorf("%s is on this machine, and the MCP server is not", u.Host)
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.String()):
+		return nil
+	default:
+		return fmt.Errorf("%s://%s is not https", u.Scheme, u.Host)
+	}
+}
+
+// page returns the address of an authorization page, which comes from the server, as it can be
+// shown.
+func (c Config) page(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	u.RawQuery = u.Query().Encode()
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	shown := u.String()
+	if len(shown) > maxPage || strings.ContainsFunc(shown, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"`\\", r) }) {
+		return nil, errors.New("the address of its authorization page is not valid")
+	}
+	return u, c.checkAuthorizationURL(u)
+}
+
+// fetchCode shows the user the authorization page and waits for the redirect.
+func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+	s := a.server
+	a.mu.Lock()
+	one := a.last
+	a.mu.Unlock()
+	one.asked = true
+	page, err := s.config.page(args.URL)
+	if err != nil {
+		return nil, err
+	}
+	r := &redirect{host: one.listener.Addr().String(), state: page.Query().Get("state"), received: make(chan url.Values, 1)}
+	web := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: log.New(io.Discard, "", 0)}
+	asking, cancel := context.WithCancel(ctx)
+	asked := make(chan error, 1)
+	var running sync.WaitGroup
+	running.Go(func() { _ = web.Serve(one.listener) })
+	running.Go(func() { asked <- s.showPage(asking, one, page) })
+	defer running.Wait()
+	defer func() {
+		cancel()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout) // for the response to the browser
+		defer cancel()
+		_ = web.Shutdown(ctx)
+		_ = web.Close()
+	}()
+	for {
+		select {
+		case q := <-r.received:
+			if code := q.Get("error"); code != "" {
+				return nil, fmt.Errorf("the authorization server reports %s", text.Quote(text.Truncate(code+": "+q.Get("error_description"), maxErrorText)))
+			}
+			s.redactor.Add(q.Get("code"))
+			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		case err := <-asked:
+			if err != nil {
+				return nil, err
+			}
+			asked = nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// redirect receives the browser that the authorization page redirects to this machine.
+type redirect struct {
+	host, state string
+	received    chan url.Values
+}
+
+// ServeHTTP implements [http.Handler]. It ignores everything but the first redirect that has the
+// state, which no other page knows.
+func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	q := req.URL.Query()
+	if req.Method != http.MethodGet || req.Host != r.host || req.URL.Path != redirectPath || q.Get("state") != r.state ||
+		q.Get("code") == "" && q.Get("error") == "" {
+		http.NotFound(w, req)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	_, _ = io.WriteString(w, "You can close this page and go back to your editor.\n")
+	select {
+	case r.received <- q:
+	default:
+	}
+}
+
+// showPage asks the user to open the authorization page: through the client if it takes URLs, and
+// otherwise in the answer.
+func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL) error {
+	name := printableName(s.config.Name)
+	message := "MCP server " + name + " asks you to sign in at " + page.Host
+	s.mu.Lock()
+	one.waiting, one.page = "it waits until you have signed in at "+page.Host, page.String()
+	if s.signingIn == one {
+		s.setStarting(one.waiting)
+	}
+	s.mu.Unlock()
+	s.set.mu.Lock()
+	host := s.set.host
+	s.set.mu.Unlock()
+	if host == nil {
+		return nil
+	}
+	id := rand.Text()
+	params, err := json.Marshal(map[string]string{"mode": "url", "elicitationId": id, "url": page.String(), "message": message + "."})
+	if err != nil {
+		return err
+	}
+	result, err := host.Call(ctx, "elicitation/create", params)()
+	var answer struct{ Action string }
+	switch {
+	case ctx.Err() != nil: // the user was faster than the client, which may take the page to be open still
+	case err != nil:
+		s.set.showMessage(message + ": " + openPage(page.String()) + ".")
+		return nil
+	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
+		return errNotAuthorized
+	}
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
+	defer cancel()
+	_ = host.Notify(ctx, "elicitation/complete", backend.Raw(`{"elicitationId":"`+id+`"}`))
+	return nil
+}
+
+// openPage says how to open a page that redirects to this machine.
+func openPage(page string) string {
+	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
+}
+
+// awaitAuthorization waits for an authorization before the next start of the server, which takes up
+// nothing meanwhile.
+func (s *server) awaitAuthorization(one *authorization) error {
+	s.mu.Lock()
+	s.signingIn = one
+	s.setStarting(one.waiting)
+	s.mu.Unlock()
+	err := one.wait(s.ctx)
+	s.mu.Lock()
+	s.signingIn = nil
+	s.mu.Unlock()
+	return err
+}
+
+// hasEnded reports whether the authorization was obtained or given up.
+func (one *authorization) hasEnded() bool {
+	select {
+	case <-one.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits until the authorization has been obtained.
+func (one *authorization) wait(ctx context.Context) error {
+	select {
+	case <-one.done:
+		return one.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,430 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// user is a session whose client takes URLs, and forms, in which the user leaves the defaults and
+// accepts everything else.
+type user struct {
+	*host
+	open     func(url string) (action string, err error)
+	notified chan string
+}
+
+func newUser(open func(url string) (string, error)) *user {
+	return &user{newHost(), open, make(chan string, 100)}
+}
+
+func (u *user) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if method != "elicitation/create" {
+		return u.host.Call(ctx, method, params)
+	}
+	return func() (backend.Raw, error) {
+		var p struct {
+			Mode, ElicitationID, URL, Message string
+			RequestedSchema                   struct {
+				Properties map[string]struct{ Default any }
+			}
+		}
+		if err := json.Unmarshal(params, &p); err != nil || p.Mode != "form" && (p.Mode != "url" || p.ElicitationID == "") || p.Message == "" {
+			return nil, fmt.Errorf("invalid elicitation: %s: %w", params, err)
+		}
+		if p.Mode == "form" {
+			content := make(map[string]any)
+			for name, property := range p.RequestedSchema.Properties {
+				if content[name] = property.Default; property.Default == nil {
+					content[name] = true
+				}
+			}
+			return json.Marshal(map[string]any{"action": "accept", "content": content})
+		}
+		action, err := u.open(p.URL)
+		return backend.Raw(`{"action":"` + action + `"}`), err
+	}
+}
+
+func (u *user) Notify(_ context.Context, method string, _ backend.Raw) error {
+	u.notified <- method
+	return nil
+}
+
+// browse opens a page in a browser that signs in without asking.
+func browse(url string) (action string, err error) {
+	res, err := http.Get(url)
+	if err != nil {
+		return "", err
+	}
+	return "accept", res.Body.Close()
+}
+
+// noURLs is what a client answers that does not take URLs.
+func noURLs(string) (string, error) {
+	return "", backend.Errorf(-32601, "the client does not offer it")
+}
+
+// conformanceArguments returns the arguments that a scenario of the conformance suite wants a tool
+// of the list to be called with.
+func conformanceArguments(tool backend.Tool, list []backend.Tool) (backend.Raw, error) {
+	switch tool.Remote {
+	case "add_numbers":
+		return backend.Raw(`{"a":5,"b":3}`), nil
+	case "json_schema_echo":
+		other := slices.IndexFunc(list, func(t backend.Tool) bool { return t.Remote == "json_schema_2020_12_tool" })
+		if other < 0 {
+			return nil, errors.New("the tool with the schema to be echoed is not listed")
+		}
+		return json.Marshal(map[string]backend.Raw{"schema": list[other].Input})
+	}
+	var given struct {
+		ToolCalls []struct {
+			Name      string
+			Arguments backend.Raw
+		}
+	}
+	if scenario := os.Getenv("MCP_CONFORMANCE_CONTEXT"); scenario != "" {
+		if err := json.Unmarshal([]byte(scenario), &given); err != nil {
+			return nil, err
+		}
+	}
+	for _, call := range given.ToolCalls {
+		if call.Name == tool.Remote {
+			return call.Arguments, nil
+		}
+	}
+	return backend.Raw("{}"), nil
+}
+
+// runConformanceClient lists and calls the tools of the server at the URL that the conformance
+// suite gives as the last argument.
+func runConformanceClient() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	roots, err := workspace.NewRoots(os.TempDir(), nil)
+	if err != nil {
+		return err
+	}
+	w, err := workspace.Open(ctx, roots, workspace.Options{})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	set := mcpclient.NewSet(mcpclient.NewStarter(), mcpclient.Options{Logger: log, Elicitation: []string{"form", "url"}})
+	defer set.Close(context.Background())
+	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1]}})
+	if err != nil {
+		return err
+	}
+	u := newUser(browse)
+	change.Commit(u, nil)
+	listings, err := set.List(ctx)
+	if err != nil {
+		return err
+	}
+	for l := range listings {
+		if l.Err != nil {
+			return l.Err
+		}
+		if os.Getenv("MCP_CONFORMANCE_SCENARIO") == "json-schema-ref-no-deref" {
+			return nil // its tool cannot be called
+		}
+		for _, tool := range l.Tools {
+			arguments, err := conformanceArguments(tool, l.Tools)
+			if err != nil {
+				return err
+			}
+			if result, err := set.Call(ctx, u, tool.Name, arguments); err != nil || result.Failed {
+				return fmt.Errorf("%s: %w: %s", tool.Name, err, textOf(result.Content))
+			}
+		}
+	}
+	return nil
+}
+
+// installed returns the path of something in testdata, or skips the test.
+func installed(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join("../../../testdata", pattern))
+	require.NoError(t, err)
+	if len(found) == 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("no %s: run make test", pattern)
+		}
+		t.Skipf("no %s: run make test", pattern)
+	}
+	path, err := filepath.Abs(found[0])
+	require.NoError(t, err)
+	return path
+}
+
+// conformanceSuite returns a function that runs a scenario of the conformance suite for clients and
+// returns what it printed.
+func conformanceSuite(t *testing.T) func(t *testing.T, scenario, revision string) string {
+	node := installed(t, "node-acpx/node_modules/node-linux-*/bin/node")
+	suite := installed(t, "node-mcp-clients/node_modules/conformance-next/dist/index.js")
+	return func(t *testing.T, scenario, revision string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, node, suite, "client", "--command", proctest.Executable(), "--scenario", scenario, "--spec-version", revision)
+		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), proctest.Env("conformance")...)
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", printed)
+		return string(printed)
+	}
+}
+
+// Clause M4.
+func TestClientConformance(t *testing.T) {
+	run := conformanceSuite(t)
+	for revision, scenarios := range map[string][]string{
+		"2025-06-18": {"initialize", "tools_call"},
+		"2025-11-25": {"initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults", "json-schema-2020-12-preservation"},
+		"2026-07-28": {"tools_call", "request-metadata", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers",
+			"sep-2322-client-request-state", "json-schema-ref-no-deref", "json-schema-2020-12-preservation"},
+	} {
+		for _, scenario := range scenarios {
+			t.Run(revision+" "+scenario, func(t *testing.T) {
+				t.Parallel()
+				run(t, scenario, revision)
+			})
+		}
+	}
+}
+
+// Clause M4.
+func TestAuthorizationConformance(t *testing.T) {
+	run := conformanceSuite(t)
+	// Not among them are those for credentials that acp-agent cannot be given: basic-cimd,
+	// pre-registration, client-credentials-jwt, client-credentials-basic,
+	// enterprise-managed-authorization, dpop, dpop-nonce and wif-jwt-bearer.
+	scenarios := []string{"metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "scope-from-www-authenticate",
+		"scope-from-scopes-supported", "scope-omitted-when-undefined", "scope-step-up", "scope-retry-limit", "token-endpoint-auth-basic",
+		"token-endpoint-auth-post", "token-endpoint-auth-none"}
+	for revision, scenarios := range map[string][]string{
+		"2025-03-26": {"2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback"},
+		"2025-11-25": scenarios,
+		"2026-07-28": append(scenarios[:len(scenarios):len(scenarios)], "resource-mismatch", "offline-access-scope", "offline-access-not-supported",
+			"authorization-server-migration", "iss-supported", "iss-not-advertised", "iss-supported-missing", "iss-wrong-issuer",
+			"iss-unexpected", "iss-normalized", "metadata-issuer-mismatch"),
+	} {
+		for _, scenario := range scenarios {
+			t.Run(revision+" "+scenario, func(t *testing.T) {
+				t.Parallel()
+				require.NotContains(t, strings.ToLower(run(t, "auth/"+scenario, revision)), "skipped")
+			})
+		}
+	}
+}
+
+// signIn returns a server that requires a token, and a set that has it as server "r", before a
+// server "other".
+func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
+	t.Helper()
+	var initialized atomic.Int64
+	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil))
+	f := newFixtureWith(t, mcpclient.NewStarterFor(1), mcpclient.Options{})
+	f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
+	return s, f
+}
+
+// commit is change for a client of its own.
+func (f *fixture) commit(h mcpclient.Host, w *workspace.Workspace, configs ...mcpclient.Config) {
+	f.t.Helper()
+	c, err := f.Prepare(w, configs)
+	require.NoError(f.t, err)
+	c.Commit(h, nil)
+}
+
+// page waits for a message with the address of an authorization page.
+func page(t *testing.T, u *user) string {
+	t.Helper()
+	u.waitForUpdate(t, "asks you to sign in at 127.0.0.1")
+	_, address, _ := strings.Cut(strings.ReplaceAll(u.all(), `\u0026`, "&"), "open <")
+	address, _, _ = strings.Cut(address, ">")
+	return address
+}
+
+// Clause M4.
+func TestSigningIn(t *testing.T) {
+	t.Run("by elicitation", func(t *testing.T) {
+		u := newUser(browse)
+		s, f := signIn(t, u)
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		select {
+		case method := <-u.notified:
+			require.Equal(t, "elicitation/complete", method)
+		case <-time.After(patience):
+			t.Fatal("the client was not told that the user has signed in")
+		}
+		require.Equal(t, 1, s.Pages())
+		require.NotContains(t, f.logs.String()+u.all(), "tangerine")
+		s.Revoke("invalid_grant")
+		require.Equal(t, "{}", f.call("r.echo", "{}"), "the call waits for a new token")
+		require.Equal(t, 2, s.Pages())
+		require.Zero(t, f.Servers()[0].Restarts)
+	})
+	for _, code := range []string{"invalid_grant", "invalid_client", "unauthorized_client"} {
+		t.Run("again after "+code, func(t *testing.T) {
+			var declines atomic.Bool
+			s, f := signIn(t, newUser(func(url string) (string, error) {
+				if declines.Load() {
+					return "decline", nil
+				}
+				return browse(url)
+			}))
+			s.Expire(1, false)
+			require.Equal(t, "{}", f.call("r.echo", "{}"))
+			require.Equal(t, "{}", f.call("r.echo", "{}"), "with a refreshed token")
+			require.Equal(t, 1, s.Pages())
+			s.Revoke(code)
+			require.Equal(t, "{}", f.call("r.echo", "{}"))
+			require.Equal(t, 2, s.Pages())
+			require.Equal(t, 1, s.Refused(), "a token that was rejected is not tried again")
+			declines.Store(true)
+			s.Revoke(code)
+			for range 3 {
+				_, err := f.try("r.echo", "{}")
+				require.ErrorContains(t, err, "signing in to it failed: the user declined")
+			}
+			require.Equal(t, 2, s.Refused())
+			declines.Store(false)
+			require.Equal(t, "{}", f.call("r.echo", "{}"), "the user is asked at each use")
+		})
+	}
+	t.Run("again without a token to refresh", func(t *testing.T) {
+		s, f := signIn(t, newUser(browse))
+		s.Expire(11, true) // which is taken to be 10 seconds less
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		s.Expire(0, true)
+		require.Eventually(t, func() bool {
+			_, err := f.try("r.echo", "{}")
+			return err != nil || s.Pages() > 1
+		}, patience, 20*time.Millisecond)
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		require.Equal(t, 2, s.Pages())
+	})
+	t.Run("not while the server cannot refresh", func(t *testing.T) {
+		s, f := signIn(t, newUser(browse))
+		s.Expire(1, false)
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		s.Revoke("temporarily_unavailable")
+		_, err := f.try("r.echo", "{}")
+		require.ErrorContains(t, err, "temporarily_unavailable")
+		require.Equal(t, 1, s.Pages())
+		s.Revoke("invalid_grant")
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		require.Equal(t, 2, s.Pages())
+	})
+	t.Run("in the answer", func(t *testing.T) {
+		u := newUser(noURLs)
+		s, f := signIn(t, u)
+		called := make(chan error, 1)
+		go func() {
+			_, err := f.Call(t.Context(), u, "r.echo", backend.Raw("{}"))
+			called <- err
+		}()
+		address := page(t, u)
+		require.Eventually(t, func() bool { return strings.Contains(f.Servers()[0].Waiting, "open <"+address+">") }, patience, time.Millisecond)
+		require.Equal(t, "{}", f.call("other.echo", "{}"), "it does not keep others from starting")
+		redirect, err := url.Parse(address)
+		require.NoError(t, err)
+		for _, wrong := range []string{"?code=x&state=x", "?code=x", "", "?state=" + redirect.Query().Get("state")} {
+			res, err := http.Get(redirect.Query().Get("redirect_uri") + wrong)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, http.StatusNotFound, res.StatusCode, wrong)
+		}
+		_, err = browse(address)
+		require.NoError(t, err)
+		require.NoError(t, <-called)
+		require.Equal(t, 1, s.Pages())
+	})
+	t.Run("declined", func(t *testing.T) {
+		s, f := signIn(t, newUser(func(string) (string, error) { return "decline", nil }))
+		_, err := f.try("r.echo", "{}")
+		require.ErrorContains(t, err, "signing in to it failed: the user declined; try again, or give it an Authorization header")
+		require.Zero(t, s.Pages())
+	})
+	t.Run("denied", func(t *testing.T) {
+		s, f := signIn(t, newUser(browse))
+		s.Deny("access_denied")
+		_, err := f.try("r.echo", "{}")
+		require.ErrorContains(t, err, `the authorization server reports "access_denied: "`)
+		s.Deny("")
+		require.Eventually(t, func() bool {
+			answer, _ := f.try("r.echo", "{}")
+			return answer == "{}"
+		}, patience, time.Millisecond, "the next use tries again")
+	})
+	t.Run("the session ends", func(t *testing.T) {
+		u := newUser(noURLs)
+		_, f := signIn(t, u)
+		_, err := f.List(t.Context())
+		require.NoError(t, err)
+		address, err := url.Parse(page(t, u))
+		require.NoError(t, err)
+		require.NoError(t, f.Close(t.Context()))
+		_, err = browse(address.Query().Get("redirect_uri"))
+		require.ErrorContains(t, err, "refused")
+	})
+	for name, address := range map[string]string{
+		"no page of the web": "ftp://localhost/authorize", "no https": "http://example.com/authorize", "a script": "javascript:alert(1)",
+		"markup": "https://example.com<b>/authorize",
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(func(url string) (string, error) { panic(url) })
+			s, f := signIn(t, u)
+			s.SetPage(address)
+			_, err := f.try("r.echo", "{}")
+			require.ErrorContains(t, err, "401 Unauthorized")
+			require.NotContains(t, u.all(), "sign in")
+		})
+	}
+}
+
+// Clause M4.
+func TestNobodyIsAskedToSignIn(t *testing.T) {
+	for name, change := range map[string]func(*mcpclient.Config){
+		"with a header": func(c *mcpclient.Config) {
+			c.Headers = []mcpclient.Pair{{Name: "authorization", Value: "Bearer expired"}}
+		},
+		"with a key":          func(c *mcpclient.Config) { c.URL += "?api_key=tangerine" },
+		"with a password":     func(c *mcpclient.Config) { c.URL = strings.Replace(c.URL, "://", "://u:tangerine@", 1) },
+		"that a folder named": func(c *mcpclient.Config) { c.Found = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(func(url string) (string, error) { panic(url) })
+			s, f := signIn(t, u)
+			c := mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp"}
+			change(&c)
+			f.commit(u, open(t, folder(t)), c)
+			_, err := f.try("r.echo", "{}")
+			require.ErrorContains(t, err, "401 Unauthorized")
+			require.NotContains(t, u.all(), "sign in")
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
+)
+
+// Transport is how a server is reached.
+type Transport string
+
+// The transports.
+const (
+	Stdio Transport = "stdio"
+	HTTP  Transport = "http"
+	SSE   Transport = "sse"
+)
+
+// Pair is an environment variable or a header. The value may be a secret.
+type Pair struct{ Name, Value string }
+
+// Config is a server's configuration, from the client or from a file in a root, and the user's
+// policy for it. It holds secrets; it is printed, logged and encoded without them.
+type Config struct {
+	// Name is the client's name for the server. Names need not be unique.
+	Name      string
+	Transport Transport
+	// Command, Args and Env start a stdio server.
+	Command string
+	Args    []string
+	Env     []Pair
+	// Dir is the working directory of a stdio server, in a root. Default: the session's cwd.
+	Dir string
+	// URL and Headers reach an http or sse server.
+	URL     string
+	Headers []Pair
+	// Found says that a file in a root configures the server, so that it gets only the basic
+	// variables of our environment.
+	Found bool
+	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and all
+	// of URLs but the host, are kept out anyway.
+	Secrets []string
+	// Policy comes from the user's own configuration, never from the client or a root.
+	Policy Policy
+}
+
+// Policy says what a server may do. The zero value is the default.
+type Policy struct {
+	// Roots says whether the server may ask for the roots. Default: stdio servers and servers on
+	// this machine may.
+	Roots Switch
+	// OnShrink says what happens to a server that knows a root which the session no longer has.
+	// Default: Restart.
+	OnShrink OnShrink
+	// Templates says whether ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are
+	// replaced in Args and Env. Default: Off.
+	Templates Switch
+	// Era says which revisions of MCP are tried. Default: Negotiated.
+	Era Era
+	// ReadOnly says whether tools that claim to be read-only are called without asking. Default:
+	// Ask.
+	ReadOnly ReadOnly
+	// SettleAfterRoots is how long after its last answered roots/list a server counts as ready.
+	// Default 100 ms.
+	SettleAfterRoots time.Duration
+	// SettleWithoutRoots is how long after initialized a server that does not ask for roots counts
+	// as ready. Default 500 ms.
+	SettleWithoutRoots time.Duration
+}
+
+// Switch is on, off, or the default.
+type Switch int
+
+// The positions of a Switch.
+const (
+	Default Switch = iota
+	On
+	Off
+)
+
+// OnShrink says what to do with a server when its session loses a root.
+type OnShrink int
+
+// The reactions to a lost root.
+const (
+	// Restart restarts a stdio server and reconnects to others, because some servers keep a root
+	// that they once knew.
+	Restart OnShrink = iota
+	// Notify only sends notifications/roots/list_changed.
+	Notify
+)
+
+// Era says which revisions of MCP a server is asked for.
+type Era int
+
+// The eras.
+const (
+	// Negotiated asks for 2026-07-28 first, and for an older revision if the server does not have
+	// it.
+	Negotiated Era = iota
+	// Legacy asks for the older revisions only, for servers that do not survive the question for a
+	// newer one.
+	Legacy
+)
+
+// ReadOnly says how tools that claim to be read-only are called.
+type ReadOnly int
+
+// The ways to call a tool that claims to be read-only.
+const (
+	// Ask asks the user, as for every tool.
+	Ask ReadOnly = iota
+	// Allow trusts the claim.
+	Allow
+)
+
+// declaresRoots reports whether the server may ask for the roots.
+func (c Config) declaresRoots() bool {
+	switch c.Policy.Roots {
+	case On:
+		return true
+	case Off:
+		return false
+	default:
+		return c.Transport == Stdio || isLoopback(c.URL)
+	}
+}
+
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// equal reports whether a server started with one configuration can be kept under the other.
+func (c Config) equal(other Config) bool {
+	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command && c.URL == other.URL && c.Dir == other.Dir &&
+		c.Policy == other.Policy && c.Found == other.Found && slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
+}
+
+// secrets returns a scrubber of the values to keep out of logs and errors.
+func (c Config) secrets() *secret.Scrubber {
+	s := &secret.Scrubber{}
+	s.AddEnvironment()
+	for _, value := range c.Secrets {
+		s.Add(value)
+	}
+	for _, p := range slices.Concat(c.Env, c.Headers) {
+		if c.Policy.Templates != On {
+			s.Add(p.Value)
+			continue
+		}
+		for _, between := range rootTemplate().Split(p.Value, -1) { // errors name the templates
+			s.Add(between)
+		}
+	}
+	s.AddURL(c.URL)
+	for _, arg := range c.Args {
+		s.AddURLsIn(arg)
+	}
+	return s
+}
+
+// String returns the name and the transport.
+func (c Config) String() string { return fmt.Sprintf("%s (%s)", c.Name, c.Transport) }
+
+// GoString returns String.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue implements [slog.LogValuer].
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// MarshalJSON encodes the name and the transport only.
+func (c Config) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name      string    `json:"name"`
+		Transport Transport `json:"transport"`
+	}{c.Name, c.Transport})
+}

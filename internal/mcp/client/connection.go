@@ -1,0 +1,370 @@
+package client
+
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); existing servers still use them
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// connection is one connection to a server. A reconnected server has a new one.
+type connection struct {
+	server    *server
+	session   *mcproots.Session
+	process   *process.Process // nil for http and sse
+	stdio     *stdioTransport  // nil for http and sse
+	http      *httpTransport   // nil for stdio
+	cancel    context.CancelCauseFunc
+	readiness *readiness
+	ended     chan struct{} // closed when the connection has ended
+	tools     listCache[tool]
+	resources listCache[backend.Resource]
+	calls     activeCalls
+
+	mu     sync.Mutex
+	sent   []string // the roots last sent to the server, as URIs
+	sentAt time.Time
+
+	authorization *authorization // that the server asked for while it was being connected
+}
+
+// connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
+func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
+	c := &connection{server: s, readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax), ended: make(chan struct{})}
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	transport, err := c.open(ctx, life)
+	var needed *authorization
+	if err == nil {
+		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
+		// passed.
+		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		var session *mcproots.Session
+		session, err = c.client().Connect(life, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+		connected()
+		c.mu.Lock()
+		c.session, needed = session, c.authorization
+		c.mu.Unlock()
+	}
+	if err != nil {
+		if life.Err() != nil {
+			err = context.Cause(life)
+		} else if needed != nil {
+			err = &unauthorizedError{needed}
+		}
+		return nil, c.abandon(ctx, err)
+	}
+	go func() {
+		_ = c.session.Wait()
+		c.calls.close()
+		close(c.ended)
+	}()
+	if needed != nil { // it rejected server/discover, so that it was taken for a legacy server
+		c.close(ctx)
+		return nil, &unauthorizedError{needed}
+	}
+	return c, nil
+}
+
+// open starts the process, if any, and returns the transport.
+func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
+	s := c.server
+	if s.config.Transport != Stdio {
+		t, err := newHTTPTransport(life, c.cancel, s.config, s.set.options.limits)
+		if err != nil {
+			return nil, err
+		}
+		c.http = t
+		if s.authorizer != nil {
+			t.authorizer = &connectionAuthorizer{s.authorizer, c}
+		}
+		return t.forSDK(), nil
+	}
+	s.set.mu.Lock()
+	ws, roots := s.set.ws, s.set.roots
+	s.set.mu.Unlock()
+	args, env, err := expandTemplates(s.config, roots)
+	if err != nil {
+		return nil, err
+	}
+	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
+	if err := ws.HandOverDir(dir); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDirectory, err)
+	}
+	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
+	if s.config.Found {
+		command.Base = basicEnvironment()
+	}
+	for _, p := range env {
+		command.Env = append(command.Env, p.Name+"="+p.Value)
+	}
+	if c.process, err = process.Start(ctx, command, process.Options{Logger: s.log, Secrets: s.redactor.Scrubber}); err != nil {
+		return nil, err
+	}
+	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
+	c.stdio.secrets = s.redactor.Scrubber
+	return c.stdio, nil
+}
+
+// client returns the MCP client of this connection.
+func (c *connection) client() *mcproots.Client {
+	s := c.server
+	o := mcproots.Options{
+		ProbeTimeout: s.set.options.limits.ProbeTimeout,
+		SDK: mcp.ClientOptions{
+			Logger:                      s.log,
+			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.tools.invalidate() },
+			ResourceListChangedHandler:  func(context.Context, *mcp.ResourceListChangedRequest) { c.resources.invalidate() },
+			LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { c.logMessage(r.Params) },
+			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { c.calls.progress(r.Params) },
+		},
+	}
+	if s.config.declaresRoots() {
+		o.Roots, o.OnList = s.set.currentRoots, c.rootsSent
+	}
+	c.offerElicitation(&o)
+	c.offerSampling(&o)
+	return mcproots.NewClient(&mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}, o)
+}
+
+// begin is called once the server is connected. It starts waiting until the server has read its
+// first roots.
+func (c *connection) begin() {
+	modern := c.session.Modern()
+	if c.server.config.declaresRoots() && !modern {
+		c.readiness.initialized()
+		if !c.server.set.spawn(c.settle) {
+			c.readiness.markReady()
+		}
+	}
+	capabilities := c.session.InitializeResult().Capabilities
+	switch {
+	case capabilities == nil || capabilities.Logging == nil:
+	case modern:
+		c.server.warn(deprecatedLogging)
+	default:
+		c.server.set.spawn(c.enableLogMessages)
+	}
+}
+
+// isReady reports whether calls can be sent at once.
+func (c *connection) isReady() bool {
+	if c.calls.isClosed() {
+		return false
+	}
+	select {
+	case <-c.readiness.ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// settle waits until the server has had time to read the roots.
+func (c *connection) settle() {
+	ctx, cancel := context.WithCancel(c.server.ctx)
+	defer cancel()
+	c.readiness.settle(ctx, func(ctx context.Context) error {
+		err := c.session.Ping(ctx, nil)
+		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
+			return nil // an error response is an answer too
+		}
+		return err
+	})
+}
+
+// rootsSent records that the server was sent the roots.
+func (c *connection) rootsSent(roots mcproots.Snapshot) {
+	c.readiness.rootsSent()
+	c.mu.Lock()
+	c.sent, c.sentAt = roots.URIs(), time.Now()
+	session := c.session // nil if the server asks before Connect has returned
+	c.mu.Unlock()
+	if session != nil && session.Modern() && !c.isOwn(session) {
+		c.server.warn(deprecatedRoots)
+	}
+}
+
+// isOwn reports whether the server is a part of this program, such as acp-agent mcp, which will
+// follow the protocol.
+func (c *connection) isOwn(session *mcproots.Session) bool {
+	info := session.InitializeResult().ServerInfo
+	return info != nil && info.Name == c.server.set.options.Name
+}
+
+// sentRoots returns the roots last sent to the server, as URIs, and when. They are nil if it has
+// not asked.
+func (c *connection) sentRoots() ([]string, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sent), c.sentAt
+}
+
+// rootsChanged tells the server of new roots. It is not ready until it has had time to read them.
+func (c *connection) rootsChanged() {
+	if !c.server.config.declaresRoots() || c.session.Modern() {
+		return
+	}
+	wasReady := c.readiness.reset()
+	spawned := c.server.set.spawn(func() {
+		c.announceRoots()
+		if wasReady {
+			c.settle()
+		}
+	})
+	if !spawned {
+		c.readiness.markReady()
+	}
+}
+
+// announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
+// until it has taken it.
+func (c *connection) announceRoots() {
+	if c.session.Modern() || !c.server.config.declaresRoots() {
+		return
+	}
+	done := make(chan struct{})
+	c.server.set.running.Go(func() {
+		defer close(done)
+		c.session.Announce()
+	})
+	timer := time.NewTimer(notifyTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-c.ended:
+	case <-timer.C:
+		c.server.log.Warn("MCP server is not reading the notification that the roots have changed", "waited", notifyTimeout)
+	}
+}
+
+// enableLogMessages asks a legacy server for its log messages, which some send only on request.
+func (c *connection) enableLogMessages() {
+	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
+	defer cancel()
+	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+		c.server.log.Debug("MCP server rejected the logging level", "error", err)
+	}
+}
+
+// logMessage writes a log message of the server to our log.
+func (c *connection) logMessage(p *mcp.LoggingMessageParams) {
+	if p == nil {
+		return
+	}
+	level := slog.LevelInfo
+	switch p.Level {
+	case "debug":
+		level = slog.LevelDebug
+	case "warning":
+		level = slog.LevelWarn
+	case "error", "critical", "alert", "emergency":
+		level = slog.LevelError
+	}
+	c.server.log.Log(context.Background(), level, "MCP server: "+text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText), "logger", text.Truncate(p.Logger, 100))
+	c.mu.Lock()
+	modern := c.session != nil && c.session.Modern()
+	c.mu.Unlock()
+	if modern {
+		c.server.warn(deprecatedLogging)
+	}
+}
+
+// close ends the connection and its process group and waits for them. When ctx ends, the process is
+// killed.
+func (c *connection) close(ctx context.Context) {
+	c.calls.close()
+	if c.process != nil {
+		c.stopProcess(ctx)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.session.Close()
+	}()
+	timer := time.NewTimer(notifyTimeout)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	c.cancel(errStopped)
+	<-closed
+	<-c.ended
+	if c.http != nil {
+		c.http.close()
+	}
+}
+
+func (c *connection) stopProcess(ctx context.Context) {
+	_ = c.stdio.Close()
+	if err := c.process.Stop(ctx); err != nil {
+		c.server.log.Error("MCP server does not stop", "error", err)
+	}
+	c.stdio.writer.Wait()
+}
+
+// abandon undoes a failed connect and returns the most helpful error: what ended the process, or
+// else cause.
+func (c *connection) abandon(ctx context.Context, cause error) error {
+	defer c.cancel(errStopped)
+	if c.http != nil {
+		c.http.close()
+	}
+	if c.process == nil {
+		return cause
+	}
+	transportErr := c.stdio.err()
+	c.stopProcess(ctx)
+	return c.exitError(cause, transportErr)
+}
+
+// limitExceeded returns the error for the limit that the server exceeded, nil if the connection has
+// not ended because of one.
+func (c *connection) limitExceeded() error {
+	var cause error
+	if c.stdio != nil {
+		cause = c.stdio.err()
+	} else {
+		cause = context.Cause(c.http.ctx)
+	}
+	if exceeded, ok := errors.AsType[*limitError](cause); ok {
+		return exceeded
+	}
+	return nil
+}
+
+// exitError returns why a stopped process is no longer connected, given the errors of the session
+// and the transport.
+func (c *connection) exitError(sessionErr, transportErr error) error {
+	var exceeded *limitError
+	if errors.As(transportErr, &exceeded) {
+		return transportErr
+	}
+	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) || errors.Is(transportErr, os.ErrClosed)
+	if transportErr == errClosedByUs || !serverClosed {
+		return sessionErr
+	}
+	if err := c.process.Wait(context.Background()); err != nil {
+		return err
+	}
+	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, under child=%s", c.process.Name())
+}

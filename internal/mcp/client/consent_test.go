@@ -1,0 +1,469 @@
+package client_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/consent"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func found(t testing.TB, change func(*mcpclient.FoundServer)) mcpclient.FoundServer {
+	t.Helper()
+	root, err := workspace.ParseDir(t.TempDir())
+	require.NoError(t, err)
+	x := mcpclient.FoundServer{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpclient.Config{
+		Name: "db", Transport: mcpclient.Stdio, Command: "sh", Args: []string{"-c", strings.Repeat("long ", 500) + "\u202egnp.exe\n; end"},
+		Env: []mcpclient.Pair{{Name: "TOKEN", Value: "hunter2"}, {Name: "A", Value: "b"}},
+	}}
+	if change != nil {
+		change(&x)
+	}
+	return x
+}
+
+// Clause A25.
+func TestAskShowsWholeCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "mcp")
+	consents := mcpclient.NewConsents(dir)
+	x, h := found(t, nil), newHost()
+	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
+	require.Equal(t, 1, h.questions())
+	shown := string(h.asked[0])
+	require.Contains(t, shown, strings.Repeat("long ", 500))
+	require.Contains(t, shown, `\\u202egnp.exe\\n; end`)
+	require.Contains(t, shown, "TOKEN")
+	require.NotContains(t, shown, "hunter2")
+	_, err := os.Stat(dir)
+	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
+
+	h.answer = "reject-once"
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), mcpclient.ErrDenied)
+	h.answer = "allow-always"
+	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
+	h.answer = "reject-once"
+	require.NoError(t, mcpclient.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), x), "remembered")
+	require.Equal(t, 3, h.questions())
+
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	info, err := entries[0].Info()
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	content, err := os.ReadFile(filepath.Join(dir, entries[0].Name()))
+	require.NoError(t, err)
+	require.NotContains(t, string(content), "hunter2")
+
+	require.NoError(t, consents.Forget(x.ID()))
+	require.NoError(t, consents.Forget(x.ID()))
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), mcpclient.ErrDenied)
+}
+
+// Clause A25.
+func TestChangedServerNeedsNewConsent(t *testing.T) {
+	consents := mcpclient.NewConsents(t.TempDir())
+	x := found(t, nil)
+	require.NoError(t, consents.Allow(x))
+	allowed, err := consents.Allowed(x)
+	require.NoError(t, err)
+	require.True(t, allowed)
+	for what, change := range map[string]func(*mcpclient.FoundServer){
+		"root":      func(x *mcpclient.FoundServer) { x.Root = found(t, nil).Root },
+		"name":      func(x *mcpclient.FoundServer) { x.Config.Name = "other" },
+		"command":   func(x *mcpclient.FoundServer) { x.Config.Command = "bash" },
+		"arguments": func(x *mcpclient.FoundServer) { x.Config.Args = []string{"-c"} },
+		"split":     func(x *mcpclient.FoundServer) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
+		"env":       func(x *mcpclient.FoundServer) { x.Config.Env = x.Config.Env[:1] },
+		"value": func(x *mcpclient.FoundServer) {
+			x.Config.Env = []mcpclient.Pair{x.Config.Env[0], {Name: "TOKEN", Value: "new"}}
+		},
+		"folder":    func(x *mcpclient.FoundServer) { x.Config.Dir = "/elsewhere" },
+		"transport": func(x *mcpclient.FoundServer) { x.Config.Transport = mcpclient.HTTP },
+		"url":       func(x *mcpclient.FoundServer) { x.Config.URL = "http://localhost" },
+		"headers":   func(x *mcpclient.FoundServer) { x.Config.Headers = []mcpclient.Pair{{Name: "A"}} },
+	} {
+		other := x
+		change(&other)
+		allowed, err := consents.Allowed(other)
+		require.NoError(t, err)
+		require.False(t, allowed, what)
+	}
+}
+
+// Clause A25.
+func TestShowsAllValuesButCredentials(t *testing.T) {
+	for _, name := range []string{
+		"BASH_FUNC_echo%%", "BASH_FUNC_my_token%%", "BASH_FUNC_password()", "BASH_ENV", "OPENSSL_CONF", "MAKEFLAGS", "NODE_OPTIONS", "GIT_CONFIG_KEY_0",
+		"GIT_ASKPASS", "SSH_ASKPASS", "LESSOPEN", "LESSKEY", "PROMPT_COMMAND", "PS4", "PWD", "OLDPWD", "VIMINIT", "TERMINFO", "GCONV_PATH", "PYTHONSTARTUP",
+		"GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "CARGO_REGISTRY_CREDENTIAL_PROVIDER", "TOKEN_HELPER", "A",
+	} {
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config.Env = []mcpclient.Pair{{Name: name, Value: "() { evil; } \u200b"}}
+		})
+		require.Contains(t, asked(t, x), "Environment: \""+name+`=() { evil; } \u200b"`+"\n", name)
+	}
+	for _, name := range []string{
+		"TOKEN", "NODE_AUTH_TOKEN", "authToken", "PGPASSWORD", "DB_PASSWD", "MYSQL_PWD", "API_KEY", "apiKey", "OPENAI_KEY", "AWS_SECRET_ACCESS_KEY",
+		"CLIENT_SECRET", "SSH_PASSPHRASE", "GITHUB_PAT", "npm_config__auth",
+	} {
+		x := found(t, func(x *mcpclient.FoundServer) { x.Config.Env = []mcpclient.Pair{{Name: name, Value: "hunter2"}} })
+		text := asked(t, x)
+		require.Contains(t, text, "Environment: \""+name+"\", hidden, 7 bytes\n", name)
+		require.NotContains(t, text, "hunter2")
+	}
+	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie"} {
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
+				Headers: []mcpclient.Pair{{Name: name, Value: "hunter2"}, {Name: "Accept", Value: "text/plain"}}}
+		})
+		text := asked(t, x)
+		require.Contains(t, text, "Header: \""+name+"\", hidden, 7 bytes\nHeader: \"Accept: text/plain\"\n")
+	}
+}
+
+// A value can be code in spite of its name if something else runs it.
+//
+// Clause A25.
+func TestShowsCredentialsThatAreMentioned(t *testing.T) {
+	for what, change := range map[string]func(*mcpclient.Config){
+		"argument": func(c *mcpclient.Config) { c.Args = []string{"-c", "eval \"$X_TOKEN\""} },
+		"command":  func(c *mcpclient.Config) { c.Command = "./%X_TOKEN%" },
+		"variable": func(c *mcpclient.Config) { c.Env = append(c.Env, mcpclient.Pair{Name: "BASH_ENV", Value: "$X_TOKEN"}) },
+	} {
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config.Env = []mcpclient.Pair{{Name: "X_TOKEN", Value: "$(touch /tmp/evil)"}}
+			change(&x.Config)
+		})
+		require.Contains(t, asked(t, x), `"X_TOKEN=$(touch /tmp/evil)"`, what)
+	}
+}
+
+// Clause A25.
+func TestShowsWhatVariablesInCommandAre(t *testing.T) {
+	t.Setenv("ACP_TEST_TOOL", "/opt/evil\n\u200b")
+	t.Setenv("ACP_TEST_TOKEN", "hunter2$")
+	t.Setenv("ACP_TEST_DSN", "postgres://me:hunter2@db/x")
+	x := found(t, func(x *mcpclient.FoundServer) {
+		x.Config.Command = "${ACP_TEST_TOOL}"
+		x.Config.Args = []string{"${ACP_TEST_UNSET:-./evil.sh}", "--token=${env:ACP_TEST_TOKEN}", "${ACP_TEST_DSN}", "${workspaceFolder}/x"}
+		x.Config.Env = []mcpclient.Pair{{Name: "HOST", Value: "${ACP_TEST_DSN}"}}
+	})
+	require.NoError(t, x.Expand("/folder"))
+	text := asked(t, x)
+	for _, line := range []string{
+		`Command: "${ACP_TEST_TOOL}", where "${ACP_TEST_TOOL}" is "/opt/evil\n\u200b"`,
+		`Argument 1: "${ACP_TEST_UNSET:-./evil.sh}", where "${ACP_TEST_UNSET:-./evil.sh}" is "./evil.sh"`,
+		`Argument 2: "--token=${env:ACP_TEST_TOKEN}", where "${env:ACP_TEST_TOKEN}" is hidden, 8 bytes`,
+		`Cannot be allowed for good: a shell may decide which files argument 2 means`,
+		`Argument 3: "${ACP_TEST_DSN}", where "${ACP_TEST_DSN}" is hidden, 26 bytes`,
+		`Argument 4: "${workspaceFolder}/x", where "${workspaceFolder}" is "/folder"`,
+		`Environment: "HOST=${ACP_TEST_DSN}", with "ACP_TEST_DSN" of your environment`,
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+	require.NotContains(t, text, "hunter2")
+	id := x.ID()
+	require.NoError(t, x.Expand("/folder"))
+	require.Equal(t, id, x.ID())
+	t.Setenv("ACP_TEST_TOOL", "/opt/other")
+	require.NoError(t, x.Expand("/folder"))
+	require.NotEqual(t, id, x.ID(), "what was shown is no longer true")
+
+	t.Setenv("ACP_TEST_URL", "https://me:hunter2@example.com/hunter2")
+	x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "${ACP_TEST_URL}?x"}
+	require.NoError(t, x.Expand("/folder"))
+	text = asked(t, x)
+	require.Contains(t, text, `URL: "${ACP_TEST_URL}?x", at "https://example.com"`+"\n")
+	require.NotContains(t, text, "hunter2")
+	id = x.ID()
+	t.Setenv("ACP_TEST_URL", "https://example.org/hunter2")
+	require.NoError(t, x.Expand("/folder"))
+	require.NotEqual(t, id, x.ID(), "it leads elsewhere")
+}
+
+// Clause A25.
+func TestSaysWhatEnvironmentIsInherited(t *testing.T) {
+	if runtime.GOOS != "windows" {
+		require.Contains(t, asked(t, found(t, nil)), "and of yours only HOME, LOGNAME, PATH, SHELL, TERM, USER.")
+	}
+}
+
+// Clause A30.
+func TestUnknownOutcome(t *testing.T) {
+	h := newHost()
+	h.answer = "unknown outcome"
+	x := found(t, nil)
+	require.ErrorIs(t, mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), x), mcpclient.ErrDenied)
+}
+
+// Clause A25.
+func TestListConsents(t *testing.T) {
+	dir := t.TempDir()
+	consents := mcpclient.NewConsents(dir)
+	all, err := mcpclient.NewConsents(filepath.Join(dir, "not there yet")).List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+
+	stdio := found(t, func(x *mcpclient.FoundServer) { x.Config.Args = []string{"--token", "hunter2"} })
+	remote := stdio
+	remote.Config = mcpclient.Config{
+		Name: "api", Transport: mcpclient.HTTP, URL: "https://me:hunter2@example.com:8443/hunter2?key=hunter2",
+		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "hunter2"}},
+	}
+	before := time.Now().Add(-time.Second)
+	require.NoError(t, consents.Allow(stdio))
+	require.NoError(t, consents.Allow(remote))
+
+	all, err = consents.List()
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	for _, one := range all {
+		require.WithinRange(t, one.Allowed, before, time.Now())
+	}
+	all[0].Allowed, all[1].Allowed = time.Time{}, time.Time{}
+	require.Equal(t, []consent.Consent{
+		{ID: remote.ID(), Server: "api", Root: remote.Root, File: remote.File, Origin: "https://example.com:8443"},
+		{ID: stdio.ID(), Server: "db", Root: stdio.Root, File: stdio.File, Command: "sh"},
+	}, all)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		require.NotContains(t, string(content), "hunter2")
+	}
+}
+
+// Clause A25.
+func TestDamagedRecords(t *testing.T) {
+	dir := t.TempDir()
+	consents := mcpclient.NewConsents(dir)
+	x := found(t, nil)
+	require.NoError(t, consents.Allow(x))
+	path := filepath.Join(dir, string(x.ID()))
+	for name, content := range map[string]string{
+		"empty": "", "no JSON": "{", "no root": `{"server":"db"}`, "relative": `{"server":"db","root":"a"}`, "types": `{"server":7}`,
+		"time": `{"server":"db","root":"/a","allowed":"yesterday"}`, "huge": `{"server":"` + strings.Repeat("x", 1<<20) + `"}`,
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		allowed, err := consents.Allowed(x)
+		require.NoError(t, err)
+		require.True(t, allowed, name)
+		all, err := consents.List()
+		require.NoError(t, err)
+		require.Len(t, all, 1, name)
+		require.Equal(t, x.ID(), all[0].ID)
+		require.Empty(t, all[0].Server, name)
+		require.False(t, all[0].Allowed.IsZero())
+	}
+	// As it was written at first, without the time.
+	require.NoError(t, os.WriteFile(path, []byte(`{"root":`+strconv.Quote(filepath.ToSlash(x.Root.String()))+`,"server":"db"}`+"\n"), 0o600))
+	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	require.NoError(t, os.Chtimes(path, when, when))
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Equal(t, []consent.Consent{{ID: x.ID(), Server: "db", Root: x.Root, Allowed: when}}, all)
+
+	for _, name := range []string{".new-1", "notes", strings.Repeat("A", 64)} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(`{}`), 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, strings.Repeat("a", 64)), 0o700))
+	all, err = consents.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1, "what is no record is none")
+}
+
+// Clause A25.
+func TestFindAndForget(t *testing.T) {
+	dir := t.TempDir()
+	consents := mcpclient.NewConsents(dir)
+	a, b := consent.ID(strings.Repeat("a", 64)), consent.ID("aab"+strings.Repeat("c", 61))
+	for _, id := range []consent.ID{a, b} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, string(id)), nil, 0o600))
+	}
+	for _, beginning := range []consent.ID{"aab", b} {
+		one, err := consents.Find(beginning)
+		require.NoError(t, err)
+		require.Equal(t, b, one.ID)
+	}
+	_, err := consents.Find("aa")
+	require.ErrorContains(t, err, "2 consents start with aa")
+	for _, beginning := range []consent.ID{"", "f", "../a"} {
+		_, err = consents.Find(beginning)
+		require.ErrorContains(t, err, fmt.Sprintf("no consent %q", beginning))
+	}
+
+	require.NoError(t, consents.Forget(b))
+	require.NoError(t, consents.Forget(b), "there is none any more")
+	outside := filepath.Join(dir, "..", "outside")
+	require.NoError(t, os.WriteFile(outside, nil, 0o600))
+	require.NoError(t, consents.Forget("../outside"))
+	require.FileExists(t, outside)
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+}
+
+// Clause A25.
+func TestConsentsWithoutDirectory(t *testing.T) {
+	consents := mcpclient.NewConsents("")
+	require.NoError(t, consents.Allow(found(t, nil)))
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.NoError(t, consents.Forget(found(t, nil).ID()))
+}
+
+// Clause A25.
+func TestUnreadableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := mcpclient.NewConsents(file).List()
+	require.ErrorContains(t, err, "cannot list")
+}
+
+// asked returns the text of the permission request for a server.
+func asked(t *testing.T, x mcpclient.FoundServer) string {
+	t.Helper()
+	h := newHost()
+	require.NoError(t, mcpclient.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), x))
+	var q struct {
+		ToolCall struct {
+			Content []struct{ Content struct{ Text string } }
+		}
+	}
+	require.NoError(t, json.Unmarshal(h.asked[0], &q))
+	return q.ToolCall.Content[0].Content.Text
+}
+
+// Clients show the text as Markdown, in which a comment would be invisible.
+//
+// Clause A25.
+func TestArgumentsCannotHide(t *testing.T) {
+	x := found(t, func(x *mcpclient.FoundServer) {
+		x.Config.Args = []string{"<!--", "rm", "-->", "```", "![](http://example.com)"}
+	})
+	require.Regexp(t, "\n````\nFile: [^`]*(?s:.*)Argument 5: \"!.*\n(?s:.*)\n````$", asked(t, x))
+}
+
+// Clause A25.
+func TestShowsEnvironmentReferences(t *testing.T) {
+	x := found(t, func(x *mcpclient.FoundServer) {
+		x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
+			Headers: []mcpclient.Pair{{Name: "X-Token", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
+	})
+	text := asked(t, x)
+	require.Contains(t, text, `Header: "X-Token", hidden, 72 bytes, with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`+"\n")
+	require.NotContains(t, text, "hunter2")
+	x = found(t, func(x *mcpclient.FoundServer) {
+		x.Config.Env = []mcpclient.Pair{{Name: "GIT_CONFIG_KEY_0", Value: "core.fsmonitor"}, {Name: "HOME", Value: "/repo/home"}}
+	})
+	require.Contains(t, asked(t, x), `"GIT_CONFIG_KEY_0=core.fsmonitor"`)
+	require.Contains(t, asked(t, x), `"HOME=/repo/home"`)
+}
+
+// answered returns how Ask ended, and whether the user was asked, and could choose to always allow
+// it.
+func answered(t *testing.T, c *mcpclient.Consents, w *workspace.Workspace, x mcpclient.FoundServer) (question string, err error) {
+	t.Helper()
+	h := newHost()
+	h.answer = "allow-always"
+	err = c.Ask(t.Context(), h, w, x)
+	if len(h.asked) > 0 {
+		question = string(h.asked[0])
+	}
+	return question, err
+}
+
+// Clause A25.
+func TestConsentCoversNamedFiles(t *testing.T) {
+	for what, change := range map[string]func(*mcpclient.Config){
+		"command":       func(c *mcpclient.Config) { c.Command = "./srv.sh" },
+		"absolute":      func(c *mcpclient.Config) { c.Command = "${workspaceFolder}/srv.sh" },
+		"name":          func(c *mcpclient.Config) { c.Args = []string{"srv.sh"} },
+		"option":        func(c *mcpclient.Config) { c.Args = []string{"--require=./srv.sh"} },
+		"short option":  func(c *mcpclient.Config) { c.Args = []string{"-r./srv.sh"} },
+		"shell command": func(c *mcpclient.Config) { c.Args = []string{"-c", "exec './srv.sh' --x; true"} },
+		"variable":      func(c *mcpclient.Config) { c.Args = []string{"${ACP_TEST_UNSET:-sub/../srv.sh}"} },
+		"environment": func(c *mcpclient.Config) {
+			c.Env = []mcpclient.Pair{{Name: "NODE_OPTIONS", Value: "--require ./srv.sh"}}
+		},
+		"PATH": func(c *mcpclient.Config) { c.Command = "srv.sh" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := folder(t, "srv.sh", "#!/bin/sh\n", "sub/x", "")
+			require.NoError(t, os.Chmod(filepath.Join(dir, "srv.sh"), 0o700))
+			t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			x := found(t, func(x *mcpclient.FoundServer) {
+				x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "sh", Dir: dir}
+				change(&x.Config)
+			})
+			require.NoError(t, x.Expand(dir))
+			w, c := open(t, dir), mcpclient.NewConsents(t.TempDir())
+			question, err := answered(t, c, w, x)
+			require.NoError(t, err)
+			require.Contains(t, question, "srv.sh")
+			require.Contains(t, question, "SHA-256 "+fmt.Sprintf("%x", sha256.Sum256([]byte("#!/bin/sh\n"))))
+			question, err = answered(t, c, w, x)
+			require.NoError(t, err)
+			require.Empty(t, question, "it is always allowed")
+
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("#!/bin/sh\ntouch evil\n"), 0o700))
+			question, err = answered(t, c, w, x)
+			require.NoError(t, err)
+			require.NotEmpty(t, question, "another file is another program")
+		})
+	}
+}
+
+// Clause A25.
+func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
+	outside := folder(t, "srv.sh", "")
+	for what, command := range map[string]string{
+		"link": "./link", "shell variable": "\"$PWD\"/srv.sh", "substitution": "`ls`", "pattern": "./*.sh", "directory": "cd sub && ./srv.sh",
+	} {
+		dir := folder(t, "sub/srv.sh", "")
+		require.NoError(t, os.Symlink(filepath.Join(outside, "srv.sh"), filepath.Join(dir, "link")))
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "sh", Args: []string{"-c", command}, Dir: dir}
+		})
+		require.NoError(t, x.Expand(dir))
+		consents := mcpclient.NewConsents(t.TempDir())
+		require.NoError(t, consents.Allow(x), "by an older version")
+		question, err := answered(t, consents, open(t, dir), x)
+		require.ErrorIs(t, err, mcpclient.ErrDenied, what)
+		require.NotContains(t, question, "allow_always", what)
+		require.Contains(t, question, "Cannot be allowed for good: ", what)
+	}
+}
+
+// Clause A25.
+func TestFileChangesWhileAsking(t *testing.T) {
+	dir := folder(t, "srv.sh", "#!/bin/sh\n")
+	x := found(t, func(x *mcpclient.FoundServer) {
+		x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "./srv.sh", Dir: dir}
+	})
+	require.NoError(t, x.Expand(dir))
+	h, consents := newHost(), mcpclient.NewConsents(t.TempDir())
+	h.answer = "allow-always"
+	h.during = func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("evil"), 0o700)) }
+	require.ErrorContains(t, consents.Ask(t.Context(), h, open(t, dir), x), "was changed while you were asked")
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+}

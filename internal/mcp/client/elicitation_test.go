@@ -1,0 +1,96 @@
+package client_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+)
+
+// The official TypeScript server asks in all the ways that there were before 2026-07-28.
+func TestElicitationOfServerEverything(t *testing.T) {
+	server := npmServer("e", npmtest.Everything(t))
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form", "url"}})
+	f.host.answer = "allow-always"
+	f.change(open(t, folder(t)), server)
+
+	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
+	require.Contains(t, f.call("e.trigger-elicitation-request", "{}"), "- Name: Ada")
+	form := f.host.lastAsked()
+	require.Contains(t, form, `"message":"MCP server \"e\" asks: `)
+	require.Contains(t, form, `"mode":"form"`)
+	require.Contains(t, form, `"requestedSchema":{`)
+	f.host.elicited = `{"action":"decline"}`
+	require.Contains(t, f.call("e.trigger-elicitation-request", "{}"), "declined")
+	f.host.elicited = `{"action":"something else"}`
+	require.Contains(t, f.call("e.trigger-elicitation-request", "{}"), "cancelled")
+
+	f.host.elicited = `{"action":"accept"}`
+	require.Contains(t, f.call("e.trigger-url-elicitation", `{"url":"https://example.com/x","elicitationId":"7"}`), "completed the URL elicitation")
+	require.Contains(t, f.host.lastAsked(), `"elicitationId":"e.7"`)
+	require.Contains(t, f.host.lastAsked(), `"url":"https://example.com/x"`)
+	_, err := f.try("e.trigger-url-elicitation", `{"url":"file:///etc/passwd"}`)
+	require.ErrorContains(t, err, "not an http or https URL")
+	_, err = f.try("e.trigger-url-elicitation", `{"url":"https://example.com/y","errorPath":true}`)
+	require.ErrorContains(t, err, "call it again after you have finished in the browser")
+	require.Contains(t, f.host.lastAsked(), `"url":"https://modelcontextprotocol.io"`)
+	require.Contains(t, f.call("e.trigger-url-elicitation", `{"url":"https://example.com/y","errorPath":true}`), "completed the URL elicitation")
+}
+
+// What the client does not offer is not declared, so that the server offers no tools that need it.
+//
+// Clause A26.
+func TestElicitationIsDeclaredAsOffered(t *testing.T) {
+	server := npmServer("e", npmtest.Everything(t))
+	for _, c := range []struct {
+		modes []string
+		tools string
+	}{
+		{nil, ""},
+		{[]string{"form"}, "e.trigger-elicitation-request"},
+		{[]string{"url"}, "e.trigger-elicitation-request e.trigger-url-elicitation"},
+	} {
+		f := newFixture(t, mcpclient.Options{Elicitation: c.modes})
+		f.change(open(t, folder(t)), server)
+		tools, err := f.list(t.Context())
+		require.NoError(t, err)
+		var names []string
+		for _, tool := range tools {
+			if strings.HasSuffix(tool.Name, "elicitation-request") || strings.HasSuffix(tool.Name, "url-elicitation") {
+				names = append(names, tool.Name)
+			}
+		}
+		require.Equal(t, c.tools, strings.Join(names, " "))
+		if strings.Join(c.modes, "") == "url" {
+			require.Contains(t, f.call("e.trigger-elicitation-request", "{}"), "declined", "a form is not offered")
+			require.Equal(t, 1, f.host.questions(), "only for permission")
+		}
+	}
+}
+
+func TestElicitationInResults(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
+	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
+	f.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	require.JSONEq(t, `{"action":"accept","content":{"name":"Ada"}}`, f.call("m.survey", "{}"))
+	require.Contains(t, f.host.lastAsked(), "Who are you?")
+
+	without := newFixture(t, mcpclient.Options{})
+	without.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	_, err := without.try("m.survey", "{}")
+	require.ErrorContains(t, err, "elicitation/create, which this client does not offer")
+}
+
+func TestElicitationComplete(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"url"}})
+	f.change(open(t, folder(t)), self("s", "finished"))
+	f.call("s.count", "{}")
+	require.Eventually(t, func() bool {
+		return slices.Contains(f.host.notifications(), `elicitation/complete {"elicitationId":"s.9"}`)
+	}, patience, time.Millisecond)
+}

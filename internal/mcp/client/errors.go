@@ -1,0 +1,83 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// TooManyError reports more servers than a session may have.
+type TooManyError struct{ Count, Limit int }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%d MCP servers exceed the limit of %d per session", e.Count, e.Limit)
+}
+
+// limitError reports that a server exceeded a limit, so that its connection was closed.
+type limitError struct{ text string }
+
+func (e *limitError) Error() string { return e.text }
+
+func messageTooLong(limit int) error {
+	return &limitError{fmt.Sprintf("it sent a message of more than %s, which is the limit", text.Size(limit))}
+}
+
+var (
+	errStopped     = errors.New("the server was stopped")
+	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say why, and it restarts when it is next needed")
+	errNotFound    = errors.New("not found")
+	errDenied      = errors.New("the user did not allow it")
+	errNoSuchRoot  = errors.New("no such root")
+	errDirectory   = errors.New("cannot start it in its working directory")
+)
+
+// serverError adds the name of the server to err.
+func serverError(server string, err error) error {
+	return fmt.Errorf("MCP server %s: %w", printableName(server), err)
+}
+
+// timeoutError reports that a server has not done something, such as "answered initialize", within
+// a time.
+func timeoutError(server, something string, d time.Duration) error {
+	return fmt.Errorf("MCP server %s has not %s within %v", printableName(server), something, d)
+}
+
+// checkAnswer returns an error unless the user allowed what they were asked for. The error is
+// [backend.ErrCancelled] if the request was cancelled with the turn.
+func checkAnswer(what string, answer backend.Answer) error {
+	switch answer {
+	case backend.AllowOnce, backend.AllowAlways:
+		return nil
+	case backend.Cancelled:
+		return fmt.Errorf("%s was not used: the permission request was cancelled: %w", what, backend.ErrCancelled)
+	default:
+		return fmt.Errorf("%s was not used: %w", what, errDenied)
+	}
+}
+
+// rpcError returns an error for the server.
+func rpcError(code int64, format string, args ...any) error {
+	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// isDisconnected reports whether err means that the connection has ended.
+func isDisconnected(err error) bool {
+	return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF)
+}
+
+// maxName is the most bytes of a name that are shown.
+const maxName = 100
+
+// printableName returns a name that a server or a client has chosen, for use in a sentence.
+// Invisible characters are marked.
+func printableName(name string) string { return text.Printable(text.Truncate(name, maxName)) }
+
+// quotedName returns a name in quotes, so that it cannot pass for what follows it.
+func quotedName(name string) string { return text.Quote(text.Truncate(name, maxName)) }

@@ -1,0 +1,293 @@
+package client
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// FoundServer is a server that a file in a root configures. It must not be started before the user
+// has allowed it.
+type FoundServer struct {
+	// Root is the real path of the root, File the configuration file.
+	Root workspace.Dir
+	File string
+	// Config is the configuration as written, with no variables replaced. All of it counts for the
+	// ID.
+	Config Config
+	// EnvFile is a file in the roots with more environment variables for a Stdio server, as
+	// written; "" if there is none.
+	EnvFile string
+	// Start is the configuration to start: Config with its variables replaced, and with those of
+	// EnvFile once ReadEnvFile has added them.
+	Start Config
+
+	env      namedFile     // EnvFile, as it was read
+	added    []Pair        // its variables that are in Start
+	replaced []replacement // in Start
+	files    []namedFile   // whose content counts for the ID
+	gaps     []string      // why a consent cannot last
+}
+
+// replacement is the value of a variable in a configuration.
+type replacement struct {
+	written, name, value string
+	ours                 bool // from our environment, and so not chosen by the file
+}
+
+// ID returns the name of the consent for s: a hash of its root, name, whole configuration, of what
+// was shown of the variables in its command line or URL, and of the files that it names. Even
+// another environment variable can make the same command do something else.
+func (s FoundServer) ID() consent.ID {
+	sorted := func(pairs []Pair) []string {
+		all := make([]string, len(pairs))
+		for i, p := range pairs {
+			all[i] = strconv.Itoa(len(p.Name)) + " " + p.Name + "=" + p.Value
+		}
+		slices.Sort(all)
+		return all
+	}
+	parts := [][]string{
+		{s.Root.String(), s.Config.Name, string(s.Config.Transport), s.Config.Command, s.Config.Dir, s.Config.URL},
+		s.Config.Args, sorted(s.Config.Env), sorted(s.Config.Headers),
+	}
+	if len(s.Config.Env)+len(s.Config.Headers) > 0 {
+		parts = append(parts, []string{"values were shown"}) // which older versions did not do
+	}
+	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")) + s.destination(); meaning != "" {
+		parts = append(parts, []string{meaning})
+	}
+	if s.EnvFile != "" {
+		parts = append(parts, []string{"environment file", s.EnvFile, s.env.path, s.env.hash})
+	}
+	for _, f := range s.files {
+		parts = append(parts, []string{"file", f.path, f.hash})
+	}
+	return consent.NewID(parts...)
+}
+
+// describe returns everything that would be started or connected to, as Markdown for the user.
+// Values are quoted in a code block so that none can hide or imitate another.
+func (s FoundServer) describe() string {
+	lines := []string{"File: " + text.Quote(s.File)}
+	if c := s.Config; c.Transport == Stdio {
+		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
+		for i, arg := range c.Args {
+			lines = append(lines, fmt.Sprintf("Argument %d: %s", i+1, text.Quote(arg)+s.meaning(arg)))
+		}
+		if c.Dir != "" {
+			lines = append(lines, "Directory: "+text.Quote(c.Dir))
+		}
+	} else {
+		lines = append(lines, "URL: "+text.Quote(c.URL)+s.destination())
+	}
+	for _, p := range s.Config.Env {
+		lines = append(lines, "Environment: "+s.showPair(p, "="))
+	}
+	if s.EnvFile != "" {
+		lines = append(lines, "Environment file: "+text.Quote(s.env.path)+", SHA-256 "+s.env.hash)
+		for _, p := range s.added {
+			lines = append(lines, "Environment from that file: "+s.showValue(p, "="))
+		}
+	}
+	for _, p := range s.Config.Headers {
+		lines = append(lines, "Header: "+s.showPair(p, ": "))
+	}
+	for _, f := range s.files {
+		lines = append(lines, "File that it names: "+text.Quote(f.path)+", SHA-256 "+f.hash)
+	}
+	for _, gap := range s.gaps {
+		lines = append(lines, "Cannot be allowed for good: "+gap)
+	}
+	about := "This file configures the MCP server below."
+	if s.Config.Transport == Stdio {
+		about += " It runs with your rights, outside the session's containment. It gets the environment variables named below, and of yours only " +
+			strings.Join(basicVariables(), ", ") + "."
+	}
+	return about + "\n\n" + strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
+}
+
+// basicVariables returns the names of the environment variables that a found server gets although
+// its configuration does not name them. Others may be secrets, or make it do something else than
+// its configuration says.
+func basicVariables() []string {
+	if runtime.GOOS == "windows" { // where programs do not start without some of them
+		return []string{"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES",
+			"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR"}
+	}
+	return []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+}
+
+// basicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
+func basicEnvironment() []string {
+	env := []string{}
+	for _, name := range basicVariables() {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// meaning says what the variables in a text stand for, for the end of a line. It returns "" if
+// there are none.
+func (s FoundServer) meaning(written string) string {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, reference := range variable().FindAllString(written, -1) {
+		i := slices.IndexFunc(s.replaced, func(r replacement) bool { return r.written == reference })
+		if i < 0 || seen[reference] {
+			continue
+		}
+		seen[reference] = true
+		r := s.replaced[i]
+		fmt.Fprintf(&b, ", where %s is ", text.Quote(reference))
+		if r.ours && (secret.IsCredential(r.name) || userInfo().MatchString(r.value)) {
+			b.WriteString(hidden(r.value))
+		} else {
+			b.WriteString(text.Quote(r.value))
+		}
+	}
+	return b.String()
+}
+
+// destination says where a URL with variables leads, for the end of a line. It returns "" if it has
+// none.
+func (s FoundServer) destination() string {
+	at := origin(s.Start.URL)
+	if at == "" || s.Start.URL == s.Config.URL {
+		return ""
+	}
+	return ", at " + text.Quote(at)
+}
+
+// showValue shows an environment variable or a header. The value of a credential is hidden, unless
+// something else in the configuration can use it by its name.
+func (s FoundServer) showValue(p Pair, equals string) string {
+	if secret.IsCredential(p.Name) && !s.mentions(p) {
+		return text.Quote(p.Name) + ", " + hidden(p.Value)
+	}
+	return text.Quote(p.Name + equals + p.Value)
+}
+
+// showPair is showValue, and says which variables of our environment are in the value.
+func (s FoundServer) showPair(p Pair, equals string) string {
+	shown := s.showValue(p, equals)
+	var names []string
+	for _, reference := range variable().FindAllString(p.Value, -1) {
+		if v := parseReference(reference); !v.isFolder() {
+			names = append(names, text.Quote(v.name))
+		}
+	}
+	if names != nil {
+		shown += ", with " + strings.Join(names, " and ") + " of your environment"
+	}
+	return shown
+}
+
+// mentions reports whether the command line or another variable contains the name of p, as in sh -c
+// '$NAME'.
+func (s FoundServer) mentions(p Pair) bool {
+	texts := append([]string{s.Config.Command}, s.Config.Args...)
+	for _, other := range slices.Concat(s.Config.Env, s.added) {
+		if other != p {
+			texts = append(texts, other.Value)
+		}
+	}
+	return slices.ContainsFunc(texts, func(t string) bool {
+		if runtime.GOOS == "windows" { // where the case does not matter
+			return strings.Contains(strings.ToUpper(t), strings.ToUpper(p.Name))
+		}
+		return strings.Contains(t, p.Name)
+	})
+}
+
+// hidden describes a value without showing it.
+func hidden(value string) string {
+	return "hidden, " + text.Count(len(value), "byte", "bytes")
+}
+
+// origin returns the beginning of a URL, such as https://example.com, which holds no secrets, or
+// "".
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
+// userInfo matches a URL with a user or password.
+var userInfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s]*@`) })
+
+// reference is a reference in a configuration file that is resolved when the server starts: ${NAME}, ${NAME:-default},
+// ${env:NAME} or ${workspaceFolder}.
+type reference struct {
+	name, fallback string
+	hasFallback    bool
+}
+
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[^}]*\}`) })
+
+func parseReference(written string) reference {
+	name := strings.TrimPrefix(written[len("${"):len(written)-len("}")], "env:")
+	var r reference
+	r.name, r.fallback, r.hasFallback = strings.Cut(name, ":-")
+	return r
+}
+
+// isFolder reports whether r refers to the folder of the file instead of the environment.
+func (r reference) isFolder() bool { return r.name == "workspaceFolder" && !r.hasFallback }
+
+// Expand sets Start to Config with its variables replaced by values of our environment, which are among Start's secrets, and by
+// folder, the root as the client spells it. It fails if a variable has no value.
+func (s *FoundServer) Expand(folder string) error {
+	var failed error
+	c := s.Config
+	s.replaced = nil
+	replace := func(written string) string {
+		r := parseReference(written)
+		to := replacement{written: written, name: r.name, value: r.fallback}
+		value, set := os.LookupEnv(r.name)
+		switch {
+		case r.isFolder():
+			to.value = folder
+		case set:
+			to.value, to.ours = value, true
+			c.Secrets = append(c.Secrets, value)
+		case r.hasFallback:
+		case strings.Contains(r.name, ":"):
+			failed = cmp.Or(failed, fmt.Errorf("only an editor can ask for %s: set an environment variable and write ${NAME} in the file", written))
+		default:
+			failed = cmp.Or(failed, fmt.Errorf("%s is not set in the environment", written))
+		}
+		s.replaced = append(s.replaced, to)
+		return to.value
+	}
+	expand := func(written string) string { return variable().ReplaceAllStringFunc(written, replace) }
+	c.Command, c.Dir, c.URL, s.env.path = expand(c.Command), expand(c.Dir), expand(c.URL), expand(s.EnvFile)
+	c.Args, c.Env, c.Headers = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Headers)
+	for i := range c.Args {
+		c.Args[i] = expand(c.Args[i])
+	}
+	for _, pairs := range [][]Pair{c.Env, c.Headers} {
+		for i := range pairs {
+			pairs[i].Value = expand(pairs[i].Value)
+		}
+	}
+	c.Found = true
+	s.Start = c
+	return failed
+}

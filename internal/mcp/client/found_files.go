@@ -1,0 +1,198 @@
+package client
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// namedFile is a file in a root that the configuration of a server names, with the hash of its
+// content.
+type namedFile struct{ path, hash string }
+
+const (
+	// maxNamedBytes is the most bytes of named files that are hashed.
+	maxNamedBytes = 256 << 20
+	// maxNames is the most words of a configuration that are taken for names of files.
+	maxNames = 10_000
+)
+
+// readFiles finds the files in the roots of w that the command line or an environment variable of
+// Start names, so that a consent covers their content. What cannot be covered is added to gaps. It
+// fails if w was closed, or if EnvFile has changed since it was read.
+func (s *FoundServer) readFiles(w *workspace.Workspace) error {
+	s.files, s.gaps = nil, nil
+	if s.Start.Transport != Stdio {
+		return nil
+	}
+	if s.EnvFile != "" {
+		left := int64(maxEnvFile)
+		hash, err := hashFile(w, s.env.path, &left)
+		if err == nil && hash != s.env.hash {
+			err = fmt.Errorf("the environment file %s was changed meanwhile: start the server again to see the change", text.Quote(s.env.path))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	names := []string{s.Start.Command}
+	if path, err := exec.LookPath(s.Start.Command); err == nil && !strings.ContainsRune(s.Start.Command, filepath.Separator) {
+		names[0] = path
+	}
+	for i, arg := range s.Start.Args {
+		words := wordsOf(arg)
+		if strings.ContainsAny(arg, "$`*") || slices.Contains(words, "cd") {
+			s.gaps = append(s.gaps, fmt.Sprintf("a shell may decide which files argument %d means", i+1)) // which may hold a secret
+		}
+		names = append(names, words...)
+	}
+	for _, p := range s.Start.Env {
+		names = append(names, wordsOf(p.Value)...)
+	}
+	if len(names) > maxNames {
+		s.gaps = append(s.gaps, "it has too many arguments")
+		names = names[:maxNames]
+	}
+	seen, left := map[string]bool{"": true}, int64(maxNamedBytes)
+	for _, name := range names {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if !filepath.IsAbs(name) {
+			name = s.Start.Dir + string(filepath.Separator) + name // not cleaned, since the system follows a link before ".."
+		}
+		hash, err := hashFile(w, name, &left)
+		switch {
+		case errors.Is(err, workspace.ErrClosed):
+			return err
+		case err != nil:
+			s.gaps = append(s.gaps, "changes of "+text.Quote(name)+" cannot be noticed: "+text.Printable(err.Error()))
+		case hash != "":
+			s.files = append(s.files, namedFile{name, hash})
+		}
+	}
+	return nil
+}
+
+// maxEnvFile is the maximum size of a file with environment variables, in bytes.
+const maxEnvFile = 64 << 10
+
+// ReadEnvFile adds the variables in EnvFile, whose path is relative to folder, to Start. Those of
+// the configuration take precedence.
+func (s *FoundServer) ReadEnvFile(w *workspace.Workspace, folder string) error {
+	if s.EnvFile == "" {
+		return nil
+	}
+	if !filepath.IsAbs(s.env.path) {
+		s.env.path = filepath.Join(folder, s.env.path)
+	}
+	f, err := w.Open(s.env.path)
+	if err != nil {
+		return fmt.Errorf("cannot read its environment file: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	if err != nil {
+		return fmt.Errorf("cannot read its environment file: %w", err)
+	}
+	if len(content) > maxEnvFile {
+		return fmt.Errorf("its environment file %s has more than %d bytes", s.env.path, maxEnvFile)
+	}
+	pairs, err := parseEnv(string(content))
+	if err != nil {
+		return fmt.Errorf("its environment file %s: %w", s.env.path, err)
+	}
+	hash := sha256.Sum256(content)
+	s.env.hash, s.added = hex.EncodeToString(hash[:]), nil
+	for _, p := range pairs {
+		if !slices.ContainsFunc(s.Config.Env, func(own Pair) bool { return own.Name == p.Name }) {
+			s.Start.Env = append(s.Start.Env, p)
+			s.Start.Secrets = append(s.Start.Secrets, p.Value)
+			s.added = append(s.added, p)
+		}
+	}
+	return nil
+}
+
+// parseEnv reads lines NAME=VALUE. Comments, a leading "export" and quotation marks around a value
+// are left out; nothing is expanded.
+func parseEnv(content string) ([]Pair, error) {
+	var pairs []Pair
+	for i, line := range strings.Split(strings.TrimPrefix(content, "\ufeff"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || name == "" || strings.ContainsAny(name, " \t\x00") || strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("line %d is not NAME=VALUE", i+1)
+		}
+		if value != "" && (value[0] == '"' || value[0] == '\'') && strings.IndexByte(value[1:], value[0]) >= 0 {
+			value = value[1 : 1+strings.IndexByte(value[1:], value[0])]
+		} else {
+			value, _, _ = strings.Cut(value, " #")
+			value = strings.TrimSpace(value)
+		}
+		pairs = append(slices.DeleteFunc(pairs, func(p Pair) bool { return p.Name == name }), Pair{Name: name, Value: value})
+	}
+	return pairs, nil
+}
+
+// wordsOf returns the parts of an argument or a value that may be names of files: all of it, the
+// words of a shell command, and the values in options and lists.
+func wordsOf(s string) []string {
+	words := append([]string{s}, strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&()<>", r) })...)
+	separators := "=,@"
+	if runtime.GOOS != "windows" {
+		separators += ":"
+	}
+	for _, word := range words[1:] {
+		words = append(words, strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })...)
+		if len(word) > 2 && word[0] == '-' && word[1] != '-' { // such as -rFILE
+			words = append(words, word[2:])
+		}
+	}
+	return words
+}
+
+// hashFile returns the hash of a file in a root of w, and "" if there is no such file. It reads at
+// most left bytes and subtracts what it has read.
+func hashFile(w *workspace.Workspace, path string, left *int64) (string, error) {
+	info, err := w.Stat(path)
+	var outside *workspace.OutsideError
+	switch {
+	case errors.As(err, &outside) && outside.Link == "": // an ordinary program
+		return "", nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return "", nil
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return "", nil
+	}
+	f, err := w.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	n, err := io.Copy(hash, io.LimitReader(f, *left+1))
+	if *left -= n; err == nil && *left < 0 {
+		*left, err = 0, errors.New("it is too large")
+	}
+	return hex.EncodeToString(hash.Sum(nil)), err
+}

@@ -1,0 +1,92 @@
+package client
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// pendingRequests are the requests of a server whose answers it has not taken yet. The MCP SDK
+// handles every request that it reads at once and keeps it until the answer is written, so a server
+// that asks without reading would fill our memory.
+type pendingRequests struct {
+	limit   int
+	timeout time.Duration // how long a server may take no answers
+
+	mu      sync.Mutex
+	pending map[jsonrpc.ID]bool
+	removed chan struct{} // closed and replaced when a request is removed
+}
+
+func newPendingRequests(l limits) *pendingRequests {
+	return &pendingRequests{limit: l.MaxRequests, timeout: l.SettleMax, pending: map[jsonrpc.ID]bool{}, removed: make(chan struct{})}
+}
+
+// wait waits until there is room for one more request, or done is closed. It fails if the server
+// takes no answers in time.
+func (p *pendingRequests) wait(done <-chan struct{}) error {
+	var late <-chan time.Time
+	for {
+		p.mu.Lock()
+		full, removed := len(p.pending) >= p.limit, p.removed
+		p.mu.Unlock()
+		if !full {
+			return nil
+		}
+		if late == nil {
+			timer := time.NewTimer(p.timeout)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-removed:
+		case <-late:
+			return &limitError{fmt.Sprintf("it sent %d requests and took no answers within %v", p.limit, p.timeout)}
+		case <-done:
+			return nil
+		}
+	}
+}
+
+// add records a request. The MCP SDK rejects a request whose id is in use; it counts together with
+// the other.
+func (p *pendingRequests) add(id jsonrpc.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending[id] = true
+}
+
+// remove records that the server has taken an answer, or never will.
+func (p *pendingRequests) remove(id jsonrpc.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pending, id)
+	close(p.removed)
+	p.removed = make(chan struct{})
+}
+
+// rateLimit lets a number of events through per second. It is not safe for concurrent use.
+type rateLimit struct {
+	perSecond int
+	since     time.Time
+	count     int
+}
+
+// wait waits for the next second if this second's events are used up, unless done is closed.
+func (l *rateLimit) wait(done <-chan struct{}) {
+	now := time.Now()
+	if now.Sub(l.since) >= time.Second {
+		l.since, l.count = now, 0
+	}
+	if l.count++; l.count <= l.perSecond {
+		return
+	}
+	timer := time.NewTimer(l.since.Add(time.Second).Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}

@@ -1,0 +1,225 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// list is one kind of list of a server, such as its tools.
+type list[T any] struct {
+	items []T
+	cut   bool // there are more, over the limits
+}
+
+// listCache keeps a list until the server says that it has changed.
+type listCache[T any] struct {
+	fetching sync.Mutex   // held while the list is fetched
+	version  atomic.Int64 // incremented by invalidate
+
+	mu      sync.Mutex
+	known   bool
+	fetched int64 // the version of list
+	list    list[T]
+}
+
+// invalidate has the list fetched again when it is next needed.
+func (c *listCache[T]) invalidate() { c.version.Add(1) }
+
+func (c *listCache[T]) cached() (list[T], bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.list, c.known && c.fetched == c.version.Load()
+}
+
+// get returns the items, from the cache if possible. Several callers share one fetch.
+func (c *listCache[T]) get(ctx context.Context, fetch func(context.Context) (list[T], error)) ([]T, error) {
+	if l, ok := c.cached(); ok {
+		return l.items, nil
+	}
+	c.fetching.Lock()
+	defer c.fetching.Unlock()
+	if l, ok := c.cached(); ok {
+		return l.items, nil
+	}
+	version := c.version.Load()
+	l, err := fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.fetched, c.list = true, version, l
+	return l.items, nil
+}
+
+// describeCut says what is left out of the list, if it was cut.
+func (c *listCache[T]) describeCut(kind string, l limits) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.list.cut {
+		return nil
+	}
+	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a list is limited to %d entries and %s",
+		kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes))}
+}
+
+// collect returns the items that a server lists, up to the limits. Items without a name are left
+// out.
+func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], name func(*T) string) (list[*T], error) {
+	var l list[*T]
+	left := c.server.set.options.limits.MaxListBytes
+	for item, err := range listed {
+		if err != nil {
+			return list[*T]{}, err
+		}
+		if item == nil || name(item) == "" {
+			continue
+		}
+		left -= len(encode(item))
+		if left < 0 || len(l.items) == maxItems {
+			c.server.log.Warn("MCP server lists more items than are used", "kind", kind, "used", len(l.items))
+			l.cut = true
+			break
+		}
+		l.items = append(l.items, item)
+	}
+	return l, nil
+}
+
+// List implements [backend.Tools].
+func (s *Set) List(ctx context.Context) (<-chan backend.Listing, error) {
+	servers, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	listings := make(chan backend.Listing, len(servers))
+	spawned := s.spawn(func() {
+		defer close(listings)
+		var listing sync.WaitGroup
+		for _, one := range servers {
+			listing.Go(func() { listings <- one.list(ctx) })
+		}
+		listing.Wait()
+	})
+	if !spawned {
+		return nil, backend.ErrClosed
+	}
+	return listings, nil
+}
+
+// list returns what the server offers, after starting it if necessary.
+func (s *server) list(ctx context.Context) backend.Listing {
+	l, err := fromServer(ctx, s, func(ctx context.Context, c *connection) (l backend.Listing, err error) {
+		var listing sync.WaitGroup
+		var resourcesErr error
+		listing.Go(func() { l.Resources, resourcesErr = c.listResources(ctx) })
+		tools, err := c.listTools(ctx)
+		for _, t := range tools {
+			l.Tools = append(l.Tools, t.Tool)
+		}
+		listing.Wait()
+		limits := s.set.options.limits
+		l.Cut = slices.Concat(c.tools.describeCut("tools", limits), c.resources.describeCut("resources", limits))
+		if err == nil {
+			err = resourcesErr
+		}
+		return l, err
+	})
+	l.ServerStatus = s.status()
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case isPermanent(err):
+		s.log.Debug("could not list what an MCP server offers", "error", err) // its failure has been logged
+	default:
+		s.log.Warn("could not list what an MCP server offers", "error", err)
+	}
+	if err != nil {
+		l.Err = err
+	}
+	return l
+}
+
+// maxConnections is how many connections of one server are tried for one request.
+const maxConnections = 3
+
+// fromServer asks one server, and again if its connection had just ended. It returns what the last
+// answer has, even if that failed.
+func fromServer[T any](ctx context.Context, s *server, ask func(context.Context, *connection) (T, error)) (answer T, err error) {
+	for range maxConnections {
+		c, err := s.ready(ctx)
+		if err != nil {
+			return answer, err
+		}
+		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, timeoutError(s.config.Name, "answered", listTimeout))
+		answer, err = ask(bounded, c)
+		late := context.Cause(bounded)
+		cancel()
+		switch {
+		case err == nil:
+			return answer, nil
+		case late != nil:
+			return answer, late
+		case !isDisconnected(err):
+			return answer, serverError(s.config.Name, s.redactor.err(err))
+		}
+		c.calls.close()
+	}
+	return answer, serverError(s.config.Name, errEndedInCall)
+}
+
+// maxNameLength bounds a server's and a tool's part of a full name, so that the name fits what
+// models accept.
+const maxNameLength = 64
+
+// uniqueNames turns names into unique names of letters, digits, "_" and "-", in order. Where given
+// is not "" it is kept as it is; given may be nil.
+func uniqueNames(names, given []string) []string {
+	out := make([]string, len(names))
+	copy(out, given)
+	taken := map[string]bool{}
+	for _, name := range given {
+		taken[name] = true
+	}
+	for i, name := range names {
+		if out[i] == "" && plainName(name) == name && !taken[name] { // names that need no change come first
+			out[i], taken[name] = name, true
+		}
+	}
+	for i, name := range names {
+		for n := 1; out[i] == ""; n++ {
+			candidate := plainName(name)
+			if n > 1 {
+				suffix := "_" + strconv.Itoa(n)
+				candidate = candidate[:min(len(candidate), maxNameLength-len(suffix))] + suffix
+			}
+			if !taken[candidate] {
+				out[i], taken[candidate] = candidate, true
+			}
+		}
+	}
+	return out
+}
+
+func plainName(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		default:
+			return '_'
+		}
+	}, name)
+	if plain == "" {
+		return "_"
+	}
+	return plain[:min(len(plain), maxNameLength)]
+}

@@ -1,0 +1,76 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// fixMessage makes a server's message readable for the MCP SDK, if it is not. It never changes
+// message.
+func fixMessage(message []byte) []byte { return fixContent(mcproots.FixInputRequests(message)) }
+
+// blockType matches the type of a content block, in a message that is not text inside of a string.
+var blockType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"([^"]*)"`) })
+
+// fixContent replaces the content blocks of a result that the MCP SDK cannot read by texts that say
+// so. One of them would make the SDK reject the whole result.
+func fixContent(message []byte) []byte {
+	if !bytes.Contains(message, []byte(`"content"`)) || !mayBeUnreadable(message) {
+		return message
+	}
+	var envelope, result map[string]json.RawMessage
+	var blocks []json.RawMessage
+	if json.Unmarshal(message, &envelope) != nil || json.Unmarshal(envelope["result"], &result) != nil ||
+		json.Unmarshal(result["content"], &blocks) != nil {
+		return message
+	}
+	changed := false
+	for i, block := range blocks {
+		if why := unreadable(block); why != "" {
+			blocks[i] = backend.Encode(sdk.TextBlock(why))
+			changed = true
+		}
+	}
+	if !changed {
+		return message
+	}
+	result["content"] = backend.Encode(blocks)
+	envelope["result"] = backend.Encode(result)
+	return backend.Encode(envelope)
+}
+
+// mayBeUnreadable reports whether a message has a content block, or something that looks like one,
+// of another type than text.
+func mayBeUnreadable(message []byte) bool {
+	for _, match := range blockType().FindAllSubmatch(message, -1) {
+		if string(match[1]) != "text" {
+			return true
+		}
+	}
+	return bytes.Contains(message, []byte("null"))
+}
+
+// unreadable says why a content block cannot be read, "" if it can.
+func unreadable(block json.RawMessage) string {
+	err := json.Unmarshal(slices.Concat([]byte(`{"content":[`), block, []byte(`]}`)), &mcp.CallToolResult{})
+	if err == nil {
+		return ""
+	}
+	var header struct{ Type string }
+	if json.Unmarshal(block, &header) != nil || header.Type == "" {
+		return fmt.Sprintf("[a content block of %s, which cannot be read: it has no type]", text.Size(len(block)))
+	}
+	return fmt.Sprintf("[a content block of type %s and %s, which cannot be read: %s]",
+		text.Quote(text.Truncate(header.Type, 40)), text.Size(len(block)), text.Truncate(text.Printable(err.Error()), 200))
+}

@@ -1,0 +1,92 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Options configure a [Set].
+type Options struct {
+	// Logger receives the servers' lifecycle events, stderr and log messages. Default: discarded.
+	Logger *slog.Logger
+	// Name and Version identify acp-agent to the servers. Default "acp-agent", "dev".
+	Name, Version string
+	// Elicitation are the ways in which the session's client can ask the user what servers want to
+	// know: "form", "url".
+	Elicitation []string
+	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
+	Wait time.Duration
+
+	limits limits // zero fields mean the defaults; set by tests
+}
+
+// limits bound what a server may use and how long it is waited for.
+type limits struct {
+	StartTimeout   time.Duration // to start and answer initialize; some servers download themselves first
+	ProbeTimeout   time.Duration // to answer server/discover; a server that does not is taken for a legacy one
+	CallTimeout    time.Duration // to answer a tool call
+	SettleMax      time.Duration // to become ready, answer pings and take answers to its requests
+	CheckRoots     time.Duration // interval between checks that the roots exist
+	Backoff        time.Duration // before the first restart; doubles with each failure in a row, up to maxBackoff
+	MaxRestarts    int           // failures in a row before the server is given up
+	MaxMessage     int           // bytes of one message; a longer one ends the connection
+	MaxNotices     int           // notifications and events read per second; the server waits beyond
+	MaxRequests    int           // requests of a server that wait for it to take the answers
+	MaxListBytes   int           // bytes of JSON of one list of tools or resources; the rest is left out
+	MaxResultBytes int           // bytes of a tool's result given to the backend
+	MaxShownBytes  int           // bytes of a tool's result shown to the client
+}
+
+// Limits that no test changes.
+const (
+	maxServers    = 64               // of a session
+	maxItems      = 1000             // tools or resources of a server
+	maxBackoff    = 30 * time.Second // between restarts
+	stableAfter   = time.Minute      // a server that lived so long is restarted as if for the first time
+	listTimeout   = 15 * time.Second // to list tools and resources, or to return a resource
+	notifyTimeout = time.Second      // to take a notification
+	stopTimeout   = 2 * time.Second  // to end before it is killed
+	maxLogText    = 4 << 10          // bytes of a log message
+)
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Name, o.Version = cmp.Or(o.Name, "acp-agent"), cmp.Or(o.Version, "dev")
+	o.Wait = cmp.Or(o.Wait, 15*time.Second)
+	l := &o.limits
+	l.StartTimeout = cmp.Or(l.StartTimeout, time.Minute)
+	l.ProbeTimeout = cmp.Or(l.ProbeTimeout, 5*time.Second)
+	l.CallTimeout = cmp.Or(l.CallTimeout, 10*time.Minute)
+	l.SettleMax = cmp.Or(l.SettleMax, 5*time.Second)
+	l.CheckRoots = cmp.Or(l.CheckRoots, 5*time.Second)
+	l.Backoff = cmp.Or(l.Backoff, 500*time.Millisecond)
+	l.MaxRestarts = cmp.Or(l.MaxRestarts, 5)
+	l.MaxMessage = cmp.Or(l.MaxMessage, 16<<20)
+	l.MaxNotices = cmp.Or(l.MaxNotices, 5000)
+	l.MaxRequests = cmp.Or(l.MaxRequests, 256)
+	l.MaxListBytes = cmp.Or(l.MaxListBytes, 4<<20)
+	l.MaxResultBytes = cmp.Or(l.MaxResultBytes, 1<<20)
+	l.MaxShownBytes = cmp.Or(l.MaxShownBytes, 64<<10)
+	return o
+}
+
+// Starter bounds how many servers start at once. All sessions of a process share one. It is safe
+// for concurrent use.
+type Starter struct{ slots chan struct{} }
+
+// NewStarter returns a Starter that lets 8 servers start at once.
+func NewStarter() *Starter { return &Starter{slots: make(chan struct{}, 8)} }
+
+// acquire waits until a server may start. The caller calls release once it has started.
+func (s *Starter) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

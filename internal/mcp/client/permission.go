@@ -1,0 +1,92 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+const (
+	// maxDescription is the most bytes of a tool's description that are shown to the user.
+	maxDescription = 2000
+	// maxArguments is the most bytes of a call's arguments that are shown as text.
+	maxArguments = 8 << 10
+)
+
+// isAllowed reports whether the call needs no permission: the user always allows the tool, or
+// trusts the server's claim that it is read-only.
+func (c *call) isAllowed() bool {
+	if c.server.config.Policy.ReadOnly == Allow && c.tool.Hints.ReadOnly {
+		return true
+	}
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.server.always[c.tool.fingerprint]
+}
+
+// askPermission asks the user whether to make the call. It returns nil if they allow it.
+func (c *call) askPermission(ctx context.Context) error {
+	shown := sdk.ToolCallUpdate{
+		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.tool.kind), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		RawInput: c.input(), Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
+	}
+	answer, err := c.set.ask(ctx, backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
+		{Answer: backend.AllowOnce, Label: "Allow"},
+		{Answer: backend.AllowAlways, Label: "Always allow " + c.tool.Name + " in this session"},
+		{Answer: backend.RejectOnce, Label: "Reject"},
+	}})
+	if err != nil {
+		return err
+	}
+	if answer == backend.AllowAlways {
+		c.server.mu.Lock()
+		defer c.server.mu.Unlock()
+		c.server.always[c.tool.fingerprint] = true
+	}
+	return checkAnswer(c.tool.Name, answer)
+}
+
+// describeArguments returns the arguments of the call for a person.
+func (c *call) describeArguments() string {
+	var indented bytes.Buffer
+	if len(c.arguments) == 0 || json.Indent(&indented, c.arguments, "", "  ") != nil {
+		return "It is called without arguments."
+	}
+	arguments := string(text.EscapeJSON(indented.Bytes()))
+	if arguments == "{}" {
+		return "It is called without arguments."
+	}
+	shown := "It is called with:\n\n" + strings.TrimSuffix(text.Block("json", text.Prefix(arguments, maxArguments)), "\n")
+	if len(arguments) > maxArguments {
+		shown += fmt.Sprintf("\n\nThe arguments have %s; only the beginning is shown.", text.Size(len(arguments)))
+	}
+	return shown
+}
+
+// claims returns what the server says about the tool.
+func (c *call) claims() string {
+	var claims []string
+	switch h := c.tool.Hints; {
+	case h.ReadOnly:
+		claims = append(claims, "is read-only")
+	case h.Destructive:
+		claims = append(claims, "makes changes that may destroy data")
+	default:
+		claims = append(claims, "makes changes")
+	}
+	if c.tool.Hints.OpenWorld {
+		claims = append(claims, "reaches out to the network")
+	}
+	claim := fmt.Sprintf("According to MCP server %s, this tool %s.", printableName(c.tool.Server), strings.Join(claims, " and "))
+	if c.tool.Description != "" {
+		claim += "\n\n" + strings.TrimSuffix(text.Block("", text.Plain(text.Truncate(c.tool.Description, maxDescription))), "\n")
+	}
+	return claim
+}

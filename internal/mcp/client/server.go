@@ -1,0 +1,452 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/process"
+)
+
+// server is one server of a session. While it is needed, run connects it and reconnects it when it
+// fails.
+type server struct {
+	set      *Set
+	config   Config
+	prefix   string // of the names of its tools
+	log      *slog.Logger
+	redactor redactor
+	asking   chan struct{}        // holds one value while the server asks the user
+	restarts chan []mcproots.Root // asks run to reconnect; holds the roots that the session has lost
+	ctx      context.Context      // ends with the server
+	stop     context.CancelCauseFunc
+
+	authorizer *authorizer // nil if the user cannot sign in to the server
+
+	mu         sync.Mutex
+	state      backend.ServerState
+	waiting    string         // what is waited for while the server is starting
+	signingIn  *authorization // that is waited for, nil if none is
+	err        error
+	changed    chan struct{} // closed and replaced when state or connection changes
+	running    bool          // run is running
+	connection *connection   // nil while there is none to use
+	retryAt    time.Time     // when a failed server may be tried again
+	legacy     bool          // known not to support the modern revision
+	restarted  int           // how often it was restarted after a failure
+	failures   int           // in a row, before the current start
+	warnings   []deprecation
+	always     map[[sha256.Size]byte]bool // fingerprints of the tools that the user always allows
+	sampled    []time.Time                // when it asked the model in the last minute
+}
+
+func (s *Set) newServer(c Config, prefix string) *server {
+	r := redactor{c.secrets()}
+	ctx, stop := context.WithCancelCause(s.ctx)
+	one := &server{
+		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
+		asking: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
+		state: backend.ServerIdle, legacy: c.Policy.Era == Legacy, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
+	}
+	if c.mayAuthorize() {
+		one.authorizer = &authorizer{server: one}
+	}
+	return one
+}
+
+// ready waits until the server takes calls, starting it if necessary, and returns its connection.
+func (s *server) ready(ctx context.Context) (*connection, error) {
+	if c := s.connected(); c != nil && c.isReady() {
+		return c, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.set.options.Wait, timeoutError(s.config.Name, "become ready", s.set.options.Wait))
+	defer cancel()
+	s.ensureRunning()
+	for {
+		s.mu.Lock()
+		c, state, err, changed, failures := s.connection, s.state, s.err, s.changed, s.failures
+		s.mu.Unlock()
+		var settled <-chan struct{}
+		switch {
+		case c != nil && !c.calls.isClosed():
+			settled = c.readiness.ready()
+		case state == backend.ServerFailed, state == backend.ServerWaiting && failures > 1:
+			return nil, err // it may recover, but waiting for that is not worthwhile
+		case state == backend.ServerStopped:
+			return nil, backend.ErrClosed
+		}
+		select {
+		case <-settled:
+			return c, nil
+		case <-changed:
+		case <-ctx.Done():
+			return nil, s.explain(context.Cause(ctx))
+		}
+	}
+}
+
+// explain adds to err what was waited for.
+func (s *server) explain(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state == backend.ServerStarting && s.waiting != "":
+		return fmt.Errorf("%w: %s", err, s.waiting)
+	case s.state == backend.ServerWaiting && s.err != nil:
+		return fmt.Errorf("%w: the last attempt failed: %w", err, s.err)
+	}
+	return err
+}
+
+// sayWhenRetried adds to err when the server may be started again, if it may not be now.
+func (s *server) sayWhenRetried(err error) error {
+	if status := s.status(); !status.RetryAt.IsZero() {
+		return fmt.Errorf("%w; it can be started again in %v", err, max(time.Until(status.RetryAt), time.Second).Round(time.Second))
+	}
+	return err
+}
+
+// connected returns the server's connection, nil if it has none.
+func (s *server) connected() *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connection
+}
+
+// ensureRunning starts the server unless it is running or has just failed.
+func (s *server) ensureRunning() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running || s.ctx.Err() != nil || time.Now().Before(s.retryAt) {
+		return
+	}
+	select { // a restart requested before the server ended is no longer needed
+	case <-s.restarts:
+	default:
+	}
+	if s.set.spawn(s.run) {
+		s.running = true
+		s.setStarting("other servers are being started first")
+	}
+}
+
+// setState changes the state and wakes those who wait for a change. The caller holds mu.
+func (s *server) setState(to backend.ServerState, err error) {
+	s.state, s.err = to, err
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// setStarting records what is waited for before the server is ready. The caller holds mu.
+func (s *server) setStarting(waiting string) {
+	s.waiting = waiting
+	s.setState(backend.ServerStarting, nil)
+}
+
+// run keeps the server connected until it is stopped or has failed too often.
+func (s *server) run() {
+	failures, authorizations := 0, 0
+	for {
+		c, err := s.start()
+		if refusal := (*unauthorizedError)(nil); errors.As(err, &refusal) {
+			if authorizations++; authorizations > maxAuthorizations {
+				err = &authorizationError{errAskedAgain}
+			} else if err = s.awaitAuthorization(refusal.authorization); err == nil {
+				continue
+			}
+		} else if err == nil {
+			authorizations = 0
+			began := time.Now()
+			err = s.serve(c)
+			if errors.Is(err, errRestart) {
+				failures = 0
+				continue
+			}
+			if time.Since(began) >= stableAfter {
+				failures = 0
+			}
+		}
+		if s.ctx.Err() != nil {
+			s.exit(backend.ServerStopped, nil, 0)
+			return
+		}
+		failures++
+		wait := min(s.set.options.limits.Backoff<<min(failures-1, 20), maxBackoff)
+		err = serverError(s.config.Name, s.redactor.err(err))
+		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
+			s.log.Error("MCP server failed", "error", err)
+			s.exit(backend.ServerFailed, err, wait)
+			return
+		}
+		s.log.Warn("restarting an MCP server that failed", "error", err, "in", wait)
+		s.backOff(err, wait, failures)
+	}
+}
+
+// isPermanent reports whether err would only occur again.
+func isPermanent(err error) bool {
+	var start *process.StartError
+	var missing *exec.Error
+	var unauthorized *authorizationError
+	if errors.As(err, &unauthorized) {
+		return true
+	}
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.isPermanent()
+	}
+	return errors.As(err, &start) || errors.As(err, &missing) || errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory)
+}
+
+// exit records the end of run. The server is not started again before wait has passed.
+func (s *server) exit(state backend.ServerState, err error, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.connection, s.retryAt = false, nil, time.Now().Add(wait)
+	s.setState(state, err)
+}
+
+// backOff waits before the next start, or until a restart is requested.
+func (s *server) backOff(err error, wait time.Duration, failures int) {
+	s.mu.Lock()
+	s.restarted++
+	s.failures, s.retryAt = failures, time.Now().Add(wait)
+	s.setState(backend.ServerWaiting, err)
+	s.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.restarts:
+	case <-s.ctx.Done():
+	}
+}
+
+// newestLegacy is the last protocol revision with initialize.
+const newestLegacy = "2025-11-25"
+
+// start connects the server once the Starter lets it.
+func (s *server) start() (*connection, error) {
+	release, err := s.set.starter.acquire(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s.mu.Lock()
+	s.setStarting("it has not answered yet")
+	revision := ""
+	if s.legacy {
+		revision = newestLegacy
+	}
+	s.mu.Unlock()
+	timeout := s.set.options.limits.StartTimeout
+	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout, timeoutError(s.config.Name, "answered initialize", timeout))
+	defer cancel()
+	c, err := s.connect(ctx, revision)
+	if err != nil && revision == "" && s.config.Transport == Stdio && !isPermanent(err) && ctx.Err() == nil {
+		// Some servers exit on a request that they do not know.
+		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol", "error", err)
+		c, err = s.connect(ctx, newestLegacy)
+	}
+	return c, err
+}
+
+// errRestart is returned by serve when a restart was requested.
+var errRestart = errors.New("the server is being restarted")
+
+// serve offers a connection for calls until it ends, and closes it. It returns why it ended.
+func (s *server) serve(c *connection) error {
+	c.begin()
+	s.mu.Lock()
+	select {
+	case lost := <-s.restarts: // requested while it started
+		s.mu.Unlock()
+		return s.restart(c, lost)
+	default:
+	}
+	s.connection, s.legacy = c, !c.session.Modern()
+	s.setStarting("it is given time to read the roots")
+	s.mu.Unlock()
+	if s.hasOldRoots(c) {
+		c.rootsChanged()
+	}
+	s.log.Info("MCP server connected", "revision", c.session.InitializeResult().ProtocolVersion)
+	ready := c.readiness.ready()
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			s.mu.Lock()
+			if s.connection == c {
+				s.setState(backend.ServerReady, nil)
+			}
+			s.mu.Unlock()
+		case <-c.ended:
+			err := s.connectionError(c)
+			s.disconnect(c)
+			return err
+		case lost := <-s.restarts:
+			return s.restart(c, lost)
+		case <-s.ctx.Done():
+			s.disconnect(c)
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// hasOldRoots reports whether the server fetched roots while it started that have changed since.
+func (s *server) hasOldRoots(c *connection) bool {
+	sent, _ := c.sentRoots()
+	now, err := s.set.currentRoots(s.ctx)
+	return sent != nil && err == nil && !slices.Equal(sent, now.URIs())
+}
+
+// connectionError returns why a connection ended by itself.
+func (s *server) connectionError(c *connection) error {
+	err := c.session.Wait()
+	if err == nil {
+		err = errors.New("it closed the connection")
+	}
+	if c.process != nil {
+		cause := c.stdio.err()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
+		defer cancel()
+		c.stopProcess(ctx)
+		err = c.exitError(err, cause)
+	}
+	return err
+}
+
+// restart ends a connection to a server that is to be reconnected. It tells the server and the user
+// if that is because the server knows roots that were lost.
+func (s *server) restart(c *connection, lost []mcproots.Root) error {
+	if sent, _ := c.sentRoots(); len(lost) > 0 && sent != nil {
+		c.announceRoots()
+		s.log.Info("restarting an MCP server that knows roots which the session has lost", "roots", len(lost))
+		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) + ", because it knows " + rootPaths(lost) + ", which the session no longer has.")
+	}
+	s.disconnect(c)
+	return errRestart
+}
+
+// disconnect withdraws the connection from use and closes it.
+func (s *server) disconnect(c *connection) {
+	s.mu.Lock()
+	s.connection = nil
+	s.setStarting("it is being restarted")
+	s.mu.Unlock()
+	ctx, cancel := s.set.stopContext()
+	defer cancel()
+	c.close(ctx)
+}
+
+// rootsChanged tells the server of new roots, or has it reconnected.
+func (s *server) rootsChanged(lost []mcproots.Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return
+	}
+	c := s.connection
+	if s.mustRestart(c, lost) {
+		s.connection = nil // new calls wait for the next connection
+		s.setStarting("it is being restarted")
+		select {
+		case <-s.restarts:
+		default:
+		}
+		s.restarts <- lost
+		return
+	}
+	if c != nil {
+		c.rootsChanged()
+	}
+}
+
+// mustRestart reports whether a connection cannot be kept under new roots. c is nil while the
+// server is connecting, when it is not known yet what it has been told.
+func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
+	switch {
+	case s.config.Transport == Stdio && s.config.Policy.Templates == On:
+		return true
+	case len(lost) == 0 || s.config.Policy.OnShrink == Notify || !s.config.declaresRoots():
+		return false
+	case s.config.Transport != Stdio || c == nil:
+		return true
+	default:
+		sent, _ := c.sentRoots()
+		return sent != nil
+	}
+}
+
+// markStopped sets the state of a stopped server that run does not set because it is not running.
+func (s *server) markStopped() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		s.setState(backend.ServerStopped, nil)
+	}
+}
+
+// status returns the server's status, without secrets.
+func (s *server) status() backend.ServerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := backend.ServerStatus{
+		Name: s.config.Name, Prefix: s.prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
+		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
+	}
+	if s.state == backend.ServerStarting {
+		status.Waiting = s.waiting
+		if s.signingIn != nil && s.signingIn.page != "" {
+			status.Waiting += ": " + openPage(s.signingIn.page)
+		}
+	}
+	if (s.state == backend.ServerWaiting || s.state == backend.ServerFailed) && time.Now().Before(s.retryAt) {
+		status.RetryAt = s.retryAt
+	}
+	for _, w := range s.warnings {
+		status.Warnings = append(status.Warnings, string(w))
+	}
+	if s.connection == nil {
+		return status
+	}
+	r := s.connection.session.InitializeResult()
+	status.Revision, status.Modern, status.Instructions = r.ProtocolVersion, s.connection.session.Modern(), r.Instructions
+	if r.ServerInfo != nil {
+		status.Product = printableName(r.ServerInfo.Name) + " " + printableName(r.ServerInfo.Version)
+	}
+	status.SentRoots, status.SentAt = s.connection.sentRoots()
+	return status
+}
+
+// deprecation is a warning about a feature that MCP 2026-07-28 deprecates.
+type deprecation string
+
+const (
+	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
+		"templates such as ${roots} in its arguments or environment can replace them"
+	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
+		"servers should call a model themselves"
+	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates them since 2026-07-28; its stderr is logged anyway"
+)
+
+// warn logs a deprecation, once per server.
+func (s *server) warn(d deprecation) {
+	s.mu.Lock()
+	known := slices.Contains(s.warnings, d)
+	if !known {
+		s.warnings = append(s.warnings, d)
+	}
+	s.mu.Unlock()
+	if !known {
+		s.log.Warn(string(d))
+	}
+}

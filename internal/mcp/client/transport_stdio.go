@@ -1,0 +1,219 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// stdioTransport is a connection over a process's streams, one message per line. Unlike the MCP
+// SDK's, it survives lines that are not messages, servers that do not read, and requests sent
+// before initialize; and it does not answer requests of modern servers, which may not send any.
+type stdioTransport struct {
+	log     *slog.Logger
+	secrets *secret.Scrubber // of what is logged of the server's output; nil for none
+	writer  *jsonrpc.Writer  // ends with the connection
+	pending *pendingRequests
+
+	// Used by Read only.
+	reader  *jsonrpc.Reader
+	notices rateLimit
+	invalid int                  // lines that were not messages
+	early   []mcpjsonrpc.Message // requests received before initialize was sent
+
+	legacy atomic.Bool // initialize was sent, so requests are answered
+}
+
+const (
+	// maxEarly is the most requests kept until initialize is sent.
+	maxEarly = 64
+	// maxInvalid is how many lines that are not messages are logged.
+	maxInvalid = 5
+)
+
+// newStdioTransport communicates over in and out, which it closes with the connection.
+func newStdioTransport(in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger) *stdioTransport {
+	writer := jsonrpc.NewWriter(out, func() {
+		_ = out.Close()
+		_ = in.Close()
+	})
+	return &stdioTransport{
+		log: log, reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer, pending: newPendingRequests(l),
+		notices: rateLimit{perSecond: l.MaxNotices},
+	}
+}
+
+// Connect implements [mcp.Transport].
+func (t *stdioTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
+
+// SessionID implements [mcp.Connection].
+func (t *stdioTransport) SessionID() string { return "" }
+
+// errClosedByUs ends a connection that has not ended before.
+var errClosedByUs = fmt.Errorf("the connection was closed: %w", io.EOF)
+
+// Close implements [mcp.Connection]. It does not wait.
+func (t *stdioTransport) Close() error {
+	t.writer.End(errClosedByUs)
+	return nil
+}
+
+// err returns what ended the connection first, nil while it lasts.
+func (t *stdioTransport) err() error { return t.writer.Err() }
+
+// Read implements [mcp.Connection]. The SDK calls it from one goroutine. Close interrupts it.
+func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
+	m, err := t.next()
+	if r, ok := m.(*mcpjsonrpc.Request); ok && r.IsCall() {
+		err = t.pending.wait(t.writer.Ended())
+		t.pending.add(r.ID)
+	}
+	if err != nil {
+		t.writer.End(err)
+		return nil, t.err()
+	}
+	return m, nil
+}
+
+// next returns the next message for the SDK.
+func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
+	if t.legacy.Load() && len(t.early) > 0 {
+		m := t.early[0]
+		t.early = t.early[1:]
+		return m, nil
+	}
+	for {
+		line, err := t.reader.Append(nil)
+		if err != nil {
+			return nil, limitReadError(err)
+		}
+		if m := t.decode(line); m != nil && !t.holdBack(m) {
+			return m, nil
+		}
+	}
+}
+
+// holdBack keeps back a request received before initialize is sent, which it never is to a modern
+// server. The request is returned after the next message, at the latest after the answer to
+// initialize.
+func (t *stdioTransport) holdBack(m mcpjsonrpc.Message) bool {
+	r, ok := m.(*mcpjsonrpc.Request)
+	if !ok || !r.IsCall() || t.legacy.Load() {
+		return false
+	}
+	if len(t.early) < maxEarly {
+		t.early = append(t.early, m)
+		t.log.Debug("MCP server sent a request before it was initialized, or one that its protocol revision lacks", "method", r.Method)
+	}
+	return true
+}
+
+// Write implements [mcp.Connection].
+func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
+	if r, ok := m.(*mcpjsonrpc.Request); ok && r.Method == "initialize" {
+		t.legacy.Store(true)
+	}
+	line, err := mcpjsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	if r, ok := m.(*mcpjsonrpc.Response); ok {
+		defer t.pending.remove(r.ID)
+	}
+	defer cancellationWritten(ctx, m)
+	return t.writer.Write(ctx, line)
+}
+
+// limitReadError turns the error for a line that is too long into a limitError.
+func limitReadError(err error) error {
+	if long, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
+		return messageTooLong(long.Limit)
+	}
+	return err
+}
+
+// decode returns the message in a line, or nil.
+func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return nil
+	}
+	m, err := mcpjsonrpc.DecodeMessage(fixMessage(line))
+	if err != nil {
+		t.logInvalid(line)
+		return nil
+	}
+	if r, ok := m.(*mcpjsonrpc.Request); ok && !r.IsCall() {
+		t.notices.wait(t.writer.Ended())
+	}
+	return m
+}
+
+// logInvalid logs a line that is not a message. Some servers print greetings and traces to stdout.
+func (t *stdioTransport) logInvalid(line []byte) {
+	t.invalid++
+	if t.invalid > maxInvalid {
+		return
+	}
+	t.log.Warn("skipped a line on an MCP server's stdout that is not a message", "line", text.Truncate(t.secrets.Text(string(line)), 200))
+	if t.invalid == maxInvalid {
+		t.log.Warn("further such lines are skipped without a warning")
+	}
+}
+
+// cancellation tells when notifications/cancelled for a call has been written. The SDK writes it
+// after the call has returned, but a turn must not end before its calls, and later messages must
+// come after it.
+type cancellation struct {
+	once    sync.Once
+	written chan struct{}
+}
+
+func newCancellation() *cancellation { return &cancellation{written: make(chan struct{})} }
+
+// cancellationKey is the key of a call's cancellation in the context that its messages are written
+// with.
+type cancellationKey struct{}
+
+// in returns the context for the call.
+func (c *cancellation) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, cancellationKey{}, c)
+}
+
+// cancellationWritten records that m, written with ctx, was written or could not be.
+func cancellationWritten(ctx context.Context, m mcpjsonrpc.Message) {
+	r, ok := m.(*mcpjsonrpc.Request)
+	if !ok || r.Method != "notifications/cancelled" {
+		return
+	}
+	if c, ok := ctx.Value(cancellationKey{}).(*cancellation); ok {
+		c.once.Do(func() { close(c.written) })
+	}
+}
+
+// cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.
+const cancellationTimeout = 100 * time.Millisecond
+
+// wait waits until the notification was written, ended is closed, or the timeout has passed.
+func (c *cancellation) wait(ended <-chan struct{}) {
+	timer := time.NewTimer(cancellationTimeout)
+	defer timer.Stop()
+	select {
+	case <-c.written:
+	case <-ended:
+	case <-timer.C:
+	}
+}

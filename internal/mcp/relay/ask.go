@@ -1,0 +1,85 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// answer is a publisher's answer to Ask.
+type answer struct {
+	Folders []folder `json:"folders"`
+}
+
+// folder is a root of the session.
+type folder struct {
+	Dir  string `json:"dir"`  // as the session names it
+	Real string `json:"real"` // where it led when the session was opened
+}
+
+// errEnded is returned by Ask after the session has ended.
+var errEnded = errors.New("the session that these tools belong to is not open: open it with acp-agent to use them again")
+
+// Ask returns the folders that the session of the publisher at address has now, in order. There are
+// none if the working directory is its only root. Ask fails if the session has ended.
+func Ask(ctx context.Context, address, secret string) ([]workspace.Root, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	conn, in, err := dial(ctx, address, secret, foldersOnce)
+	if err != nil {
+		return nil, errEnded
+	}
+	defer conn.Close()
+	line, err := in.Append(nil)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("acp-agent did not say which folders the session has: %w", err)
+	case err != nil:
+		return nil, errEnded
+	}
+	var a answer
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, fmt.Errorf("acp-agent did not say which folders the session has: %w", err)
+	}
+	roots := make([]workspace.Root, len(a.Folders))
+	for i, f := range a.Folders {
+		dir, dirErr := workspace.ParseDir(f.Dir)
+		real, realErr := workspace.ParseDir(f.Real)
+		if err := errors.Join(dirErr, realErr); err != nil {
+			return nil, err
+		}
+		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real}
+	}
+	return roots, nil
+}
+
+const (
+	maxWait = 2 * time.Second // for a publisher to send its first line
+	maxList = 16 << 20        // bytes of a line
+)
+
+// dial connects to a publisher and tells it what is wanted. Reading and writing fail when ctx ends.
+// The caller must close the connection.
+func dial(ctx context.Context, address, secret string, wants byte) (net.Conn, *jsonrpc.Reader, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if _, err := io.WriteString(conn, secret+string(wants)); err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, jsonrpc.NewReader(conn, maxList), nil
+}

@@ -1,0 +1,449 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+const (
+	// capabilitiesKey is where a request of a modern client (2026-07-28) declares the client's
+	// capabilities.
+	capabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
+
+	listRoots   = "roots/list"
+	listChanged = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+
+	// maxRounds is how often one call is sent because the server requests the roots.
+	maxRounds = 10
+	// maxQuestions is how many requests in one result are answered.
+	maxQuestions = 100
+	// maxCalls and maxCallBytes bound the calls that are kept for repetition. Further calls pass
+	// unchanged.
+	maxCalls     = 4096
+	maxCallBytes = 256 << 20
+)
+
+// relay edits the messages between a client and a server. Of a message that it edits, other members
+// keep their bytes.
+type relay struct {
+	log        *slog.Logger
+	maxMessage int
+	roots      func() json.RawMessage // the newest result of roots/list, nil without a publisher: then messages pass unchanged
+	client     *lineWriter
+	server     *lineWriter
+	nonce      string // tells the relay's own ids and states from others
+
+	mu           sync.Mutex
+	initialized  bool // a legacy client has sent notifications/initialized
+	pending      bool // the roots have changed before that
+	calls        map[string]*call
+	callBytes    int
+	maxCallBytes int
+	lastID       int
+}
+
+// call is an unanswered call of a modern client, which the relay repeats with the roots if the
+// server's result requests them.
+type call struct {
+	line     []byte          // as first sent to the server
+	clientID json.RawMessage // the id that the client expects
+	serverID json.RawMessage // the id that the server must answer now
+	rounds   int             // how often the call was sent
+}
+
+func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer) *relay {
+	return &relay{
+		log: o.Logger, maxMessage: o.MaxMessage, roots: roots, client: newLineWriter(client), server: newLineWriter(server),
+		nonce: randomHex(16), calls: map[string]*call{}, maxCallBytes: maxCallBytes,
+	}
+}
+
+// relayClient relays what the client sends until it ends or the server no longer reads. It returns
+// the error of reading.
+func (r *relay) relayClient(in io.Reader) error {
+	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.maxMessage), r.editClientLine)
+	return readErr
+}
+
+// relayServer relays what the server sends until it ends or the client no longer reads. It returns
+// the error of writing.
+func (r *relay) relayServer(in io.Reader) error {
+	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.maxMessage), r.editServerLine)
+	return writeErr
+}
+
+// rootsChanged tells a legacy server that the roots have changed. A modern server asks in each
+// call.
+func (r *relay) rootsChanged() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.initialized {
+		r.pending = true
+	} else if !r.server.queue([]byte(listChanged)) {
+		r.log.Warn("the MCP server does not read; it was not told that the roots have changed")
+	}
+}
+
+// editClientLine returns what the server receives of a line from the client, nil for nothing.
+func (r *relay) editClientLine(line []byte) []byte {
+	m := parse(line)
+	switch {
+	case m.method != "" && m.id != nil && isObject(at(m.params, "_meta", capabilitiesKey)):
+		return r.editModernRequest(line, m)
+	case m.method == "notifications/cancelled" && m.id == nil:
+		return r.cancelCall(line, m)
+	case r.roots() == nil:
+		return line
+	case m.method == "initialize" && m.id != nil:
+		return r.declareRoots(line, m)
+	case m.method == "notifications/initialized" && m.id == nil:
+		return r.clientInitialized(line)
+	case m.method == "notifications/roots/list_changed" && m.id == nil:
+		return nil // the client's roots are not the session's
+	default:
+		return line
+	}
+}
+
+// declareRoots adds roots to the capabilities in a legacy client's initialize request.
+func (r *relay) declareRoots(line []byte, m message) []byte {
+	r.mu.Lock()
+	r.initialized, r.pending = false, false
+	r.mu.Unlock()
+	if !isObject(at(m.params, "capabilities")) || string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
+		return line
+	}
+	return set(line, json.RawMessage(`{"listChanged":true}`), "params", "capabilities", "roots")
+}
+
+// clientInitialized adds the notification that the roots have changed, if they have changed since
+// initialize.
+func (r *relay) clientInitialized(line []byte) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending {
+		line = slices.Concat(bytes.TrimRight(line, "\r\n"), []byte("\n"+listChanged+"\n"))
+	}
+	r.initialized, r.pending = true, false
+	return line
+}
+
+// editModernRequest adds roots to the capabilities in a request, and keeps it if its result may
+// request the roots.
+func (r *relay) editModernRequest(line []byte, m message) []byte {
+	list := r.roots()
+	if list != nil && !isObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
+		line = set(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
+	}
+	switch m.method {
+	case "tools/call", "prompts/get", "resources/read":
+	default:
+		return line
+	}
+	if s, ok := r.unseal(at(m.params, "requestState")); ok {
+		line = withAnswers(line, at(m.params, "inputResponses"), s.Keys, list, s.State)
+	}
+	if list != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.keep(&call{line: bytes.Clone(line), clientID: bytes.Clone(m.id), serverID: bytes.Clone(m.id), rounds: 1})
+	}
+	return line
+}
+
+// cancelCall replaces the id in a cancellation by the one under which the call was last sent.
+func (r *relay) cancelCall(line []byte, m message) []byte {
+	key := idKey(at(m.params, "requestId"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if idKey(c.clientID) == key {
+			r.remove(c)
+			if c.rounds > 1 {
+				line = set(line, c.serverID, "params", "requestId")
+			}
+			break
+		}
+	}
+	return line
+}
+
+// editServerLine returns what the client receives of a line from the server, nil for nothing.
+func (r *relay) editServerLine(line []byte) []byte {
+	m := parse(line)
+	switch {
+	case m.method == listRoots && m.id != nil:
+		if list := r.roots(); list != nil && r.server.queue(response(m.id, list)) {
+			return nil
+		}
+		return line
+	case m.method == "" && m.id != nil:
+		return r.editResponse(line, m)
+	default:
+		return line
+	}
+}
+
+// editResponse repeats a call if its result requests the roots and nothing else. If the result
+// requests other input too, it is passed on without the request for the roots, which are added when
+// the client repeats the call.
+func (r *relay) editResponse(line []byte, m message) []byte {
+	c := r.take(m.id)
+	if c == nil {
+		if id, _ := stringValue(m.id); strings.HasPrefix(id, r.idPrefix()) {
+			return nil // the client has cancelled the call
+		}
+		return line
+	}
+	state := at(m.result, "requestState")
+	keys, others := rootsRequests(at(m.result, "inputRequests"))
+	switch list := r.roots(); {
+	case list == nil || len(keys) == 0:
+	case others == nil:
+		if r.repeat(c, keys, list, state) {
+			return nil
+		}
+	default:
+		line = set(line, others, "result", "inputRequests")
+		line = set(line, r.seal(sealedState{Keys: keys, State: state}), "result", "requestState")
+	}
+	if c.rounds > 1 {
+		line = set(line, c.clientID, "id")
+	}
+	return line
+}
+
+// rootsRequests returns the keys of the requests for the roots, and the other requests, or nil.
+func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) {
+	requests, err := strictjson.ParseObject(all)
+	if err != nil || requests.Len() > maxQuestions {
+		return nil, nil
+	}
+	others = all
+	for key, request := range requests.All() {
+		if method, _ := stringValue(at(request, "method")); method == listRoots {
+			keys = append(keys, key)
+			others = set(others, nil, key)
+		}
+	}
+	if len(keys) == requests.Len() {
+		return keys, nil
+	}
+	return keys, others
+}
+
+// repeat sends a call again, with the roots as the answer to the requests with the given keys. It
+// returns false if the call has been repeated too often or the server does not read.
+func (r *relay) repeat(c *call, keys []string, list, state json.RawMessage) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := strictjson.AppendText(nil, fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
+	line := set(withAnswers(c.line, nil, keys, list, state), id, "id")
+	if c.rounds == maxRounds || !r.server.queue(bytes.TrimRight(line, "\r\n")) {
+		return false
+	}
+	r.lastID++
+	c.serverID, c.rounds = id, c.rounds+1
+	r.keep(c)
+	return true
+}
+
+// idPrefix returns the beginning of the relay's own ids.
+func (r *relay) idPrefix() string { return "acp-agent-relay-" + r.nonce + "-" }
+
+// withAnswers returns a call with the roots added to its answers for each key, and with a
+// requestState, none if it is nil.
+func withAnswers(line, answers json.RawMessage, keys []string, list, state json.RawMessage) json.RawMessage {
+	if !isObject(answers) {
+		answers = json.RawMessage(`{}`)
+	}
+	if list != nil {
+		for _, key := range keys {
+			answers = set(answers, list, key)
+		}
+	}
+	line = set(line, answers, "params", "inputResponses")
+	return set(line, state, "params", "requestState")
+}
+
+// keep keeps a call until it is answered. The caller holds mu.
+func (r *relay) keep(c *call) {
+	key := idKey(c.serverID)
+	if before := r.calls[key]; before != nil { // the client has used the id twice
+		r.remove(before)
+	}
+	if len(r.calls) < maxCalls && r.callBytes+len(c.line) <= r.maxCallBytes {
+		r.calls[key] = c
+		r.callBytes += len(c.line)
+	}
+}
+
+// take removes and returns the call that a response with this id answers, or nil.
+func (r *relay) take(id json.RawMessage) *call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.calls[idKey(id)]
+	if c != nil {
+		r.remove(c)
+	}
+	return c
+}
+
+// remove removes a call. The caller holds mu.
+func (r *relay) remove(c *call) {
+	delete(r.calls, idKey(c.serverID))
+	r.callBytes -= len(c.line)
+}
+
+// sealedState is the requestState of a result from which requests for the roots were removed.
+type sealedState struct {
+	Keys  []string        `json:"keys"`            // of the requests for the roots
+	State json.RawMessage `json:"state,omitempty"` // the server's, nil if it gave none
+}
+
+// seal encodes a state as a JSON string that the client returns when it repeats the call.
+func (r *relay) seal(s sealedState) json.RawMessage {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return s.State
+	}
+	return strictjson.AppendText(nil, r.nonce+base64.RawURLEncoding.EncodeToString(raw))
+}
+
+// unseal decodes what seal has encoded. ok is false for any other state.
+func (r *relay) unseal(state json.RawMessage) (s sealedState, ok bool) {
+	text, _ := stringValue(state)
+	sealed, ok := strings.CutPrefix(text, r.nonce)
+	if !ok {
+		return s, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	return s, err == nil && json.Unmarshal(raw, &s) == nil && len(s.Keys) <= maxQuestions
+}
+
+const (
+	// maxQueued bounds the number of the relay's own messages to a peer that does not read, and
+	// maxQueuedBytes their size. The message that reaches maxQueuedBytes may exceed it.
+	maxQueued      = 1024
+	maxQueuedBytes = 4 << 20
+	// maxKeptBuffer is the largest line buffer that is reused.
+	maxKeptBuffer = 1 << 20
+)
+
+// lineWriter writes lines to one peer. The other peer's lines are written directly, so that it
+// waits. The relay's own are queued, so that two peers that write without reading cannot block the
+// relay.
+type lineWriter struct {
+	own      chan []byte
+	ownBytes atomic.Int64 // queued in own
+
+	mu     sync.Mutex
+	out    io.Writer
+	inLine bool // the last line has no newline yet
+}
+
+func newLineWriter(out io.Writer) *lineWriter {
+	return &lineWriter{out: out, own: make(chan []byte, maxQueued)}
+}
+
+// copyLines passes on each line as edit returns it, nothing if that is nil. Lines that are too long
+// pass in pieces, unedited. The errors are nil at the end of in.
+func copyLines(to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte) (readErr, writeErr error) {
+	var line []byte
+	for readErr == nil && writeErr == nil {
+		if cap(line) > maxKeptBuffer {
+			line = nil
+		}
+		line, readErr = in.Append(line[:0])
+		if _, tooLong := errors.AsType[*jsonrpc.TooLongError](readErr); tooLong {
+			readErr, writeErr = to.writeLong(line, in)
+		} else if readErr == nil {
+			writeErr = to.writeEdited(line, edit)
+		}
+	}
+	if errors.Is(readErr, io.EOF) {
+		readErr = nil
+	}
+	return readErr, writeErr
+}
+
+// writeEdited edits and writes a line. What edit queues is written after it.
+func (w *lineWriter) writeEdited(line []byte, edit func([]byte) []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(edit(line))
+}
+
+// writeLong writes the beginning of a line, and the rest as it is read.
+func (w *lineWriter) writeLong(part []byte, in *jsonrpc.Reader) (readErr, writeErr error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		if err := w.write(part); err != nil || readErr != nil || !w.inLine {
+			return readErr, err
+		}
+		part, readErr = in.Part()
+	}
+}
+
+// write writes a line or a part of one. The caller holds mu.
+func (w *lineWriter) write(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	w.inLine = line[len(line)-1] != '\n'
+	_, err := w.out.Write(line)
+	return err
+}
+
+// queue has a message of the relay's own written, without waiting. It returns false if too many are
+// queued, or too much.
+func (w *lineWriter) queue(message []byte) bool {
+	size := int64(len(message))
+	if w.ownBytes.Add(size)-size < maxQueuedBytes {
+		select {
+		case w.own <- message:
+			return true
+		default:
+		}
+	}
+	w.ownBytes.Add(-size)
+	return false
+}
+
+// writeQueued writes queued messages until done is closed or a write fails.
+func (w *lineWriter) writeQueued(done <-chan struct{}) {
+	for {
+		select {
+		case message := <-w.own:
+			if w.writeOwn(message) != nil {
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// writeOwn writes a queued message.
+func (w *lineWriter) writeOwn(message []byte) error {
+	defer w.ownBytes.Add(-int64(len(message)))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inLine {
+		message = slices.Concat([]byte("\n"), message)
+	}
+	return w.write(append(slices.Clip(message), '\n'))
+}

@@ -1,0 +1,21 @@
+// Package roots implements the roots of MCP, for clients and for servers.
+//
+// [ParseURI] converts a file URI to a directory; [workspace.Dir.URI] is its inverse. Both are
+// strict: URIs that readers could interpret differently are rejected with a *[URIError] that says
+// why.
+//
+// For clients, a [Snapshot] holds the roots of a session at one time: real paths in the session's
+// order, each directory once. [Take] makes one of an open workspace and leaves out directories that
+// are no longer where they were. A [Client] declares the roots to one server. It wraps the client
+// of the official Go SDK, which would sort the roots by URI:
+//
+//	client := mcproots.NewClient(&mcp.Implementation{Name: "example"}, mcproots.Options{Roots: current})
+//	session, err := client.Connect(ctx, transport, nil)
+//	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list"})
+//
+// It supports both eras of the protocol. Up to revision 2025-11-25 a server sends roots/list and is
+// notified of changes. Since 2026-07-28 a server asks for the roots in the result of a call, and
+// the [Session] repeats the call with the answer.
+//
+// For servers, [ParseList] reads a client's list of roots, and a [Follower] keeps it up to date.
+package roots

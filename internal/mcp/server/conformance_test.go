@@ -1,0 +1,144 @@
+package server
+
+//lint:file-ignore SA1019 the SDK marks roots and sampling as deprecated (SEP-2577)
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// suite returns a function that runs a scenario of a release of the MCP conformance suite.
+func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url string, more ...string) {
+	t.Helper()
+	script, err := filepath.Abs(filepath.Join("../../../testdata/node-mcp-clients/node_modules", release, "dist/index.js"))
+	require.NoError(t, err)
+	if _, err := os.Stat(script); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v: run npm ci in testdata/node-mcp-clients first, or make test", err)
+		}
+		t.Skip("the conformance suite is not installed: run npm ci in testdata/node-mcp-clients, or make test")
+	}
+	return func(t *testing.T, scenario, url string, more ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url, "--scenario", scenario}, more...)...)
+		cmd.Dir = t.TempDir()
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", scenario, printed)
+	}
+}
+
+// node22 returns the Node.js that the newer release of the suite needs.
+func node22(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob("../../../testdata/node-acpx/node_modules/node-linux-*/bin/node")
+	require.NoError(t, err)
+	if len(found) == 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("no Node 22: run npm ci in testdata/node-acpx first, or make test")
+		}
+		t.Skip("no Node 22: run npm ci in testdata/node-acpx, or make test")
+	}
+	node, err := filepath.Abs(found[0])
+	require.NoError(t, err)
+	return node
+}
+
+// forSuite starts a server for the scenarios that apply to any server.
+func forSuite(t *testing.T) string {
+	t.Helper()
+	fallback, err := workspace.NewRoots(tree(t, map[string]string{"f": "x"}), nil)
+	require.NoError(t, err)
+	server, err := Open(t.Context(), Options{Fallback: fallback})
+	require.NoError(t, err)
+	s := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		server.Close()
+		s.Close()
+	})
+	return s.URL
+}
+
+// Clause M7.
+func TestConformanceLegacy(t *testing.T) {
+	run := suite(t, "node", "@modelcontextprotocol/conformance")
+	url := forSuite(t)
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} {
+		t.Run(scenario, func(t *testing.T) { run(t, scenario, url) })
+	}
+}
+
+// Clauses M7, M8.
+func TestConformanceModern(t *testing.T) {
+	run := suite(t, node22(t), "conformance-next")
+	url := forSuite(t)
+	for _, scenario := range []string{"tools-list", "resources-list", "prompts-list", "sep-2164-resource-not-found", "dns-rebinding-protection", "caching", "http-header-validation"} {
+		t.Run(scenario, func(t *testing.T) { run(t, scenario, url, "--spec-version", "2026-07-28") })
+	}
+	server, err := Open(t.Context(), Options{})
+	require.NoError(t, err)
+	addListRootsAliases(server, "test_input_required_result_list_roots", "test_input_required_result_tampered_state")
+	addInputTool(server, "test_input_required_result_capabilities")
+	asking := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		asking.CloseClientConnections()
+		server.Close()
+		asking.Close()
+	})
+	for _, scenario := range []string{"input-required-result-basic-list-roots", "input-required-result-capability-check", "input-required-result-tampered-state"} {
+		t.Run(scenario, func(t *testing.T) { run(t, scenario, asking.URL, "--spec-version", "2026-07-28") })
+	}
+}
+
+// addListRootsAliases adds list_roots under more names, as the conformance suites expect.
+func addListRootsAliases(s *Server, names ...string) {
+	addTools(s, func(server *mcp.Server, c *client) {
+		for _, name := range names {
+			t := listRootsTool()
+			t.Name = name
+			server.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: sc.list().String()}}}, nil
+				})
+			})
+		}
+	})
+}
+
+// addInputTool adds a tool that asks for the roots or a completion, depending on what the client
+// declares.
+func addInputTool(s *Server, name string) {
+	addTools(s, func(server *mcp.Server, _ *client) {
+		t := &mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}
+		server.AddTool(t, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			requests := mcp.InputRequestMap{}
+			if declared := r.ClientCapabilities(); declared != nil && declared.RootsV2 != nil {
+				requests[rootsKey] = &mcp.ListRootsParams{}
+			} else if declared != nil && declared.Sampling != nil {
+				requests["text"] = &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{}}
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{}, InputRequests: requests}, nil
+		})
+	})
+}
+
+func addTools(s *Server, add func(*mcp.Server, *client)) {
+	before := s.extraTools
+	s.extraTools = func(server *mcp.Server, c *client) {
+		if before != nil {
+			before(server, c)
+		}
+		add(server, c)
+	}
+}

@@ -1,0 +1,377 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// sessionTimeout is how long an HTTP session lasts without a request.
+	sessionTimeout = time.Hour
+	// writeChunk is how much of a response a client must take within the write timeout, in bytes.
+	writeChunk = 64 << 10
+	// requestSize is the size of a request without its body, in bytes, as the budget counts it.
+	requestSize = 4 << 10
+)
+
+// Handler serves clients over streamable HTTP. It rejects requests without the token if
+// [Options.Token] is set, requests to a loopback address that name another host than localhost, and
+// requests from web pages of another origin. Shut the HTTP server down before calling
+// [Server.Close].
+func (s *Server) Handler() http.Handler {
+	sessions := s.sdkHandler(mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
+	// The SDK serves modern clients only without sessions, but legacy clients are asked for roots
+	// within theirs.
+	stateless := s.sdkHandler(mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	byEra := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Protocol-Version") >= modern {
+			stateless.ServeHTTP(w, r)
+		} else {
+			sessions.ServeHTTP(w, r)
+		}
+	})
+	return s.setDeadlines(s.requireToken(http.NewCrossOriginProtection().Handler(s.limitRequests(byEra))))
+}
+
+func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
+	o.MaxRequestBodyBytes = -1 // limitRequests has checked it
+	return mcp.NewStreamableHTTPHandler(
+		func(*http.Request) *mcp.Server { return s.forClient(&client{server: s, onlyDuringCalls: true}) }, &o)
+}
+
+// setDeadlines ends requests whose body does not arrive in time, and responses that the client does
+// not read.
+func (s *Server) setDeadlines(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if r.ContentLength != 0 && control.SetReadDeadline(time.Now().Add(s.limits.bodyTimeout)) == nil {
+			r.Body = &timedBody{ReadCloser: r.Body, control: control}
+		}
+		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control, timeout: s.limits.writeTimeout}, r)
+	})
+}
+
+// timedBody is a request body with a read deadline, which it removes at its end: the server reads
+// from the connection while it handles the request.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// Read implements [io.Reader].
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// timedWriter is a response with a deadline for each piece of it: a client may read slowly, but
+// must not stop.
+type timedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+// Unwrap is used by [http.ResponseController].
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements [io.Writer].
+func (w *timedWriter) Write(p []byte) (written int, err error) {
+	for {
+		piece := p[:min(len(p), writeChunk)]
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+		n, err := w.ResponseWriter.Write(piece)
+		written, p = written+n, p[n:]
+		if err != nil || len(p) == 0 {
+			return written, err
+		}
+	}
+}
+
+// requireToken rejects requests without the token, if there is one.
+func (s *Server) requireToken(next http.Handler) http.Handler {
+	if s.options.Token == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(s.options.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(token)) // hashes have the same length, and are compared in constant time
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) == 0 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
+			w.Header().Set("Connection", "close") // the body is not read
+			http.Error(w, "a token is required: send the header Authorization: Bearer TOKEN with the token that acp-agent mcp printed or was given", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitRequests reads the body of each request, and passes it on when fewer calls are running than
+// the limit allows. A request that waits for its body or its turn does not keep others from
+// running; only its size counts. It does not limit GET requests, which open event streams: the SDK
+// allows one for each session.
+func (s *Server) limitRequests(next http.Handler) http.Handler {
+	slow := &transfers{since: map[*http.ResponseController]time.Time{}}
+	running := slots{free: make(chan struct{}, s.limits.calls), turn: make(chan struct{}, 1), slow: slow}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			next.ServeHTTP(w, r)
+			return
+		}
+		control := http.NewResponseController(w)
+		read := &countedBody{ReadCloser: r.Body, ctx: r.Context(), timeout: s.limits.callWait, budget: &s.bodies, slow: slow, control: control}
+		defer read.release()
+		body, err := read.all(http.MaxBytesReader(w, read, int64(min(s.options.MaxMessage, s.limits.body))))
+		if err != nil {
+			w.Header().Set("Connection", "close")
+			rejectBody(w, err)
+			return
+		}
+		calls := countCalls(body)
+		if calls > s.limits.calls {
+			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)", s.limits.calls), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if !running.acquire(r.Context(), calls, s.limits.callWait) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, tooManyRequests(s.limits.calls), http.StatusServiceUnavailable)
+			return
+		}
+		defer running.release(calls)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(&callResponse{ResponseWriter: w, control: control, slow: slow}, r)
+	})
+}
+
+// rejectBody answers a request whose body could not be read.
+func rejectBody(w http.ResponseWriter, err error) {
+	tooLong, ok := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case ok:
+		http.Error(w, fmt.Sprintf("the request is longer than the limit of %d bytes", tooLong.Limit), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errBudget):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		http.Error(w, "the request did not arrive in time", http.StatusRequestTimeout)
+	default:
+		http.Error(w, "the request could not be read", http.StatusBadRequest)
+	}
+}
+
+// tooManyRequests returns the error message for a request beyond the limit.
+func tooManyRequests(limit int) string {
+	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
+}
+
+// countCalls returns how many messages of a request expect an answer. It decodes them as the SDK
+// does, which rejects malformed ones.
+func countCalls(body []byte) (calls int) {
+	var messages []json.RawMessage
+	if json.Unmarshal(body, &messages) != nil {
+		messages = []json.RawMessage{body}
+	}
+	for _, raw := range messages {
+		m, _ := jsonrpc.DecodeMessage(raw)
+		if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
+			calls++
+		}
+	}
+	return calls
+}
+
+// budget bounds a number of bytes.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// take reports whether there was room for n more bytes.
+func (b *budget) take(n int) bool {
+	if b.used.Add(int64(n)) <= b.limit {
+		return true
+	}
+	b.used.Add(int64(-n))
+	return false
+}
+
+// errBudget is returned when the bodies of all requests are too long together.
+var errBudget = errors.New("the server is handling too many long requests: try again")
+
+// countedBody takes what is read of a body from a budget.
+type countedBody struct {
+	io.ReadCloser
+	ctx     context.Context
+	timeout time.Duration // for waiting until there is room
+	budget  *budget
+	taken   int
+	slow    *transfers
+	control *http.ResponseController
+}
+
+// all reads the body through limited, which reads from b.
+func (b *countedBody) all(limited io.Reader) ([]byte, error) {
+	if err := b.take(requestSize); err != nil {
+		return nil, err
+	}
+	b.slow.begin(b.control)
+	defer b.slow.end(b.control)
+	return io.ReadAll(limited)
+}
+
+// Read implements [io.Reader].
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.budget.take(n) {
+		b.taken += n
+		return n, err
+	}
+	b.slow.end(b.control) // it is not this client's fault
+	defer b.slow.begin(b.control)
+	if err := b.take(n); err != nil {
+		return 0, err
+	}
+	return n, err
+}
+
+// take takes n bytes from the budget. While there is no room, it ends slow transfers.
+func (b *countedBody) take(n int) error {
+	ctx, cancel := context.WithTimeout(b.ctx, b.timeout)
+	defer cancel()
+	for !b.budget.take(n) {
+		select {
+		case <-time.After(slowAfter / 50):
+			b.slow.endSlowest()
+		case <-ctx.Done():
+			return errBudget
+		}
+	}
+	b.taken += n
+	return nil
+}
+
+// release returns to the budget what was taken.
+func (b *countedBody) release() { b.budget.used.Add(int64(-b.taken)) }
+
+// slots are the places of running calls. Those who wait for one are served in turn.
+type slots struct {
+	free chan struct{}
+	turn chan struct{}
+	slow *transfers
+}
+
+// acquire takes n slots. It reports whether it got them in time.
+func (s slots) acquire(ctx context.Context, n int, timeout time.Duration) bool {
+	if n == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return false
+	}
+	for got := range n {
+		if !s.acquireOne(ctx) {
+			s.release(got)
+			return false
+		}
+	}
+	return true
+}
+
+// acquireOne takes a slot. While there is none, it ends slow transfers.
+func (s slots) acquireOne(ctx context.Context) bool {
+	for {
+		select {
+		case s.free <- struct{}{}:
+			return true
+		case <-time.After(slowAfter / 50):
+			s.slow.endSlowest()
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// release returns n slots.
+func (s slots) release(n int) {
+	for range n {
+		<-s.free
+	}
+}
+
+// slowAfter is how long a client has to send its request or to read a response while others wait.
+const slowAfter = time.Second
+
+// transfers are the requests that are being received and the responses that are being written.
+type transfers struct {
+	mu    sync.Mutex
+	since map[*http.ResponseController]time.Time
+}
+
+func (t *transfers) begin(c *http.ResponseController) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since[c] = time.Now()
+}
+
+func (t *transfers) end(c *http.ResponseController) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.since, c)
+}
+
+// endSlowest ends the transfer that has taken longest, if there is a slow one.
+func (t *transfers) endSlowest() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var slowest *http.ResponseController
+	for c, since := range t.since {
+		if time.Since(since) > slowAfter && (slowest == nil || since.Before(t.since[slowest])) {
+			slowest = c
+		}
+	}
+	if slowest != nil {
+		_ = slowest.SetReadDeadline(time.Now())
+		_ = slowest.SetWriteDeadline(time.Now())
+	}
+}
+
+// callResponse is the response of a request that was passed on.
+type callResponse struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	slow    *transfers
+}
+
+// Unwrap is used by [http.ResponseController].
+func (w *callResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements [io.Writer].
+func (w *callResponse) Write(p []byte) (int, error) {
+	w.slow.begin(w.control)
+	defer w.slow.end(w.control)
+	return w.ResponseWriter.Write(p)
+}

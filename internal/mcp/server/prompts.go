@@ -1,0 +1,195 @@
+package server
+
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+const (
+	// anyPrompt is the only prompt that the SDK knows. Which prompts exist depends on the roots,
+	// and is not known before them.
+	anyPrompt = "discovered"
+	// promptArgument holds what the user types after a command.
+	promptArgument = "arguments"
+	// maxPrompts is the most prompts that are listed.
+	maxPrompts = 1000
+)
+
+type promptNameKey struct{}
+
+// withPromptName moves the name of a prompts/get into the context for getPrompt, because the SDK
+// only knows anyPrompt.
+func withPromptName(ctx context.Context, r mcp.Request) context.Context {
+	params, ok := r.GetParams().(*mcp.GetPromptParams)
+	if !ok || params == nil {
+		return ctx
+	}
+	ctx = context.WithValue(ctx, promptNameKey{}, params.Name)
+	params.Name = anyPrompt
+	return ctx
+}
+
+// promptList tracks a client's prompts and the roots they come from. The zero value is empty.
+type promptList struct {
+	mu    sync.Mutex
+	roots string // the URIs of the roots; "" if there were none yet
+	// Of a modern client, which cannot be asked for its roots when it lists its prompts:
+	prompts []*mcp.Prompt // those of the roots of its last call
+	listed  bool          // whether they were listed since
+}
+
+// moved reports whether the roots have changed since the last call of moved.
+func (l *promptList) moved(sc *scope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.roots
+	l.roots = sc.uris()
+	return before != "" && before != l.roots
+}
+
+// refresh reads the prompts of a scope if they may have changed, and reports whether they have. It
+// does nothing after a call of a client that neither changed its roots nor listed its prompts since
+// the last one.
+func (l *promptList) refresh(ctx context.Context, sc *scope) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.roots == sc.uris() && !l.listed {
+		return false
+	}
+	prompts, err := sc.prompts(ctx)
+	if err != nil {
+		return false
+	}
+	changed = !slices.EqualFunc(l.prompts, prompts, func(a, b *mcp.Prompt) bool { return reflect.DeepEqual(a, b) })
+	l.roots, l.prompts, l.listed = sc.uris(), prompts, false
+	return changed
+}
+
+// list returns the prompts of the last refresh.
+func (l *promptList) list() []*mcp.Prompt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listed = true
+	return append([]*mcp.Prompt{}, l.prompts...)
+}
+
+// uris returns the URIs of the roots of a scope, one on each line.
+func (sc *scope) uris() string {
+	var b strings.Builder
+	for _, r := range sc.roots {
+		b.WriteString(r.URI + "\n")
+	}
+	return b.String()
+}
+
+// prompts returns the commands and skills of a scope.
+func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
+	prompts := []*mcp.Prompt{}
+	catalog, err := sc.catalog(ctx)
+	if err != nil || catalog == nil {
+		return prompts, err
+	}
+	commands, _ := catalog.SlashCommands()
+	for _, command := range commands[:min(len(commands), maxPrompts)] {
+		prompts = append(prompts, &mcp.Prompt{
+			Name: command.Name, Description: command.Description,
+			Arguments: []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}},
+		})
+	}
+	return prompts, nil
+}
+
+// listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its
+// roots here: over stdio it gets the prompts of its last call's roots, and hears of it when they
+// change; over HTTP only those of configured and fallback roots.
+func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, error) {
+	request, ok := r.(*mcp.ServerRequest[*mcp.ListPromptsParams])
+	result := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}, Cacheable: notShared()}
+	if !ok {
+		return result, nil
+	}
+	scoped := scopedRequest{revision: request.ProtocolVersion(), capabilities: request.ClientCapabilities()}
+	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+		result.Prompts, err = sc.prompts(ctx)
+		return err
+	})
+	if errors.Is(err, errInputRequired) {
+		result.Prompts, err = c.prompts.list(), nil
+	}
+	if err != nil {
+		return nil, protocolError(err)
+	}
+	return result, nil
+}
+
+// getPrompt returns the current text of a command or skill.
+func (c *client) getPrompt(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	name, _ := ctx.Value(promptNameKey{}).(string)
+	arguments := r.Params.Arguments[promptArgument]
+	scoped := scopedRequest{
+		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
+		identity: [][]byte{[]byte("prompts/get"), []byte(name), []byte(arguments)}, needsFiles: true,
+	}
+	var result *mcp.GetPromptResult
+	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+		result, err = sc.prompt(ctx, name, arguments)
+		return err
+	})
+	if errors.Is(err, errInputRequired) {
+		result := &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{}}
+		result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+		return result, nil
+	}
+	if err != nil {
+		return nil, protocolError(err)
+	}
+	return result, nil
+}
+
+// prompt returns a command or skill with its arguments, labelled with the file and root it comes
+// from.
+func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPromptResult, error) {
+	catalog, err := sc.catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if catalog != nil {
+		commands, _ := catalog.SlashCommands()
+		for _, command := range commands {
+			if command.Name != name {
+				continue
+			}
+			content, err := catalog.Expand(ctx, command.Artifact, arguments)
+			if err != nil {
+				return nil, err
+			}
+			message := fmt.Sprintf("From the file %s in the folder %s, for /%s:\n\n%s",
+				text.Printable(command.Artifact.Path), text.Printable(command.Artifact.Root.Dir.String()), name, content)
+			if arguments != "" && !content.TakesArguments {
+				message += "\n\nArguments: " + arguments
+			}
+			if note := content.Note(); note != "" {
+				message += "\n\n" + note
+			}
+			return &mcp.GetPromptResult{
+				Description: command.Description,
+				Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: message}}},
+			}, nil
+		}
+	}
+	return nil, &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q: prompts/list lists them", text.Truncate(name, maxQuoted)),
+	}
+}

@@ -1,0 +1,269 @@
+package server
+
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+)
+
+const (
+	// modern is the first revision without initialize, in which servers ask for roots in results.
+	modern = "2026-07-28"
+	// legacy is the last revision before it.
+	legacy = "2025-11-25"
+)
+
+// client is a connection, an HTTP session, or a single request of a modern HTTP client.
+type client struct {
+	server         *Server
+	promptsChanged func() // tells the client that its prompts have changed; set by forClient
+	// onlyDuringCalls reports whether a legacy client may be asked for its roots only while it
+	// waits for a call: over HTTP, it may not be listening at other times.
+	onlyDuringCalls bool
+	mentions        discovery.Mentions // of instructions, in results
+
+	// Protected by server.mu:
+	requests int       // being handled
+	used     time.Time // when the last request ended
+
+	mu          sync.Mutex
+	initialized bool                       // whether initialize was received
+	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
+	prompts     promptList
+}
+
+// receive handles what a client declares about itself and its roots before the SDK serves the
+// request.
+func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
+		defer c.server.recovered(method, &err)
+		c.server.begin(c)
+		defer c.server.end(c)
+		switch method {
+		case "initialize":
+			if err := c.initialize(r); err != nil {
+				return nil, err
+			}
+		case "notifications/initialized":
+			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
+				f.AskNow(ctx)
+			}
+		case "notifications/roots/list_changed":
+			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
+				f.AskNow(ctx)
+			} else if f != nil {
+				f.Changed()
+			}
+		case "prompts/list":
+			return c.listPrompts(ctx, r)
+		case "prompts/get":
+			ctx = withPromptName(ctx, r)
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// initialize starts to follow the client's roots if they are used. It fails if too many sessions
+// are open.
+func (c *client) initialize(r mcp.Request) error {
+	params, ok := r.GetParams().(*mcp.InitializeParams)
+	session, connected := r.GetSession().(*mcp.ServerSession)
+	if !ok || params == nil || !connected {
+		return nil
+	}
+	if params.ProtocolVersion >= modern {
+		params.ProtocolVersion = legacy // otherwise the SDK would treat a client that sends initialize as modern
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.initialized {
+		return nil // the SDK rejects it
+	}
+	if err := c.server.watch(session, c); err != nil {
+		return err
+	}
+	c.initialized = true
+	if c.server.configured != nil || c.server.options.Session != nil || params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
+		return nil
+	}
+	o := mcproots.FollowOptions[*scope]{
+		Timeout: c.server.options.Timeout,
+		Ask: func(ctx context.Context) (*scope, error) {
+			sc, err := c.server.ask(ctx, session)
+			if err == nil && c.prompts.moved(sc) {
+				c.promptsChanged()
+			}
+			return sc, err
+		},
+		Drop: (*scope).close,
+	}
+	if !params.Capabilities.RootsV2.ListChanged {
+		o.MaxAge = c.server.limits.rootsAge
+	}
+	c.follower = mcproots.NewFollower(o)
+	return nil
+}
+
+// rootsFollower returns the follower of the client's roots, nil if they are not used.
+func (c *client) rootsFollower() *mcproots.Follower[*scope] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.follower
+}
+
+// disconnected ends a pending roots/list, which the client will not answer.
+func (c *client) disconnected() {
+	if f := c.rootsFollower(); f != nil {
+		f.Disconnect()
+	}
+}
+
+// ask asks a legacy client for its roots and opens them.
+func (s *Server) ask(ctx context.Context, session *mcp.ServerSession) (*scope, error) {
+	list, err := session.ListRoots(ctx, nil)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("the client did not list its roots", "error", err)
+		}
+		return nil, fmt.Errorf("the client did not list its roots: %w", err)
+	}
+	return s.openList(ctx, list)
+}
+
+// rootsKey is the key of the request for roots in a result.
+const rootsKey = "roots"
+
+// errInputRequired is returned if a modern client must be asked for its roots first.
+var errInputRequired = errors.New("the client must be asked for its roots")
+
+// scopedRequest is a request that is served in the scope of its client.
+type scopedRequest struct {
+	revision     string
+	capabilities *mcp.ClientCapabilities
+	// responses answer the input requests of an earlier result, whose request state is state.
+	responses mcp.InputResponseMap
+	state     string
+	// identity holds the method and arguments, which must be the same when the request is repeated
+	// with responses.
+	identity [][]byte
+	// needsFiles reports whether the request makes no sense without accessible files.
+	needsFiles bool
+}
+
+// withScope calls use with the scope of a request. It returns errInputRequired if the client must
+// be asked first, and a *[jsonrpc.Error] if the request must be answered with one.
+func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
+	switch {
+	case c.server.configured != nil:
+		return use(c.server.configured)
+	case c.server.options.Session != nil:
+		sc := c.server.openSession(ctx)
+		defer sc.close()
+		return use(sc)
+	case r.revision >= modern:
+		return c.withModernScope(ctx, r, use)
+	}
+	f := c.rootsFollower()
+	if f == nil {
+		return c.withFallback(use)
+	}
+	used := false
+	err := f.Use(ctx, func(sc *scope) error {
+		used = true
+		return use(sc)
+	})
+	if used || ctx.Err() != nil {
+		return err
+	}
+	return use(closedScope(sourceClient, err.Error(), nil))
+}
+
+// withModernScope is withScope for a modern client.
+func (c *client) withModernScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
+	s := c.server
+	if r.capabilities == nil || r.capabilities.RootsV2 == nil {
+		if s.fallback == nil && r.needsFiles {
+			return &jsonrpc.Error{
+				Code:    mcp.CodeMissingRequiredClientCapabilities,
+				Message: "this needs the client's roots: declare the roots capability, or start the server with --root DIR",
+				Data:    []byte(`{"requiredCapabilities":{"roots":{}}}`),
+			}
+		}
+		return c.withFallback(use)
+	}
+	if r.state != "" && !s.signer.verify(r.state, r.identity...) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the requestState belongs to another request: call again without it"}
+	}
+	response, ok := r.responses[rootsKey]
+	if !ok || r.state == "" {
+		return errInputRequired
+	}
+	s.warnDeprecated(r.revision)
+	list, ok := response.(*mcp.ListRootsResult)
+	if !ok {
+		return use(closedScope(sourceClient, "the client's answer is not a list of roots", nil))
+	}
+	sc, err := s.openList(ctx, list)
+	if err != nil {
+		return err
+	}
+	defer sc.close()
+	err = use(sc)
+	if !c.onlyDuringCalls && c.prompts.refresh(ctx, sc) {
+		c.promptsChanged()
+	}
+	return err
+}
+
+// withFallback calls use with the scope of a client without the roots capability.
+func (c *client) withFallback(use func(*scope) error) error {
+	if sc := c.server.fallback; sc != nil {
+		return use(sc)
+	}
+	return use(closedScope(sourceNone, "the client has no roots capability, and the server was started without --root or --fallback-root", nil))
+}
+
+// rootsInput returns the input request and the state of a result that asks a modern client for its
+// roots.
+func (s *Server) rootsInput(r scopedRequest) (mcp.InputRequestMap, string) {
+	return mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}}, s.signer.sign(r.identity...)
+}
+
+// signer signs the request that asked for roots, so that the answer is only accepted for the same
+// request. This needs no memory of unanswered requests.
+type signer struct{ key [32]byte }
+
+func newSigner() (s signer) {
+	_, _ = rand.Read(s.key[:]) // never fails
+	return s
+}
+
+// sign returns the signature of the parts in this order.
+func (s signer) sign(parts ...[]byte) string {
+	mac := hmac.New(sha256.New, s.key[:])
+	for _, part := range parts {
+		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
+		_, _ = mac.Write(part)
+	}
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// verify reports whether signature is that of the parts.
+func (s signer) verify(signature string, parts ...[]byte) bool {
+	return hmac.Equal([]byte(signature), []byte(s.sign(parts...)))
+}

@@ -1,0 +1,335 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	wire "github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Serve serves one client that sends messages as lines on in and receives them on out, until in or
+// ctx ends. It gives the calls that it has read a moment to finish. A malformed line is answered
+// with an error. Serve returns nil at the end of in. When ctx ends it closes in, if that is an
+// io.Closer. A pending read from in or write to out may outlast it.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage}
+	defer l.close()
+	eras := router{legacy: newTransport(l, s.limits.pending), modern: newTransport(l, s.limits.pending)}
+	legacyClient := &client{server: s}
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for _, era := range []struct {
+		transport *transport
+		client    *client
+	}{{eras.legacy, legacyClient}, {eras.modern, &client{server: s}}} {
+		session, err := s.forClient(era.client).Connect(ctx, era.transport, nil)
+		if err != nil {
+			return errors.Join(err, eras.legacy.Close(), eras.modern.Close())
+		}
+		sessions.Go(func() { _ = session.Wait() })
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- l.read(in, eras) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		if c, ok := in.(io.Closer); ok {
+			err = c.Close()
+		}
+	}
+	legacyClient.disconnected()
+	s.drain(eras.legacy, eras.modern)
+	l.close()
+	return errors.Join(err, eras.legacy.Close(), eras.modern.Close(), l.writeError())
+}
+
+// drain waits for all requests to be answered, at most for the grace period.
+func (s *Server) drain(transports ...*transport) {
+	timeout := time.NewTimer(s.limits.grace)
+	defer timeout.Stop()
+	for _, t := range transports {
+		select {
+		case <-t.idle():
+		case <-timeout.C:
+			return
+		}
+	}
+}
+
+// router passes each message to the session of its era. A session of the SDK asks for input either
+// with requests or in results, and both eras may be mixed on a connection, so each has its own
+// session.
+type router struct{ legacy, modern *transport }
+
+// deliver passes a message on. It blocks until the session takes it.
+func (r router) deliver(m jsonrpc.Message) {
+	to := r.legacy
+	if request, ok := m.(*jsonrpc.Request); ok && r.isModern(request) {
+		to = r.modern
+	}
+	to.deliver(m)
+}
+
+// isModern reports whether a request names a modern revision, or cancels a request that did.
+func (r router) isModern(request *jsonrpc.Request) bool {
+	var params struct {
+		Meta      map[string]json.RawMessage `json:"_meta"`
+		RequestID json.RawMessage            `json:"requestId"`
+	}
+	if json.Unmarshal(request.Params, &params) != nil {
+		return false
+	}
+	var revision string
+	if named := params.Meta[mcp.MetaKeyProtocolVersion]; named != nil && (json.Unmarshal(named, &revision) != nil || revision >= modern) {
+		return true
+	}
+	return request.Method == "notifications/cancelled" && r.modern.isPending(params.RequestID)
+}
+
+var _ mcp.Transport = (*transport)(nil)
+
+// transport connects one of the two sessions that share a connection. It is also the
+// [mcp.Connection].
+type transport struct {
+	lines    *lines
+	limit    int // of active
+	incoming chan jsonrpc.Message
+	closed   chan struct{}
+	once     sync.Once
+
+	mu      sync.Mutex
+	pending map[string]bool // unanswered requests by id
+	active  int             // requests whose answer has not been written
+	drained chan struct{}   // closed while active is 0
+}
+
+func newTransport(l *lines, limit int) *transport {
+	t := &transport{
+		lines: l, limit: limit, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		pending: map[string]bool{}, drained: make(chan struct{}),
+	}
+	close(t.drained)
+	return t
+}
+
+// deliver passes a message to the session.
+func (t *transport) deliver(m jsonrpc.Message) {
+	request, ok := m.(*jsonrpc.Request)
+	isCall := ok && request.IsCall()
+	if isCall && !t.admit(request.ID) {
+		return
+	}
+	select {
+	case t.incoming <- m:
+	case <-t.closed:
+		if isCall {
+			t.answering(request.ID)
+			t.answered()
+		}
+	}
+}
+
+// admit registers a request. It rejects one beyond the limit, and one whose id is in use, which the
+// SDK would not answer.
+func (t *transport) admit(id jsonrpc.ID) bool {
+	key := encodeID(id)
+	t.mu.Lock()
+	full, duplicate := t.active >= t.limit, t.pending[key]
+	if !full && !duplicate {
+		t.pending[key] = true
+		if t.active++; t.active == 1 {
+			t.drained = make(chan struct{})
+		}
+	}
+	t.mu.Unlock()
+	switch {
+	case duplicate: // an answer with this id would be taken for that of the other request
+		t.lines.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the id %s is in use by an unanswered request", text.Truncate(key, maxQuoted)))
+	case full:
+		t.lines.rejectCall(id, t.limit)
+	}
+	return !full && !duplicate
+}
+
+// answering registers that a request is being answered. The client may reuse its id as soon as it
+// reads the answer.
+func (t *transport) answering(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.pending, encodeID(id))
+}
+
+// answered registers that an answer was written.
+func (t *transport) answered() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.active--; t.active == 0 {
+		close(t.drained)
+	}
+}
+
+// encodeID returns an id as JSON.
+func encodeID(id jsonrpc.ID) string {
+	key, err := json.Marshal(id.Raw())
+	if err != nil {
+		return "" // cannot happen: ids are strings and integers
+	}
+	return string(key)
+}
+
+// isPending reports whether the request with this id, as JSON, is unanswered.
+func (t *transport) isPending(id json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pending[string(id)]
+}
+
+// idle returns a channel that is closed when all requests are answered.
+func (t *transport) idle() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.drained
+}
+
+// Connect implements [mcp.Transport].
+func (t *transport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
+
+// SessionID implements [mcp.Connection].
+func (t *transport) SessionID() string { return "" }
+
+// Read implements [mcp.Connection].
+func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-t.incoming:
+		return m, nil
+	case <-t.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements [mcp.Connection].
+func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		t.answering(response.ID)
+		defer t.answered()
+	}
+	message, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return t.lines.write(message)
+}
+
+// Close implements [mcp.Connection].
+func (t *transport) Close() error {
+	t.once.Do(func() { close(t.closed) })
+	return nil
+}
+
+// lines reads and writes messages as lines. Unlike the SDK's stdio transport, it survives malformed
+// lines.
+type lines struct {
+	out        *wire.Writer
+	log        *slog.Logger
+	maxMessage int
+}
+
+func (l *lines) write(message []byte) error { return l.out.Write(context.Background(), message) }
+
+var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)
+
+// close makes further writes fail. It does not wait for a pending one.
+func (l *lines) close() { l.out.End(errClosed) }
+
+// writeError returns the error of a failed write, nil if there was none.
+func (l *lines) writeError() error {
+	if err := l.out.Err(); err != errClosed {
+		return err
+	}
+	return nil
+}
+
+// read passes each message to the router until in ends.
+func (l *lines) read(in io.Reader, to router) error {
+	reader := wire.NewReader(in, l.maxMessage)
+	for {
+		line, err := reader.Append(nil)
+		tooLong, ok := errors.AsType[*wire.TooLongError](err)
+		switch {
+		case ok:
+			l.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", tooLong.Limit))
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case len(bytes.TrimSpace(line)) > 0:
+			l.handle(line, to)
+		}
+	}
+}
+
+// handle passes a message on, or answers a malformed line with an error.
+func (l *lines) handle(line []byte, to router) {
+	if !json.Valid(line) {
+		l.reject(jsonrpc.CodeParseError, "the line is not valid JSON")
+		return
+	}
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		l.reject(jsonrpc.CodeInvalidRequest, "the line is not a JSON-RPC 2.0 message")
+		return
+	}
+	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() && !isExact(request.ID, line) {
+		l.reject(jsonrpc.CodeInvalidRequest, "the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
+		return
+	}
+	to.deliver(m)
+}
+
+// isExact reports whether id is the one in line: the SDK converts all numbers to integers by way of
+// floating point.
+func isExact(id jsonrpc.ID, line []byte) bool {
+	if _, ok := id.Raw().(string); ok {
+		return true
+	}
+	var message struct {
+		ID json.RawMessage `json:"id"`
+	}
+	return json.Unmarshal(line, &message) == nil && string(message.ID) == encodeID(id)
+}
+
+// reject answers a malformed line.
+func (l *lines) reject(code int, reason string) {
+	l.log.Warn("rejected a line from the client", "reason", reason)
+	l.respond(nil, code, reason)
+}
+
+// rejectCall answers a request beyond the limit of unanswered ones.
+func (l *lines) rejectCall(id jsonrpc.ID, limit int) {
+	l.respond(id.Raw(), jsonrpc.CodeInternalError, tooManyRequests(limit))
+}
+
+// respond writes an error response.
+func (l *lines) respond(id any, code int, reason string) {
+	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": reason}})
+	if err == nil {
+		err = l.write(message)
+	}
+	if err != nil {
+		l.log.Debug("an error response was not sent", "error", err)
+	}
+}

@@ -1,0 +1,76 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers are the packages of the module from top to bottom. A package may import only packages on
+// the lines below its own; packages on one line do not know of each other.
+var layers = [][]string{
+	{"internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
+	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream"},
+	{"internal/test/interop/program"},
+	{"internal/test/interop/gosdk", "internal/test/interop/modelserver", "internal/test/interop/pipes", "internal/test/interop/schema", "internal/test/interop/scripted", "internal/test/interop/stock"},
+	{"internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/npmtest", "internal/test/proctest"}, // imported by tests only
+	{"cmd/acp-agent"},
+	{"acp"},
+	{"acp/explore", "acp/model", "acp/proxy", "internal/mcp/client"},
+	{"internal/mcp/relay"},
+	{"acp/client", "internal/consent"},
+	{"acp/backend"},
+	{"internal/llm", "internal/process"},
+	{"internal/mcp/server"},
+	{"internal/mcp/roots"},
+	{"workspace/tools"},
+	{"discovery"},
+	{"sessionstore/sqlite", "sessionstore/storetest"},
+	{"sessionstore"},
+	{"workspace"},
+	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
+	{"internal/jsonrpc", "internal/secret"},
+	{"internal/strictjson"},
+	{"internal/privatefile", "internal/text"},
+}
+
+// reserved are modules that only the listed packages may import.
+var reserved = map[string][]string{
+	"github.com/go-json-experiment/json": {"internal/strictjson", "sessionstore", "cmd/acp-agent"},
+	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
+}
+
+func layer(dir string) int {
+	return slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, dir) })
+}
+
+// Tests may import anything, for example a suite that imports the package under test.
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range sources(t) {
+		from := layer(s.dir())
+		if from < 0 {
+			t.Errorf("%s: add package %s to the table in internal/test/conformance/layers_test.go, above everything it imports", s.path, s.dir())
+			continue
+		}
+		if s.test {
+			continue
+		}
+		for _, imported := range s.imports() {
+			if dir, ours := strings.CutPrefix(imported, module+"/"); ours && layer(dir) <= from {
+				t.Errorf("%s imports %s, which is not below it in internal/test/conformance/layers_test.go", s.path, dir)
+			}
+		}
+	}
+}
+
+func TestReservedModules(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, imported := range s.imports() {
+			for module, owners := range reserved {
+				if (imported == module || strings.HasPrefix(imported, module+"/")) && !slices.Contains(owners, s.dir()) {
+					t.Errorf("%s imports %s: only %s may", s.path, imported, strings.Join(owners, " and "))
+				}
+			}
+		}
+	}
+}

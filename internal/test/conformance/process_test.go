@@ -1,0 +1,40 @@
+package conformance
+
+import (
+	"go/ast"
+	"testing"
+)
+
+// The working directory and the file mode mask belong to the whole process, and with it to every
+// session in it.
+//
+// Clause A22.
+func TestNothingChangesTheProcess(t *testing.T) {
+	for _, s := range sources(t) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv == nil && n.Name.Name == "init" {
+					t.Errorf("%s: func init: make a value where it is needed and pass it on", s.at(n))
+				}
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && changesTheProcess(s, f) {
+					t.Errorf("%s: %s changes the process for every session in it: "+
+						"pass a directory or a mode instead (in a test, t.Chdir)", s.at(n), f.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func changesTheProcess(s source, f *ast.SelectorExpr) bool {
+	switch f.Sel.Name {
+	case "Chdir", "Fchdir":
+		receiver, ok := f.X.(*ast.Ident)
+		return !s.test || ok && receiver.Name == "os"
+	case "Umask":
+		return !s.test
+	}
+	return false
+}

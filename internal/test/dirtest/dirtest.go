@@ -1,0 +1,98 @@
+// Package dirtest creates directories for tests. They are removed when the test ends.
+//
+//	cwd := dirtest.New(t, "go.mod", "module app\n", "cmd/main.go", "package main\n")
+//
+// It must only be imported by tests.
+package dirtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// New creates a directory with files and returns its path with all links resolved. files alternates
+// slash-separated paths and contents.
+func New(t testing.TB, files ...string) string {
+	t.Helper()
+	require.Zero(t, len(files)%2, "files must alternate paths and contents: %q", files)
+	tree := Tree{}
+	for i := 0; i < len(files); i += 2 {
+		tree[files[i]] = files[i+1]
+	}
+	return tree.Plant(t)
+}
+
+// Strange creates directories whose names need escaping in URIs, not in alphabetical order, and
+// returns them with their parent.
+func Strange(t testing.TB) (top string, dirs []string) {
+	t.Helper()
+	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
+	if runtime.GOOS == "windows" {
+		names = slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "?") })
+	} else {
+		names = append(names, "line\nbreak", `back\slash`, `"quoted"`)
+	}
+	top = New(t)
+	for _, name := range names {
+		dirs = append(dirs, filepath.Join(top, name))
+		require.NoError(t, os.Mkdir(dirs[len(dirs)-1], 0o755))
+	}
+	return top, dirs
+}
+
+// Short creates a directory with a short path, for sockets, whose paths are limited to about a
+// hundred bytes. The path of t.TempDir contains the name of the test.
+func Short(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "t")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// Tree maps slash-separated paths of files to their contents.
+type Tree map[string]string
+
+// Plant creates a directory with the files and returns its path with all links resolved.
+func (tree Tree) Plant(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	tree.PlantIn(t, dir)
+	return dir
+}
+
+// PlantIn writes the files into an existing directory.
+func (tree Tree) PlantIn(t require.TestingT, dir string) {
+	for path, text := range tree {
+		path = filepath.Join(dir, filepath.FromSlash(path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+}
+
+// Planted returns the regular files below a directory. Links are not followed.
+func Planted(t testing.TB, dir string) Tree {
+	t.Helper()
+	tree := Tree{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		tree[filepath.ToSlash(rel)] = string(text)
+		return err
+	}))
+	return tree
+}

@@ -1,0 +1,289 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// patience bounds every wait, so that a hang fails instead of hanging.
+const patience = 2 * time.Minute
+
+// stage is the environment of a test: an agent, its home, its model, and the folders of a project.
+// It outlives the processes started in it.
+type stage struct {
+	subject subject
+	env     []string
+	home    string
+	state   string // the program's
+	model   *modelserver.Server
+
+	cwd, first, second string
+}
+
+// onStage prepares a stage whose folders first and second contain a file fruit.txt with "banana".
+func onStage(t *testing.T, s subject) *stage {
+	t.Helper()
+	s.file(t, s.modules, s.program)
+	model, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, model.Close())
+		require.Subset(t, s.elsewhere, model.Unknown(), "the agent asks for more than its model")
+	})
+	home := folder(t, "")
+	return &stage{
+		subject: s, env: s.settle(t, home, model.URL()), home: home, state: filepath.Join(home, "acp-agent"), model: model,
+		cwd: folder(t, "apple\n"), first: folder(t, "banana\n"), second: folder(t, "banana\n"),
+	}
+}
+
+// folder creates a directory with a file fruit.txt, unless fruit is empty, and returns its real
+// path.
+func folder(t *testing.T, fruit string) string {
+	t.Helper()
+	if fruit == "" {
+		return dirtest.New(t)
+	}
+	return dirtest.New(t, "fruit.txt", fruit)
+}
+
+// fruit returns the path of a folder's file.
+func fruit(folder string) string { return filepath.Join(folder, "fruit.txt") }
+
+// content returns the content of a folder's file.
+func content(t *testing.T, folder string) string {
+	t.Helper()
+	text, err := os.ReadFile(fruit(folder))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// roots are the session's folders, the first of them cwd.
+func (s *stage) roots(t *testing.T, additional ...string) workspace.Roots {
+	t.Helper()
+	roots, err := workspace.NewRoots(s.cwd, additional)
+	require.NoError(t, err)
+	return roots
+}
+
+// files says whether the editor reads and writes files for its agent.
+type files int
+
+const (
+	noFiles files = iota
+	withFiles
+)
+
+// editor is a client of a process. It records requests and updates, and grants each permission once
+// unless it rejects them.
+type editor struct {
+	*client.Client
+	t     *testing.T
+	agent client.Agent
+
+	mu      sync.Mutex
+	updates []client.Update
+	asked   []sdk.RequestPermissionRequest
+	written []string // paths of fs/write_text_file
+	read    []string // paths of fs/read_text_file
+	rejects bool
+
+	judge *judge
+	leave func()
+}
+
+// alone starts the agent itself.
+func (s *stage) alone(t *testing.T, f files) *editor {
+	t.Helper()
+	return s.open(t, f, append([]string{filepath.Join(s.home, "bin", s.subject.command[0])}, s.subject.command[1:]...))
+}
+
+// behind starts the program with the agent behind it.
+func (s *stage) behind(t *testing.T, f files) *editor {
+	t.Helper()
+	return s.open(t, f, append([]string{program.Path(), "--state-dir", s.state, "--"}, s.subject.command...))
+}
+
+// byName starts the program with a known agent behind it.
+func (s *stage) byName(t *testing.T, f files, name string) *editor {
+	t.Helper()
+	return s.open(t, f, []string{program.Path(), "--state-dir", s.state, "--agent", name})
+}
+
+// open starts a process and introduces itself.
+func (s *stage) open(t *testing.T, f files, command []string) *editor {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = s.cwd, append(os.Environ(), s.env...), 10*time.Second
+	var stderr logtest.Text
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+
+	e := &editor{t: t, judge: newJudge(t, s.subject.own)}
+	var said logtest.Text
+	e.Client = client.New(out, in, e.options(f, &said))
+	served := make(chan error, 1)
+	go func() { served <- e.Serve(ctx) }()
+	e.leave = sync.OnceFunc(func() {
+		defer stop()
+		_ = in.Close()
+		require.NoError(t, <-served)
+		require.NoError(t, cmd.Wait(), "standard error: %s", &stderr)
+	})
+	t.Cleanup(func() {
+		e.leave()
+		if command[0] == program.Path() {
+			require.Empty(t, e.judge.all(), "W1")
+		}
+		if t.Failed() {
+			t.Logf("%s\n%sstandard error:\n%s", strings.Join(command, " "), &said, &stderr)
+		}
+	})
+
+	e.agent, err = e.Initialize(within(t))
+	require.NoError(t, err)
+	if s.subject.method != "" {
+		require.NoError(t, e.Authenticate(within(t), s.subject.method))
+	}
+	return e
+}
+
+// within returns a context for one wait.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// options returns the options of an editor that records requests and updates. said receives the
+// lines of both sides.
+func (e *editor) options(f files, said *logtest.Text) client.Options {
+	o := client.Options{
+		Name: "editor",
+		Updates: func(_ context.Context, u client.Update) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.updates = append(e.updates, u)
+		},
+		Permission: func(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.asked = append(e.asked, r)
+			kind := sdk.PermissionOptionKindAllowOnce
+			if e.rejects {
+				kind = sdk.PermissionOptionKindRejectOnce
+			}
+			for _, option := range r.Options {
+				if option.Kind == kind {
+					return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
+				}
+			}
+			return sdk.RequestPermissionResponse{}, fmt.Errorf("no option with kind %s", kind)
+		},
+		Tap: func(d jsonrpc.Direction, line []byte) {
+			mark := map[jsonrpc.Direction]string{jsonrpc.Received: "< ", jsonrpc.Sent: "> "}[d]
+			_, _ = fmt.Fprintf(said, "%s%.2000s\n", mark, line)
+			e.judge.tap(d, line)
+		},
+	}
+	if f == withFiles {
+		o.ReadTextFile = func(_ context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.read = append(e.read, r.Path)
+			text, err := os.ReadFile(r.Path)
+			return sdk.ReadTextFileResponse{Content: string(text)}, err
+		}
+		o.WriteTextFile = func(_ context.Context, r sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.written = append(e.written, r.Path)
+			return sdk.WriteTextFileResponse{}, os.WriteFile(r.Path, []byte(r.Content), 0o644)
+		}
+	}
+	return o
+}
+
+// prompt runs a turn, which must end by itself, and returns the requests the model received.
+func (s *stage) prompt(e *editor, session, words string, orders ...modelserver.Order) []modelserver.Request {
+	e.t.Helper()
+	before := len(s.model.Requests())
+	end, err := e.Prompt(within(e.t), session, sdk.TextBlock(modelserver.Prompt(words, orders...)))
+	require.NoError(e.t, err)
+	require.Equal(e.t, sdk.StopReasonEndTurn, end.StopReason)
+	var turn []modelserver.Request
+	for _, r := range s.model.Requests()[before:] {
+		if r.Asks() {
+			turn = append(turn, r)
+		}
+	}
+	require.NotEmpty(e.t, turn, "the model was not asked")
+	return turn
+}
+
+// reject makes the editor reject all further permission requests.
+func (e *editor) reject() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rejects = true
+}
+
+// heard returns the session's updates so far as text, one per line.
+func (e *editor) heard(session string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all strings.Builder
+	for _, u := range e.updates {
+		if u.SessionID == session {
+			all.Write(u.Update)
+			all.WriteByte('\n')
+		}
+	}
+	return all.String()
+}
+
+// permissions returns the permission requests so far, as text.
+func (e *editor) permissions() string {
+	e.t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text, err := json.Marshal(e.asked)
+	require.NoError(e.t, err)
+	return string(text)
+}
+
+// listed returns the ids of the sessions that a query finds.
+func (e *editor) listed(q client.Query) []string {
+	e.t.Helper()
+	ids := []string{}
+	for s, err := range e.Sessions(within(e.t), q) {
+		require.NoError(e.t, err)
+		ids = append(ids, s.ID)
+	}
+	return ids
+}

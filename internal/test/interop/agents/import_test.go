@@ -1,0 +1,87 @@
+package agents
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+)
+
+// Clause A31.
+func TestWhatARealAgentHasAlreadyIsListed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		subject
+		known string // for --agent
+	}{{opencode, "opencode"}, {claude, "claude"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c.subject)
+			alone := s.alone(t, noFiles)
+			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			s.prompt(alone, made.ID, "Before acp-agent.", modelserver.Say("It was long ago."))
+			alone.leave()
+
+			e := s.behind(t, noFiles)
+			var ids []string
+			require.Eventually(t, func() bool { // a list waits only so long for an agent that is busy starting
+				ids = e.listed(client.Query{Cwd: s.roots(t).Cwd()})
+				return len(ids) > 0
+			}, patience, 100*time.Millisecond)
+			require.Len(t, ids, 1)
+			_, err = e.LoadSession(within(t), ids[0], client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			require.Contains(t, e.heard(ids[0]), "It was long ago.", "A27")
+			turn := s.prompt(e, ids[0], "And since?", modelserver.Say("Since then as well."))
+			require.Contains(t, turn[0].Text(), "It was long ago.", "the model is told of the conversation")
+			require.Contains(t, turn[0].Text(), s.first, "and of the folders that it has now")
+			require.Equal(t, ids, e.listed(s.query(t, s.first)), "A13")
+			e.leave()
+
+			named := s.byName(t, noFiles, c.known)
+			require.Equal(t, ids, named.listed(s.query(t, s.first)), "the agent by its name is the same agent")
+			require.NoError(t, named.DeleteSession(within(t), ids[0]))
+			named.leave()
+
+			require.Empty(t, s.behind(t, noFiles).listed(client.Query{}), "A28: what was deleted does not come back")
+		})
+	}
+}
+
+// An editor that was used with the agent alone goes on with the ids that it remembers.
+//
+// Clause A31.
+func TestSessionsOpenByTheAgentsOwnIDs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []subject{opencode, claude} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c)
+			alone := s.alone(t, noFiles)
+			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			s.prompt(alone, made.ID, "Before acp-agent.", modelserver.Say("It was long ago."))
+			alone.leave()
+
+			e := s.behind(t, noFiles)
+			_, err = e.LoadSession(within(t), "unknown", client.Setup{Roots: s.roots(t)})
+			require.ErrorContains(t, err, "no session unknown", "A28")
+			_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			require.Contains(t, e.heard(made.ID), "It was long ago.", "A27")
+			turn := s.prompt(e, made.ID, "And since?", modelserver.Say("Since then as well."))
+			require.Contains(t, turn[0].Text(), "It was long ago.", "the model is told of the conversation")
+			require.Equal(t, []string{made.ID}, e.listed(client.Query{Cwd: s.roots(t).Cwd()}))
+			e.leave()
+
+			again := s.behind(t, noFiles)
+			_, err = again.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			require.Contains(t, again.heard(made.ID), "Since then as well.")
+		})
+	}
+}

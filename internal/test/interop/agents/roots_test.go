@@ -1,0 +1,183 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+)
+
+// The session stays active in one process.
+//
+// Clause A12.
+func TestARealAgentIsToldOfItsNewRoots(t *testing.T) {
+	t.Parallel()
+	t.Run("P1/in words", func(t *testing.T) {
+		t.Parallel()
+		s := onStage(t, opencode)
+		loaded, resumed := narrowing(t, s)
+		require.Contains(t, lastBlock(t, loaded), s.second)
+		require.NotContains(t, lastBlock(t, loaded), s.first)
+		require.NotContains(t, lastBlock(t, resumed), s.second)
+	})
+	t.Run("P3/by the full list", func(t *testing.T) {
+		t.Parallel()
+		s := onStage(t, claude)
+		loaded, resumed := narrowing(t, s)
+		require.Contains(t, lastRemoval(t, loaded), s.first)
+		require.NotContains(t, lastRemoval(t, loaded), s.second)
+		require.Contains(t, lastRemoval(t, resumed), s.second)
+	})
+}
+
+// Clause A25.
+func TestARealAgentIsToldOfItsOtherRoots(t *testing.T) {
+	t.Parallel()
+	const words, rule = "Please look at the fruit.", "Bananas are to be peeled."
+	for _, c := range []struct {
+		subject
+		inSystemPrompt bool
+	}{{opencode, false}, {claude, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c.subject)
+			require.NoError(t, os.WriteFile(filepath.Join(s.first, "AGENTS.md"), []byte(rule), 0o644))
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			told := s.prompt(e, made.ID, words, modelserver.Say("It is a banana."))[0]
+			require.Contains(t, told.Text(), rule)
+			conversation := strings.Join(told.Of(modelserver.User), "\n")
+			if c.inSystemPrompt {
+				require.Contains(t, told.Instructions, rule)
+				require.NotContains(t, conversation, onlyForTheAgent, "P7: its history is the user's conversation")
+			} else {
+				before, _, found := strings.Cut(conversation, "<"+onlyForTheAgent)
+				require.True(t, found)
+				require.Contains(t, before, words, "what the user typed comes first")
+			}
+			const other = "Bananas are to be boiled."
+			require.NoError(t, os.WriteFile(filepath.Join(s.second, "AGENTS.md"), []byte(other), 0o644))
+			_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+			require.NoError(t, err)
+			require.NotContains(t, e.heard(made.ID), onlyForTheAgent, "P7")
+			told = s.prompt(e, made.ID, "And now?", modelserver.Say("There is none."))[0]
+			require.Contains(t, lastBlock(t, told), other, "Claude Code keeps the system prompt that the session began with")
+			require.NotContains(t, lastBlock(t, told), rule)
+			for session, err := range e.Sessions(within(t), client.Query{}) {
+				require.NoError(t, err)
+				require.NotContains(t, *session.Title, onlyForTheAgent)
+			}
+		})
+	}
+}
+
+// skill returns the SKILL.md of a skill in any directory.
+func skill(name string) string {
+	return "---\nname: " + name + "\ndescription: Peels with " + name + ".\n---\nTurn it slowly.\n"
+}
+
+// place creates files in a folder, from pairs of path and text.
+func place(t *testing.T, folder string, files ...string) {
+	t.Helper()
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(folder, files[i])
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
+	}
+}
+
+// Clause D1.
+func TestARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
+	t.Parallel()
+	for _, c := range []subject{opencode, claude} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c)
+			place(t, s.cwd, "AGENTS.md", "Apples are red.", ".claude/CLAUDE.md", "Unripe.",
+				".agents/skills/knife/SKILL.md", skill("knife"), ".claude/skills/spoon/SKILL.md", skill("spoon"))
+			place(t, s.first, "AGENTS.md", "Bananas are yellow.",
+				".agents/skills/fork/SKILL.md", skill("fork"), ".claude/skills/tongs/SKILL.md", skill("tongs"))
+			place(t, s.second, "CLAUDE.md", "Cherries are black.", "skills/whisk/SKILL.md", skill("whisk"))
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+			require.NoError(t, err)
+			told := s.prompt(e, made.ID, "Please peel it.", modelserver.Say("Peeled."))[0].Text()
+			for _, once := range []string{"Apples are red.", "Bananas are yellow.", "Cherries are black.",
+				"Peels with knife.", "Peels with spoon.", "Peels with fork.", "Peels with tongs.", "Peels with whisk."} {
+				require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
+			}
+			for _, file := range []string{s.first + "/.agents/skills/fork/SKILL.md", s.second + "/skills/whisk/SKILL.md"} {
+				require.Contains(t, told, file)
+			}
+		})
+	}
+}
+
+// The first prompt calls a command of the agent's own.
+//
+// Clause D1.
+func TestARealAgentKnowsTheInstructionsInACommand(t *testing.T) {
+	t.Parallel()
+	const rule = "Bananas are yellow."
+	for _, c := range []struct {
+		subject
+		commands string // in its home
+	}{{opencode, ".config/opencode/command"}, {claude, ".claude/commands"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c.subject)
+			place(t, s.home, c.commands+"/peel.md", "---\ndescription: Peels.\n---\nTake a knife. $ARGUMENTS")
+			place(t, s.first, "AGENTS.md", rule)
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			told := s.prompt(e, made.ID, "/peel slowly", modelserver.Say("Peeled."))[0].Text()
+			require.Contains(t, told, "Take a knife. slowly", "the agent has recognized its command")
+			require.Equal(t, 1, strings.Count(told, rule))
+			told = s.prompt(e, made.ID, "Again.", modelserver.Say("Peeled."))[0].Text()
+			require.Equal(t, 1, strings.Count(told, rule), "D3")
+			require.NotContains(t, e.heard(made.ID), rule, "P7")
+		})
+	}
+}
+
+// narrowing removes a session's roots, one by a load and one by a resume, and returns the first
+// request to the model after each.
+func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
+	t.Helper()
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	s.prompt(e, made.ID, "Begin.", modelserver.Say("Begun."))
+	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+	require.NoError(t, err)
+	loaded = s.prompt(e, made.ID, "Go on.", modelserver.Say("Gone on."))[0]
+	_, err = e.ResumeSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	resumed = s.prompt(e, made.ID, "And on.", modelserver.Say("Gone on."))[0]
+	return loaded, resumed
+}
+
+// lastBlock returns the last text that acp-agent sent only to the agent.
+func lastBlock(t *testing.T, r modelserver.Request) string {
+	t.Helper()
+	blocks := strings.Split(r.Text(), "<"+onlyForTheAgent)
+	require.Greater(t, len(blocks), 1)
+	last, _, closed := strings.Cut(blocks[len(blocks)-1], "</"+onlyForTheAgent)
+	require.True(t, closed)
+	return last
+}
+
+// lastRemoval returns the directories that Claude Code last reported to its model as removed.
+func lastRemoval(t *testing.T, r modelserver.Request) string {
+	t.Helper()
+	at := strings.LastIndex(r.Instructions, "Additional working directories removed:")
+	require.GreaterOrEqual(t, at, 0, r.Instructions)
+	return r.Instructions[at:]
+}

@@ -1,0 +1,274 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/interop/schema"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// patience bounds every wait, so that a hang fails instead of hanging.
+const patience = 30 * time.Second
+
+// notFound is ACP's "resource not found".
+const (
+	notFound       = -32002
+	invalidRequest = -32600
+	invalidParams  = -32602
+)
+
+// agent is a process of the program. When the test ends, its exit status and everything it wrote
+// are checked.
+type agent struct {
+	*pipes.Process
+	t      *testing.T
+	stderr *logtest.Text
+	over   bool
+}
+
+// start starts the program with a state directory of its own.
+func start(t *testing.T, args ...string) *agent {
+	t.Helper()
+	return startIn(t, filepath.Join(t.TempDir(), "state"), args...)
+}
+
+// startIn starts the program with a given state directory.
+func startIn(t *testing.T, state string, args ...string) *agent {
+	t.Helper()
+	return startCommand(t, append([]string{program.Path(), "--state-dir", state}, args...)...)
+}
+
+func startCommand(t *testing.T, command ...string) *agent {
+	t.Helper()
+	stderr := &logtest.Text{}
+	p, err := pipes.Start(pipes.Options{Command: command, Env: proctest.Env("scripted"), Stderr: stderr})
+	require.NoError(t, err)
+	a := &agent{Process: p, t: t, stderr: stderr}
+	t.Cleanup(func() {
+		a.leave()
+		valid(t, p.Lines())
+	})
+	return a
+}
+
+// behind returns the arguments that put the scripted agent behind the program.
+func behind() []string { return []string{"--", proctest.Executable()} }
+
+// within returns a context for one wait.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// leave ends the program as a client does, unless the test has ended it.
+func (a *agent) leave() {
+	a.t.Helper()
+	if a.over {
+		return
+	}
+	_ = a.CloseInput()
+	require.Zero(a.t, a.exit(), "standard error: %s", a.stderr)
+}
+
+// kill kills the program.
+func (a *agent) kill() {
+	a.t.Helper()
+	require.NoError(a.t, a.Kill())
+	a.exit()
+}
+
+// exit waits for the program to exit and returns its status.
+func (a *agent) exit() int {
+	a.t.Helper()
+	a.over = true
+	code, err := a.Wait(within(a.t))
+	if err != nil {
+		_ = a.Kill()
+	}
+	require.NoError(a.t, err, "waiting for the end of the program; standard error: %s", a.stderr)
+	return code
+}
+
+// send writes lines in one write.
+func (a *agent) send(lines ...string) {
+	a.t.Helper()
+	require.NoError(a.t, a.Send(lines...))
+}
+
+// try sends a request and returns its response, which may be an error.
+func (a *agent) try(method string, params any) pipes.Message {
+	a.t.Helper()
+	m, err := a.Call(within(a.t), method, params)
+	require.NoError(a.t, err, "%s; standard error: %s", method, a.stderr)
+	return m
+}
+
+// call sends a request and decodes its result into v, which may be nil.
+func (a *agent) call(method string, params, v any) {
+	a.t.Helper()
+	m := a.try(method, params)
+	if v == nil {
+		v = new(json.RawMessage)
+	}
+	require.NoError(a.t, m.Decode(v), method)
+}
+
+// await waits for a message at or after the agent's line from.
+func (a *agent) await(from int, match func(pipes.Message) bool) (pipes.Message, int) {
+	a.t.Helper()
+	m, at, err := a.Await(within(a.t), from, match)
+	require.NoError(a.t, err, "standard error: %s", a.stderr)
+	return m, at
+}
+
+// initialize initializes the connection as a client without capabilities.
+func (a *agent) initialize() *agent {
+	a.t.Helper()
+	a.call("initialize", map[string]any{"protocolVersion": 1}, nil)
+	return a
+}
+
+// open creates a session.
+func (a *agent) open(cwd string, additional ...string) string {
+	a.t.Helper()
+	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
+	if additional != nil {
+		params["additionalDirectories"] = additional
+	}
+	var result struct{ SessionID string }
+	a.call("session/new", params, &result)
+	require.NotEmpty(a.t, result.SessionID)
+	return result.SessionID
+}
+
+// prompt runs a turn and returns its stop reason.
+func (a *agent) prompt(session, text string) string {
+	a.t.Helper()
+	var result struct{ StopReason string }
+	a.call("session/prompt", promptParams(session, text), &result)
+	return result.StopReason
+}
+
+func promptParams(session, text string) map[string]any {
+	return map[string]any{"sessionId": session, "prompt": []any{map[string]any{"type": "text", "text": text}}}
+}
+
+func sessionParams(session string) map[string]any { return map[string]any{"sessionId": session} }
+
+// listed is a session in a response to session/list.
+type listed struct {
+	SessionID             string
+	Cwd                   string
+	AdditionalDirectories []string
+}
+
+// list returns the first page of session/list.
+func (a *agent) list(filter map[string]any) []listed {
+	a.t.Helper()
+	if filter == nil {
+		filter = map[string]any{}
+	}
+	var result struct{ Sessions []listed }
+	a.call("session/list", filter, &result)
+	require.NotNil(a.t, result.Sessions)
+	return result.Sessions
+}
+
+// updates returns the session's updates since the agent's line from, one per line.
+func (a *agent) updates(from int, session string) string {
+	var all []string
+	for _, m := range a.Messages()[from:] {
+		var params struct {
+			SessionID string
+			Update    json.RawMessage
+		}
+		if m.Method == "session/update" && json.Unmarshal(m.Params, &params) == nil && params.SessionID == session {
+			all = append(all, string(params.Update))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// violation is one of error.data.violations.
+type violation struct {
+	Field  string
+	Index  *int
+	Value  json.RawMessage
+	Reason string
+}
+
+// violations returns the violations in an error response.
+func violations(t *testing.T, m pipes.Message) []violation {
+	t.Helper()
+	require.NotNil(t, m.Error, "not refused: %s", m.Raw)
+	var data struct{ Violations []violation }
+	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Raw)
+	return data.Violations
+}
+
+// stopReason returns the stop reason of a response to a prompt.
+func stopReason(t *testing.T, m pipes.Message) string {
+	t.Helper()
+	var result struct{ StopReason string }
+	require.NoError(t, m.Decode(&result), m.Raw)
+	return result.StopReason
+}
+
+// folder creates a directory with files (name, content, name, ...) and returns its real path.
+func folder(t *testing.T, files ...string) string {
+	t.Helper()
+	return dirtest.New(t, files...)
+}
+
+// node is the directory in which npm installs packages.
+const node = "../../../testdata/node"
+
+// packages returns the directory of the TypeScript client's packages. Without them the test is
+// skipped, except in CI.
+func packages(t *testing.T) string {
+	t.Helper()
+	return npmtest.File(t, "testdata/node", "")
+}
+
+// loadSchema returns the schema, or nil if it is not installed.
+var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
+	dir := filepath.Join(node, "node_modules/@agentclientprotocol/sdk/schema/v1")
+	if _, err := os.Stat(dir); err != nil {
+		return nil, nil
+	}
+	return schema.Load(dir)
+})
+
+// valid validates what an agent wrote against the schema, if it is installed.
+func valid(t *testing.T, lines []pipes.Line) {
+	t.Helper()
+	s, err := loadSchema()
+	require.NoError(t, err)
+	if s == nil {
+		return
+	}
+	conversation := s.Conversation()
+	for _, line := range lines {
+		if !line.FromAgent {
+			conversation.Client(line.Text)
+		} else if err := conversation.Agent(line.Text); err != nil {
+			t.Errorf("W1: %v", err)
+		}
+	}
+}

@@ -1,0 +1,11 @@
+package interop
+
+import (
+	"testing"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
+)
+
+// The test binary also serves as the agent behind the program.
+func TestMain(m *testing.M) { program.Main(m, func(string) int { return scripted.Play() }) }

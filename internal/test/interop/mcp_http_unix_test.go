@@ -1,0 +1,249 @@
+//go:build unix
+
+package interop
+
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+)
+
+// httpServer is a process that serves MCP over HTTP.
+type httpServer struct {
+	cmd    *exec.Cmd
+	stderr logtest.Text
+}
+
+// serveHTTP starts the program, and waits until it serves. It is ended with the test.
+func serveHTTP(t *testing.T, args ...string) *httpServer {
+	t.Helper()
+	s := &httpServer{cmd: exec.Command(program.Path(), append([]string{"mcp"}, args...)...)}
+	s.cmd.Stderr = &s.stderr
+	require.NoError(t, s.cmd.Start())
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.cmd.Wait()
+	})
+	require.Eventually(t, func() bool { return strings.Contains(s.stderr.String(), "serving MCP") }, patience, time.Millisecond)
+	return s
+}
+
+// find returns what the group of a pattern matches in what the program printed.
+func (s *httpServer) find(t *testing.T, pattern string) string {
+	t.Helper()
+	var found []string
+	require.Eventually(t, func() bool {
+		found = regexp.MustCompile(pattern).FindStringSubmatch(s.stderr.String())
+		return found != nil
+	}, patience, time.Millisecond)
+	return found[1]
+}
+
+const (
+	urlPattern   = `serving MCP on (http://\S+)\n`
+	tokenPattern = `Authorization: Bearer (\S+)\n`
+)
+
+// bearer sends a token with every request.
+type bearer struct {
+	http.Transport
+	token string
+}
+
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if b.token != "" {
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return b.Transport.RoundTrip(r)
+}
+
+// read reads a file as an MCP client with a root of its own.
+func (b *bearer) read(t *testing.T, url, root, path string) (string, error) {
+	t.Helper()
+	return b.readAs(t, "2026-07-28", url, root, path)
+}
+
+// readAs is read with a revision of the protocol.
+func (b *bearer) readAs(t *testing.T, revision, url, root, path string) (string, error) {
+	t.Helper()
+	b.DisableKeepAlives = true
+	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, nil)
+	client.AddRoots(&mcp.Root{URI: mcptest.URIs(t, root)[0]})
+	session, err := client.Connect(within(t), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: b}, MaxRetries: -1},
+		&mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		return "", err
+	}
+	defer session.Close()
+	result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": path}})
+	if err != nil {
+		return "", err
+	}
+	return result.Content[0].(*mcp.TextContent).Text, nil
+}
+
+// Another user, or a process in a sandbox that shares the network, gets no file of the user.
+func TestMCPHTTP(t *testing.T) {
+	allowed, victim := dirtest.Tree{"f": "mine"}.Plant(t), dirtest.Tree{"secret": "the secret"}.Plant(t)
+	secret := filepath.Join(victim, "secret")
+
+	t.Run("without the token", func(t *testing.T) {
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--any-root")
+		url := s.find(t, urlPattern)
+		s.find(t, `(--any-root: clients can use every folder)`)
+		for _, token := range []string{"", "guess"} {
+			_, err := (&bearer{token: token}).read(t, url, victim, secret)
+			require.ErrorContains(t, err, "Unauthorized")
+		}
+		text, err := (&bearer{token: s.find(t, tokenPattern)}).read(t, url, victim, secret)
+		require.NoError(t, err)
+		require.Contains(t, text, "the secret", "the user's own client")
+	})
+
+	t.Run("outside the directories", func(t *testing.T) {
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--within", allowed)
+		b := &bearer{token: s.find(t, tokenPattern)}
+		text, err := b.read(t, s.find(t, urlPattern), victim, secret)
+		require.NoError(t, err)
+		require.NotContains(t, text, "the secret")
+		text, err = b.read(t, s.find(t, urlPattern), allowed, "f")
+		require.NoError(t, err)
+		require.Contains(t, text, "mine")
+	})
+
+	t.Run("each start has another token", func(t *testing.T) {
+		one := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed).find(t, tokenPattern)
+		other := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed).find(t, tokenPattern)
+		require.NotEqual(t, one, other)
+		require.GreaterOrEqual(t, len(one), 26, "130 bits in letters of base32")
+	})
+
+	t.Run("token file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed, "--token-file", file)
+		url := s.find(t, urlPattern)
+		require.Equal(t, file, s.find(t, `the token in (\S+)\n`))
+		text, err := (&bearer{token: "0123456789abcdef"}).read(t, url, allowed, "f")
+		require.NoError(t, err)
+		require.Contains(t, text, "mine")
+		_, err = (&bearer{token: "guess"}).read(t, url, allowed, "f")
+		require.ErrorContains(t, err, "Unauthorized")
+		require.NotContains(t, s.stderr.String(), "0123456789abcdef")
+	})
+
+	t.Run("without authentication", func(t *testing.T) {
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed, "--no-auth")
+		text, err := (&bearer{}).read(t, s.find(t, urlPattern), allowed, "f")
+		require.NoError(t, err)
+		require.Contains(t, text, "mine")
+		require.Contains(t, s.stderr.String(), "every user of this machine can use the server")
+	})
+}
+
+func TestMCPHTTPSocket(t *testing.T) {
+	allowed, socket := dirtest.Tree{"f": "mine"}.Plant(t), filepath.Join(dirtest.Short(t), "new", "socket")
+	args := []string{"--http", "unix:" + socket, "--root", allowed}
+	through := func(token string) *bearer {
+		return &bearer{token: token, Transport: http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var dialer net.Dialer
+			return dialer.DialContext(ctx, "unix", socket)
+		}}}
+	}
+	requireMode := func(path string, want fs.FileMode) {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, want, info.Mode().Perm(), path)
+	}
+
+	s := serveHTTP(t, args...)
+	requireMode(socket, 0o600)
+	requireMode(filepath.Dir(socket), 0o700)
+	_, err := through("").read(t, "http://socket", allowed, "f")
+	require.ErrorContains(t, err, "Unauthorized")
+	text, err := through(s.find(t, tokenPattern)).read(t, "http://socket", allowed, "f")
+	require.NoError(t, err)
+	require.Contains(t, text, "mine")
+
+	var stderr bytes.Buffer
+	second := exec.CommandContext(within(t), program.Path(), append([]string{"mcp"}, args...)...)
+	second.Stderr = &stderr
+	require.Error(t, second.Run(), "the socket is in use")
+	require.Contains(t, stderr.String(), "address already in use")
+
+	require.NoError(t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+	require.FileExists(t, socket)
+	s = serveHTTP(t, args...)
+	text, err = through(s.find(t, tokenPattern)).read(t, "http://socket", allowed, "f")
+	require.NoError(t, err, "the socket that was left behind is replaced")
+	require.Contains(t, text, "mine")
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, s.cmd.Wait())
+	require.NoFileExists(t, socket)
+}
+
+// Clients that take more than their share do not keep others from being served.
+func TestMCPHTTPExhaustion(t *testing.T) {
+	const clients = 256
+	dir := dirtest.Tree{"f": "mine"}.Plant(t)
+	s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", dir)
+	url, token := s.find(t, urlPattern), s.find(t, tokenPattern)
+	const initialize = `{"jsonrpc":"2.0","id":"%s","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	long := strings.Repeat("\u2028", 1<<20) // the response repeats the id, and needs more bytes for this character
+	for name, attack := range map[string]struct {
+		body    string
+		missing int // bytes of the body that are announced but not sent
+	}{
+		"slow requests":      {"{", 100},
+		"slow long requests": {long, 100},
+		"unread responses":   {fmt.Sprintf(initialize, long), 0},
+		"abandoned sessions": {fmt.Sprintf(initialize, "short"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+				"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", token, len(attack.body)+attack.missing, attack.body)
+			sent := make(chan bool, clients)
+			for range clients {
+				conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+				require.NoError(t, err)
+				defer conn.Close()
+				require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(16<<10))
+				go func() {
+					_, _ = conn.Write(request)
+					sent <- true
+				}()
+			}
+			for before := -1; before < len(sent); { // the server may not read all of them
+				before = len(sent)
+				time.Sleep(500 * time.Millisecond)
+			}
+			require.Eventually(t, func() bool {
+				text, err := (&bearer{token: token}).readAs(t, "2025-11-25", url, dir, "f")
+				return err == nil && strings.Contains(text, "mine")
+			}, 2*patience, 10*time.Millisecond)
+		})
+	}
+}

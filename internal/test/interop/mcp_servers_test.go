@@ -1,0 +1,436 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+)
+
+//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
+
+// served creates a session with MCP servers.
+func (a *agent) served(roots []string, servers ...any) string {
+	a.t.Helper()
+	var made struct{ SessionID string }
+	a.call("session/new", map[string]any{"cwd": roots[0], "additionalDirectories": roots[1:], "mcpServers": servers}, &made)
+	return made.SessionID
+}
+
+// reload loads a session with other roots.
+func (a *agent) reload(id string, roots []string, servers ...any) {
+	a.t.Helper()
+	a.call("session/load", map[string]any{
+		"sessionId": id, "cwd": roots[0], "additionalDirectories": roots[1:], "mcpServers": servers,
+	}, nil)
+}
+
+// Clauses M1, M11.
+func TestServerEverything(t *testing.T) {
+	server := stdioServer("e", npmtest.Everything(t))
+	top, dirs := dirtest.Strange(t)
+	a := start(t).initialize()
+	id := a.served(dirs, server)
+	require.Equal(t, mcptest.URIs(t, dirs...), a.ask(id, "/call e.get-roots-list", "allow_always").echoed())
+	more := append([]string{dirs[0], top}, dirs[3:]...)
+	more = append(more, dirs[1], dirs[2])
+	a.reload(id, more, server)
+	require.Equal(t, mcptest.URIs(t, more...), a.ask(id, "/call e.get-roots-list", "").echoed(), "what was allowed for good is not asked again")
+	a.reload(id, dirs[:1], server)
+	require.Equal(t, mcptest.URIs(t, dirs[:1]...), a.ask(id, "/call e.get-roots-list", "allow_once").echoed())
+}
+
+// read reads a file through server-filesystem and returns the tool's answer.
+func (a *agent) read(id, path string) string {
+	a.t.Helper()
+	arguments, err := json.Marshal(map[string]string{"path": path})
+	require.NoError(a.t, err)
+	turn := a.ask(id, "/call fs.read_text_file "+string(arguments), "allow_always")
+	require.Equal(a.t, "end_turn", turn.stop)
+	return turn.text
+}
+
+const outside = "outside allowed directories"
+
+// Clauses M5, M3, A22.
+func TestServerFilesystem(t *testing.T) {
+	server := stdioServer("fs", npmtest.Filesystem(t))
+	first, second, third := folder(t, "a.txt", "tangerine"), folder(t, "b.txt", "mandarin"), folder(t, "c.txt", "clementine")
+	files := map[string]string{filepath.Join(first, "a.txt"): "tangerine", filepath.Join(second, "b.txt"): "mandarin", filepath.Join(third, "c.txt"): "clementine"}
+	a := start(t).initialize()
+	for path, text := range files { // each is the first call of a server
+		require.Contains(t, a.read(a.served([]string{first, second, third}, server), path), text)
+	}
+	wide, narrow := a.served([]string{first, second}, server), a.served([]string{third}, server)
+	require.Contains(t, a.read(wide, filepath.Join(second, "b.txt")), "mandarin")
+	require.Contains(t, a.read(wide, filepath.Join(third, "c.txt")), outside)
+	require.Contains(t, a.read(narrow, filepath.Join(third, "c.txt")), "clementine")
+	require.Contains(t, a.read(narrow, filepath.Join(second, "b.txt")), outside)
+
+	from := a.Count()
+	a.reload(wide, []string{first}, server)
+	require.Contains(t, a.read(wide, filepath.Join(second, "b.txt")), outside, "the list shrank")
+	require.Contains(t, a.read(wide, filepath.Join(first, "a.txt")), "tangerine")
+	require.Contains(t, messageText(t, a.updates(from, wide)), ", because it knows "+second, "the user sees it")
+	a.reload(wide, []string{first, third}, server)
+	require.Contains(t, a.read(wide, filepath.Join(third, "c.txt")), "clementine")
+	require.Contains(t, a.read(narrow, filepath.Join(first, "a.txt")), outside)
+}
+
+// remote starts an MCP server over HTTP that requires a header. Its tool lists the roots as
+// server-everything does.
+func remote(t *testing.T, name, value string) *mcptest.Guarded {
+	t.Helper()
+	server := mcptest.New(mcptest.Options{Revision: "2025-11-25"})
+	server.Add(&mcp.Tool{Name: "roots"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
+		list, err := r.Session.ListRoots(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		var b strings.Builder
+		for _, root := range list.Roots {
+			fmt.Fprintf(&b, "   URI: %s\n", root.URI)
+		}
+		return b.String(), nil
+	})
+	return mcptest.Guard(t, name, value, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server.Server }, nil))
+}
+
+// Clauses M4, M2.
+func TestHTTPServerWithHeaders(t *testing.T) {
+	const secret = "Bearer tangerine-s3cret"
+	guarded := remote(t, "Authorization", secret)
+	server := map[string]any{"type": "http", "name": "h", "url": guarded.URL, "headers": []any{map[string]any{"name": "Authorization", "value": secret}}}
+	first, second := folder(t), folder(t)
+	a := start(t, "--log-level", "debug").initialize()
+	id := a.served([]string{first, second}, server)
+	turn := a.ask(id, "/call h.roots", "allow_always")
+	require.Equal(t, mcptest.URIs(t, first, second), turn.echoed(), turn.text)
+	a.reload(id, []string{first}, server)
+	require.Equal(t, mcptest.URIs(t, first), a.ask(id, "/call h.roots", "allow_always").echoed(), "connected anew")
+	a.leave()
+	require.Empty(t, guarded.Refused(), "without its header")
+	for _, line := range a.Messages() {
+		require.NotContains(t, line.Raw, "s3cret")
+	}
+	require.NotContains(t, a.stderr.String(), "s3cret")
+}
+
+// Clauses A25, S5.
+func TestFoundHTTPServerGetsEnvironment(t *testing.T) {
+	guarded := remote(t, "Authorization", "Bearer tangerine-s3cret")
+	t.Setenv("ACP_AGENT_INTEROP_TOKEN", "tangerine-s3cret")
+	t.Setenv("ACP_AGENT_INTEROP_URL", guarded.URL)
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{
+		"found": {"type": "http", "url": "${ACP_AGENT_INTEROP_URL}", "headers": {"Authorization": "Bearer ${ACP_AGENT_INTEROP_TOKEN}"}},
+		"asks":  {"command": "x", "env": {"TOKEN": "${input:token}"}}}}`)
+	a := start(t, "--log-level", "debug").initialize()
+	id := a.open(cwd)
+	require.Contains(t, a.ask(id, "/mcp start asks", "").text, "only an editor can ask for ${input:token}")
+	started := a.ask(id, "/mcp start found", "allow_once")
+	require.Len(t, started.questions, 1)
+	require.Contains(t, string(started.questions[0]), "${ACP_AGENT_INTEROP_URL}", "as it is written")
+	require.Equal(t, mcptest.URIs(t, cwd), a.ask(id, "/call found.roots", "allow_once").echoed())
+	a.leave()
+	require.Empty(t, guarded.Refused(), "without its header")
+	for _, line := range a.Messages() {
+		require.NotContains(t, line.Raw, "s3cret")
+	}
+	require.NotContains(t, a.stderr.String(), "s3cret")
+}
+
+// A tool call is shown, asks for permission once per tool and session, and is shown as completed.
+//
+// Clause A30.
+func TestAllowAlwaysCoversToolAndSession(t *testing.T) {
+	servers := []any{stdioServer("e", npmtest.Everything(t))}
+	cwd := folder(t)
+	a := start(t).initialize()
+	id := a.served([]string{cwd}, servers...)
+	first := a.ask(id, `/call e.echo {"message":"one"}`, "allow_always")
+	require.Len(t, first.questions, 1)
+	require.Contains(t, first.text, "Echo: one")
+	var q struct {
+		ToolCall struct{ ToolCallID string }
+	}
+	require.NoError(t, json.Unmarshal(first.questions[0], &q))
+	var statuses []string
+	for line := range strings.Lines(first.updates) {
+		var u struct{ ToolCallID, Status string }
+		require.NoError(t, json.Unmarshal([]byte(line), &u))
+		if u.ToolCallID == q.ToolCall.ToolCallID {
+			statuses = append(statuses, u.Status)
+		}
+	}
+	require.Equal(t, []string{"pending", "in_progress", "completed"}, statuses)
+	require.Empty(t, a.ask(id, `/call e.echo {"message":"two"}`, "").questions)
+	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "allow_once").questions, 1)
+	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "reject_once").questions, 1)
+	other := a.served([]string{cwd}, servers...)
+	require.Len(t, a.ask(other, `/call e.echo {"message":"three"}`, "allow_once").questions, 1)
+}
+
+// Servers are told whether there is a model: server-everything offers a tool that asks it only
+// then.
+//
+// Clause M13.
+func TestSamplingNeedsModel(t *testing.T) {
+	server := stdioServer("e", npmtest.Everything(t))
+	explore := start(t).initialize()
+	id := explore.served([]string{folder(t)}, server)
+	require.Contains(t, explore.ask(id, `/call e.trigger-sampling-request {"prompt":"a"}`, "").text, "have no tool")
+
+	scripted, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, scripted.Close()) })
+	config := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"models":{"local":{"api":"openai","baseURL":"%s/v1","name":"scripted"}}}`, scripted.URL()), 0o600))
+	a := start(t, "--config", config, "--model", "local").initialize()
+	id = a.served([]string{folder(t)}, server)
+	arguments, err := json.Marshal(map[string]string{"prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())})
+	require.NoError(t, err)
+	order := modelserver.UseWith("trigger-sampling-request", string(arguments)).By("e")
+	turn := a.ask(id, modelserver.Prompt("Ask.", order), "allow_once")
+	require.Len(t, turn.questions, 3, "for the tool, the request and the answer")
+	require.Contains(t, string(turn.questions[1]), "How many?")
+	require.Contains(t, string(turn.questions[1]), "You are a helpful test server.")
+	require.Contains(t, string(turn.questions[2]), "It is 42.")
+	require.Contains(t, turn.updates, "LLM sampling result")
+	a.leave()
+	require.Contains(t, a.stderr.String(), `msg="MCP server asked the model"`)
+	require.NotContains(t, a.stderr.String(), "How many?")
+}
+
+// session/new is answered before any server has answered.
+//
+// Clause M4.
+func TestSlowServersDoNotDelaySession(t *testing.T) {
+	var slow []any
+	for i := range 10 {
+		slow = append(slow, stdioServer(fmt.Sprint("slow", i), []string{"sleep", "1000"}))
+	}
+	a := start(t).initialize()
+	id := a.served([]string{folder(t)}, slow...)
+	require.Equal(t, 10, strings.Count(a.ask(id, "/mcp", "").text, "(stdio): idle"))
+}
+
+// stdioServer returns an MCP server as a client configures it.
+func stdioServer(name string, command []string) map[string]any {
+	return map[string]any{"name": name, "command": command[0], "args": command[1:], "env": []any{}}
+}
+
+// asking is a turn that requested permission.
+type asking struct {
+	stop, text, updates string
+	questions           []json.RawMessage // the params, in order
+}
+
+// ask runs a turn and answers each permission request with an option of the given kind.
+func (a *agent) ask(session, text, answer string) asking {
+	a.t.Helper()
+	began, id := a.Count(), a.NextID()
+	a.send(pipes.Request(id, "session/prompt", promptParams(session, text)))
+	var turn asking
+	for from := began; ; {
+		m, at := a.await(from, func(m pipes.Message) bool {
+			return m.Method == "session/request_permission" || m.IsResponse(fmt.Sprint(id))
+		})
+		if m.Method == "" {
+			turn.stop = stopReason(a.t, m)
+			break
+		}
+		from = at + 1
+		turn.questions = append(turn.questions, m.Params)
+		var q struct {
+			Options []struct{ OptionID, Kind string }
+		}
+		require.NoError(a.t, json.Unmarshal(m.Params, &q))
+		chosen := ""
+		for _, o := range q.Options {
+			if o.Kind == answer {
+				chosen = o.OptionID
+			}
+		}
+		require.NotEmpty(a.t, chosen, "%s", m.Params)
+		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, m.ID, chosen))
+	}
+	turn.updates = a.updates(began, session)
+	turn.text = messageText(a.t, turn.updates)
+	return turn
+}
+
+// messageText returns the text of the messages among updates.
+func messageText(t *testing.T, updates string) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(updates) {
+		var u struct {
+			SessionUpdate string
+			Content       json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &u))
+		var block struct{ Text string }
+		if u.SessionUpdate == "agent_message_chunk" {
+			require.NoError(t, json.Unmarshal(u.Content, &block))
+			b.WriteString(block.Text)
+		}
+	}
+	return b.String()
+}
+
+// echoed returns the URIs in the answer of the server's roots tool, in order.
+func (a asking) echoed() []string { return npmtest.Echoed(a.text) }
+
+// told returns how /mcp shows the roots a server received.
+func told(t *testing.T, dirs ...string) string {
+	var b strings.Builder
+	for i, uri := range mcptest.URIs(t, dirs...) {
+		fmt.Fprintf(&b, "  %d. `%s`\n", i+1, uri)
+	}
+	return b.String()
+}
+
+// Clauses M1, M3, A20.
+func TestRootsReachMCPServer(t *testing.T) {
+	servers := []any{stdioServer("e", npmtest.Everything(t))}
+	z, b, other := folder(t, "z.txt", ""), folder(t, "b.txt", ""), folder(t)
+	a := start(t).initialize()
+	var made struct{ SessionID string }
+	a.call("session/new", map[string]any{"cwd": z, "additionalDirectories": []string{b}, "mcpServers": servers}, &made)
+
+	shown := a.ask(made.SessionID, "/mcp", "")
+	require.Contains(t, shown.text, "MCP server **`e`** (stdio): idle")
+
+	refused := a.ask(made.SessionID, "/call e.get-roots-list", "reject_once")
+	require.Len(t, refused.questions, 1, "A30: a tool is asked for")
+	require.Contains(t, refused.text, "the user did not allow it")
+	require.Empty(t, refused.echoed())
+
+	called := a.ask(made.SessionID, "/call e.get-roots-list {}", "allow_once")
+	require.Equal(t, "end_turn", called.stop)
+	require.Equal(t, mcptest.URIs(t, z, b), called.echoed())
+	require.Contains(t, called.updates, `"sessionUpdate":"tool_call"`)
+	require.Contains(t, called.updates, `"status":"completed"`)
+
+	shown = a.ask(made.SessionID, "/mcp", "")
+	require.Contains(t, shown.text, "MCP server **`e`** (stdio): ready")
+	require.Regexp(t, "- product: `.*everything.*`", shown.text)
+	require.Contains(t, shown.text, "legacy era")
+	require.Regexp(t, `- received 2 roots at \d{4}-\d\d-\d\dT`, shown.text)
+	require.Contains(t, shown.text, told(t, z, b))
+
+	a.call("session/load", map[string]any{
+		"sessionId": made.SessionID, "cwd": z, "additionalDirectories": []string{other, b}, "mcpServers": servers,
+	}, nil)
+	called = a.ask(made.SessionID, "/call e.get-roots-list", "allow_once")
+	require.Equal(t, mcptest.URIs(t, z, other, b), called.echoed())
+	require.Contains(t, a.ask(made.SessionID, "/mcp", "").text, told(t, z, other, b))
+	require.Equal(t, "end_turn", a.ask(made.SessionID, "/mcp tools", "").stop)
+}
+
+// Clause A25.
+func TestFoundMCPServerNeedsPermission(t *testing.T) {
+	command := npmtest.Everything(t)
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"demo": map[string]any{"command": command[0], "args": command[1:]}}})
+	require.NoError(t, err)
+	cwd, found := folder(t), folder(t, ".mcp.json", string(config))
+	state := filepath.Join(t.TempDir(), "state")
+	a := startIn(t, state).initialize()
+	id := a.open(cwd, found)
+
+	require.Contains(t, a.ask(id, "/mcp", "").text, "found, not started: /mcp start demo")
+	require.Contains(t, a.ask(id, "/call demo.get-roots-list", "").text, "have no tool", "it is not there")
+
+	refused := a.ask(id, "/mcp start demo", "reject_once")
+	require.Len(t, refused.questions, 1)
+	require.Contains(t, string(refused.questions[0]), command[1], "the whole command is shown")
+	require.Contains(t, refused.text, "the user did not allow it")
+	require.Contains(t, a.ask(id, "/mcp", "").text, "The session has no MCP servers.")
+
+	started := a.ask(id, "/mcp start demo", "allow_always")
+	require.Len(t, started.questions, 1)
+	require.Contains(t, started.text, "MCP server **`demo`** (stdio): ready")
+	called := a.ask(id, "/call demo.get-roots-list", "allow_once")
+	require.Equal(t, mcptest.URIs(t, cwd, found), called.echoed())
+	require.Contains(t, a.ask(id, "/mcp", "").text, "started in this session")
+
+	again := a.open(cwd, found)
+	require.Contains(t, a.ask(again, "/mcp", "").text, "found, not started", "another session has its own")
+	require.Empty(t, a.ask(again, "/mcp start demo", "").questions, "it was allowed for good")
+}
+
+// The question shows the values that can make a harmless command run other code, and not those of
+// credentials.
+//
+// Clause A25.
+func TestQuestionShowsValues(t *testing.T) {
+	t.Setenv("ACP_AGENT_INTEROP_TOOL", "/opt/tool")
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"${ACP_AGENT_INTEROP_TOOL}","args":["${ACP_AGENT_INTEROP_NONE:-run.sh}"],
+		"env":{"BASH_FUNC_echo%%":"() { touch evil; }","OPENSSL_CONF":"./evil.cnf","MAKEFLAGS":"--eval=evil","API_TOKEN":"tangerine"}}}}`)
+	a := start(t).initialize()
+	refused := a.ask(a.open(cwd), "/mcp start found", "reject_once")
+	require.Len(t, refused.questions, 1)
+	question := string(refused.questions[0])
+	for _, shown := range []string{
+		`BASH_FUNC_echo%%=() { touch evil; }`, `OPENSSL_CONF=./evil.cnf`, `MAKEFLAGS=--eval=evil`, `is \"/opt/tool\"`, `is \"run.sh\"`,
+		`\"API_TOKEN\", hidden, 9 bytes`, "environment variables",
+	} {
+		require.Contains(t, question, shown)
+	}
+	require.NotContains(t, question, "tangerine")
+}
+
+// A program that was allowed for good is asked for again once its file has another content.
+//
+// Clause A25.
+func TestConsentCoversScript(t *testing.T) {
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"sh","args":["./srv.sh"]},"shell":{"command":"sh","args":["-c",". \"$PWD/srv.sh\""]}}}`,
+		"srv.sh", "touch started\n")
+	a := start(t).initialize()
+	id := a.open(cwd)
+	first := a.ask(id, "/mcp start found", "allow_always")
+	require.Len(t, first.questions, 1)
+	require.Contains(t, string(first.questions[0]), "srv.sh")
+	require.FileExists(t, filepath.Join(cwd, "started"))
+	require.Empty(t, a.ask(a.open(cwd), "/mcp start found", "").questions, "it was allowed for good")
+
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "srv.sh"), []byte("touch swapped\n"), 0o600))
+	again := a.ask(a.open(cwd), "/mcp start found", "reject_once")
+	require.Len(t, again.questions, 1)
+	require.NoFileExists(t, filepath.Join(cwd, "swapped"))
+
+	shell := a.ask(id, "/mcp start shell", "reject_once")
+	require.Len(t, shell.questions, 1)
+	require.NotContains(t, string(shell.questions[0]), "allow_always")
+}
+
+// A found server does not get what its configuration does not name.
+//
+// Clause A25.
+func TestFoundServerGetsNamedEnvironment(t *testing.T) {
+	t.Setenv("ACP_AGENT_INTEROP_SECRET", "tangerine")
+	t.Setenv("ACP_AGENT_INTEROP_NAMED", "clementine")
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"./srv.sh","env":{"NAMED":"${ACP_AGENT_INTEROP_NAMED}"}}}}`, "srv.sh", "#!/bin/sh\nenv > env.txt\n")
+	require.NoError(t, os.Chmod(filepath.Join(cwd, "srv.sh"), 0o700))
+	a := start(t).initialize()
+	started := a.ask(a.open(cwd), "/mcp start found", "allow_once")
+	require.Len(t, started.questions, 1)
+	content, err := os.ReadFile(filepath.Join(cwd, "env.txt"))
+	require.NoError(t, err)
+	require.Contains(t, string(content), "NAMED=clementine\n")
+	require.Contains(t, string(content), "PATH="+os.Getenv("PATH")+"\n")
+	require.NotContains(t, string(content), "tangerine")
+}

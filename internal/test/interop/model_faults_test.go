@@ -1,0 +1,113 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+)
+
+// Wherever an answer breaks off, the turn ends with an explanation, or the answer is asked for
+// again if nothing of it was shown. A tool call that is not complete is not executed.
+//
+// Clause B4.
+func TestBrokenAnswers(t *testing.T) {
+	for _, api := range []string{"openai", "anthropic"} {
+		for _, then := range []string{"", "end"} {
+			t.Run(api+" "+then, func(t *testing.T) {
+				t.Parallel()
+				stage := onModelStage(t)
+				address := stage.model.URL()
+				if api == "openai" {
+					address += "/v1"
+				}
+				stage.configure(t, fmt.Sprintf(`"baseURL": %q, "api": %q`, address, api))
+				e := stage.edit(t)
+				cwd := folder(t)
+				session := stage.open(e, client.Setup{Roots: rootsOf(t, cwd)})
+				session.setMode("accept_edits")
+				again, explained := 0, 0
+				for events, complete := 0, false; !complete; events++ {
+					name := fmt.Sprint(events, ".txt")
+					order := modelserver.Together(modelserver.Think("I write."), modelserver.Say("Writing."),
+						modelserver.UseWith("write_file", fmt.Sprintf(`{"path":%q,"content":"x"}`, name)))
+					said, turn, end := session.prompt("Write.", order.Failing(modelserver.Fault{Times: 1, Events: events, Then: then}))
+					require.Equal(t, sdk.StopReasonEndTurn, end.StopReason)
+					_, err := os.Stat(filepath.Join(cwd, name))
+					text := chunks(said, `"agent_message_chunk"`)
+					switch {
+					case len(turn) == 3:
+						again++
+						require.Contains(t, chunks(said, `"agent_thought_chunk"`), "Trying again")
+						require.NoError(t, err)
+					case len(turn) == 1:
+						explained++
+						require.Contains(t, text, "model's server")
+						require.ErrorIs(t, err, os.ErrNotExist)
+						require.Empty(t, updates(said, `"sessionUpdate":"tool_call"`))
+					default: // everything of interest has arrived
+						complete = true
+						require.NoError(t, err)
+						require.Contains(t, text, modelserver.Done)
+					}
+				}
+				require.NotZero(t, again)
+				require.GreaterOrEqual(t, explained, 4, "after the thought, the text, and the parts of the call")
+			})
+		}
+	}
+}
+
+// Answers that are none, and tool calls that are not JSON, do not end the session.
+//
+// Clause B4.
+func TestOtherAnswers(t *testing.T) {
+	html := map[string]string{"Content-Type": "text/html"}
+	stream := map[string]string{"Content-Type": "text/event-stream"}
+	stage := onModelStage(t)
+	e := stage.edit(t)
+	session := stage.open(e, client.Setup{Roots: rootsOf(t, folder(t))})
+	for name, f := range map[string]modelserver.Fault{
+		"a page":                {Status: 200, Header: html, Body: "<html><body>Sign in to the hotel's network.</body></html>"},
+		"an event that is none": {Status: 200, Header: stream, Body: "data: {\"choices\": 7}\n\n"},
+		"an error in a stream":  {Status: 200, Header: stream, Body: "data: {\"error\":{\"message\":\"out of memory\"}}\n\n"},
+		"a rejected request":    {Status: 400, Header: stream, Body: "no"},
+	} {
+		said, _, end := session.prompt("Go on.", modelserver.Say("unreached").Failing(f))
+		require.Equal(t, sdk.StopReasonEndTurn, end.StopReason, name)
+		require.NotEmpty(t, chunks(said, `"agent_message_chunk"`), name)
+		require.NotContains(t, said, "unreached", name)
+	}
+	said, turn, _ := session.prompt("Go on.", modelserver.UseWith("read_file", `{"path": "a.t`), modelserver.Say("I see."))
+	require.Len(t, updates(said, `"status":"failed"`), 1)
+	require.Len(t, turn, 2)
+	require.Equal(t, "I see.", chunks(said, `"agent_message_chunk"`))
+}
+
+// Ten thousand deltas a second arrive in order.
+//
+// Clause B4.
+func TestManyDeltas(t *testing.T) {
+	const n = 10_000
+	stage := onModelStage(t)
+	e := stage.edit(t)
+	session := stage.open(e, client.Setup{Roots: rootsOf(t, folder(t))})
+	said, _, end := session.prompt("Talk.", modelserver.Stamps(n, 100*time.Microsecond))
+	require.Equal(t, sdk.StopReasonEndTurn, end.StopReason)
+	last, count := 0, 0
+	for text := chunks(said, `"agent_message_chunk"`); text != ""; count++ {
+		var stamp int
+		_, err := fmt.Sscanf(text, "at %d", &stamp)
+		require.NoError(t, err)
+		require.Greater(t, stamp, last)
+		last, text = stamp, text[len(fmt.Sprintf("at %d ", stamp)):]
+	}
+	require.Equal(t, n, count)
+}

@@ -1,0 +1,339 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// modelStage is what programs with a model need, and outlives them.
+type modelStage struct {
+	model *modelserver.Server
+	dir   string // contains everything that the program writes
+	// start starts the program's process; nil means that of exec.Cmd.
+	start func(*exec.Cmd) error
+}
+
+// onModelStage starts a model, and configures it.
+func onModelStage(t *testing.T) *modelStage {
+	t.Helper()
+	model, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, model.Close()) })
+	s := &modelStage{model: model, dir: folder(t)}
+	s.configure(t, fmt.Sprintf(`"baseURL": %q`, model.URL()+"/v1"))
+	return s
+}
+
+// configure writes the program's configuration, with a model called local that has these members.
+func (s *modelStage) configure(t *testing.T, members string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "config.json"), []byte(`{"models": {"local": {`+members+`}}}`), 0o600))
+}
+
+// editor is a client with a program that answers with the model called local. It allows everything,
+// runs commands in terminals, and keeps what it sees.
+type editor struct {
+	*client.Client
+	t   *testing.T
+	cmd *exec.Cmd
+	// leave ends the program as an editor does, once.
+	leave  func()
+	stderr *logtest.Text
+
+	mu        sync.Mutex
+	lines     []pipes.Line
+	asked     []sdk.RequestPermissionRequest
+	terminals map[string]*editorTerminal
+	commands  []sdk.CreateTerminalRequest
+	answer    sdk.PermissionOptionKind
+}
+
+// edit starts the program.
+func (s *modelStage) edit(t *testing.T) *editor {
+	t.Helper()
+	cmd := exec.Command(program.Path(), "--config", filepath.Join(s.dir, "config.json"), "--state-dir", filepath.Join(s.dir, "state"), "--model", "local")
+	e := &editor{t: t, cmd: cmd, stderr: &logtest.Text{}, terminals: map[string]*editorTerminal{}, answer: sdk.PermissionOptionKindAllowOnce}
+	cmd.Stderr = e.stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	start := s.start
+	if start == nil {
+		start = (*exec.Cmd).Start
+	}
+	require.NoError(t, start(cmd))
+	e.Client = client.New(out, in, client.Options{
+		Name: "editor", Capabilities: json.RawMessage(`{"terminal":true}`), Permission: e.permit, Tap: e.tap,
+		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
+			"terminal/create": e.createTerminal, "terminal/output": e.outputOfTerminal, "terminal/wait_for_exit": e.waitForTerminal,
+			"terminal/kill": e.killTerminal, "terminal/release": e.killTerminal,
+		},
+	})
+	served := make(chan error, 1)
+	go func() { served <- e.Serve(context.Background()) }()
+	e.leave = sync.OnceFunc(func() {
+		_ = in.Close()
+		e.killTerminals()
+		err := <-served
+		ended := cmd.Wait()
+		if cmd.ProcessState.ExitCode() >= 0 { // not killed
+			require.NoError(t, errors.Join(err, ended), "standard error: %s", e.stderr)
+		}
+	})
+	t.Cleanup(func() {
+		e.leave()
+		valid(t, e.lines)
+	})
+	_, err = e.Initialize(within(t))
+	require.NoError(t, err, "standard error: %s", e.stderr)
+	return e
+}
+
+// kill kills the program.
+func (e *editor) kill() {
+	e.t.Helper()
+	require.NoError(e.t, e.cmd.Process.Kill())
+	e.leave()
+}
+
+// tap records a line of either side.
+func (e *editor) tap(d jsonrpc.Direction, line []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lines = append(e.lines, pipes.Line{FromAgent: d == jsonrpc.Received, Text: string(line)})
+}
+
+// said returns what the program has written since a line.
+func (e *editor) said(from int) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all strings.Builder
+	for _, line := range e.lines[from:] {
+		if line.FromAgent {
+			all.WriteString(line.Text)
+			all.WriteByte('\n')
+		}
+	}
+	return all.String()
+}
+
+// count returns the number of lines so far.
+func (e *editor) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.lines)
+}
+
+// permit answers a request for permission.
+func (e *editor) permit(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked = append(e.asked, r)
+	for _, option := range r.Options {
+		if option.Kind == e.answer {
+			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
+		}
+	}
+	return sdk.RequestPermissionResponse{}, fmt.Errorf("no option with kind %s", e.answer)
+}
+
+// questions returns the titles of the requests for permission so far.
+func (e *editor) questions() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	titles := []string{}
+	for _, r := range e.asked {
+		titles = append(titles, *r.ToolCall.Title)
+	}
+	return titles
+}
+
+// editorTerminal is a command that runs in the editor.
+type editorTerminal struct {
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	output logtest.Text
+}
+
+// killTerminals ends all commands.
+func (e *editor) killTerminals() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.terminals {
+		t.kill()
+		<-t.ended
+	}
+}
+
+func (t *editorTerminal) kill() { _ = t.cmd.Process.Kill() }
+
+func (e *editor) createTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	var r sdk.CreateTerminalRequest
+	if err := json.Unmarshal(params, &r); err != nil {
+		return nil, err
+	}
+	t := &editorTerminal{cmd: exec.Command(r.Command, r.Args...), ended: make(chan struct{})}
+	t.cmd.Stdout, t.cmd.Stderr, t.cmd.WaitDelay = &t.output, &t.output, time.Second // in case it leaves other processes behind
+	if r.Cwd != nil {
+		t.cmd.Dir = *r.Cwd
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.commands = append(e.commands, r)
+	if err := t.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = t.cmd.Wait()
+		close(t.ended)
+	}()
+	id := fmt.Sprint("terminal ", len(e.commands))
+	e.terminals[id] = t
+	return json.Marshal(map[string]string{"terminalId": id})
+}
+
+func (e *editor) terminal(params json.RawMessage) (*editorTerminal, error) {
+	var r struct{ TerminalID string }
+	if err := json.Unmarshal(params, &r); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t, ok := e.terminals[r.TerminalID]
+	if !ok {
+		return nil, fmt.Errorf("no terminal %q", r.TerminalID)
+	}
+	return t, nil
+}
+
+func (e *editor) outputOfTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	t, err := e.terminal(params)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]any{"output": t.output.String(), "truncated": false})
+}
+
+func (e *editor) waitForTerminal(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	t, err := e.terminal(params)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.ended:
+		return json.Marshal(map[string]any{"exitCode": t.cmd.ProcessState.ExitCode(), "signal": nil})
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (e *editor) killTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	t, err := e.terminal(params)
+	if err != nil {
+		return nil, err
+	}
+	t.kill()
+	return json.RawMessage(`{}`), nil
+}
+
+// modelSession is a session of an editor.
+type modelSession struct {
+	*editor
+	id    string
+	roots workspace.Roots
+	stage *modelStage
+}
+
+// open creates a session.
+func (s *modelStage) open(e *editor, setup client.Setup) *modelSession {
+	e.t.Helper()
+	session, err := e.NewSession(within(e.t), setup)
+	require.NoError(e.t, err, "standard error: %s", e.stderr)
+	return &modelSession{editor: e, id: session.ID, roots: setup.Roots, stage: s}
+}
+
+// rootsOf returns a session's folders, cwd first.
+func rootsOf(t *testing.T, dirs ...string) workspace.Roots {
+	t.Helper()
+	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
+	require.NoError(t, err)
+	return roots
+}
+
+// prompt runs a turn and returns what the program has written meanwhile, and the requests to the
+// model that are part of it.
+func (m *modelSession) prompt(words string, orders ...modelserver.Order) (said string, turn []modelserver.Request, end client.TurnEnd) {
+	m.t.Helper()
+	from := m.count()
+	before := len(m.stage.model.Requests())
+	end, err := m.Prompt(within(m.t), m.id, sdk.TextBlock(modelserver.Prompt(words, orders...)))
+	require.NoError(m.t, err, "standard error: %s", m.stderr)
+	said = m.said(from)
+	turn = slices.DeleteFunc(m.stage.model.Requests()[before:], func(r modelserver.Request) bool { return !r.Asks() })
+	return said, turn, end
+}
+
+// do calls a method whose result is of no interest.
+func (m *modelSession) do(method string, params map[string]any) {
+	m.t.Helper()
+	params["sessionId"] = m.id
+	text, err := json.Marshal(params)
+	require.NoError(m.t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err = m.Call(ctx, method, text)()
+	require.NoError(m.t, err)
+}
+
+// setMode changes the session's mode.
+func (m *modelSession) setMode(mode string) {
+	m.t.Helper()
+	m.do("session/set_mode", map[string]any{"modeId": mode})
+}
+
+// updates returns the lines with a text.
+func updates(said, text string) (found []string) {
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// chunks returns the texts of the updates of a kind.
+func chunks(said, kind string) string {
+	var all strings.Builder
+	for _, line := range updates(said, kind) {
+		var m struct {
+			Params struct {
+				Update struct{ Content struct{ Text string } }
+			}
+		}
+		_ = json.Unmarshal([]byte(line), &m)
+		all.WriteString(m.Params.Update.Content.Text)
+	}
+	return all.String()
+}

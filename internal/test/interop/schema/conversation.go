@@ -1,0 +1,174 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Conversation validates one connection. It must be given the lines of both sides in order. It is
+// not safe for concurrent use.
+type Conversation struct {
+	schema  *Schema
+	relayed bool                // whether the agent relays the messages of another
+	open    map[string][]string // methods of the client's unanswered requests, by id
+	asked   map[string]bool     // ids of the agent's requests
+}
+
+// Conversation returns the validation of a new connection.
+func (s *Schema) Conversation() *Conversation {
+	return &Conversation{schema: s, open: map[string][]string{}, asked: map[string]bool{}}
+}
+
+// Relayed is Conversation for an agent that relays the messages of another, which may contain
+// members of the unstable schema and extension methods, whose names begin with "_".
+func (s *Schema) Relayed() *Conversation {
+	c := s.Conversation()
+	c.relayed = true
+	return c
+}
+
+// Client records a line of the client. It may be malformed.
+func (c *Conversation) Client(line string) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if json.Unmarshal([]byte(line), &m) != nil || m.Method == "" || m.ID == nil {
+		return
+	}
+	c.open[string(m.ID)] = append(c.open[string(m.ID)], m.Method)
+}
+
+// Agent validates a line of the agent, without its newline.
+func (c *Conversation) Agent(line string) error {
+	if err := c.check(line); err != nil {
+		return fmt.Errorf("%w\nin the line %s", err, line)
+	}
+	return nil
+}
+
+// Unanswered returns the requests of the client without a response, as "method id".
+func (c *Conversation) Unanswered() []string {
+	var all []string
+	for id, methods := range c.open {
+		for _, method := range methods {
+			all = append(all, method+" "+id)
+		}
+	}
+	return all
+}
+
+func (c *Conversation) check(line string) error {
+	if !utf8.ValidString(line) {
+		return errors.New("not UTF-8")
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(line), &m); err != nil {
+		return fmt.Errorf("not a JSON object: %w", err)
+	}
+	for name := range m {
+		if !strings.Contains(" jsonrpc id method params result error ", " "+name+" ") {
+			return fmt.Errorf("unknown member %q of a message", name)
+		}
+	}
+	if string(m["jsonrpc"]) != `"2.0"` {
+		return errors.New("not JSON-RPC 2.0")
+	}
+	if m["method"] != nil {
+		return c.call(m)
+	}
+	return c.response(m)
+}
+
+// call validates a request or notification of the agent.
+func (c *Conversation) call(m map[string]json.RawMessage) error {
+	var method string
+	if err := json.Unmarshal(m["method"], &method); err != nil {
+		return err
+	}
+	if m["result"] != nil || m["error"] != nil {
+		return errors.New("the message is both a request and a response")
+	}
+	table := c.schema.notifications
+	if id := string(m["id"]); id != "" {
+		table = c.schema.requests
+		if c.asked[id] {
+			return fmt.Errorf("two requests have the id %s", id)
+		}
+		c.asked[id] = true
+	}
+	s, known := table[method]
+	switch {
+	case known:
+		return c.against(s, m["params"])
+	case c.extension(method):
+		return nil
+	default:
+		return fmt.Errorf("an agent does not send %s according to the schema", method)
+	}
+}
+
+// extension reports whether a method is an extension that the agent may use.
+func (c *Conversation) extension(method string) bool {
+	return c.relayed && strings.HasPrefix(method, "_")
+}
+
+// response validates a response and removes its request from the unanswered ones.
+func (c *Conversation) response(m map[string]json.RawMessage) error {
+	id, given := m["id"]
+	switch {
+	case !given:
+		return errors.New("a response has no id")
+	case (m["result"] != nil) == (m["error"] != nil):
+		return errors.New("a response must have either a result or an error")
+	case string(id) == "null":
+		if m["error"] == nil {
+			return errors.New("a result has the id null")
+		}
+		return c.failure(m["error"])
+	}
+	methods := c.open[string(id)]
+	if len(methods) == 0 {
+		return fmt.Errorf("there is no unanswered request with the id %s", id)
+	}
+	if c.open[string(id)] = methods[1:]; len(methods) == 1 {
+		delete(c.open, string(id))
+	}
+	if m["error"] != nil {
+		return c.failure(m["error"])
+	}
+	s, known := c.schema.responses[methods[0]]
+	switch {
+	case known:
+		return c.against(s, m["result"])
+	case c.extension(methods[0]):
+		return nil
+	default:
+		return fmt.Errorf("a result of %s, which the schema does not have", methods[0])
+	}
+}
+
+func (c *Conversation) failure(raw json.RawMessage) error {
+	var e struct{ Message string }
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return err
+	}
+	if e.Message == "" || strings.ContainsAny(e.Message, "\r\n") {
+		return errors.New("the message of an error must be one line")
+	}
+	return c.against(shape{Schema: c.schema.failure}, raw)
+}
+
+func (c *Conversation) against(s shape, raw json.RawMessage) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	return s.check(value, c.relayed)
+}

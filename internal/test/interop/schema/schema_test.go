@@ -1,0 +1,138 @@
+package schema_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const published = "../../../../testdata/node/node_modules/@agentclientprotocol/sdk/schema/v1"
+
+func load(t *testing.T) *schema.Schema {
+	t.Helper()
+	if _, err := os.Stat(published); err != nil && os.Getenv("CI") == "" {
+		t.Skip("the Node packages are not installed: run npm ci in testdata/node, or make test")
+	}
+	s, err := schema.Load(published)
+	require.NoError(t, err)
+	return s
+}
+
+const (
+	newRequest = `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/x","mcpServers":[]}}`
+	forked     = `{"jsonrpc":"2.0","id":"f","method":"session/fork","params":{}}`
+	listed     = `{"jsonrpc":"2.0","id":-5,"method":"session/list","params":{}}`
+	chunk      = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}`
+)
+
+// Clause W1.
+func TestValidConversation(t *testing.T) {
+	c := load(t).Conversation()
+	for _, line := range []string{newRequest, forked, listed, "not JSON"} {
+		c.Client(line)
+	}
+	require.Len(t, c.Unanswered(), 3)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":-5,"result":{"sessions":[{"sessionId":"s","cwd":"/x","additionalDirectories":[]}]}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
+		`{"jsonrpc":"2.0","id":"f","result":{"sessionId":"s"}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON"}}`,
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + chunk + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/x"}}`,
+	} {
+		require.NoError(t, c.Agent(line))
+	}
+	require.Empty(t, c.Unanswered())
+}
+
+// Clause W1.
+func TestInvalidMessages(t *testing.T) {
+	s := load(t)
+	for _, c := range []struct{ name, line, want string }{
+		{"W1/text", `starting`, "not a JSON object"},
+		{"W1/two messages", `{"jsonrpc":"2.0"}{}`, "not a JSON object"},
+		{"W1/a batch", `[]`, "not a JSON object"},
+		{"W1/UTF-8", "{\"\xff\":1}", "UTF-8"},
+		{"W1/version", `{"id":1,"result":{"sessionId":"s"}}`, "JSON-RPC 2.0"},
+		{"W1/envelope", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"},"extra":1}`, `unknown member "extra"`},
+		{"W1/both", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"},"error":{}}`, "either"},
+		{"W1/neither", `{"jsonrpc":"2.0","id":1}`, "either"},
+		{"W1/no id", `{"jsonrpc":"2.0","result":{}}`, "no id"},
+		{"W1/no request", `{"jsonrpc":"2.0","id":"1","result":{"sessionId":"s"}}`, "no unanswered request"},
+		{"W1/a result without a request", `{"jsonrpc":"2.0","id":null,"result":{}}`, "id null"},
+		{"W1/a wrong result", `{"jsonrpc":"2.0","id":1,"result":{}}`, "sessionId"},
+		{"W1/unknown member of a result", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","cwd":"/x"}}`, `unknown member "cwd"`},
+		{"W1/a null list", `{"jsonrpc":"2.0","id":-5,"result":{"sessions":null}}`, "sessions"},
+		{"W1/an error of two lines", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a\nb"}}`, "one line"},
+		{"W1/a code that is text", `{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"a"}}`, "code"},
+		{"W1/an unknown kind", `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"x"}}}`, "update"},
+		{"W1/an unknown notification", `{"jsonrpc":"2.0","method":"x/y","params":{}}`, "does not send x/y"},
+		{"W1/an unknown request", `{"jsonrpc":"2.0","id":1,"method":"x/y","params":{}}`, "does not send x/y"},
+		{"W1/a client's request", `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`, "does not send session/new"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conversation := s.Conversation()
+			conversation.Client(newRequest)
+			conversation.Client(listed)
+			require.ErrorContains(t, conversation.Agent(c.line), c.want)
+		})
+	}
+	t.Run("W1/two answers", func(t *testing.T) {
+		conversation := s.Conversation()
+		conversation.Client(newRequest)
+		const answer = `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`
+		require.NoError(t, conversation.Agent(answer))
+		require.ErrorContains(t, conversation.Agent(answer), "no unanswered request")
+	})
+}
+
+func ExampleSchema() {
+	s, err := schema.Load(published)
+	if err != nil {
+		fmt.Println("run npm ci in testdata/node first")
+		return
+	}
+	c := s.Conversation()
+	c.Client(`{"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}`)
+	err = c.Agent(`{"jsonrpc":"2.0","id":1,"result":{"sessions":null}}`)
+	fmt.Println(err != nil)
+}
+
+// Clause W1.
+func TestRelayed(t *testing.T) {
+	s := load(t)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}}`,
+		`{"jsonrpc":"2.0","method":"_own/method","params":{"x":1}}`,
+		`{"jsonrpc":"2.0","id":2,"result":{"of":"its own"}}`,
+		`{"jsonrpc":"2.0","id":3,"result":{"sessionId":"s","models":{}}}`,
+	} {
+		own, relayed := s.Conversation(), s.Relayed()
+		for _, request := range []string{
+			`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}`, `{"jsonrpc":"2.0","id":2,"method":"_own","params":{}}`,
+			`{"jsonrpc":"2.0","id":3,"method":"session/new","params":{}}`,
+		} {
+			own.Client(request)
+			relayed.Client(request)
+		}
+		require.Error(t, own.Agent(line))
+		require.NoError(t, relayed.Agent(line))
+	}
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn","anything":1}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"usage":{}}}`,
+		`{"jsonrpc":"2.0","method":"own/method","params":{}}`,
+		`{"jsonrpc":"2.0","id":3,"result":{}}`,
+	} {
+		c := s.Relayed()
+		c.Client(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}`)
+		require.Error(t, c.Agent(line), line)
+	}
+}

@@ -1,0 +1,285 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// Clause A19.
+func TestSessionSurvivesKill(t *testing.T) {
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+	var want []listed
+	for range 5 {
+		a := startIn(t, state).initialize()
+		want = append(want, listed{SessionID: a.open(cwd, lib), Cwd: cwd, AdditionalDirectories: []string{lib}})
+		a.kill()
+		require.ElementsMatch(t, want, startIn(t, state).initialize().list(nil))
+	}
+}
+
+// Clause A5.
+func TestFailedNewStoresNothing(t *testing.T) {
+	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
+	a := startIn(t, state).initialize()
+	id := a.open(cwd)
+	before := a.list(nil)
+	a.try("session/new", newParams(quoted(cwd), `["/does/not/exist"]`))
+	a.kill()
+	b := startIn(t, state).initialize()
+	require.Equal(t, before, b.list(nil))
+	require.Equal(t, id, before[0].SessionID)
+}
+
+// Two sessions work concurrently, each in its own folders, which contain the same word.
+//
+// Clause A22.
+func TestSessionsAreSeparate(t *testing.T) {
+	dirs := make([][2]string, 2)
+	for i := range dirs {
+		for j := range dirs[i] {
+			text := fmt.Sprintf("a tangerine of session %d\n", i)
+			dirs[i][j] = folder(t, "notes.txt", text, "more/deep.txt", text)
+		}
+	}
+	a := start(t).initialize()
+	var sessions []string
+	for _, d := range dirs {
+		sessions = append(sessions, a.open(d[0], d[1]))
+	}
+	var turns sync.WaitGroup
+	for i, id := range sessions {
+		turns.Go(func() {
+			foreign := filepath.Join(dirs[1-i][0], "notes.txt")
+			for _, text := range []string{"/roots", "/search tangerine", "/find **/*.txt", "/read " + foreign} {
+				m, err := a.Call(t.Context(), "session/prompt", promptParams(id, text))
+				if err != nil || m.Error != nil {
+					t.Errorf("%s: %v %s", text, err, m.Raw)
+				}
+			}
+		})
+	}
+	turns.Wait()
+	for i, id := range sessions {
+		said := a.updates(0, id)
+		require.NotContains(t, said, fmt.Sprintf("of session %d", 1-i))
+		for j := range dirs[i] {
+			require.Contains(t, said, filepath.Join(dirs[i][j], "more", "deep.txt"))
+			require.NotContains(t, said, filepath.Join(dirs[1-i][j], "more", "deep.txt"))
+		}
+	}
+}
+
+// Clause A20.
+func TestRelativePaths(t *testing.T) {
+	cwd, lib := folder(t, "here.txt", "in cwd"), folder(t, "there.txt", "in lib")
+	a := start(t).initialize()
+	id := a.open(cwd, lib)
+	require.Equal(t, "end_turn", a.prompt(id, "/read here.txt"))
+	require.Equal(t, "end_turn", a.prompt(id, "/read there.txt"))
+	said := a.updates(0, id)
+	require.Contains(t, said, "in cwd")
+	require.NotContains(t, said, "in lib")
+}
+
+// Clause A28.
+func TestClose(t *testing.T) {
+	a := start(t).initialize()
+	id := a.open(folder(t))
+	for _, session := range []string{id, id, "unknown"} {
+		m := a.try("session/close", sessionParams(session))
+		require.JSONEq(t, `{}`, string(m.Result), m.Raw)
+	}
+	require.Len(t, a.list(nil), 1)
+	m := a.try("session/prompt", promptParams(id, "/roots"))
+	require.NotNil(t, m.Error)
+	require.Equal(t, notFound, m.Error.Code)
+	require.JSONEq(t, `"not_active"`, string(reason(t, m)))
+	m = a.try("session/prompt", promptParams("unknown", "/roots"))
+	require.NotNil(t, m.Error)
+	require.Equal(t, notFound, m.Error.Code)
+}
+
+// reason returns error.data.reason.
+func reason(t *testing.T, m pipes.Message) json.RawMessage {
+	t.Helper()
+	var data struct{ Reason json.RawMessage }
+	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Raw)
+	return data.Reason
+}
+
+// Clause A2.
+func TestLifecycleMethodsAcceptDirectories(t *testing.T) {
+	cwd, lib, skills := folder(t), folder(t), folder(t)
+	a := start(t).initialize()
+	id := a.open(cwd, lib)
+	reports := func(id string, want ...string) {
+		t.Helper()
+		require.Equal(t, []listed{{SessionID: id, Cwd: cwd, AdditionalDirectories: want}},
+			a.list(map[string]any{"cwd": cwd, "additionalDirectories": want}))
+	}
+	reports(id, lib)
+	with := func(directories ...string) map[string]any {
+		return map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}, "additionalDirectories": directories}
+	}
+	a.call("session/load", with(skills, lib), nil)
+	reports(id, skills, lib)
+	a.call("session/resume", with(skills), nil)
+	reports(id, skills)
+	var fork struct{ SessionID string }
+	a.call("session/fork", with(lib, skills), &fork)
+	reports(fork.SessionID, lib, skills)
+	reports(id, skills)
+}
+
+// A session that was never prompted can be opened by another process after the first was killed.
+//
+// Clause A19.
+func TestSessionCanBeOpenedAfterKill(t *testing.T) {
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		for range 3 {
+			a := startIn(t, state).initialize()
+			id := a.open(cwd, lib)
+			a.kill()
+			b := startIn(t, state).initialize()
+			var result struct{ SessionID string }
+			b.call(method, map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}, &result)
+			if result.SessionID == "" {
+				result.SessionID = id
+			}
+			from := b.Count()
+			require.Equal(t, "end_turn", b.prompt(result.SessionID, "/roots"))
+			require.Contains(t, b.updates(from, result.SessionID), lib)
+			b.kill()
+		}
+	}
+}
+
+// Two processes share one store, as with two windows of an editor.
+//
+// Clause S3.
+func TestLastWindowOwnsSession(t *testing.T) {
+	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t, "f.txt", "needle")
+	first, second := startIn(t, state).initialize(), startIn(t, state).initialize()
+	id := first.open(cwd)
+	require.Equal(t, "end_turn", first.prompt(id, "/search needle"))
+	opened := map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}}
+
+	second.call("session/load", opened, nil)
+	require.Contains(t, second.updates(0, id), "/search needle")
+	m := first.try("session/prompt", promptParams(id, "/search lost"))
+	require.NotNil(t, m.Error)
+	require.Contains(t, m.Error.Message, "another window")
+	require.Equal(t, "end_turn", second.prompt(id, "/roots"))
+
+	from := len(first.Messages())
+	first.call("session/load", opened, nil) // and back
+	history := first.updates(from, id)
+	require.Contains(t, history, "/roots")
+	require.NotContains(t, history, "/search lost", "what was refused left no trace")
+	require.NotNil(t, second.try("session/prompt", promptParams(id, "/roots")).Error)
+	require.Equal(t, "end_turn", first.prompt(id, "/roots"))
+}
+
+// sessionsCommand runs acp-agent sessions and returns its standard output.
+func sessionsCommand(t *testing.T, state string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(within(t), program.Path(), append([]string{"--state-dir", state, "sessions"}, args...)...)
+	out, err := c.Output()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// A folder is renamed while a session in it is open in an editor.
+//
+// Clause A17.
+func TestMoveFencesAndIsFoundAgain(t *testing.T) {
+	for name, args := range map[string][]string{"alone": nil, "behind": behind()} {
+		t.Run(name, func(t *testing.T) {
+			state, parent, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+			before, after := filepath.Join(parent, "before"), filepath.Join(parent, "after")
+			require.NoError(t, os.Mkdir(before, 0o700))
+			a := startIn(t, state, args...).initialize()
+			id := a.open(before, lib)
+			require.Equal(t, "end_turn", a.prompt(id, "say tangerine"))
+			params := func(cwd string) map[string]any {
+				return map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}
+			}
+			require.NoError(t, os.Rename(before, after))
+			command := "acp-agent sessions move " + before + " "
+			require.Contains(t, a.try("session/load", params(before)).Error.Message, command+"NEW-FOLDER")
+			require.Contains(t, a.try("session/load", params(after)).Error.Message, command+after)
+			require.NotContains(t, a.try("session/load", params(lib)).Error.Message, "NEW-FOLDER")
+			require.Equal(t, []listed{{id, before, []string{lib}}}, a.list(nil), "nothing has changed")
+
+			require.Contains(t, sessionsCommand(t, state, "move", before, after, "--yes"), "moved 1 session")
+			m := a.try("session/prompt", promptParams(id, "say more"))
+			require.NotNil(t, m.Error, "the window no longer owns the session")
+			require.Contains(t, m.Error.Message, "load it again")
+			require.Equal(t, []listed{{id, after, []string{lib}}}, a.list(nil))
+			require.Equal(t, []listed{{id, after, []string{lib}}}, a.list(map[string]any{"cwd": after}))
+			require.Contains(t, a.try("session/load", params(before)).Error.Message, "use "+after)
+			from := len(a.Messages())
+			a.call("session/load", params(after), nil)
+			require.Contains(t, a.updates(from, id), "say tangerine")
+			require.Equal(t, "end_turn", a.prompt(id, "say more"))
+			require.NotContains(t, a.updates(0, id), "leads elsewhere")
+		})
+	}
+}
+
+// A conversation continues with another agent, which is told it, and without an agent.
+//
+// Clause A31.
+func TestTransfer(t *testing.T) {
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+	a := startIn(t, state, behind()...).initialize()
+	id := a.open(cwd, lib)
+	a.prompt(id, "say tangerine")
+	original := a.list(nil)
+	a.leave()
+	shown := sessionsCommand(t, state, "show", "--json", id)
+
+	other := filepath.Join(t.TempDir(), "other-agent")
+	require.NoError(t, os.Symlink(proctest.Executable(), other))
+	for name, to := range map[string][]string{"agent": {"--", other}, "explore": {"--to", "explore"}} {
+		t.Run(name, func(t *testing.T) {
+			args := to
+			if name == "explore" {
+				args = nil
+			}
+			b := startIn(t, state, args...).initialize()
+			require.Empty(t, b.list(nil))
+			params := map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}
+			named := strings.Join(append([]string{"acp-agent sessions transfer", id}, to...), " ")
+			require.Contains(t, b.try("session/load", params).Error.Message, strings.ReplaceAll(named, other, filepath.Base(other)))
+
+			copied := strings.TrimSpace(sessionsCommand(t, state, append([]string{"transfer", id}, to...)...))
+			require.Equal(t, []listed{{copied, cwd, []string{lib}}}, b.list(nil))
+			params["sessionId"] = copied
+			from := len(b.Messages())
+			b.call("session/load", params, nil)
+			require.Contains(t, b.updates(from, copied), "tangerine")
+			from = len(b.Messages())
+			require.Equal(t, "end_turn", b.prompt(copied, "say more"))
+			if name == "agent" { // it says what it was told
+				require.Contains(t, b.updates(from, copied), "User: say tangerine")
+			}
+			b.leave()
+		})
+	}
+	require.Equal(t, shown, sessionsCommand(t, state, "show", "--json", id))
+	require.Equal(t, original, startIn(t, state, behind()...).initialize().list(nil))
+}

@@ -1,0 +1,60 @@
+package npmtest_test
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestServers(t *testing.T) {
+	for _, command := range [][]string{npmtest.Everything(t), npmtest.Filesystem(t), npmtest.Playwright(t), npmtest.Modern(t)} {
+		require.Len(t, command, 2)
+		require.FileExists(t, command[1])
+		out, err := exec.CommandContext(t.Context(), command[0], "--check", command[1]).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+}
+
+func TestMissingPackageSkipsTheTest(t *testing.T) {
+	for ci, failed := range map[string]bool{"": false, "true": true} {
+		t.Setenv("CI", ci)
+		stopped := stop{TB: t}
+		func() {
+			defer func() { _ = recover() }()
+			npmtest.File(&stopped, "testdata/node", "no-such-package")
+		}()
+		require.Equal(t, failed, stopped.failed)
+		require.Contains(t, stopped.words, "run npm ci in testdata/node, or make test")
+	}
+}
+
+// stop is a test that notes why it stops.
+type stop struct {
+	testing.TB
+	failed bool
+	words  string
+}
+
+func (s *stop) Helper() {}
+
+func (s *stop) Skipf(format string, args ...any) {
+	s.words = fmt.Sprintf(format, args...)
+	panic(s)
+}
+
+func (s *stop) Fatalf(format string, args ...any) {
+	s.failed = true
+	s.Skipf(format, args...)
+}
+
+func ExampleEchoed() {
+	fmt.Println(npmtest.Echoed("Current roots:\n\n1. app\n   URI: file:///app\n\n2. lib\n   URI: file:///lib\n"))
+	// Output: [file:///app file:///lib]
+}
