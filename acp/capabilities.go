@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -48,14 +49,14 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 		c = &clientCapabilities{}
 	}
 	switch {
-	case method == methodUpdate:
+	case method == protocol.SessionUpdate:
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded", method)
-	case method == methodReadFile && !c.readTextFile,
-		method == methodWriteFile && !c.writeTextFile,
-		strings.HasPrefix(method, "terminal/") && !c.terminal,
-		strings.HasPrefix(method, "elicitation/") && !c.elicitation:
+	case method == protocol.ReadTextFile && !c.readTextFile,
+		method == protocol.WriteTextFile && !c.writeTextFile,
+		strings.HasPrefix(method, protocol.TerminalPrefix) && !c.terminal,
+		strings.HasPrefix(method, protocol.ElicitationPrefix) && !c.elicitation:
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s", method)
-	case method == methodElicit:
+	case method == protocol.ElicitationCreate:
 		var mode string
 		_ = json.Unmarshal(members(params)["mode"], &mode)
 		if (mode == "form" || mode == "url") && !slices.Contains(c.elicitationModes, mode) {
@@ -67,7 +68,7 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 
 // needsSession reports whether a method of the client belongs to a session.
 func needsSession(method string) bool {
-	for _, prefix := range []string{"fs/", "terminal/", "session/"} {
+	for _, prefix := range []string{protocol.FilePrefix, protocol.TerminalPrefix, protocol.SessionPrefix} {
 		if strings.HasPrefix(method, prefix) {
 			return true
 		}
@@ -81,16 +82,16 @@ func needsSession(method string) bool {
 func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error {
 	name, handOver := "path", w.HandOverFile
 	switch {
-	case method == methodCreateTerminal:
+	case method == protocol.TerminalCreate:
 		name, handOver = "cwd", w.HandOverDir
-	case !strings.HasPrefix(method, "fs/"):
+	case !strings.HasPrefix(method, protocol.FilePrefix):
 		return nil
 	}
 	path, given, err := pathMember(params, name)
 	switch {
 	case err != nil:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
-	case !given && method != methodCreateTerminal:
+	case !given && method != protocol.TerminalCreate:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: params have no path", method)
 	case !given: // the client starts the terminal in the session's cwd
 		path = w.Roots().Cwd().String()

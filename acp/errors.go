@@ -5,13 +5,11 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
-
-// codeNotFound is ACP's "resource not found".
-const codeNotFound = -32002
 
 // reasonData is error.data of an error that is caused by the state of a session or the program
 // rather than by the request.
@@ -33,13 +31,13 @@ func errTurnInProgress(id sessionstore.ID) error {
 }
 
 func errNotActive(id sessionstore.ID) error {
-	return stateError(codeNotFound, "session "+string(id)+" is stored but not active: load or resume it first",
+	return stateError(protocol.CodeNotFound, "session "+string(id)+" is stored but not active: load or resume it first",
 		reasonData{Reason: "not_active", SessionID: string(id)})
 }
 
 func errUnknownSession(id sessionstore.ID) error {
 	given := text.Truncate(string(id), 1<<10)
-	return stateError(codeNotFound, "no session "+given, reasonData{Reason: "not_found", SessionID: given})
+	return stateError(protocol.CodeNotFound, "no session "+given, reasonData{Reason: "not_found", SessionID: given})
 }
 
 func errNotInitialized(method string) error {

@@ -73,8 +73,7 @@ func Example() {
 	in.Close()
 	fmt.Println(<-served)
 	// Output:
-	// true {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"additionalDirectories[0]
-	// \"lib\" is not absolute: give an absolute
-	// path","data":{"violations":[{"field":"additionalDirectories","index":0,"value":"lib","reason":"relative"}]}}}
+	// true
+	// {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"additionalDirectories[0] \"lib\" is not absolute: give an absolute path","data":{"violations":[{"field":"additionalDirectories","index":0,"value":"lib","reason":"relative"}]}}}
 	// <nil>
 }

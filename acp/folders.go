@@ -8,13 +8,12 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-const directoriesMember = "additionalDirectories"
 
 // Folder is a folder that the user, rather than the client, wants sessions to have.
 type Folder struct {
@@ -153,7 +152,7 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 		return strictjson.Refuse(p.rootViolations(err)...)
 	}
 	p.roots = roots
-	p.rest = put(p.rest, directoriesMember, backend.Encode(roots.Additional()))
+	p.rest = put(p.rest, protocol.AdditionalDirectories, backend.Encode(roots.Additional()))
 	return nil
 }
 
@@ -163,7 +162,7 @@ func (p *sessionParams) rootViolations(err error) []strictjson.Violation {
 	wrong := rootViolations(err)
 	for i, v := range wrong {
 		switch {
-		case len(p.folders) == 0 || v.Field != directoriesMember:
+		case len(p.folders) == 0 || v.Field != protocol.AdditionalDirectories:
 		case v.Index == nil:
 			wrong[i].Field = strings.Join(p.settings(), ", ")
 		default:

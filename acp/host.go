@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -283,7 +284,7 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 
 // Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if method == methodPermission && h.check(method, params) == nil {
+	if method == protocol.RequestPermission && h.check(method, params) == nil {
 		if s := h.live(); s != nil {
 			return s.requestPermission(ctx, params, func() backend.Work { return h.call(ctx, method, params) })
 		}
@@ -322,7 +323,7 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := h.check(method, params); err != nil {
 		return err
 	}
-	if method == methodElicitComplete { // it names no session
+	if method == protocol.ElicitationComplete { // it names no session
 		return h.agent.conn.Notify(ctx, method, params)
 	}
 	return h.agent.conn.Notify(ctx, method, putSessionID(params, h.id))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -259,7 +260,7 @@ type openable struct {
 func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, error) {
 	stored, err := a.stored(ctx, p.id)
 	f := a.foreign()
-	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != codeNotFound || f == nil || len(p.id) > maxForeignID {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != protocol.CodeNotFound || f == nil || len(p.id) > maxForeignID {
 		return openable{Session: stored}, err
 	}
 	state := f.State(string(p.id))

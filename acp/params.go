@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -30,15 +30,15 @@ var (
 	newShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil), "mcpServers": serversShape}, "cwd", "_meta")
 
 	loadShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil), "mcpServers": serversShape},
-		"sessionId", "cwd", "_meta")
+		protocol.SessionID, "cwd", "_meta")
 
-	promptShape = shape(map[string]*strictjson.Shape{"prompt": list(blockShape)}, "sessionId", "_meta")
+	promptShape = shape(map[string]*strictjson.Shape{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
 
-	sessionShape = keys("sessionId", "_meta")
+	sessionShape = keys(protocol.SessionID, "_meta")
 
-	setTitleShape = keys("sessionId", "title", "_meta")
+	setTitleShape = keys(protocol.SessionID, "title", "_meta")
 
-	listShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil)}, "cwd", "cursor", memberArchived, "_meta")
+	listShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil)}, "cwd", "cursor", protocol.Archived, "_meta")
 
 	initializeShape = shape(map[string]*strictjson.Shape{
 		"clientInfo": keys("name", "title", "version", "_meta"),
@@ -54,10 +54,10 @@ var (
 
 	// callShapes are those of the requests that the backend serves.
 	callShapes = map[string]*strictjson.Shape{
-		"authenticate":              keys("methodId", "_meta"),
-		"logout":                    keys("_meta"),
-		"session/set_mode":          keys("sessionId", "modeId", "_meta"),
-		"session/set_config_option": keys("sessionId", "configId", "type", "value", "_meta"),
+		protocol.Authenticate:           keys("methodId", "_meta"),
+		protocol.Logout:                 keys("_meta"),
+		protocol.SessionSetMode:         keys(protocol.SessionID, "modeId", "_meta"),
+		protocol.SessionSetConfigOption: keys(protocol.SessionID, "configId", "type", "value", "_meta"),
 	}
 )
 
@@ -101,21 +101,6 @@ func optionalText(v *strictjson.Violations, f strictjson.Field) (text string, gi
 	return text, wrong == nil
 }
 
-// takeSessionID removes the session id from params. It is "" if there is none.
-func takeSessionID(params json.RawMessage) (id sessionstore.ID, rest backend.Raw, err error) {
-	if !isObject(params) {
-		return "", params, nil
-	}
-	raw, rest, err := strictjson.Take(params, "sessionId")
-	if err != nil {
-		return "", nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params")
-	}
-	if raw == nil || json.Unmarshal(raw, &id) != nil {
-		return "", params, nil
-	}
-	return id, rest, nil
-}
-
 // sessionMember returns the member sessionId as it stands in params.
 func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
 
@@ -132,12 +117,12 @@ func putSessionMember(params backend.Raw, member string) json.RawMessage {
 		with = append(append(with, '{'), member...)
 		return append(append(with, ','), params[1:]...)
 	}
-	return put(params, "sessionId", json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
+	return put(params, protocol.SessionID, json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
 }
 
 // mayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
 func mayNameSession(params backend.Raw) bool {
-	return bytes.Contains(params, []byte("sessionId")) || bytes.Contains(params, []byte(`\u`))
+	return bytes.Contains(params, []byte(protocol.SessionID)) || bytes.Contains(params, []byte(`\u`))
 }
 
 // put returns object with a member set. It treats anything but an object as an empty one.

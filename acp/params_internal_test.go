@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -118,7 +119,7 @@ func TestShapes(t *testing.T) {
 		{"W2/session load", "LoadSessionRequest", loadShape, nil},
 		{"W2/session resume", "ResumeSessionRequest", loadShape, nil},
 		{"W2/session prompt", "PromptRequest", promptShape, nil},
-		{"W2/session list", "ListSessionsRequest", listShape, []string{"additionalDirectories", memberArchived}},
+		{"W2/session list", "ListSessionsRequest", listShape, []string{"additionalDirectories", protocol.Archived}},
 		{"W2/session close", "CloseSessionRequest", sessionShape, nil},
 		{"W2/session delete", "DeleteSessionRequest", sessionShape, nil},
 	} {

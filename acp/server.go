@@ -14,30 +14,10 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
-)
-
-// The methods of ACP v1 that the adapter knows by name.
-const (
-	methodInitialize = "initialize"
-	methodNew        = "session/new"
-	methodLoad       = "session/load"
-	methodResume     = "session/resume"
-	methodPrompt     = "session/prompt"
-	methodCancel     = "session/cancel"
-	methodList       = "session/list"
-	methodClose      = "session/close"
-	methodDelete     = "session/delete"
-
-	methodUpdate         = "session/update"
-	methodReadFile       = "fs/read_text_file"
-	methodWriteFile      = "fs/write_text_file"
-	methodCreateTerminal = "terminal/create"
-	methodPermission     = "session/request_permission"
-	methodElicit         = "elicitation/create"
-	methodElicitComplete = "elicitation/complete"
 )
 
 // Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests
@@ -84,36 +64,36 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.IsNotification() {
 		return a.acceptNotification(ctx, r)
 	}
-	if r.Method == methodInitialize {
+	if r.Method == protocol.Initialize {
 		return a.acceptInitialize(ctx, r)
 	}
 	if !a.init.begun() {
 		return failed(errNotInitialized(r.Method))
 	}
 	switch r.Method {
-	case methodNew:
+	case protocol.SessionNew:
 		return a.acceptNew(ctx, r)
-	case methodLoad:
+	case protocol.SessionLoad:
 		return a.acceptLoad(ctx, r, backend.Load)
-	case methodResume:
+	case protocol.SessionResume:
 		return a.acceptLoad(ctx, r, backend.Resume)
-	case methodFork:
+	case protocol.SessionFork:
 		return a.acceptFork(ctx, r)
-	case methodPrompt:
+	case protocol.SessionPrompt:
 		return a.acceptPrompt(ctx, r)
-	case methodList:
+	case protocol.SessionList:
 		return a.acceptList(ctx, r)
-	case methodClose:
+	case protocol.SessionClose:
 		return a.acceptStored(ctx, r, lifecycleRequest, a.close)
-	case methodDelete:
+	case protocol.SessionDelete:
 		return a.acceptStored(ctx, r, lifecycleRequest, a.delete)
-	case methodArchive:
+	case protocol.SessionArchive:
 		return a.acceptStored(ctx, r, lifecycleRequest, a.archive)
-	case methodUnarchive:
+	case protocol.SessionUnarchive:
 		return a.acceptStored(ctx, r, callRequest, a.unarchive)
-	case methodSetTitle:
+	case protocol.SessionSetTitle:
 		return a.acceptStored(ctx, r, callRequest, a.setTitle)
-	case methodStatus:
+	case protocol.SessionStatus:
 		return a.acceptStored(ctx, r, callRequest, a.status)
 	default:
 		return a.acceptCall(ctx, r)
@@ -124,7 +104,7 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 // is ignored.
 func isRequest(method string) bool {
 	switch method {
-	case methodInitialize, methodNew, methodLoad, methodResume, methodPrompt, methodList, methodClose, methodDelete:
+	case protocol.Initialize, protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume, protocol.SessionPrompt, protocol.SessionList, protocol.SessionClose, protocol.SessionDelete:
 		return true
 	}
 	for _, u := range unstable {
@@ -137,13 +117,14 @@ func isRequest(method string) bool {
 
 // acceptNotification handles session/cancel at once and passes other notifications to the backend.
 func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	id, rest, err := takeSessionID(r.Params)
+	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
 		return nil
 	}
+	id := sessionstore.ID(given)
 	q := a.queues.find(id)
 	switch {
-	case r.Method == methodCancel:
+	case r.Method == protocol.SessionCancel:
 		if q != nil {
 			q.cancel(rest)
 		}
@@ -179,7 +160,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 
 // acceptCall passes a request that the adapter does not serve to the backend.
 func (a *agent) acceptCall(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if r.Method == methodCancel {
+	if r.Method == protocol.SessionCancel {
 		return nil
 	}
 	if shape := callShapes[r.Method]; shape != nil {
@@ -187,10 +168,11 @@ func (a *agent) acceptCall(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 			return failed(strictjson.Refuse(wrong...))
 		}
 	}
-	id, rest, err := takeSessionID(r.Params)
+	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
-		return failed(err)
+		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params"))
 	}
+	id := sessionstore.ID(given)
 	if id == "" || a.queues.find(id) == nil {
 		return a.callWithoutSession(ctx, id, r)
 	}

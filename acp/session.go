@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -157,7 +158,7 @@ func checkUpdate(u backend.Update) error {
 
 // show sends the client an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.agent.conn.Notify(ctx, methodUpdate, putSessionMember(u.Raw, s.member))
+	return s.agent.conn.Notify(ctx, protocol.SessionUpdate, putSessionMember(u.Raw, s.member))
 }
 
 // saveState stores the backend's state. If the store rejects it, the session ends in the

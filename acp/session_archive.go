@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -20,7 +21,7 @@ func (a *agent) archive(ctx, closing context.Context, at *ticket, params params)
 	if err := a.options.Store.Archive(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	return a.callStored(ctx, methodArchive, s, params), nil
+	return a.callStored(ctx, protocol.SessionArchive, s, params), nil
 }
 
 // unarchive serves session/unarchive.
@@ -32,7 +33,7 @@ func (a *agent) unarchive(ctx, _ context.Context, at *ticket, params params) (js
 	if err := a.options.Store.Unarchive(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	return a.callStored(ctx, methodUnarchive, s, params), nil
+	return a.callStored(ctx, protocol.SessionUnarchive, s, params), nil
 }
 
 // callStored passes a request about a stored session on to an agent that serves it, and returns the
@@ -43,7 +44,7 @@ func (a *agent) callStored(ctx context.Context, method string, s sessionstore.Se
 	if f == nil || s.StateKey == "" {
 		return nil
 	}
-	result, err := f.CallStored(ctx, method, s.State, params.Without("sessionId"))
+	result, err := f.CallStored(ctx, method, s.State, params.Without(protocol.SessionID))
 	if err != nil {
 		a.log.Warn("the agent rejected a request about a stored session", "method", method, "session", s.ID, "error", err)
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -21,12 +22,12 @@ type storedFunc func(ctx, closing context.Context, at *ticket, params params) (j
 // acceptStored accepts such a request.
 func (a *agent) acceptStored(ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc) jsonrpc.Work {
 	shape := sessionShape
-	if r.Method == methodSetTitle {
+	if r.Method == protocol.SessionSetTitle {
 		shape = setTitleShape
 	}
 	params := parseParams(r.Params, shape)
 	var v strictjson.Violations
-	id := v.Text(params.Field("sessionId"))
+	id := v.Text(params.Field(protocol.SessionID))
 	if shape == setTitleShape {
 		v.Text(params.Field("title"))
 	}
@@ -73,7 +74,7 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 
 // close ends a session's turn and closes the session, which stays stored.
 func (a *agent) close(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
-	return a.end(ctx, closing, at, params.Without("sessionId"))
+	return a.end(ctx, closing, at, params.Without(protocol.SessionID))
 }
 
 // end ends a session's turn and closes the session, if it is active. params are those of a
@@ -93,14 +94,14 @@ func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw
 // be active here.
 func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
 	s, err := a.stored(ctx, at.queue.id)
-	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !(ok && unknown.Code == codeNotFound) {
+	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err
 	}
 	if _, endErr := a.end(ctx, closing, at, nil); endErr != nil || err != nil {
 		return nil, endErr
 	}
 	// The store remembers not to import the session again, even if the agent keeps it.
-	result := a.callStored(ctx, methodDelete, s, params)
+	result := a.callStored(ctx, protocol.SessionDelete, s, params)
 	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
 		return nil, err
 	}

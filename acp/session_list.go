@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -23,7 +24,7 @@ type sessionInfo struct {
 	AdditionalDirectories workspace.Dirs  `json:"additionalDirectories"`
 	Title                 string          `json:"title,omitempty"`
 	UpdatedAt             string          `json:"updatedAt"`
-	Archived              bool            `json:"archived"` // the memberArchived
+	Archived              bool            `json:"archived"`
 	Meta                  json.RawMessage `json:"_meta,omitempty"`
 }
 
@@ -120,7 +121,7 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field)) // which reports what is wrong with them
 		p.additional, p.filtered = dirs.Without(p.cwd), true
 	}
-	p.archive = decodeArchiveFilter(&v, params.Field(memberArchived))
+	p.archive = decodeArchiveFilter(&v, params.Field(protocol.Archived))
 	cursor, given := optionalText(&v, params.Field("cursor"))
 	if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
 		v.Add(params.Field("cursor").Refuse(strictjson.InvalidCursor))

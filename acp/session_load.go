@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -26,7 +27,7 @@ import (
 // acceptLoad serves session/load and session/resume.
 func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, cause backend.Cause) jsonrpc.Work {
 	params := parseParams(r.Params, loadShape)
-	id, _ := params.Field("sessionId").Text() // checked by decodeSession
+	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
 	l := &load{agent: a, at: at, cause: cause}
 	if cause == backend.Load {
@@ -152,7 +153,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		l.previous.retire(a.base)
 	}
 	if f := a.foreign(); f != nil && act.opened.Superseded != nil {
-		if _, err := f.CallStored(context.WithoutCancel(ctx), methodDelete, act.opened.Superseded, backend.Raw(`{}`)); err != nil {
+		if _, err := f.CallStored(context.WithoutCancel(ctx), protocol.SessionDelete, act.opened.Superseded, backend.Raw(`{}`)); err != nil {
 			a.log.Warn("the agent did not delete the session that was replaced", "session", l.stored.ID, "error", err)
 		}
 	}
@@ -213,7 +214,7 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 		return s, protocolError(err)
 	}
 	if s.Agent != a.init.owner() {
-		return s, strictjson.Refuse(strictjson.NewViolation("sessionId", string(id), strictjson.OtherAgent).
+		return s, strictjson.Refuse(strictjson.NewViolation(protocol.SessionID, string(id), strictjson.OtherAgent).
 			Expecting(commandOf(s.Agent)).Hinting(transferHint(id, a.init.owner())))
 	}
 	return s, nil
@@ -498,7 +499,7 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	h.limiter.wait(ctx)
-	if err := h.agent.conn.Notify(ctx, methodUpdate, putSessionID(u.Raw, h.id)); err != nil {
+	if err := h.agent.conn.Notify(ctx, protocol.SessionUpdate, putSessionID(u.Raw, h.id)); err != nil {
 		return err
 	}
 	return h.replayed.recorder.Record(ctx, u)

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -78,7 +79,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	}
 	s.notice = act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, notice)
-	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
+	return put(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
 }
 
 // releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice
@@ -251,7 +252,7 @@ func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
 	if len(result) == 0 {
 		return json.RawMessage(`{}`), nil
 	}
-	_, rest, err := strictjson.Take(result, "sessionId")
+	_, rest, err := strictjson.Take(result, protocol.SessionID)
 	if err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's response is not an object")
 	}
@@ -298,9 +299,9 @@ func (a *agent) decodeSession(ctx context.Context, params params, f sessionField
 		return sessionParams{}, params.err
 	}
 	var v strictjson.Violations
-	p := sessionParams{rest: params.Without("sessionId"), listed: params.Field(directoriesMember).Present()}
+	p := sessionParams{rest: params.Without(protocol.SessionID), listed: params.Field(protocol.AdditionalDirectories).Present()}
 	if f.id == required {
-		p.id = sessionstore.ID(v.Text(params.Field("sessionId")))
+		p.id = sessionstore.ID(v.Text(params.Field(protocol.SessionID)))
 	}
 	p.roots = decodeRoots(&v, params.Object)
 	p.servers = decodeServers(&v, params.Field("mcpServers"), f.servers, a.init.transports())
@@ -315,7 +316,7 @@ func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.R
 		_, err := workspace.ParseDir(path)
 		v.Add(rootViolations(err)...)
 	}
-	additional := decodeDirectories(v, params.Field(directoriesMember))
+	additional := decodeDirectories(v, params.Field(protocol.AdditionalDirectories))
 	if !v.Empty() {
 		return workspace.Roots{}
 	}
@@ -358,11 +359,11 @@ func rootViolations(err error) []strictjson.Violation {
 		reason := strictjson.Reason(e.Reason) // workspace's reasons are among the protocol's
 		switch {
 		case e.Root < 0:
-			wrong[i] = strictjson.NewViolation(directoriesMember, nil, reason)
+			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, nil, reason)
 		case e.Root == 0:
 			wrong[i] = strictjson.NewViolation("cwd", e.Path, reason)
 		default:
-			wrong[i] = strictjson.NewViolation(directoriesMember, e.Path, reason).At(e.Root - 1)
+			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, e.Path, reason).At(e.Root - 1)
 		}
 		wrong[i].Expected = e.Detail
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -74,7 +75,7 @@ func decodePrompt(raw json.RawMessage) (promptParams, error) {
 		return promptParams{}, params.err
 	}
 	var v strictjson.Violations
-	p := promptParams{id: sessionstore.ID(v.Text(params.Field("sessionId"))), rest: params.Without("sessionId")}
+	p := promptParams{id: sessionstore.ID(v.Text(params.Field(protocol.SessionID))), rest: params.Without(protocol.SessionID)}
 	for _, block := range v.Items(params.Field("prompt")) {
 		if v.Full() {
 			break

@@ -7,6 +7,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -32,7 +33,7 @@ func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (jso
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err
 	}
-	result := a.callStored(ctx, methodSetTitle, stored, params)
+	result := a.callStored(ctx, protocol.SessionSetTitle, stored, params)
 	if s := at.queue.active(); s != nil {
 		s.rename(ctx, title)
 	}

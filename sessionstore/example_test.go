@@ -44,10 +44,8 @@ func Example() {
 	}
 	// Output:
 	// Where is the parser?
-	// {"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the
-	// parser?"}}}
-	// {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"In
-	// /src/lib."}}}
+	// {"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}
+	// {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"In /src/lib."}}}
 }
 
 func parse(raw string) sessionstore.Update {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -141,10 +142,10 @@ type Cause string
 
 // All causes.
 const (
-	New    Cause = "session/new"
-	Load   Cause = "session/load"
-	Resume Cause = "session/resume"
-	Fork   Cause = "session/fork"
+	New    Cause = protocol.SessionNew
+	Load   Cause = protocol.SessionLoad
+	Resume Cause = protocol.SessionResume
+	Fork   Cause = protocol.SessionFork
 )
 
 // Activation says which session to open, and how.

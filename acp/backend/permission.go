@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"github.com/acp-agent/acp-agent/internal/protocol"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +43,7 @@ func (o Offer) id() string { return strings.ReplaceAll(string(o.Answer), "_", "-
 // offered; anything else is RejectOnce. The error is the cause of ctx if it has ended, and
 // otherwise says why the client could not be asked.
 func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
-	result, err := c.Call(ctx, "session/request_permission", q.params())()
+	result, err := c.Call(ctx, protocol.RequestPermission, q.params())()
 	if err != nil {
 		if ctx.Err() != nil {
 			return RejectOnce, context.Cause(ctx)

@@ -39,8 +39,8 @@ func ExampleQuestion_Ask() {
 	fmt.Println(answer, err)
 	fmt.Println(c.asked[0])
 	// Output:
-	// allow_once <nil> session/request_permission {"toolCall":{"title":"Write
-	// a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"}]}
+	// allow_once <nil>
+	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"}]}
 }
 
 // Clause A30.

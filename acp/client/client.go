@@ -12,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -183,7 +184,7 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 		Name:    cmp.Or(c.options.Name, "acp-agent"),
 		Version: cmp.Or(c.options.Version, "0"),
 	}}
-	raw, err := c.call(ctx, "initialize", params, nil)
+	raw, err := c.call(ctx, protocol.Initialize, params, nil)
 	if err != nil {
 		return Agent{}, err
 	}
@@ -202,7 +203,7 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 
 // Authenticate logs in by one of the methods that the agent offers.
 func (c *Client) Authenticate(ctx context.Context, methodID string) error {
-	_, err := c.call(ctx, "authenticate", sdk.AuthenticateRequest{MethodId: methodID}, nil)
+	_, err := c.call(ctx, protocol.Authenticate, sdk.AuthenticateRequest{MethodId: methodID}, nil)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
 // Update is a session/update as the agent sent it.
@@ -36,9 +37,9 @@ func (c *Client) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 
 func (c *Client) handleNotification(ctx context.Context, r *jsonrpc.Request) {
 	switch {
-	case r.Method == "session/update" && c.options.Updates != nil:
+	case r.Method == protocol.SessionUpdate && c.options.Updates != nil:
 		c.options.Updates(ctx, parseUpdate(r.Params))
-	case r.Method != "session/update" && c.options.Notifications != nil:
+	case r.Method != protocol.SessionUpdate && c.options.Notifications != nil:
 		c.options.Notifications(ctx, r.Method, r.Params)
 	}
 }
@@ -65,11 +66,11 @@ func (c *Client) handler(method string) handler {
 		return handle
 	}
 	switch {
-	case method == "session/request_permission" && c.options.Permission != nil:
+	case method == protocol.RequestPermission && c.options.Permission != nil:
 		return typed(c.requestPermission)
-	case method == "fs/read_text_file" && c.options.ReadTextFile != nil:
+	case method == protocol.ReadTextFile && c.options.ReadTextFile != nil:
 		return typed(c.options.ReadTextFile)
-	case method == "fs/write_text_file" && c.options.WriteTextFile != nil:
+	case method == protocol.WriteTextFile && c.options.WriteTextFile != nil:
 		return typed(c.options.WriteTextFile)
 	}
 	return nil

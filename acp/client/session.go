@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -37,7 +38,7 @@ func (c *Client) NewSession(ctx context.Context, s Setup) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	return c.open(ctx, agent, "session/new", "", s)
+	return c.open(ctx, agent, protocol.SessionNew, "", s)
 }
 
 // LoadSession opens a stored session. Its history arrives as updates before LoadSession returns.
@@ -46,7 +47,7 @@ func (c *Client) LoadSession(ctx context.Context, id string, s Setup) (Session, 
 	if err != nil {
 		return Session{}, err
 	}
-	return c.open(ctx, agent, "session/load", id, s)
+	return c.open(ctx, agent, protocol.SessionLoad, id, s)
 }
 
 // ResumeSession opens a stored session without its history.
@@ -55,7 +56,7 @@ func (c *Client) ResumeSession(ctx context.Context, id string, s Setup) (Session
 	if err != nil {
 		return Session{}, err
 	}
-	return c.open(ctx, agent, "session/resume", id, s)
+	return c.open(ctx, agent, protocol.SessionResume, id, s)
 }
 
 // ForkSession creates a session that continues from where another one is.
@@ -64,7 +65,7 @@ func (c *Client) ForkSession(ctx context.Context, id string, s Setup) (Session, 
 	if err != nil {
 		return Session{}, err
 	}
-	return c.open(ctx, agent, "session/fork", id, s)
+	return c.open(ctx, agent, protocol.SessionFork, id, s)
 }
 
 // CloseSession ends the session's turn and frees the agent's resources. The session stays stored.
@@ -72,7 +73,7 @@ func (c *Client) CloseSession(ctx context.Context, id string) error {
 	if _, err := c.require("sessionCapabilities.close", func(a Agent) bool { return a.Close }); err != nil {
 		return err
 	}
-	_, err := c.call(ctx, "session/close", sessionParams{SessionID: id}, nil)
+	_, err := c.call(ctx, protocol.SessionClose, sessionParams{SessionID: id}, nil)
 	return err
 }
 
@@ -81,7 +82,7 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 	if _, err := c.require("sessionCapabilities.delete", func(a Agent) bool { return a.Delete }); err != nil {
 		return err
 	}
-	_, err := c.call(ctx, "session/delete", sessionParams{SessionID: id}, nil)
+	_, err := c.call(ctx, protocol.SessionDelete, sessionParams{SessionID: id}, nil)
 	return err
 }
 
@@ -143,7 +144,7 @@ func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBl
 	c.turns.begin(id)
 	defer c.turns.end(id)
 	var end TurnEnd
-	raw, err := c.call(ctx, "session/prompt", params, &end)
+	raw, err := c.call(ctx, protocol.SessionPrompt, params, &end)
 	end.Result = raw
 	return end, err
 }
@@ -157,7 +158,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 		return fmt.Errorf("session/cancel: %w", err)
 	}
 	c.turns.cancel(id)
-	return c.conn.Notify(ctx, "session/cancel", params)
+	return c.conn.Notify(ctx, protocol.SessionCancel, params)
 }
 
 // Query says which sessions to list. The zero value lists all.
@@ -209,7 +210,7 @@ func (c *Client) ListSessions(ctx context.Context, q Query) (Page, error) {
 		Sessions   []SessionInfo `json:"sessions"`
 		NextCursor string        `json:"nextCursor"`
 	}
-	if _, err := c.call(ctx, "session/list", params, &result); err != nil {
+	if _, err := c.call(ctx, protocol.SessionList, params, &result); err != nil {
 		return Page{}, err
 	}
 	return Page{Sessions: result.Sessions, Next: result.NextCursor}, nil

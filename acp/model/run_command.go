@@ -15,6 +15,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -189,7 +190,7 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 // createTerminal starts the command.
 func createTerminal(ctx context.Context, client backend.Client, cmd command) (terminal, error) {
 	program, args := argv(cmd.line)
-	result, err := client.Call(ctx, "terminal/create", backend.Encode(map[string]any{
+	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(map[string]any{
 		"command": program, "args": args, "cwd": cmd.dir, "outputByteLimit": maxResult,
 	}))()
 	var created struct {
@@ -203,7 +204,7 @@ func createTerminal(ctx context.Context, client backend.Client, cmd command) (te
 
 // call calls a method of the terminal and decodes its result, unless that is nil.
 func (t terminal) call(ctx context.Context, method string, result any) error {
-	raw, err := t.client.Call(ctx, "terminal/"+method, backend.Encode(map[string]string{"terminalId": t.id}))()
+	raw, err := t.client.Call(ctx, protocol.TerminalPrefix+method, backend.Encode(map[string]string{"terminalId": t.id}))()
 	if err != nil || result == nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -162,8 +163,8 @@ func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
 // Call serves session/set_mode and session/set_config_option. The setting changes at once, even if
 // a turn is running.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	setsOption := method == "session/set_config_option"
-	if !setsOption && method != "session/set_mode" {
+	setsOption := method == protocol.SessionSetConfigOption
+	if !setsOption && method != protocol.SessionSetMode {
 		return nil
 	}
 	p, err := strictjson.ParseObject(params)

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -194,7 +195,7 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 		c.process.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
-	result, err := c.call(ctx, "initialize", params)()
+	result, err := c.call(ctx, protocol.Initialize, params)()
 	if err != nil {
 		return err
 	}
@@ -242,14 +243,15 @@ func (c *child) callFunc(ctx context.Context, method string, params backend.Raw,
 func (c *child) explain(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
 		explained := &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
-		if e.Code == codeAuthRequired && c.login != "" {
+		if e.Code == protocol.CodeAuthRequired && c.login != "" {
 			explained.Message += fmt.Sprintf(" (if your editor does not offer to log in, run in a terminal: %s)", c.login)
 		}
 		return explained
 	}
 	if e, ok := errors.AsType[*endedError](err); ok {
 		explained := *e
-		_, _, explained.InSession = takeSessionID(params)
+		id, _, _ := protocol.TakeSessionID(params)
+		explained.InSession = id != ""
 		return &explained
 	}
 	return err
@@ -277,7 +279,7 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 	if !c.info.Close || c.ended.Load() {
 		return nil, nil
 	}
-	return c.callStored(ctx, "session/close", id, params)
+	return c.callStored(ctx, protocol.SessionClose, id, params)
 }
 
 // callStored calls a method of a session that may not be open. It is not an error if the session
@@ -293,7 +295,7 @@ func (c *child) callStored(ctx context.Context, method string, id, params backen
 	if _, ended := errors.AsType[*endedError](err); ended {
 		return nil, nil
 	}
-	if e := responseError(err); e != nil && e.Code == codeNotFound {
+	if e := responseError(err); e != nil && e.Code == protocol.CodeNotFound {
 		return nil, nil
 	}
 	if errors.Is(err, errNoAnswer) {
@@ -507,7 +509,7 @@ func (c *child) drain() {
 
 // cancel sends session/cancel ahead of queued notifications.
 func (c *child) cancel(params backend.Raw) {
-	if err := c.conn.ForceNotify("session/cancel", params); err != nil {
+	if err := c.conn.ForceNotify(protocol.SessionCancel, params); err != nil {
 		c.log.Debug("session/cancel did not reach the agent", "error", err)
 	}
 }
@@ -556,12 +558,6 @@ var (
 	errNoAnswer = errors.New("the agent did not answer")
 )
 
-// Error codes of ACP.
-const (
-	codeAuthRequired = -32000
-	codeNotFound     = -32002
-)
-
 // responseError returns the error with which the child answered, or nil if err is another error.
 func responseError(err error) *jsonrpc.Error {
 	e, _ := errors.AsType[*jsonrpc.Error](err)
@@ -570,7 +566,7 @@ func responseError(err error) *jsonrpc.Error {
 
 // withSessionID returns params with a session id, which is raw JSON.
 func withSessionID(params, id backend.Raw) (backend.Raw, error) {
-	return strictjson.Put(params, "sessionId", id)
+	return strictjson.Put(params, protocol.SessionID, id)
 }
 
 // decodeID returns a session id as a string, "" if it is missing or not a string.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
 // children are the running processes of the agent. The main child serves everything that names no
@@ -245,7 +246,7 @@ func (p *proxy) introduce(ctx context.Context, c *child) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
 	defer cancel()
-	if _, err := c.call(ctx, authenticateMethod, login)(); err != nil {
+	if _, err := c.call(ctx, protocol.Authenticate, login)(); err != nil {
 		c.log.Warn("the restarted agent is not logged in", "error", err)
 	}
 	return nil

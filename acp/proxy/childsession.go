@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -141,7 +142,7 @@ func (cs *childSession) handle(m message) {
 		return
 	}
 	switch {
-	case m.method == updateMethod:
+	case m.method == protocol.SessionUpdate:
 		u, err := backend.ParseUpdate(m.params)
 		if err == nil {
 			if s.isLive() {
@@ -261,12 +262,6 @@ func (cs *childSession) currentResult() backend.Raw {
 	return cs.settings.current(result)
 }
 
-const (
-	setModeMethod   = "session/set_mode"
-	setOptionMethod = "session/set_config_option"
-	setModelMethod  = "session/set_model"
-)
-
 // settings are what was chosen in a session of the child: mode, model and options. They are applied
 // again when the child is restarted, so that the session stays in the mode that the user sees.
 type settings struct {
@@ -286,7 +281,7 @@ type settingChange struct {
 func (s *settings) record(method string, params, result backend.Raw) {
 	var p struct{ ModeID, ConfigID string }
 	switch method {
-	case setModeMethod, setOptionMethod, setModelMethod:
+	case protocol.SessionSetMode, protocol.SessionSetConfigOption, protocol.SessionSetModel:
 		if json.Unmarshal(params, &p) != nil {
 			return
 		}
@@ -298,7 +293,7 @@ func (s *settings) record(method string, params, result backend.Raw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put(settingChange{method, p.ConfigID, params})
-	if method == setModeMethod {
+	if method == protocol.SessionSetMode {
 		s.mode = p.ModeID
 	}
 	if r.ConfigOptions != nil {
@@ -337,7 +332,7 @@ func (s *settings) update(u backend.Update) {
 	switch {
 	case u.Kind == sessionstore.CurrentModeUpdate && p.Update.CurrentModeID != "":
 		s.mode = p.Update.CurrentModeID
-		s.put(settingChange{method: setModeMethod, params: backend.Encode(map[string]string{"modeId": s.mode})})
+		s.put(settingChange{method: protocol.SessionSetMode, params: backend.Encode(map[string]string{"modeId": s.mode})})
 	case u.Kind == sessionstore.ConfigOptionUpdate && p.Update.ConfigOptions != nil:
 		s.options = p.Update.ConfigOptions
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
 // missing or null.
 func mcpServers(params backend.Raw) []byte {
-	servers, _, err := strictjson.Take(params, serversMember)
+	servers, _, err := strictjson.Take(params, protocol.MCPServers)
 	if err != nil || servers == nil || string(servers) == "null" {
 		return []byte("[]")
 	}
@@ -125,7 +126,7 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	if !ok {
 		return params, nil // the agent will say what is wrong with them
 	}
-	return strictjson.Put(params, serversMember, servers)
+	return strictjson.Put(params, protocol.MCPServers, servers)
 }
 
 // relays tells the MCP servers of a session its roots. Where the agent does not tell them, each
@@ -263,7 +264,7 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 		servers[i] = wrapped
 	}
 	list, _ := strictjson.Append(nil, servers...)
-	return strictjson.Put(params, serversMember, list)
+	return strictjson.Put(params, protocol.MCPServers, list)
 }
 
 // wrap puts a relay in front of a stdio server. Its other members stay as they are.

@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -168,7 +169,7 @@ func (s *session) ownFile(ctx context.Context, own []ownDir, method string, para
 				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %s is outside the session's roots and the agent's own directory %s: %s",
 					method, r.Path, dir.path, outside.Why)
 			case errors.Is(err, fs.ErrNotExist):
-				return nil, jsonrpc.Errorf(codeNotFound, "%s: %v", method, err)
+				return nil, jsonrpc.Errorf(protocol.CodeNotFound, "%s: %v", method, err)
 			case err != nil:
 				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", method, err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
 // turn is a prompt that is or will be sent to the child.
@@ -135,7 +136,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		return unsent(failed(err))
 	}
 	cs.beginTurn(t)
-	work := cs.child.callFunc(lasting, "session/prompt", params, func(backend.Raw, error) {
+	work := cs.child.callFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
 		cs.endTurn(t)
 		cs.barrier.add(jsonrpc.Answered(t.ctx))
 	})

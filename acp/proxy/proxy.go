@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -19,11 +20,6 @@ import (
 // Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name
 // of the agent's program with its arguments, quoted as for a shell.
 const Kind = "proxy"
-
-const (
-	authenticateMethod = "authenticate"
-	logoutMethod       = "logout"
-)
 
 var errNotInitialized = errors.New("the agent is not running: call initialize first")
 
@@ -149,7 +145,7 @@ func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) bac
 // trackLogin wraps the work of a request to c. A successful authenticate or logout is repeated for
 // the other children, and authenticate for children that start later.
 func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params backend.Raw, work backend.Work) backend.Work {
-	if method != authenticateMethod && method != logoutMethod {
+	if method != protocol.Authenticate && method != protocol.Logout {
 		return work
 	}
 	return func() (backend.Raw, error) {
@@ -159,7 +155,7 @@ func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params 
 		}
 		p.mu.Lock()
 		p.login = nil
-		if method == authenticateMethod {
+		if method == protocol.Authenticate {
 			p.login = params
 		}
 		p.mu.Unlock()

@@ -5,13 +5,9 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
-)
-
-const (
-	rootsMember   = "additionalDirectories"
-	serversMember = "mcpServers"
 )
 
 // parseRoots returns the roots in the params of a lifecycle request.
@@ -43,12 +39,12 @@ func rootsMode(p Profile, a client.Agent, roots workspace.Roots) (mode RootsMode
 // once, if the child takes them by the protocol, and without them otherwise. A child that takes
 // them is always sent the list, except by a session/new of a client that left it out.
 func paramsWithRoots(params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots) (backend.Raw, error) {
-	given, without, err := strictjson.Take(params, rootsMember)
+	given, without, err := strictjson.Take(params, protocol.AdditionalDirectories)
 	if err != nil {
 		return nil, err
 	}
 	if mode == RootsByProtocol && (given != nil || method != backend.New) {
-		params, err = strictjson.Put(params, rootsMember, backend.Encode(roots.Additional()))
+		params, err = strictjson.Put(params, protocol.AdditionalDirectories, backend.Encode(roots.Additional()))
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +55,8 @@ func paramsWithRoots(params backend.Raw, mode RootsMode, method backend.Cause, r
 		return params, nil
 	}
 	// These requests need mcpServers. The client may have sent one that does not.
-	if servers, _, err := strictjson.Take(params, serversMember); err != nil || servers != nil {
+	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil || servers != nil {
 		return params, err
 	}
-	return strictjson.Put(params, serversMember, backend.Raw(`[]`))
+	return strictjson.Put(params, protocol.MCPServers, backend.Raw(`[]`))
 }

@@ -8,10 +8,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 )
-
-const updateMethod = "session/update"
 
 // message is a request or notification from the child, without its session id.
 type message struct {
@@ -36,8 +34,8 @@ func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 // accept handles what the child sends. It runs on the read loop: while the client does not take an
 // update, nothing more is read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	id, params, ok := takeSessionID(r.Params)
-	if !ok {
+	id, params, err := protocol.TakeSessionID(r.Params)
+	if err != nil || id == "" {
 		return c.passOn(ctx, r)
 	}
 	m := message{ctx: ctx, method: r.Method, params: params}
@@ -56,15 +54,6 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// takeSessionID splits params into the session id and the rest. It returns false if there is no id.
-func takeSessionID(params json.RawMessage) (id string, rest json.RawMessage, ok bool) {
-	value, rest, err := strictjson.Take(params, "sessionId")
-	if err != nil || value == nil || json.Unmarshal(value, &id) != nil || string(value) == "null" {
-		return "", nil, false
-	}
-	return id, rest, true
 }
 
 // passOn passes on a message that names no session.

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -162,7 +163,7 @@ func (s *session) try(ctx context.Context, method openMethod, c *child, mode Roo
 // sessions that they do not know.
 func worthAnotherTry(err error) bool {
 	e := responseError(err)
-	return e != nil && e.Code != codeAuthRequired && e.Code != jsonrpc.CodeCancelled
+	return e != nil && e.Code != protocol.CodeAuthRequired && e.Code != jsonrpc.CodeCancelled
 }
 
 // canReuse reports whether the child session of the activation to replace can be used without a
@@ -395,7 +396,7 @@ type creation struct {
 
 // handleResponse takes the child's response. It runs on the read loop.
 func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
-	id, result, err := strictjson.Take(response, "sessionId")
+	id, result, err := strictjson.Take(response, protocol.SessionID)
 	if err != nil || decodeID(id) == "" {
 		cr.set(nil, fmt.Errorf("the agent answered %s without a session id", cr.method))
 		return
@@ -446,10 +447,10 @@ func (cr *creation) discard(id backend.Raw) {
 		return
 	}
 	if cr.child.info.Close {
-		_ = cr.child.call(context.Background(), "session/close", params)
+		_ = cr.child.call(context.Background(), protocol.SessionClose, params)
 	}
 	if cr.child.info.Delete {
-		_ = cr.child.call(context.Background(), "session/delete", params)
+		_ = cr.child.call(context.Background(), protocol.SessionDelete, params)
 	}
 }
 

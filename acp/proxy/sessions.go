@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -102,7 +103,7 @@ func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor str
 	if c.info.Archive {
 		request.Archived = "include"
 	}
-	result, err := c.call(ctx, "session/list", backend.Encode(request))()
+	result, err := c.call(ctx, protocol.SessionList, backend.Encode(request))()
 	if err != nil {
 		return sessionPage{}, fmt.Errorf("session/list of the agent: %w", err)
 	}
@@ -163,11 +164,11 @@ func (p *proxy) CallStored(ctx context.Context, method string, saved []byte, par
 // servesStored reports whether an agent serves a method for sessions that are not open.
 func servesStored(a client.Agent, method string) bool {
 	switch method {
-	case "session/delete":
+	case protocol.SessionDelete:
 		return a.Delete
-	case "session/set_title":
+	case protocol.SessionSetTitle:
 		return a.Title
-	case "session/archive", "session/unarchive":
+	case protocol.SessionArchive, protocol.SessionUnarchive:
 		return a.Archive
 	}
 	return false

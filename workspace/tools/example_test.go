@@ -47,7 +47,10 @@ func Example() {
 	_, err = set.Call(ctx, "read_file", json.RawMessage(`{"file":"hello.txt"}`))
 	fmt.Println(err)
 	// Output:
-	// permitted: a change of hello.txt from line 2 edit: <nil> read: <nil> hello reader invalid
-	// arguments for read_file: there is no argument "file" (available: limit, offset, path, tail);
-	// path is missing: it must be a string that is not empty
+	// permitted: a change of hello.txt from line 2
+	// edit: <nil>
+	// read: <nil>
+	// hello
+	// reader
+	// invalid arguments for read_file: there is no argument "file" (available: limit, offset, path, tail); path is missing: it must be a string that is not empty
 }

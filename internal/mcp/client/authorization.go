@@ -23,6 +23,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -472,7 +473,7 @@ func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL
 	if err != nil {
 		return err
 	}
-	result, err := host.Call(ctx, "elicitation/create", params)()
+	result, err := host.Call(ctx, protocol.ElicitationCreate, params)()
 	var answer struct{ Action string }
 	switch {
 	case ctx.Err() != nil: // the user was faster than the client, which may take the page to be open still
@@ -485,7 +486,7 @@ func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 	defer cancel()
-	_ = host.Notify(ctx, "elicitation/complete", backend.Raw(`{"elicitationId":"`+id+`"}`))
+	_ = host.Notify(ctx, protocol.ElicitationComplete, backend.Raw(`{"elicitationId":"`+id+`"}`))
 	return nil
 }
 

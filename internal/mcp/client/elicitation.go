@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -98,7 +99,7 @@ func (s *server) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRe
 	if err != nil {
 		return nil, err
 	}
-	answer, err := host.Call(ctx, "elicitation/create", backend.Encode(params))()
+	answer, err := host.Call(ctx, protocol.ElicitationCreate, backend.Encode(params))()
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the user: %w", err)
 	}
@@ -122,7 +123,7 @@ func (s *server) elicitationID(id string) string { return s.prefix + "." + text.
 func (s *server) elicitationComplete(ctx context.Context, id string) {
 	host, err := s.set.openHost()
 	if err == nil {
-		err = host.Notify(ctx, "elicitation/complete", backend.Encode(map[string]any{"elicitationId": s.elicitationID(id)}))
+		err = host.Notify(ctx, protocol.ElicitationComplete, backend.Encode(map[string]any{"elicitationId": s.elicitationID(id)}))
 	}
 	if err != nil {
 		s.log.Debug("could not tell the client that a question of an MCP server was answered", "error", err)

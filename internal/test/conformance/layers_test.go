@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
-	{"internal/jsonrpc", "internal/secret"},
+	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
 	{"internal/privatefile", "internal/text"},
 }

@@ -1,0 +1,90 @@
+// Package protocol has the names and error codes of the Agent Client Protocol, and reads and writes
+// the session id of a message. The messages themselves are types of the official SDK or, where they
+// are passed on, raw JSON.
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// Methods that an agent serves.
+const (
+	Initialize   = "initialize"
+	Authenticate = "authenticate"
+	Logout       = "logout"
+
+	SessionNew             = "session/new"
+	SessionLoad            = "session/load"
+	SessionResume          = "session/resume"
+	SessionList            = "session/list"
+	SessionClose           = "session/close"
+	SessionDelete          = "session/delete"
+	SessionPrompt          = "session/prompt"
+	SessionCancel          = "session/cancel"
+	SessionSetMode         = "session/set_mode"
+	SessionSetConfigOption = "session/set_config_option"
+)
+
+// Methods that an agent serves according to drafts of the protocol.
+const (
+	SessionFork      = "session/fork"
+	SessionSetTitle  = "session/set_title"
+	SessionArchive   = "session/archive"
+	SessionUnarchive = "session/unarchive"
+	SessionStatus    = "session/status"
+	SessionSetModel  = "session/set_model"
+)
+
+// Methods that a client serves.
+const (
+	SessionUpdate       = "session/update"
+	RequestPermission   = "session/request_permission"
+	ReadTextFile        = "fs/read_text_file"
+	WriteTextFile       = "fs/write_text_file"
+	TerminalCreate      = "terminal/create"
+	ElicitationCreate   = "elicitation/create"
+	ElicitationComplete = "elicitation/complete"
+)
+
+// Beginnings of groups of methods.
+const (
+	FilePrefix        = "fs/"
+	TerminalPrefix    = "terminal/"
+	ElicitationPrefix = "elicitation/"
+	SessionPrefix     = "session/"
+)
+
+// Members of messages.
+const (
+	SessionID             = "sessionId"
+	AdditionalDirectories = "additionalDirectories"
+	MCPServers            = "mcpServers"
+	Meta                  = "_meta"
+	// Archived is a member of the params of session/list and of SessionInfo, according to a draft.
+	Archived = "archived"
+)
+
+// Error codes of ACP besides those of JSON-RPC, which package jsonrpc has.
+const (
+	CodeAuthRequired = -32000
+	CodeNotFound     = -32002
+)
+
+// TakeSessionID splits params into the session id and the rest. The id is "" if params is not an
+// object, or has no id that is a string. The error is that of [strictjson.Take].
+func TakeSessionID(params json.RawMessage) (id string, rest json.RawMessage, err error) {
+	if object := bytes.TrimLeft(params, " \t\r\n"); len(object) == 0 || object[0] != '{' {
+		return "", params, nil
+	}
+	value, rest, err := strictjson.Take(params, SessionID)
+	if err != nil {
+		return "", nil, err
+	}
+	if value == nil || json.Unmarshal(value, &id) != nil || id == "" {
+		return "", params, nil
+	}
+	return id, rest, nil
+}
