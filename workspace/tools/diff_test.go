@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -52,12 +53,64 @@ func TestGitAppliesDiffs(t *testing.T) {
 	})
 }
 
-func TestLongDiffIsBounded(t *testing.T) {
+// The lines that surround a change do not hide it, wherever it is.
+func TestDiffIgnoresLinesAround(t *testing.T) {
+	around := strings.Repeat("same\n", 10)
+	for name, c := range map[string]struct{ old, new, hunk string }{
+		"middle":          {around + "a\n" + around, around + "b\n" + around, "@@ -8,7 +8,7 @@\n same\n same\n same\n-a\n+b\n same\n same\n same\n"},
+		"end":             {around, around + "b", "@@ -8,3 +8,4 @@\n same\n same\n same\n+b\n\\ No newline at end of file\n"},
+		"beginning":       {"a" + around, around, "@@ -1,4 +1,4 @@\n-asame\n+same\n same\n same\n same\n"},
+		"only one line":   {"a\n", "b\n", "@@ -1 +1 @@\n-a\n+b\n"},
+		"more of them":    {around, "same\n" + around, "@@ -8,3 +8,4 @@\n same\n same\n same\n+same\n"},
+		"looks like hunk": {"@@ -1,1 +1,1 @@\n", "", "@@ -1 +0,0 @@\n-@@ -1,1 +1,1 @@\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, "--- /a\n+++ /a\n"+c.hunk, unified("/a", "/a", c.old, c.new))
+		})
+	}
+}
+
+// Many changes in a file stay separate.
+func TestDiffShowsEachOfManyChanges(t *testing.T) {
 	var old, new strings.Builder
-	for i := range 3 * maxEdits {
+	for i := range 5000 {
 		fmt.Fprintf(&old, "%d\n", i)
-		fmt.Fprintf(&new, "%d\n", -i-1)
+		if i%10 == 5 {
+			new.WriteString("changed ")
+		}
+		fmt.Fprintf(&new, "%d\n", i)
 	}
 	patch := unified("/a", "/a", old.String(), new.String())
-	require.Equal(t, 3+6*maxEdits, strings.Count(patch, "\n"))
+	require.Equal(t, 500, strings.Count(patch, "\n-"))
+	require.Equal(t, 500, strings.Count(patch, "\n+changed "))
+}
+
+func TestLongDiffIsBounded(t *testing.T) {
+	const half = defaultMaxFileSize / 2
+	numbers := func(from int) string {
+		var b strings.Builder
+		for i := from; b.Len() < defaultMaxFileSize-10; i++ {
+			fmt.Fprintf(&b, "%d\n", i)
+		}
+		return b.String()
+	}
+	newlines := strings.Repeat("\n", defaultMaxFileSize)
+	for name, c := range map[string]struct{ old, new, shown string }{
+		"newlines, shorter":    {newlines, newlines[:half], ""},
+		"newlines and letters": {newlines, strings.Repeat("x\n", half), "[too long to show"},
+		"alternating":          {strings.Repeat("a\nb\n", half/2), strings.Repeat("b\nb\n", half/2), "[too long to show"},
+		"unrelated":            {numbers(0), numbers(10_000_000), "[too long to show: "},
+		"one change":           {newlines[:half] + "a" + newlines[half+1:], newlines[:half] + "b" + newlines[half+1:], "-a\n+b\n"},
+		"long lines":           {strings.Repeat("a", defaultMaxFileSize), strings.Repeat("b", defaultMaxFileSize), "-aaa"},
+		"many lines":           {strings.Repeat("a\n", maxDiffLines/2-10), strings.Repeat("b\n", maxDiffLines/2-10), "-a\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var patch string
+			begin := time.Now()
+			allocated := allocates(func() { patch = unified("/a", "/a", c.old, c.new) })
+			require.Less(t, time.Since(begin), time.Second)
+			require.Less(t, allocated, uint64(20*defaultMaxFileSize))
+			require.Contains(t, patch, c.shown)
+		})
+	}
 }

@@ -124,6 +124,9 @@ func (m *indentMap) write(b *strings.Builder, lines []string) {
 	}
 }
 
+// splitLines returns the lines of s with their line endings.
+func splitLines(s string) []string { return slices.Collect(strings.Lines(s)) }
+
 // cutIndent splits a line after the spaces and tabs at its beginning.
 func cutIndent(line string) (indent, rest string) {
 	rest = strings.TrimLeft(line, " \t")

@@ -94,7 +94,7 @@ func (s *Set) changed(c Change, outcome string) changedFile {
 		outcome = "already had this content"
 	}
 	out := changedFile{
-		Location: locate(c.Ref), Outcome: outcome, Lines: len(splitLines(c.New)), Version: versionOf(c.New), Diff: c.Diff(),
+		Location: locate(c.Ref), Outcome: outcome, Lines: countLines(c.New), Version: versionOf(c.New), Diff: c.Diff(),
 	}
 	if len(out.Diff) > s.limits.bytes {
 		shown := text.Prefix(out.Diff, s.limits.bytes)
