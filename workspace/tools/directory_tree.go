@@ -133,9 +133,9 @@ func (p *treePrinter) line(l treeLine) {
 	switch {
 	case p.full != nil:
 	case len(p.lines) == p.limits.entries:
-		p.full = &truncation{Limit: "entries", Bound: int64(p.limits.entries)}
+		p.full = p.limits.reached("entries")
 	case p.bytes > p.limits.bytes:
-		p.full = &truncation{Limit: "bytes", Bound: int64(p.limits.bytes)}
+		p.full = p.limits.reached("bytes")
 	default:
 		p.lines = append(p.lines, l)
 	}

@@ -68,15 +68,17 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	if err != nil {
 		return changedFile{}, err
 	}
+	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
+	defer cancel()
 	reindented := false
-	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
+	c, err := s.planText(limited, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old == nil {
 			return "", &fs.PathError{Op: "edit", Path: in.Path, Err: fs.ErrNotExist}
 		}
 		edited := *old
 		for i, r := range replacements {
-			if err := ctx.Err(); err != nil {
-				return "", err
+			if limited.Err() != nil {
+				return "", context.Cause(limited)
 			}
 			after, adapted, err := r.applyReindented(in.Path, edited, s.limits.fileSize)
 			if err != nil && len(replacements) > 1 {

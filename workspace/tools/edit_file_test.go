@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -112,6 +113,12 @@ func TestEditFileComputesSizeFirst(t *testing.T) {
 		cancel()
 		_, err := h.set.Call(ctx, "edit_file", h.encode("edit_file", args{"path": "large", "edits": edits}))
 		require.ErrorIs(t, err, context.Canceled)
+	})
+	t.Run("slow", func(t *testing.T) {
+		h := serve(t, openRoots(t, app), Options{limits: limits{time: time.Nanosecond}})
+		edit := args{"path": "large", "old_text": "a", "new_text": "b", "replace_all": true}
+		require.ErrorIs(t, h.refused("edit_file", edit), errTimeLimit)
+		require.Empty(t, h.asked)
 	})
 	t.Run("too many", func(t *testing.T) {
 		h := serve(t, openRoots(t, app), Options{})

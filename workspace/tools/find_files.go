@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -64,9 +63,9 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 			room -= len(location.Path) + len(location.Root)
 			switch {
 			case len(out.Files) == s.limits.entries:
-				out.Cut = &truncation{Limit: "entries", Bound: int64(s.limits.entries)}
+				out.Cut = s.limits.reached("entries")
 			case room < 0:
-				out.Cut = &truncation{Limit: "bytes", Bound: int64(s.limits.bytes)}
+				out.Cut = s.limits.reached("bytes")
 			default:
 				out.Files = append(out.Files, location)
 				return nil
@@ -121,9 +120,9 @@ func (s *Set) runScan(ctx context.Context, scan func(context.Context) (Tally, er
 	tally, err := scan(limited)
 	switch {
 	case err != nil && errors.Is(context.Cause(limited), errTimeLimit):
-		return tally, &truncation{Limit: "time", Bound: int64(s.limits.time / time.Millisecond)}, nil
+		return tally, s.limits.reached("time"), nil
 	case err == nil && tally.Full:
-		return tally, &truncation{Limit: "files", Bound: int64(s.limits.files)}, nil
+		return tally, s.limits.reached("files"), nil
 	default:
 		return tally, nil, err
 	}

@@ -59,15 +59,14 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 		}
 		entry := s.entry(dir, e)
 		room -= len(entry.Name) + len(entry.Root)
-		limit, bound := "", 0
 		switch {
 		case len(list.Entries) == s.limits.entries:
-			limit, bound = "entries", s.limits.entries
+			list.Cut = s.limits.reached("entries")
 		case room < 0:
-			limit, bound = "bytes", s.limits.bytes
+			list.Cut = s.limits.reached("bytes")
 		}
-		if limit != "" {
-			list.Cut = &truncation{Limit: limit, Bound: int64(bound), How: "Use find_files with a glob to find the other names."}
+		if list.Cut != nil {
+			list.Cut.How = "Use find_files with a glob to find the other names."
 			if n := len(list.Entries); n > 0 {
 				list.Cut.After = list.Entries[n-1].Name
 			}

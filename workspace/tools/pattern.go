@@ -17,8 +17,9 @@ import (
 const (
 	// maxPattern is the longest pattern, in bytes.
 	maxPattern = 10_000
-	// maxProgram bounds the steps of a regular expression for one character.
-	maxProgram = 10_000
+	// maxSteps bounds the size of a compiled expression, which takes a step in each of its parts for
+	// one character.
+	maxSteps = 10_000
 	// longLine is the length in bytes above which matching a line can be cancelled.
 	longLine = 4 << 10
 	// checkInterval is how much is searched between two checks of the context, in bytes.
@@ -75,27 +76,15 @@ func NewPattern(pattern string, s Syntax, c Case) (*Pattern, error) {
 	if s == Literal {
 		source = regexp.QuoteMeta(pattern)
 	}
-	flags := syntax.Perl
 	if c == CaseIgnored {
-		flags |= syntax.FoldCase
-		source = "(?i:" + source + ")"
-	}
-	if s == Expression {
-		// Parse it alone first: what is added around it could close a bracket that it leaves open.
-		if _, err := syntax.Parse(pattern, flags); err != nil {
-			return nil, &PatternError{pattern, err.Error()}
-		}
+		source = "(?i)" + source
 	}
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
 		return nil, &PatternError{pattern, err.Error()}
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, &PatternError{pattern, err.Error()}
-	}
-	if len(program.Inst) > maxProgram {
-		return nil, &PatternError{pattern, fmt.Sprintf("it compiles to %d instructions, and the limit is %d", len(program.Inst), maxProgram)}
+	if steps(parsed) > maxSteps {
+		return nil, &PatternError{pattern, fmt.Sprintf("it is too complex (the limit is %d steps for each character)", maxSteps)}
 	}
 	expression, err := regexp.Compile(source)
 	if err != nil {
@@ -106,6 +95,24 @@ func NewPattern(pattern string, s Syntax, c Case) (*Pattern, error) {
 		p.literals = append(p.literals, []byte(literal))
 	}
 	return p, nil
+}
+
+// steps returns about the number of instructions that e compiles to, but not much more than
+// maxSteps. Compiling to find out takes a hundred thousand times the size of the pattern.
+func steps(e *syntax.Regexp) int {
+	n := 1
+	if e.Op == syntax.OpLiteral {
+		n = len(e.Rune)
+	}
+	for _, sub := range e.Sub {
+		if n += steps(sub); n > maxSteps {
+			break
+		}
+	}
+	if e.Op == syntax.OpRepeat {
+		n *= max(e.Min, e.Max, 1)
+	}
+	return n
 }
 
 // Find implements [Query].

@@ -44,6 +44,26 @@ func TestPatternFind(t *testing.T) {
 	})
 }
 
+// Short patterns that describe a huge expression are refused before it is made.
+func TestPatternSizeIsComputedFirst(t *testing.T) {
+	for _, pattern := range []string{
+		strings.Repeat(".{1000}", 280), strings.Repeat(`\pL{1000}`, 200), strings.Repeat("(a{0,30}){0,30}", 100),
+		strings.Repeat(`(?i:\pL{999})`, 150), strings.Repeat("(?:ab|c){500}", 150),
+	} {
+		for _, c := range []Case{CaseMatters, CaseIgnored} {
+			var bad *PatternError
+			allocated := allocates(func() {
+				_, err := NewPattern(pattern, Expression, c)
+				require.ErrorAs(t, err, &bad)
+			})
+			require.Less(t, allocated, uint64(4<<20), pattern)
+			require.Contains(t, bad.Error(), "steps")
+		}
+	}
+	_, err := NewPattern(".{1000}x{1000}(ab){500}", Expression, CaseMatters)
+	require.NoError(t, err)
+}
+
 func TestRequired(t *testing.T) {
 	for expression, want := range map[string][]string{
 		"func.*[Rr]etry": {"func"}, "[x-z]needle$": {"needle"}, "(foo)+x": {"foox"}, `n[e]{2}d\w+$`: {"need"}, `\bfoo\b(ba)r`: {"foobar"}, "xyz+y": {"xyz"}, "a+b": {"ab"}, "x{0}": nil, "^$": nil, "a|b": nil, "foo|[a-z]": nil,

@@ -89,17 +89,16 @@ const maxTail = 1 << 30
 
 // cutOf describes where a text was truncated by a limit.
 func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
-	next := read.Next()
-	c := &truncation{
-		Limit: "bytes", Bound: int64(maxBytes), After: fmt.Sprintf("line %d", read.First+read.Lines-1), Next: next,
-		How: fmt.Sprintf("Continue with offset %d.", next),
+	c := s.limits.reached("lines")
+	if read.Cut != workspace.CutByLines {
+		c = &truncation{Limit: "bytes", Bound: int64(maxBytes)}
 	}
-	switch read.Cut {
-	case workspace.CutByLines:
-		c.Limit, c.Bound = "lines", int64(s.limits.lines)
-	case workspace.CutInLine:
+	c.Next = read.Next()
+	c.After = fmt.Sprintf("line %d", read.First+read.Lines-1)
+	c.How = fmt.Sprintf("Continue with offset %d.", c.Next)
+	if read.Cut == workspace.CutInLine {
 		c.After = "the beginning of " + c.After
-		c.How = fmt.Sprintf("The rest of that line cannot be read; continue with offset %d.", next)
+		c.How = fmt.Sprintf("The rest of that line cannot be read; continue with offset %d.", c.Next)
 	}
 	return c
 }

@@ -3,8 +3,8 @@ package tools
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -18,7 +18,7 @@ type readFilesInput struct {
 type readFiles struct {
 	Files  []readResult
 	Unread []string // the files for which there was no room, as they were asked for
-	Bound  int      // the limit of bytes
+	Cut    *truncation
 }
 
 // readResult is a file that was read, or the reason why it was not.
@@ -37,13 +37,20 @@ func (s *Set) readFilesTool() Tool {
 }
 
 func (s *Set) readSeveral(ctx context.Context, in readFilesInput) (readFiles, error) {
-	out := readFiles{Bound: s.limits.bytes}
-	room, failed := s.limits.bytes, []error{}
+	var out readFiles
+	room, failed, begun := s.limits.bytes, []error{}, time.Now()
 	for i, path := range in.Paths {
 		if ctx.Err() != nil {
 			return out, context.Cause(ctx)
 		}
-		if room <= 0 {
+		switch {
+		case out.Cut != nil:
+		case room <= 0:
+			out.Cut = s.limits.reached("bytes")
+		case time.Since(begun) > s.limits.time:
+			out.Cut = s.limits.reached("time")
+		}
+		if out.Cut != nil {
 			out.Unread = append(out.Unread, path)
 			continue
 		}
@@ -56,10 +63,10 @@ func (s *Set) readSeveral(ctx context.Context, in readFilesInput) (readFiles, er
 			err = s.explain("read_files", path, err)
 			room -= len(err.Error())
 		case i > 0 && read.Cut != nil && read.Cut.Limit == "bytes":
-			out.Unread, room = append(out.Unread, path), 0
+			out.Unread, out.Cut = append(out.Unread, path), s.limits.reached("bytes")
 			continue
 		}
-		room -= len(read.Content)
+		room -= len(read.Path) + len(read.Root) + len(read.Content)
 		out.Files = append(out.Files, readResult{read, path, err})
 	}
 	if len(failed) == len(in.Paths) {
@@ -77,13 +84,13 @@ func (r readFiles) String() string {
 			parts = append(parts, f.fileText.String())
 		}
 	}
-	if len(r.Unread) > 0 {
+	if r.Cut != nil {
 		var names []string
 		for _, path := range r.Unread {
 			names = append(names, text.Printable(path))
 		}
-		parts = append(parts, fmt.Sprintf("[truncated: the limit of %d bytes was reached. Read the others in another call: %s]\n",
-			r.Bound, strings.Join(names, ", ")))
+		r.Cut.How = "Read the others in another call: " + strings.Join(names, ", ")
+		parts = append(parts, r.Cut.note())
 	}
 	return strings.Join(parts, "\n")
 }

@@ -3,8 +3,10 @@ package tools
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,15 +35,26 @@ $`, app, lib, top), result.Text)
 }
 
 func TestReadFilesIsBounded(t *testing.T) {
-	app := plant(t, fileTree{"a": "12345\n", "b": "12345\n", "c": "12\n", "long": strings.Repeat("12345\n", 10)})
-	h := serve(t, openRoots(t, app), Options{limits: limits{bytes: 15}})
-	got := do[readFiles](h, "read_files", args{"paths": []string{"a", "b", "c", "a"}})
+	app := plant(t, fileTree{"a": "12345\n", "b": "12345\n", "c": "12\n", "long": strings.Repeat("12345\n", 10), "empty": ""})
+	place := len(filepath.Join(app, "a")) + len(app) // what locating a file takes
+	read := func(l limits, paths ...string) readFiles {
+		h := serve(t, openRoots(t, app), Options{limits: l})
+		return do[readFiles](h, "read_files", args{"paths": paths})
+	}
+	room := limits{bytes: 3*place + 15}
+	got := read(room, "a", "b", "c", "a")
 	require.Len(t, got.Files, 3)
 	require.Equal(t, []string{"a"}, got.Unread)
-	require.Contains(t, got.String(), "[truncated: the limit of 15 bytes was reached. Read the others in another call: a]")
-	got = do[readFiles](h, "read_files", args{"paths": []string{"a", "long", "c"}})
+	require.Contains(t, got.String(),
+		fmt.Sprintf("[truncated: the limit of %d bytes was reached. Read the others in another call: a]", room.bytes))
+	got = read(limits{bytes: place + 15}, "a", "long", "c")
 	require.Len(t, got.Files, 1)
 	require.Equal(t, []string{"long", "c"}, got.Unread, "they are read whole or not at all")
-	got = do[readFiles](h, "read_files", args{"paths": []string{"long"}})
+	got = read(limits{bytes: 15}, "long")
 	require.Equal(t, 3, got.Files[0].Cut.Next, "one that never fits is cut")
+	got = read(limits{}, slices.Repeat([]string{"empty"}, 10_000)...)
+	require.Less(t, len(got.Files), 2000, "naming a file takes room too")
+	got = read(limits{time: time.Nanosecond}, "a", "b")
+	require.Equal(t, []string{"a", "b"}, got.Unread)
+	require.Contains(t, got.String(), "the limit of 0 ms was reached")
 }

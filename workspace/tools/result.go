@@ -53,7 +53,16 @@ type truncation struct {
 	Next  int    // the line to continue with
 	How   string // how to see more
 	// Roots are those that a scan did not visit to the end.
-	Roots []string // the roots of which not everything was looked at
+	Roots []string
+}
+
+// reached returns the truncation by a limit.
+func (l limits) reached(limit string) *truncation {
+	bounds := map[string]int64{
+		"bytes": int64(l.bytes), "lines": int64(l.lines), "entries": int64(l.entries),
+		"matches": int64(l.matches), "files": int64(l.files), "time": l.time.Milliseconds(),
+	}
+	return &truncation{Limit: limit, Bound: bounds[limit]}
 }
 
 // note returns the line that tells a model about the truncation, "" for a nil cut.

@@ -120,9 +120,9 @@ func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
 		*room -= len(line.Text)
 		switch {
 		case *room < 0:
-			reached = &truncation{Limit: "bytes", Bound: int64(s.limits.bytes)}
+			reached = s.limits.reached("bytes")
 		case line.Match && out.Matches == s.limits.matches:
-			reached = &truncation{Limit: "matches", Bound: int64(s.limits.matches)}
+			reached = s.limits.reached("matches")
 		}
 		if reached != nil {
 			break

@@ -99,7 +99,8 @@ func (s *Set) changed(c Change, outcome string) changedFile {
 	if len(out.Diff) > s.limits.bytes {
 		shown := text.Prefix(out.Diff, s.limits.bytes)
 		out.Diff = shown[:strings.LastIndexByte(shown, '\n')+1]
-		out.Cut = &truncation{Limit: "bytes", Bound: int64(s.limits.bytes), How: "Only the difference is truncated, not the change."}
+		out.Cut = s.limits.reached("bytes")
+		out.Cut.How = "Only the difference is truncated, not the change."
 	}
 	return out
 }
