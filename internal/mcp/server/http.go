@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -131,7 +132,7 @@ func (s *Server) requireToken(next http.Handler) http.Handler {
 // allows one for each session.
 func (s *Server) limitRequests(next http.Handler) http.Handler {
 	slow := &transfers{since: map[*http.ResponseController]time.Time{}}
-	running := slots{free: make(chan struct{}, s.limits.calls), turn: make(chan struct{}, 1), slow: slow}
+	running, holding := newSlots(s.limits.calls, slow), newSlots(s.limits.files, slow)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			next.ServeHTTP(w, r)
@@ -146,17 +147,23 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 			rejectBody(w, err)
 			return
 		}
-		calls := countCalls(body)
+		calls, files := countCalls(body)
 		if calls > s.limits.calls {
-			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)", s.limits.calls), http.StatusRequestEntityTooLarge)
+			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)", s.limits.calls),
+				http.StatusRequestEntityTooLarge)
 			return
 		}
-		if !running.acquire(r.Context(), calls, s.limits.callWait) {
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, tooManyRequests(s.limits.calls), http.StatusServiceUnavailable)
-			return
+		for _, need := range []struct {
+			slots
+			n int
+		}{{holding, min(files, s.limits.files)}, {running, calls}} { // calls that only wait for holding are not running
+			if !need.acquire(r.Context(), need.n, s.limits.callWait) {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, tooManyRequests(cap(need.free)), http.StatusServiceUnavailable)
+				return
+			}
+			defer need.release(need.n)
 		}
-		defer running.release(calls)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(&callResponse{ResponseWriter: w, control: control, slow: slow}, r)
 	})
@@ -183,9 +190,9 @@ func tooManyRequests(limit int) string {
 	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
 }
 
-// countCalls returns how many messages of a request expect an answer. It decodes them as the SDK
-// does, which rejects malformed ones.
-func countCalls(body []byte) (calls int) {
+// countCalls returns how many messages of a request expect an answer, and how many of those hold
+// whole files in memory. It decodes them as the SDK does, which rejects malformed ones.
+func countCalls(body []byte) (calls, files int) {
 	var messages []json.RawMessage
 	if json.Unmarshal(body, &messages) != nil {
 		messages = []json.RawMessage{body}
@@ -194,9 +201,22 @@ func countCalls(body []byte) (calls int) {
 		m, _ := jsonrpc.DecodeMessage(raw)
 		if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
 			calls++
+			if holdsFile(request) {
+				files++
+			}
 		}
 	}
-	return calls
+	return calls, files
+}
+
+// holdsFile reports whether a request calls a tool that holds whole files in memory. Its result may
+// hold one several times.
+func holdsFile(request *jsonrpc.Request) bool {
+	var params struct{ Name string }
+	if request.Method != "tools/call" || json.Unmarshal(request.Params, &params) != nil {
+		return false
+	}
+	return slices.Contains([]string{"delete_file", "edit_file", "read_media", "search", "write_file"}, params.Name)
 }
 
 // budget bounds a number of bytes.
@@ -277,6 +297,10 @@ type slots struct {
 	free chan struct{}
 	turn chan struct{}
 	slow *transfers
+}
+
+func newSlots(n int, slow *transfers) slots {
+	return slots{free: make(chan struct{}, n), turn: make(chan struct{}, 1), slow: slow}
 }
 
 // acquire takes n slots. It reports whether it got them in time.

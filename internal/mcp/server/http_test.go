@@ -370,6 +370,30 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 	require.Contains(t, body, "too many calls in a batch (the limit is 2)")
 }
 
+// Small calls that take much memory do so a few at a time, and do not keep others waiting.
+func TestHTTPCallsThatHoldFilesAreLimited(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	begun, end := make(chan bool, 10), make(chan bool)
+	_, s := overHTTPWith(t, Options{limits: limits{files: 1, callWait: time.Minute}}, "read_media", func(context.Context) string {
+		begun <- true
+		<-end
+		return "read"
+	})
+	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+	var running []net.Conn
+	for id := range 3 {
+		running = append(running, send(t, s, session, call(id+1, "read_media", "{}"), 0))
+	}
+	<-begun
+	got, _, body := post(t.Context(), t, s.URL, session, call(9, "list_roots", "{}"))
+	require.Equal(t, http.StatusOK, got, body)
+	require.Empty(t, begun)
+	close(end)
+	for _, conn := range running {
+		require.Equal(t, http.StatusOK, status(t, conn))
+	}
+}
+
 // The answer to the question for roots arrives while the call that needs it takes the only place.
 func TestHTTPAnswersAreNotLimited(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})

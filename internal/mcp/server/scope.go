@@ -108,7 +108,7 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 	if err != nil {
 		s.log.Warn("a client's list of roots is too long", "error", err)
 	}
-	roots := make([]scopeRoot, len(entries))
+	roots, leftOut := make([]scopeRoot, len(entries)), 0
 	var dirs []string
 	for i, e := range entries {
 		if e.Err == nil {
@@ -119,7 +119,7 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 		}
 		if e.Err == nil {
 			dirs = append(dirs, e.Dir.String())
-		} else {
+		} else if leftOut++; leftOut <= maxLeftOut {
 			s.log.Warn("a root of the client is left out", "uri", text.Truncate(e.URI, maxQuoted), "reason", e.Err)
 		}
 		roots[i].Entry = e

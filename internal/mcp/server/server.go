@@ -61,6 +61,7 @@ type limits struct {
 
 	sessions     int           // open sessions; default 100
 	calls        int           // running calls; default 32
+	files        int           // running calls of tools that hold whole files in memory; default 4
 	callWait     time.Duration // for a call to wait until it is run; default 10 s
 	body         int           // bytes of one request; default 4 MiB
 	bodies       int           // bytes of all requests that are being received or handled; default 64 MiB
@@ -80,6 +81,7 @@ func (o Options) withDefaults() Options {
 
 		sessions:     cmp.Or(o.limits.sessions, 100),
 		calls:        cmp.Or(o.limits.calls, 32),
+		files:        cmp.Or(o.limits.files, 4),
 		callWait:     cmp.Or(o.limits.callWait, 10*time.Second),
 		body:         cmp.Or(o.limits.body, 4<<20),
 		bodies:       cmp.Or(o.limits.bodies, 64<<20),

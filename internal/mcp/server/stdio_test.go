@@ -501,6 +501,14 @@ func TestInvalidRootsAreLogged(t *testing.T) {
 	require.Equal(t, 2, strings.Count(log.String(), "left out"))
 	require.Contains(t, log.String(), "https://example.com/x")
 	require.Contains(t, log.String(), "no such directory")
+
+	log = &logtest.Text{}
+	p = start(t, Options{Logger: log.Logger(slog.LevelInfo)})
+	p.begin(withRoots)
+	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(`{"uri":"x"},`, 500)+`{"uri":"y"}]}`)
+	p.write(call(1, "list_roots", `{}`))
+	p.answerTo(1)
+	require.Equal(t, maxLeftOut, strings.Count(log.String(), "left out"))
 }
 
 // Clause M10.

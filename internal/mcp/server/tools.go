@@ -140,7 +140,7 @@ type leftOutRoot struct {
 	Reason string `json:"reason"`
 }
 
-// maxLeftOut is the most left-out roots that list_roots shows.
+// maxLeftOut is the most left-out roots of a list that list_roots and the log name.
 const maxLeftOut = 100
 
 // listRoots handles list_roots, which always has a result.
