@@ -18,9 +18,9 @@ import (
 )
 
 // scan returns the search that /find and /search have in common. It reports its progress in call.
-func (t *turn) scan(call activeCall) tools.Scan {
+func (t *turn) scan(call activeCall) tools.Walk {
 	reported := time.Now()
-	return tools.Scan{
+	return tools.Walk{
 		Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files,
 		Progress: func(tally tools.Tally) error {
 			if time.Since(reported) < t.limits.progress {

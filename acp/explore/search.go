@@ -20,7 +20,7 @@ func (t *turn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.write("Give a regular expression: " + text.Code("/search REGEXP") + ", for example " + text.Code("/search func New") + ".\n")
 	}
-	pattern, err := tools.NewPattern(p.text, tools.Expression, tools.CaseMatters)
+	pattern, err := tools.NewPattern(p.text)
 	if err != nil {
 		var invalid *tools.PatternError
 		_ = errors.As(err, &invalid)

@@ -76,12 +76,12 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
 	require.NoError(b, err)
 	defer ws.Close()
-	scan := Scan{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: 1 << 30}
-	search := func(b *testing.B, text string, s Syntax, c Case) {
-		pattern, err := NewPattern(text, s, c)
+	walk := Walk{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: 1 << 30}
+	search := func(b *testing.B, text string, literal, ignoreCase bool) {
+		pattern, err := newPattern(text, literal, ignoreCase)
 		require.NoError(b, err)
 		for b.Loop() {
-			_, err = scan.Search(b.Context(), SearchOptions{Query: pattern}, func(Found) error { return nil })
+			_, err = walk.Search(b.Context(), SearchOptions{Query: pattern}, func(Found) error { return nil })
 			require.NoError(b, err)
 		}
 	}
@@ -91,16 +91,16 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 			require.NoError(b, exec.Command(rg, append(args, top)...).Run())
 		}
 	}
-	b.Run("search/ours", func(b *testing.B) { search(b, rare, Literal, CaseMatters) })
+	b.Run("search/ours", func(b *testing.B) { search(b, rare, true, false) })
 	b.Run("search/rg", func(b *testing.B) { ripgrep(b, "--fixed-strings", rare) })
-	b.Run("expression/ours", func(b *testing.B) { search(b, `xyz+y\w+dle`, Expression, CaseMatters) })
+	b.Run("expression/ours", func(b *testing.B) { search(b, `xyz+y\w+dle`, false, false) })
 	b.Run("expression/rg", func(b *testing.B) { ripgrep(b, `xyz+y\w+dle`) })
-	b.Run("case/ours", func(b *testing.B) { search(b, rare, Literal, CaseIgnored) })
+	b.Run("case/ours", func(b *testing.B) { search(b, rare, true, true) })
 	b.Run("case/rg", func(b *testing.B) { ripgrep(b, "--fixed-strings", "--ignore-case", rare) })
 	b.Run("files/ours", func(b *testing.B) {
 		for b.Loop() {
 			n := 0
-			_, err := scan.Files(b.Context(), func(File) error { n++; return nil })
+			_, err := walk.Files(b.Context(), func(File) error { n++; return nil })
 			require.NoError(b, err)
 			require.NotZero(b, n)
 		}

@@ -191,21 +191,21 @@ func TestLinksBetweenRoots(t *testing.T) {
 	}
 	symlink(t, "in", filepath.Join(top, "app/chain30"))
 	app, lib := filepath.Join(top, "app"), filepath.Join(top, "lib")
-	for path, want := range map[string]Location{
+	for path, want := range map[string]location{
 		"absolute/in":   {filepath.Join(app, "sub/in"), app},
 		"tolib/in":      {filepath.Join(lib, "in"), lib},
 		"tolib/back/in": {filepath.Join(app, "sub/in"), app},
 		"../lib/in":     {filepath.Join(lib, "in"), lib},
 		"chain0":        {filepath.Join(app, "in"), app},
 	} {
-		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).Location, path)
-		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).Location, path)
-		require.Equal(t, []Location{want}, do[foundFiles](h, "find_files", args{"path": path}).Files, path)
-		require.Equal(t, want, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files[0].Location, path)
-		require.Equal(t, want, do[changedFile](h, "edit_file", args{"path": path, "old_text": "fine", "new_text": "FINE"}).Location, path)
-		require.Equal(t, want, do[changedFile](h, "write_file", args{"path": path, "content": "fine\n"}).Location, path)
+		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).location, path)
+		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).location, path)
+		require.Equal(t, []location{want}, do[foundFiles](h, "find_files", args{"path": path}).Files, path)
+		require.Equal(t, want, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files[0].location, path)
+		require.Equal(t, want, do[changedFile](h, "edit_file", args{"path": path, "old_text": "fine", "new_text": "FINE"}).location, path)
+		require.Equal(t, want, do[changedFile](h, "write_file", args{"path": path, "content": "fine\n"}).location, path)
 	}
-	require.Equal(t, Location{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).Location)
+	require.Equal(t, location{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).location)
 }
 
 // Clause A24.

@@ -6,7 +6,7 @@ type createDirectoryInput struct {
 	Path string `json:"path" jsonschema:"the new directory"`
 }
 
-type createdDirectory struct{ Location }
+type createdDirectory struct{ location }
 
 func (s *Set) createDirectoryTool() Tool {
 	return define(s, Tool{
@@ -27,4 +27,4 @@ func (s *Set) createDirectory(ctx context.Context, in createDirectoryInput) (cre
 	return createdDirectory{locate(c.Ref)}, nil
 }
 
-func (c createdDirectory) String() string { return c.Location.String() + " was created\n" }
+func (c createdDirectory) String() string { return c.location.String() + " was created\n" }

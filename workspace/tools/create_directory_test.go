@@ -16,7 +16,7 @@ func TestCreateDirectory(t *testing.T) {
 	symlink(t, filepath.Join(lib, "d"), filepath.Join(app, "link"))
 	h := serve(t, openRoots(t, app, lib), Options{})
 	got := do[createdDirectory](h, "create_directory", args{"path": "link/new"})
-	require.Equal(t, Location{filepath.Join(lib, "d/new"), lib}, got.Location)
+	require.Equal(t, location{filepath.Join(lib, "d/new"), lib}, got.location)
 	require.DirExists(t, filepath.Join(lib, "d/new"))
 	require.Equal(t, "create directory "+filepath.Join(lib, "d/new"), h.asked[0].String())
 	require.Empty(t, h.asked[0].Diff())

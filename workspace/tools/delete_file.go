@@ -10,7 +10,7 @@ type deleteFileInput struct {
 }
 
 type deletedFile struct {
-	Location
+	location
 	Type string // what was deleted: file, directory, link or other
 }
 
@@ -33,4 +33,4 @@ func (s *Set) deleteFile(ctx context.Context, in deleteFileInput) (deletedFile, 
 	return deletedFile{locate(c.Ref), c.What}, nil
 }
 
-func (d deletedFile) String() string { return fmt.Sprintf("%s was deleted (%s)\n", d.Location, d.Type) }
+func (d deletedFile) String() string { return fmt.Sprintf("%s was deleted (%s)\n", d.location, d.Type) }

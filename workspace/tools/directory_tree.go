@@ -14,7 +14,7 @@ import (
 type directoryTreeInput struct {
 	Path  string `json:"path,omitempty" jsonschema:"default every root"`
 	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3"`
-	scanFilter
+	fileFilter
 }
 
 const defaultTreeDepth = 3
@@ -43,26 +43,26 @@ func (s *Set) directoryTreeTool() Tool {
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.atLeast("depth", 1)
-		scanFilter{}.constrain(in)
+		fileFilter{}.constrain(in)
 	}, s.tree)
 }
 
 func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, error) {
 	if in.Path != "" {
-		dir, err := s.ws.OpenDir(in.Path) // a scan takes files as well
+		dir, err := s.ws.OpenDir(in.Path) // a walk takes files as well
 		if err != nil {
 			return directoryTree{}, err
 		}
 		_ = dir.Close()
 	}
-	scan, err := s.newScan(in.Path, "", in.scanFilter)
+	walk, err := s.newWalk(in.Path, "", in.fileFilter)
 	if err != nil {
 		return directoryTree{}, err
 	}
 	p := treePrinter{limits: s.limits, depth: cmp.Or(in.Depth, defaultTreeDepth)}
 	unnameable := 0
-	tally, stopped, err := s.runScan(ctx, func(ctx context.Context) (Tally, error) {
-		return scan.Files(ctx, func(f File) error {
+	tally, stopped, err := s.withinTime(ctx, func(ctx context.Context) (Tally, error) {
+		return walk.Files(ctx, func(f File) error {
 			if !utf8.ValidString(f.location().Path) {
 				unnameable++
 				return nil
@@ -84,7 +84,7 @@ func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, e
 	return out, nil
 }
 
-// treePrinter makes the lines of a tree from the files of a scan, in whose order a directory's
+// treePrinter makes the lines of a tree from the files of a walk, in whose order a directory's
 // files come before its subdirectories.
 type treePrinter struct {
 	limits limits

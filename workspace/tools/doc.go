@@ -20,7 +20,7 @@
 // [Change] before it is made: the resolved path, its root, and the difference. A change is made
 // exactly as shown, or not at all.
 //
-// The parts are exported for hosts with their own interface: [Scan] visits or searches files in
+// The parts are exported for hosts with their own interface: [Walk] visits or searches files in
 // parallel and in a fixed order, [Pattern] and [Glob] select lines and names, and [Change] plans,
 // shows and makes a change.
 package tools

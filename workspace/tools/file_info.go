@@ -16,7 +16,7 @@ type fileInfoInput struct {
 }
 
 type fileInfo struct {
-	Location
+	location
 	Type     string // type of what the path leads to: file, directory or other
 	Size     int64  // in bytes
 	Modified string // time of the last change, RFC 3339 in UTC
@@ -39,7 +39,7 @@ func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
 		return fileInfo{}, err
 	}
 	out := fileInfo{
-		Location: locate(info.Ref()), Type: typeName(info.Mode()), Size: info.Size(),
+		location: locate(info.Ref()), Type: typeName(info.Mode()), Size: info.Size(),
 		Modified: info.ModTime().UTC().Format(time.RFC3339Nano), Mode: info.Mode().String(),
 	}
 	itself, err := s.ws.Lstat(in.Path)
@@ -72,7 +72,7 @@ func (s *Set) looksLikeText(ctx context.Context, path string) (string, error) {
 
 func (i fileInfo) String() string {
 	s := fmt.Sprintf("%s\ntype: %s\nsize: %s\nmodified: %s\nmode: %s\n",
-		i.Location, i.Type, text.Count(int(i.Size), "byte", "bytes"), i.Modified, i.Mode)
+		i.location, i.Type, text.Count(int(i.Size), "byte", "bytes"), i.Modified, i.Mode)
 	if i.Link != "" {
 		s += "link to: " + text.Printable(i.Link) + "\n"
 	}

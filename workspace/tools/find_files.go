@@ -15,21 +15,21 @@ import (
 type findFilesInput struct {
 	Glob string `json:"glob,omitempty" jsonschema:"*.go or src/**/*.{ts,tsx}: matched against the name or, with a slash, the path in the searched directory"`
 	Path string `json:"path,omitempty" jsonschema:"the directory; default every root"`
-	scanFilter
+	fileFilter
 }
 
-// scanFilter holds the arguments that leave files out of a scan.
-type scanFilter struct {
+// fileFilter holds the arguments that leave files out of a walk.
+type fileFilter struct {
 	Exclude []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out"`
 	Ignored string   `json:"ignored,omitempty" jsonschema:"files that git ignores; default leave_out"`
 }
 
-func (scanFilter) constrain(in *schema) {
+func (fileFilter) constrain(in *schema) {
 	in.oneOf("ignored", "leave_out", "include")
 }
 
 type foundFiles struct {
-	Files   []Location
+	Files   []location
 	Visited int
 	LeftOut *omissions
 	Cut     *truncation
@@ -42,19 +42,19 @@ func (s *Set) findFilesTool() Tool {
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("glob", "path")
-		scanFilter{}.constrain(in)
+		fileFilter{}.constrain(in)
 	}, s.find)
 }
 
 func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
-	out := foundFiles{Files: []Location{}}
-	scan, err := s.newScan(in.Path, in.Glob, in.scanFilter)
+	out := foundFiles{Files: []location{}}
+	walk, err := s.newWalk(in.Path, in.Glob, in.fileFilter)
 	if err != nil {
 		return out, err
 	}
 	room, unnameable := s.limits.bytes, 0
-	tally, stopped, err := s.runScan(ctx, func(ctx context.Context) (Tally, error) {
-		return scan.Files(ctx, func(f File) error {
+	tally, stopped, err := s.withinTime(ctx, func(ctx context.Context) (Tally, error) {
+		return walk.Files(ctx, func(f File) error {
 			location := f.location()
 			if !utf8.ValidString(location.Path) {
 				unnameable++
@@ -90,34 +90,34 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	return out, nil
 }
 
-// newScan returns the scan that the arguments of a tool describe.
-func (s *Set) newScan(path, glob string, filter scanFilter) (Scan, error) {
-	scan := Scan{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored, MaxFiles: s.limits.files}
+// newWalk returns the walk that the arguments of a tool describe.
+func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
+	walk := Walk{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored, MaxFiles: s.limits.files}
 	if filter.Ignored == "include" {
-		scan.Ignored = workspace.KeepIgnored
+		walk.Ignored = workspace.KeepIgnored
 	}
 	for _, pattern := range filter.Exclude {
 		excluded, err := NewGlob(strings.TrimSuffix(pattern, "/")) // which marks directories in .gitignore
 		if err != nil {
-			return scan, err
+			return walk, err
 		}
-		scan.Exclude = append(scan.Exclude, excluded)
+		walk.Exclude = append(walk.Exclude, excluded)
 	}
 	var err error
 	if glob != "" {
-		scan.Only, err = NewGlob(glob)
+		walk.Only, err = NewGlob(glob)
 	}
-	return scan, err
+	return walk, err
 }
 
 var errTimeLimit = errors.New("the time limit was reached")
 
-// runScan runs scan within the time limit. It returns how the limits of time and files truncated
+// withinTime calls walk within the time limit. It returns how the limits of time and files truncated
 // it, nil if they did not.
-func (s *Set) runScan(ctx context.Context, scan func(context.Context) (Tally, error)) (Tally, *truncation, error) {
+func (s *Set) withinTime(ctx context.Context, walk func(context.Context) (Tally, error)) (Tally, *truncation, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	tally, err := scan(limited)
+	tally, err := walk(limited)
 	switch {
 	case err != nil && errors.Is(context.Cause(limited), errTimeLimit):
 		return tally, s.limits.reached("time"), nil
@@ -128,7 +128,7 @@ func (s *Set) runScan(ctx context.Context, scan func(context.Context) (Tally, er
 	}
 }
 
-// unfinished returns the roots that a scan did not visit to the end.
+// unfinished returns the roots that a walk did not visit to the end.
 func (s *Set) unfinished(tally Tally) []string {
 	var paths []string
 	for i, coverage := range tally.Roots {

@@ -94,12 +94,6 @@ func (g *Glob) simplify() {
 	}
 }
 
-// Match reports whether g matches a slash-separated path.
-func (g *Glob) Match(path string) bool {
-	dir, name := splitSlash(path)
-	return g.match(dir, name)
-}
-
 // match reports whether g matches the path of name in the slash-separated directory dir, "" for the
 // top.
 func (g *Glob) match(dir, name string) bool {

@@ -16,7 +16,7 @@ type listDirectoryInput struct {
 }
 
 type directoryList struct {
-	Location
+	location
 	Entries []directoryEntry
 	LeftOut *omissions
 	Cut     *truncation
@@ -50,7 +50,7 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 	if err != nil {
 		return directoryList{}, err
 	}
-	list := directoryList{Location: locate(dir.Ref()), Entries: []directoryEntry{}}
+	list := directoryList{location: locate(dir.Ref()), Entries: []directoryEntry{}}
 	room, unnameable := s.limits.bytes, 0
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {
@@ -113,7 +113,7 @@ func typeName(mode fs.FileMode) string {
 
 func (l directoryList) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s\n", l.Location, text.Count(len(l.Entries), "entry", "entries"))
+	fmt.Fprintf(&b, "%s, %s\n", l.location, text.Count(len(l.Entries), "entry", "entries"))
 	for _, e := range l.Entries {
 		name := text.Printable(e.Name)
 		switch {

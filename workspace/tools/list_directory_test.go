@@ -12,12 +12,12 @@ func TestListDirectory(t *testing.T) {
 	symlink(t, "b.txt", filepath.Join(app, "link"))
 	inner := filepath.Join(app, "inner")
 	h := serve(t, openRoots(t, app, inner), Options{})
-	want := directoryList{Location: Location{app, app}, Entries: []directoryEntry{
+	want := directoryList{location: location{app, app}, Entries: []directoryEntry{
 		{"a", "directory", 0, ""}, {"b.txt", "file", 5, ""}, {"inner", "directory", 0, inner}, {"link", "link", 0, ""},
 	}}
 	require.Equal(t, want, do[directoryList](h, "list_directory", args{}))
 	require.Equal(t, want, do[directoryList](h, "list_directory", args{"path": app}))
-	require.Equal(t, Location{inner, inner}, do[directoryList](h, "list_directory", args{"path": "inner"}).Location)
+	require.Equal(t, location{inner, inner}, do[directoryList](h, "list_directory", args{"path": "inner"}).location)
 	require.ErrorContains(t, h.refused("list_directory", args{"path": "b.txt"}), "not a directory. Use read_file")
 
 	cut := do[directoryList](serve(t, openRoots(t, app), Options{limits: limits{entries: 2}}), "list_directory", args{})

@@ -11,8 +11,8 @@ type moveFileInput struct {
 }
 
 type movedFile struct {
-	From Location
-	To   Location
+	From location
+	To   location
 	Type string // what was moved: file, directory, link or other
 }
 

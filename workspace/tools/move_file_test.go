@@ -15,7 +15,7 @@ func TestMoveFile(t *testing.T) {
 	app, lib := plant(t, fileTree{"a": "one\n", "d/b": "two\n", "c": "three\n"}), plant(t, fileTree{"e/f": ""})
 	symlink(t, filepath.Join(lib, "e"), filepath.Join(app, "link"))
 	h := serve(t, openRoots(t, app, lib), Options{})
-	in := func(root, name string) Location { return Location{filepath.Join(root, name), root} }
+	in := func(root, name string) location { return location{filepath.Join(root, name), root} }
 	for _, c := range []struct {
 		path, to string
 		want     movedFile

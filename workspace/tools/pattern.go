@@ -26,26 +26,6 @@ const (
 	checkInterval = 16 << 10
 )
 
-// Syntax is the syntax of a [Pattern].
-type Syntax int
-
-const (
-	// Expression means a regular expression (RE2, as in Go).
-	Expression Syntax = iota
-	// Literal means plain text.
-	Literal
-)
-
-// Case says whether upper and lower case differ.
-type Case int
-
-const (
-	// CaseMatters means that they differ.
-	CaseMatters Case = iota
-	// CaseIgnored means that they do not.
-	CaseIgnored
-)
-
 // Pattern is a [Query] for lines that match a regular expression or contain a text. It is matched
 // against one line at a time, without the line ending.
 type Pattern struct {
@@ -67,16 +47,19 @@ func (e *PatternError) Error() string {
 	return fmt.Sprintf("invalid pattern %q: %s", text.Truncate(e.Pattern, 200), e.Why)
 }
 
-// NewPattern compiles a pattern. The error is a [*PatternError].
-func NewPattern(pattern string, s Syntax, c Case) (*Pattern, error) {
+// NewPattern compiles a regular expression (RE2, as in Go). The error is a [*PatternError].
+func NewPattern(expression string) (*Pattern, error) { return newPattern(expression, false, false) }
+
+// newPattern compiles an expression or, if literal is true, plain text.
+func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 	if len(pattern) > maxPattern {
 		return nil, &PatternError{pattern, fmt.Sprintf("it has more than %d bytes", maxPattern)}
 	}
 	source := pattern
-	if s == Literal {
+	if literal {
 		source = regexp.QuoteMeta(pattern)
 	}
-	if c == CaseIgnored {
+	if ignoreCase {
 		source = "(?i)" + source
 	}
 	parsed, err := syntax.Parse(source, syntax.Perl)

@@ -21,9 +21,9 @@ func TestPatternFind(t *testing.T) {
 			"(?:a b){0,2}b", "b (?i)A", "a\\nb", "a|é", "ab|éb|sS", "(?i)ks", "(?i)abs", "(?i)aé|s", "(ab|ba)+k", "k(?:a|b|s|é)",
 			`a{2}b+a`, `(?:ab)+a`, `\bab\b.a`, "a{0}b", "(a)(b)", "b(?:a{1,2})s", "(?:k*)ab", "a?b?k", "(?:)a", "(?i:a)b",
 		}).Draw(t, "expression")
-		c := rapid.SampledFrom([]Case{CaseMatters, CaseIgnored}).Draw(t, "case")
-		s := rapid.SampledFrom([]Syntax{Expression, Literal}).Draw(t, "syntax")
-		p, err := NewPattern(expression, s, c)
+		c := rapid.Bool().Draw(t, "ignore case")
+		s := rapid.Bool().Draw(t, "literal")
+		p, err := newPattern(expression, s, c)
 		require.NoError(t, err)
 
 		var want, got []int
@@ -50,17 +50,17 @@ func TestPatternSizeIsComputedFirst(t *testing.T) {
 		strings.Repeat(".{1000}", 280), strings.Repeat(`\pL{1000}`, 200), strings.Repeat("(a{0,30}){0,30}", 100),
 		strings.Repeat(`(?i:\pL{999})`, 150), strings.Repeat("(?:ab|c){500}", 150),
 	} {
-		for _, c := range []Case{CaseMatters, CaseIgnored} {
+		for _, c := range []bool{false, true} {
 			var bad *PatternError
 			allocated := allocates(func() {
-				_, err := NewPattern(pattern, Expression, c)
+				_, err := newPattern(pattern, false, c)
 				require.ErrorAs(t, err, &bad)
 			})
 			require.Less(t, allocated, uint64(4<<20), pattern)
 			require.Contains(t, bad.Error(), "steps")
 		}
 	}
-	_, err := NewPattern(".{1000}x{1000}(ab){500}", Expression, CaseMatters)
+	_, err := NewPattern(".{1000}x{1000}(ab){500}")
 	require.NoError(t, err)
 }
 
@@ -70,7 +70,7 @@ func TestRequired(t *testing.T) {
 		"(foo)*xy": {"xy"}, "(?:foo){2,}": {"foo"}, "(?:foo){0,2}": nil, "": nil, "x.*longer": {"longer"}, "hello|world": {"hello", "world"},
 		"(?i)ab": {"Ab", "AB", "ab", "aB"}, "(?i)x1234": {"X1234", "x1234"}, "(?i)ſ": {"S", "s", "ſ"}, `a\nb`: nil,
 	} {
-		p, err := NewPattern(expression, Expression, CaseMatters)
+		p, err := NewPattern(expression)
 		require.NoError(t, err)
 		var got []string
 		for _, literal := range p.literals {
@@ -84,17 +84,17 @@ func TestInvalidPatterns(t *testing.T) {
 	for expression, why := range map[string]string{
 		"(": "missing closing )", ")|(": "unexpected )", `(?:[a-z]{50}){1000}`: "", `(?:abcdefghijklmn){900}`: "the limit is 10000",
 	} {
-		for _, c := range []Case{CaseMatters, CaseIgnored} {
-			_, err := NewPattern(expression, Expression, c)
+		for _, c := range []bool{false, true} {
+			_, err := newPattern(expression, false, c)
 			var bad *PatternError
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, expression, bad.Pattern)
 			require.Contains(t, err.Error(), why)
 		}
-		_, err := NewPattern(expression, Literal, CaseMatters)
+		_, err := newPattern(expression, true, false)
 		require.NoError(t, err)
 	}
-	_, err := NewPattern(strings.Repeat("x", maxPattern+1), Literal, CaseMatters)
+	_, err := newPattern(strings.Repeat("x", maxPattern+1), true, false)
 	require.ErrorContains(t, err, "more than 10000 bytes")
 }
 
@@ -102,7 +102,7 @@ func TestPatternFindIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := func(Match) bool { return true }
-	p, err := NewPattern("a[^a]", Expression, CaseMatters)
+	p, err := NewPattern("a[^a]")
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never), context.Canceled)
 	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("b", 2*longLine)), never), context.Canceled)

@@ -21,7 +21,7 @@ type readFileInput struct {
 }
 
 type fileText struct {
-	Location
+	location
 	Content string // the lines with their line endings, exactly as in the file
 	First   int
 	Lines   int    // number of lines in content
@@ -69,7 +69,7 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 		return fileText{}, err
 	}
 	out := fileText{
-		Location: locate(read.Ref), Content: read.Content, First: read.First, Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
+		location: locate(read.Ref), Content: read.Content, First: read.First, Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
 	}
 	if read.First == 1 && read.Cut == workspace.NotCut {
 		whole := read.Content
@@ -113,11 +113,11 @@ func (f fileText) String() string {
 	var b strings.Builder
 	switch {
 	case f.Lines == 0 && f.Total == 0:
-		fmt.Fprintf(&b, "%s is empty\n", f.Location)
+		fmt.Fprintf(&b, "%s is empty\n", f.location)
 	case f.Lines == 0:
-		fmt.Fprintf(&b, "%s has only %s\n", f.Location, text.Count(f.Total, "line", "lines"))
+		fmt.Fprintf(&b, "%s has only %s\n", f.location, text.Count(f.Total, "line", "lines"))
 	default:
-		fmt.Fprintf(&b, "%s, lines %d to %d", f.Location, f.First, f.First+f.Lines-1)
+		fmt.Fprintf(&b, "%s, lines %d to %d", f.location, f.First, f.First+f.Lines-1)
 		if f.Total > 0 {
 			fmt.Fprintf(&b, " of %d", f.Total)
 		}

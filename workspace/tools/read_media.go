@@ -26,7 +26,7 @@ type readMediaInput struct {
 }
 
 type mediaFile struct {
-	Location
+	location
 	Media
 }
 
@@ -52,7 +52,7 @@ func (s *Set) readMedia(ctx context.Context, in readMediaInput) (mediaFile, erro
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return mediaFile{}, err
 	}
-	out := mediaFile{Location: locate(file.Ref()), Media: Media{Type: mediaType(head[:n])}}
+	out := mediaFile{location: locate(file.Ref()), Media: Media{Type: mediaType(head[:n])}}
 	if out.Type == "" {
 		return mediaFile{}, &fs.PathError{Op: "read", Path: in.Path, Err: errNotMedia}
 	}
@@ -120,5 +120,5 @@ func mediaType(head []byte) string {
 }
 
 func (m mediaFile) String() string {
-	return fmt.Sprintf("%s, %s, %d bytes\n", m.Location, m.Type, len(m.Data))
+	return fmt.Sprintf("%s, %s, %d bytes\n", m.location, m.Type, len(m.Data))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Location says where a file is, in the client's spelling of the root.
-type Location struct {
+// location says where a file is, in the client's spelling of the root.
+type location struct {
 	// Path is absolute.
 	Path string
 	// Root is the root that owns the file: of nested roots the deepest.
@@ -20,12 +20,12 @@ type Location struct {
 }
 
 // locate returns the location of ref, in a form that JSON can represent.
-func locate(ref workspace.Ref) Location {
-	return Location{Path: representable(ref.Path()), Root: ref.Root().Dir.String()}
+func locate(ref workspace.Ref) location {
+	return location{Path: representable(ref.Path()), Root: ref.Root().Dir.String()}
 }
 
 // String returns the location on one line.
-func (l Location) String() string {
+func (l location) String() string {
 	return text.Printable(l.Path) + " (root " + text.Printable(l.Root) + ")"
 }
 
@@ -52,7 +52,7 @@ type truncation struct {
 	After string // the last item that is shown
 	Next  int    // the line to continue with
 	How   string // how to see more
-	// Roots are those that a scan did not visit to the end.
+	// Roots are those that a walk did not visit to the end.
 	Roots []string
 }
 
@@ -94,7 +94,7 @@ type omissions struct {
 	System     string // directories that hold the state of the system, not files
 }
 
-// omitted returns what a scan left out, nil for nothing.
+// omitted returns what a walk left out, nil for nothing.
 func omitted(s Skipped, unnameable int) *omissions {
 	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable, Unnameable: unnameable, System: strings.Join(s.System, ", ")}
 	if s.Unreadable > 0 {

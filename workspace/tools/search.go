@@ -20,7 +20,7 @@ type searchInput struct {
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
 	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore upper and lower case"`
 	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after each match"`
-	scanFilter
+	fileFilter
 }
 
 type searchResult struct {
@@ -32,7 +32,7 @@ type searchResult struct {
 }
 
 type matchedFile struct {
-	Location
+	location
 	Lines []matchedLine
 }
 
@@ -54,28 +54,17 @@ func (s *Set) searchTool() Tool {
 		in.notEmpty("pattern", "path", "glob")
 		in.atLeast("context", 0)
 		in.atMost("context", maxContext)
-		scanFilter{}.constrain(in)
+		fileFilter{}.constrain(in)
 	}, s.search)
-}
-
-func (in searchInput) compile() (*Pattern, error) {
-	syntax, letters := Expression, CaseMatters
-	if in.Literal {
-		syntax = Literal
-	}
-	if in.IgnoreCase {
-		letters = CaseIgnored
-	}
-	return NewPattern(in.Pattern, syntax, letters)
 }
 
 func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {
 	out := searchResult{Files: []matchedFile{}}
-	pattern, err := in.compile()
+	pattern, err := newPattern(in.Pattern, in.Literal, in.IgnoreCase)
 	if err != nil {
 		return out, err
 	}
-	scan, err := s.newScan(in.Path, in.Glob, in.scanFilter)
+	walk, err := s.newWalk(in.Path, in.Glob, in.fileFilter)
 	if err != nil {
 		return out, err
 	}
@@ -84,8 +73,8 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 		MaxHits: s.limits.matches + 1, // one more than is shown, to know whether there are more
 	}
 	room, unnameable := s.limits.bytes, 0
-	tally, stopped, err := s.runScan(ctx, func(ctx context.Context) (Tally, error) {
-		return scan.Search(ctx, options, func(f Found) error {
+	tally, stopped, err := s.withinTime(ctx, func(ctx context.Context) (Tally, error) {
+		return walk.Search(ctx, options, func(f Found) error {
 			if !utf8.ValidString(f.location().Path) {
 				unnameable++
 				return nil
@@ -114,7 +103,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 // add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
 // was reached, or nil.
 func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
-	file := matchedFile{Location: f.location(), Lines: []matchedLine{}}
+	file := matchedFile{location: f.location(), Lines: []matchedLine{}}
 	*room -= len(file.Path) + len(file.Root)
 	for _, line := range f.Lines {
 		*room -= len(line.Text)
@@ -175,7 +164,7 @@ func (r searchResult) String() string {
 	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool { return slices.ContainsFunc(f.Lines, isContext) })
 	var b strings.Builder
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "%s\n", f.Location)
+		fmt.Fprintf(&b, "%s\n", f.location)
 		last := 0
 		for _, line := range f.Lines {
 			if context && last > 0 && line.Line > last+1 {

@@ -114,10 +114,10 @@ func TestNamesThatAreNotUnicode(t *testing.T) {
 func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	text := strings.Repeat("hit\n"+strings.Repeat(strings.Repeat("x", 99)+"\n", 9), 100)
 	app := plant(t, fileTree{"a.txt": text, "b.txt": "hit\n"})
-	query, err := NewPattern("hit", Literal, CaseMatters)
+	query, err := newPattern("hit", true, false)
 	require.NoError(t, err)
 	kept := map[string]int{}
-	_, err = Scan{Workspace: openRoots(t, app)}.Search(t.Context(), SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
+	_, err = Walk{Workspace: openRoots(t, app)}.Search(t.Context(), SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
 		for _, line := range f.Lines {
 			kept[f.Rel()] += len(line.Text)
 		}

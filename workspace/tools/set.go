@@ -37,8 +37,8 @@ type limits struct {
 	matches  int           // matches that search returns; default 200
 	line     int           // bytes of one line that search returns; default 500
 	fileSize int64         // bytes above which a file is not searched, changed or shown as media; default 8 MiB
-	files    int           // files that a scan visits in each root; default 1,000,000
-	time     time.Duration // of a scan; default 30 s
+	files    int           // files that a walk visits in each root; default 1,000,000
+	time     time.Duration // of a walk, or of planning an edit; default 30 s
 }
 
 func (l limits) withDefaults() limits {

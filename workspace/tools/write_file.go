@@ -18,7 +18,7 @@ type writeFileInput struct {
 }
 
 type changedFile struct {
-	Location
+	location
 	Outcome string // what happened to the file, such as "was created"
 	Lines   int    // number of lines of the file
 	Version string // version of the file, for if_version of a later change
@@ -94,7 +94,7 @@ func (s *Set) changed(c Change, outcome string) changedFile {
 		outcome = "already had this content"
 	}
 	out := changedFile{
-		Location: locate(c.Ref), Outcome: outcome, Lines: countLines(c.New), Version: versionOf(c.New), Diff: c.Diff(),
+		location: locate(c.Ref), Outcome: outcome, Lines: countLines(c.New), Version: versionOf(c.New), Diff: c.Diff(),
 	}
 	if len(out.Diff) > s.limits.bytes {
 		shown := text.Prefix(out.Diff, s.limits.bytes)
@@ -111,5 +111,5 @@ func (c changedFile) String() string {
 		note = "old_text differs from the file in its indentation; new_text is indented like the file\n"
 	}
 	return fmt.Sprintf("%s %s, %s, version %s\n%s%s%s",
-		c.Location, c.Outcome, text.Count(c.Lines, "line", "lines"), c.Version, note, c.Diff, c.Cut.note())
+		c.location, c.Outcome, text.Count(c.Lines, "line", "lines"), c.Version, note, c.Diff, c.Cut.note())
 }

@@ -19,12 +19,12 @@ func TestWriteFile(t *testing.T) {
 	h := serve(t, openRoots(t, app, lib), Options{})
 	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
 	a := filepath.Join(app, "a")
-	require.Equal(t, changedFile{Location: Location{a, app}, Outcome: "was changed", Lines: 2, Version: got.Version,
+	require.Equal(t, changedFile{location: location{a, app}, Outcome: "was changed", Lines: 2, Version: got.Version,
 		Diff: "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
 	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
 	require.Equal(t, "already had this content", do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"}).Outcome)
 	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
-	require.Equal(t, Location{filepath.Join(lib, "b"), lib}, got.Location, "a link is written through")
+	require.Equal(t, location{filepath.Join(lib, "b"), lib}, got.location, "a link is written through")
 	require.Equal(t, "was created", got.Outcome)
 	require.Len(t, h.asked, 2, "no permission is asked if nothing changes")
 
@@ -90,7 +90,7 @@ func TestPermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
 	do[changedFile](h, "edit_file", args{"path": "link", "old_text": "two", "new_text": "2"})
 	c := h.asked[0]
 	require.Equal(t, "link", c.Asked)
-	require.Equal(t, Location{filepath.Join(lib, "b"), lib}, locate(c.Ref))
+	require.Equal(t, location{filepath.Join(lib, "b"), lib}, locate(c.Ref))
 	require.Contains(t, c.Diff(), "-two\n+2\n")
 	require.Equal(t, 2, c.FirstLine())
 }

@@ -22,12 +22,12 @@ const (
 	defaultMaxFileSize = 8 << 20
 )
 
-// Scan visits files of a workspace in a fixed order: root by root, the files of a directory before
+// Walk visits files of a workspace in a fixed order: root by root, the files of a directory before
 // its subdirectories, both sorted by name. Several goroutines read ahead, but results are delivered
 // one at a time. Links are not followed: a file in scope is visited where it is. A file that
 // several roots contain, because one lies in another, is visited once, for the first root whose
 // ignore rules allow it.
-type Scan struct {
+type Walk struct {
 	Workspace *workspace.Workspace
 	// Path is the file or directory to visit, even if git ignores it; a relative path starts at
 	// cwd. "" means every root.
@@ -43,30 +43,30 @@ type Scan struct {
 	// Default 1,000,000.
 	MaxFiles int
 	// Progress, if not nil, is called from time to time with what has been visited so far, while
-	// nothing else is called. An error stops the scan and is returned.
+	// nothing else is called. An error stops the walk and is returned.
 	Progress func(Tally) error
 
 	maxDepth int // default defaultMaxDepth
 }
 
-// Tally counts what a [Scan] visited.
+// Tally counts what a [Walk] visited.
 type Tally struct {
 	// Files is the number of files visited.
 	Files int
-	// Roots says how much of each root was visited, by index. It is nil if the scan has a Path.
+	// Roots says how much of each root was visited, by index. It is nil if the walk has a Path.
 	Roots []Coverage
 	// Full reports whether a root has more than MaxFiles.
 	Full    bool
 	Skipped Skipped
 }
 
-// Coverage says how much of a root a [Scan] visited.
+// Coverage says how much of a root a [Walk] visited.
 type Coverage int
 
 const (
-	// NotVisited means that the scan ended before the root.
+	// NotVisited means that the walk ended before the root.
 	NotVisited Coverage = iota
-	// Stopped means that the scan ended within the root.
+	// Stopped means that the walk ended within the root.
 	Stopped
 	// Limited means that the root has more than MaxFiles.
 	Limited
@@ -77,7 +77,7 @@ const (
 	Complete
 )
 
-// Skipped counts what a [Scan] left out.
+// Skipped counts what a [Walk] left out.
 type Skipped struct {
 	// Binary counts files that are not text: those with a NUL at the beginning, and those that
 	// match but are not UTF-8.
@@ -112,7 +112,7 @@ func (s *Skipped) unreadable(root workspace.Root, rel string, err error) {
 	s.Unreadable++
 }
 
-// File is a file that a [Scan] visits.
+// File is a file that a [Walk] visits.
 type File struct {
 	in   *folder
 	name string
@@ -134,8 +134,8 @@ func (f File) Path() string {
 }
 
 // location returns where the file is, with the root that owns it.
-func (f File) location() Location {
-	return Location{Path: joinNative(f.in.path, f.name), Root: f.in.root}
+func (f File) location() location {
+	return location{Path: joinNative(f.in.path, f.name), Root: f.in.root}
 }
 
 // joinSlash joins slash-separated paths, each of which may be "".
@@ -147,35 +147,35 @@ func joinSlash(dir, name string) string {
 }
 
 // Files calls each with every file, one at a time, from changing goroutines. An error of each stops
-// the scan and is returned, except that for [fs.SkipAll] Files returns nil. Other errors are those
+// the walk and is returned, except that for [fs.SkipAll] Files returns nil. Other errors are those
 // of ctx and of the workspace.
-func (s Scan) Files(ctx context.Context, each func(File) error) (Tally, error) {
-	return s.run(ctx, nil, func(found Found) error { return each(found.File) })
+func (w Walk) Files(ctx context.Context, each func(File) error) (Tally, error) {
+	return w.run(ctx, nil, func(found Found) error { return each(found.File) })
 }
 
-// Search calls each with every file that has matches, as [Scan.Files] does with all files.
-func (s Scan) Search(ctx context.Context, o SearchOptions, each func(Found) error) (Tally, error) {
+// Search calls each with every file that has matches, as [Walk.Files] does with all files.
+func (w Walk) Search(ctx context.Context, o SearchOptions, each func(Found) error) (Tally, error) {
 	o = o.withDefaults()
-	return s.run(ctx, &o, each)
+	return w.run(ctx, &o, each)
 }
 
 var (
-	// errFull stops a scan that has visited MaxFiles.
+	// errFull stops a walk that has visited MaxFiles.
 	errFull = errors.New("too many files")
-	// errStop stops a scan whose callback returned fs.SkipAll.
+	// errStop stops a walk whose callback returned fs.SkipAll.
 	errStop = errors.New("stopped")
 )
 
-func (s Scan) run(ctx context.Context, o *SearchOptions, each func(Found) error) (Tally, error) {
-	s.MaxFiles = cmp.Or(s.MaxFiles, defaultMaxFiles)
-	s.maxDepth = cmp.Or(s.maxDepth, defaultMaxDepth)
-	r := &run{scan: s, options: o, each: each, left: s.MaxFiles}
+func (w Walk) run(ctx context.Context, o *SearchOptions, each func(Found) error) (Tally, error) {
+	w.MaxFiles = cmp.Or(w.MaxFiles, defaultMaxFiles)
+	w.maxDepth = cmp.Or(w.maxDepth, defaultMaxDepth)
+	r := &run{walk: w, options: o, each: each, left: w.MaxFiles}
 	r.buffers.New = func() any { return &buffers{collector: newCollector(o)} }
 	var err error
-	if s.Path == "" {
+	if w.Path == "" {
 		err = r.roots(ctx)
 	} else {
-		err = r.path(ctx, s.Path)
+		err = r.path(ctx, w.Path)
 	}
 	switch err {
 	case errFull: // of a path
@@ -186,9 +186,9 @@ func (s Scan) run(ctx context.Context, o *SearchOptions, each func(Found) error)
 	return r.tally, err
 }
 
-// run is one execution of a [Scan].
+// run is one execution of a [Walk].
 type run struct {
-	scan    Scan
+	walk    Walk
 	options *SearchOptions // nil to list files without searching them
 	each    func(Found) error
 	buffers sync.Pool // of *buffers
@@ -207,7 +207,7 @@ type buffers struct {
 	*collector
 }
 
-// start is the directory or file at which a scan of one root or path begins.
+// start is the directory or file at which a walk of one root or path begins.
 type start struct {
 	root workspace.Root
 	// path is the path, real the real path, and rel the slash-separated path in the root, "" for
@@ -249,7 +249,7 @@ type result struct {
 
 // roots scans all roots. One that cannot be opened is counted as unreadable.
 func (r *run) roots(ctx context.Context) error {
-	opened := r.scan.Workspace.Opened()
+	opened := r.walk.Workspace.Opened()
 	if overlap(opened) {
 		r.visited = make(map[string]bool)
 	}
@@ -257,7 +257,7 @@ func (r *run) roots(ctx context.Context) error {
 	for i, root := range opened {
 		r.tally.Roots[i] = Stopped
 		before := r.tally.Skipped.incomplete()
-		r.left = r.scan.MaxFiles
+		r.left = r.walk.MaxFiles
 		from := &start{root: root, path: root.Dir.String(), real: root.Real.String()}
 		err := r.tree(ctx, root.Dir.String(), from)
 		switch {
@@ -291,7 +291,7 @@ func overlap(roots []workspace.Root) bool {
 
 // path scans the file or directory at path.
 func (r *run) path(ctx context.Context, path string) error {
-	info, err := r.scan.Workspace.Stat(path)
+	info, err := r.walk.Workspace.Stat(path)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (r *run) path(ctx context.Context, path string) error {
 
 // single visits one file.
 func (r *run) single(ctx context.Context, path string) error {
-	file, err := r.scan.Workspace.Open(path)
+	file, err := r.walk.Workspace.Open(path)
 	if err != nil {
 		return err
 	}
@@ -330,16 +330,16 @@ func splitSlash(path string) (dir, name string) {
 
 // tree scans a directory and everything below it.
 func (r *run) tree(ctx context.Context, path string, from *start) error {
-	o := workspace.ScanOptions{Ignored: r.scan.Ignored, MaxDepth: r.scan.maxDepth}
-	if len(r.scan.Exclude) > 0 {
+	o := workspace.ScanOptions{Ignored: r.walk.Ignored, MaxDepth: r.walk.maxDepth}
+	if len(r.walk.Exclude) > 0 {
 		o.Exclude = func(dir workspace.Ref, e workspace.Entry) bool {
 			below := from.below(dir.Real())
-			return slices.ContainsFunc(r.scan.Exclude, func(g *Glob) bool { return g.match(below, e.Name) })
+			return slices.ContainsFunc(r.walk.Exclude, func(g *Glob) bool { return g.match(below, e.Name) })
 		}
 	}
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
 	defer stop()
-	return r.scan.Workspace.Scan(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
+	return r.walk.Workspace.Scan(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
 		from.opened.Store(true)
 		visited := r.folder(visiting, from, f)
 		return func() error {
@@ -373,7 +373,7 @@ func (r *run) file(ctx context.Context, f *folder, name string, open func() (*wo
 	if r.visited != nil {
 		f.names = append(f.names, name)
 	}
-	if r.scan.Only != nil && !r.scan.Only.match(f.below, name) {
+	if r.walk.Only != nil && !r.walk.Only.match(f.below, name) {
 		return
 	}
 	if r.options != nil {
@@ -434,8 +434,8 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	if visited < fresh {
 		return errFull
 	}
-	if r.scan.Progress != nil {
-		return r.scan.Progress(r.tally)
+	if r.walk.Progress != nil {
+		return r.walk.Progress(r.tally)
 	}
 	return nil
 }
