@@ -159,7 +159,8 @@ func wellFormed(field strictjson.Field) bool {
 		return wrong == nil
 	case '[':
 		items, wrong := field.Items()
-		return wrong == nil && !slices.ContainsFunc(items, func(item strictjson.Field) bool { return !wellFormed(item) })
+		return wrong == nil && !slices.ContainsFunc(items,
+			func(item strictjson.Field) bool { return !wellFormed(item) })
 	case '{':
 		object, wrong := field.Object()
 		if _, twice := object.Duplicate(); wrong != nil || twice {

@@ -22,20 +22,33 @@ func TestArguments(t *testing.T) {
 		{"read_file", `["a"]`, []string{"they must be a JSON object"}},
 		{"read_file", `{"path":"a"}{}`, []string{"they are not valid JSON: "}},
 		{"read_file", `{"path":"a"`, []string{"they are not valid JSON: "}},
-		{"read_file", `{"path":"a","ofset":1}`, []string{`there is no argument "ofset" (available: limit, offset, path, tail)`}},
-		{"read_file", `{"Path":"a"}`, []string{`there is no argument "Path" (available: limit, offset, path, tail)`, "path is missing: it must be " + path}},
+		{"read_file", `{"path":"a","ofset":1}`, []string{
+			`there is no argument "ofset" (available: limit, offset, path, tail)`}},
+		{"read_file", `{"Path":"a"}`,
+			[]string{`there is no argument "Path" (available: limit, offset, path, tail)`,
+				"path is missing: it must be " + path}},
 		{"read_file", `{"path":"a","path":"b"}`, []string{"path is given twice"}},
-		{"read_file", `{"path":["a"],"offset":"1","limit":0}`, []string{"path must be " + path, "offset must be an integer of at least 1", "limit must be an integer of at least 1"}},
+		{"read_file", `{"path":["a"],"offset":"1","limit":0}`,
+			[]string{"path must be " + path, "offset must be an integer of at least 1",
+				"limit must be an integer of at least 1"}},
 		{"read_file", `{"path":null}`, []string{"path must be " + path}},
-		{"read_file", `{"path":"a","limit":1.5}`, []string{"limit must be an integer of at least 1"}},
-		{"read_file", `{"path":"a","limit":1e300}`, []string{"limit must be an integer of at least 1"}},
+		{"read_file", `{"path":"a","limit":1.5}`,
+			[]string{"limit must be an integer of at least 1"}},
+		{"read_file", `{"path":"a","limit":1e300}`,
+			[]string{"limit must be an integer of at least 1"}},
 		{"read_file", `{"path":"\ud800"}`, []string{"path must be " + path}},
-		{"search", `{"pattern":"x","literal":"yes","context":99}`, []string{"literal must be a boolean", "context must be an integer from 0 to 20"}},
-		{"find_files", `{"ignored":"no"}`, []string{`ignored must be one of ["leave_out","include"]`}},
-		{"read_files", `{"paths":["a",""]}`, []string{"paths must be a list that is not empty, each item " + path}},
-		{"read_files", `{"paths":[]}`, []string{"paths must be a list that is not empty, each item " + path}},
-		{"read_files", `{"paths":["\ud800"]}`, []string{"paths must be a list that is not empty, each item " + path}},
-		{"list_roots", `{"path":"a"}`, []string{`there is no argument "path" (the tool takes none)`}},
+		{"search", `{"pattern":"x","literal":"yes","context":99}`,
+			[]string{"literal must be a boolean", "context must be an integer from 0 to 20"}},
+		{"find_files", `{"ignored":"no"}`, []string{
+			`ignored must be one of ["leave_out","include"]`}},
+		{"read_files", `{"paths":["a",""]}`, []string{
+			"paths must be a list that is not empty, each item " + path}},
+		{"read_files", `{"paths":[]}`,
+			[]string{"paths must be a list that is not empty, each item " + path}},
+		{"read_files", `{"paths":["\ud800"]}`, []string{
+			"paths must be a list that is not empty, each item " + path}},
+		{"list_roots", `{"path":"a"}`,
+			[]string{`there is no argument "path" (the tool takes none)`}},
 	} {
 		_, err := set.Call(t.Context(), c.tool, json.RawMessage(c.arguments))
 		var wrong *argumentError
@@ -46,7 +59,8 @@ func TestArguments(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "invalid arguments for "+c.tool+": ")
 	}
-	for _, arguments := range []string{`{"path":"a","limit":1.0,"offset":1e0}`, ` {"path":"\u0061"} `, `{"path":"a","limit":2147483647}`} {
+	for _, arguments := range []string{`{"path":"a","limit":1.0,"offset":1e0}`,
+		` {"path":"\u0061"} `, `{"path":"a","limit":2147483647}`} {
 		_, err := set.Call(t.Context(), "read_file", json.RawMessage(arguments))
 		require.NoError(t, err, arguments)
 	}
@@ -64,7 +78,8 @@ func TestErrorsAreBounded(t *testing.T) {
 		tool string
 		args args
 	}{
-		{"read_file", many}, {"read_file", args{"path": long}}, {"search", args{"pattern": "(" + long}}, {"find_files", args{"glob": long}}, {long, nil},
+		{"read_file", many}, {"read_file", args{"path": long}}, {"search",
+			args{"pattern": "(" + long}}, {"find_files", args{"glob": long}}, {long, nil},
 		{"read_file", args{long: 1}},
 	} {
 		_, err := set.Call(t.Context(), c.tool, encode(c.args))
@@ -80,7 +95,9 @@ func TestArgumentsMatchTheSchema(t *testing.T) {
 	tools := h.set.Tools()
 	rapid.Check(t, func(t *rapid.T) {
 		tool := rapid.SampledFrom(tools).Draw(t, "tool")
-		value := rapid.SampledFrom([]any{"", "a", "replace", "fail", "include", "leave_out", 0, 1, 2.0, -1, 1.5, 20, 21, true, false, nil, []string{"a"}, []string{}, []any{1}, []any{args{"old_text": "a"}}, []any{args{"old_text": "a", "new_text": "b"}}, args{}})
+		value := rapid.SampledFrom([]any{"", "a", "replace", "fail", "include", "leave_out", 0, 1,
+			2.0, -1, 1.5, 20, 21, true, false, nil, []string{"a"}, []string{}, []any{1}, []any{
+				args{"old_text": "a"}}, []any{args{"old_text": "a", "new_text": "b"}}, args{}})
 		var known struct{ Properties map[string]any }
 		require.NoError(t, json.Unmarshal(tool.InputSchema, &known))
 		names := []string{"unknown"}
@@ -95,7 +112,8 @@ func TestArgumentsMatchTheSchema(t *testing.T) {
 		invalid := valid(t, h.schemas[tool.Name], raw)
 		_, err := tool.Call(t.Context(), raw)
 		var wrong *argumentError
-		require.Equal(t, invalid != nil, errors.As(err, &wrong), "%s %s: %v, %v", tool.Name, raw, invalid, err)
+		require.Equal(t, invalid != nil, errors.As(err, &wrong), "%s %s: %v, %v", tool.Name, raw,
+			invalid, err)
 	})
 }
 

@@ -45,7 +45,8 @@ func newTree(b *testing.B) string {
 		texts[i] = text.String()
 	}
 	for n := range *benchFiles {
-		dir := filepath.Join(top, fmt.Sprintf("mod%02d/pkg%d/sub%d/d%d", n/10000, n/1000%10, n/100%10, n/20%5))
+		dir := filepath.Join(top, fmt.Sprintf("mod%02d/pkg%d/sub%d/d%d", n/10000, n/1000%10,
+			n/100%10, n/20%5))
 		if n%20 == 0 {
 			require.NoError(b, os.MkdirAll(dir, 0o700))
 		}
@@ -53,7 +54,8 @@ func newTree(b *testing.B) string {
 		if n%20_000 == 777 {
 			text += rare + "\n"
 		}
-		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%02d.go", n%20)), []byte(text), 0o600))
+		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%02d.go", n%20)),
+			[]byte(text), 0o600))
 	}
 	rules := "*.log\n/build/\nnode_modules/\n*.o\n.env\n!keep.log\n/docs/**/gen/\ntmp*\n"
 	require.NoError(b, os.WriteFile(filepath.Join(top, ".gitignore"), []byte(rules), 0o600))
@@ -81,13 +83,15 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 		pattern, err := newPattern(text, literal, ignoreCase)
 		require.NoError(b, err)
 		for b.Loop() {
-			_, err = walk.Search(b.Context(), SearchOptions{Query: pattern}, func(Found) error { return nil })
+			_, err = walk.Search(b.Context(), SearchOptions{Query: pattern},
+				func(Found) error { return nil })
 			require.NoError(b, err)
 		}
 	}
 	ripgrep := func(b *testing.B, args ...string) {
 		for b.Loop() {
-			args := append([]string{"--threads=2", "--hidden", "--no-require-git", "--no-messages"}, args...)
+			args := append([]string{"--threads=2", "--hidden", "--no-require-git", "--no-messages"},
+				args...)
 			require.NoError(b, exec.Command(rg, append(args, top)...).Run())
 		}
 	}

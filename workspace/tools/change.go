@@ -58,7 +58,8 @@ type Permit func(ctx context.Context, c Change) error
 // Besides those of the workspace and of rewrite, errors are *[workspace.NotTextError] for a file
 // that is not UTF-8 and *[workspace.TooLargeError]. The returned change has what was known before
 // an error.
-func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64, rewrite func(old *string) (string, error)) (Change, error) {
+func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64,
+	rewrite func(old *string) (string, error)) (Change, error) {
 	c := Change{Asked: path}
 	if maxSize == 0 {
 		maxSize = defaultMaxFileSize
@@ -99,7 +100,8 @@ func planDirectory(ws *workspace.Workspace, path string) (Change, error) {
 }
 
 // planDelete plans to delete a file, a link or an empty directory.
-func planDelete(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64) (Change, error) {
+func planDelete(ctx context.Context, ws *workspace.Workspace, path string,
+	maxSize int64) (Change, error) {
 	info, err := ws.RemoveTarget(path)
 	if err != nil {
 		return Change{}, err
@@ -142,7 +144,8 @@ func planMove(ws *workspace.Workspace, from, to string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target, What: typeName(info.Mode())}
+	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target,
+		What: typeName(info.Mode())}
 	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
 }
 
@@ -155,7 +158,8 @@ func showable(path string, ref workspace.Ref) error {
 }
 
 // currentText returns the text of the file at path, which must be at ref; nil if there is none.
-func currentText(ctx context.Context, ws *workspace.Workspace, path string, ref workspace.Ref, maxSize int64) (*string, error) {
+func currentText(ctx context.Context, ws *workspace.Workspace, path string, ref workspace.Ref,
+	maxSize int64) (*string, error) {
 	file, err := ws.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -15,27 +15,41 @@ import (
 
 // pathCalls returns a call of each tool with a path.
 var pathCalls = map[string]func(path string) (tool string, a args){
-	"list_directory": func(path string) (string, args) { return "list_directory", args{"path": path} },
-	"file_info":      func(path string) (string, args) { return "file_info", args{"path": path} },
-	"read_file":      func(path string) (string, args) { return "read_file", args{"path": path} },
-	"directory_tree": func(path string) (string, args) { return "directory_tree", args{"path": path, "ignored": "include"} },
-	"read_file tail": func(path string) (string, args) { return "read_file", args{"path": path, "tail": 5} },
-	"read_files":     func(path string) (string, args) { return "read_files", args{"paths": []string{path}} },
-	"read_media":     func(path string) (string, args) { return "read_media", args{"path": path} },
-	"find_files":     func(path string) (string, args) { return "find_files", args{"path": path, "ignored": "include"} },
-	"search":         func(path string) (string, args) { return "search", args{"path": path, "pattern": "."} },
-	"write_file":     func(path string) (string, args) { return "write_file", args{"path": path, "content": "intruder\n"} },
+	"list_directory": func(path string) (string, args) {
+		return "list_directory", args{"path": path}
+	}, "file_info": func(path string) (string, args) { return "file_info", args{"path": path} },
+	"read_file": func(path string) (string, args) { return "read_file", args{"path": path} },
+	"directory_tree": func(path string) (string, args) {
+		return "directory_tree", args{"path": path, "ignored": "include"}
+	}, "read_file tail": func(path string) (string, args) {
+		return "read_file", args{"path": path, "tail": 5}
+	}, "read_files": func(path string) (string, args) {
+		return "read_files", args{"paths": []string{path}}
+	}, "read_media": func(path string) (string, args) { return "read_media", args{"path": path} },
+	"find_files": func(path string) (string, args) {
+		return "find_files", args{"path": path, "ignored": "include"}
+	}, "search": func(path string) (string, args) {
+		return "search", args{"path": path, "pattern": "."}
+	}, "write_file": func(path string) (string, args) {
+		return "write_file", args{"path": path, "content": "intruder\n"}
+	},
 	"edit_file": func(path string) (string, args) {
 		return "edit_file", args{"path": path, "old_text": "secret", "new_text": "intruder"}
 	},
 	"edit_file dry run": func(path string) (string, args) {
-		return "edit_file", args{"path": path, "edits": []args{{"old_text": "secret", "new_text": "intruder"}}, "dry_run": true}
+		return "edit_file", args{"path": path, "edits": []args{{"old_text": "secret",
+			"new_text": "intruder"}}, "dry_run": true}
 	},
 	// These act on a name itself, so they are given one below the path.
-	"create_directory": func(path string) (string, args) { return "create_directory", args{"path": path + "/new"} },
-	"delete_file":      func(path string) (string, args) { return "delete_file", args{"path": path + "/secret"} },
-	"move_file":        func(path string) (string, args) { return "move_file", args{"path": path + "/secret", "to": "moved"} },
-	"move_file to":     func(path string) (string, args) { return "move_file", args{"path": "in", "to": path + "/new"} },
+	"create_directory": func(path string) (string, args) {
+		return "create_directory", args{"path": path + "/new"}
+	}, "delete_file": func(path string) (string, args) {
+		return "delete_file", args{"path": path + "/secret"}
+	}, "move_file": func(path string) (string, args) {
+		return "move_file", args{"path": path + "/secret", "to": "moved"}
+	}, "move_file to": func(path string) (string, args) {
+		return "move_file", args{"path": "in", "to": path + "/new"}
+	},
 }
 
 // twoRoots serves the roots top/app and top/lib. Outside are top/out and siblings whose names begin
@@ -46,7 +60,8 @@ func twoRoots(t *testing.T) (top string, h *host) {
 		"app/in": "fine\n", "app/sub/in": "fine\n", "lib/in": "fine\n", "out/secret": "secret\n", "out/sub/secret": "secret\n",
 		"app-evil/secret": "secret\n", "app.bak/secret": "secret\n", "appx/secret": "secret\n",
 	})
-	return top, serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+	return top, serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
+		Options{})
 }
 
 // requireRefused requires that every tool rejects the paths without asking for permission or
@@ -83,16 +98,19 @@ func TestDotDot(t *testing.T) {
 	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
 	requireOutside(t, h, top,
-		"../out/secret", "../out", "sub/../../out/secret", filepath.Join(top, "app/../out/secret"), filepath.Join(top, "out"),
+		"../out/secret", "../out", "sub/../../out/secret", filepath.Join(top,
+			"app/../out/secret"), filepath.Join(top, "out"),
 		"..", "../..", "tolib/../out/secret", "/etc/passwd", "/", "sub/../../../../../../../../etc/passwd")
-	require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": "tolib/../lib/in"}).Content, "the link is resolved before the \"..\"")
+	require.Equal(t, "fine\n", do[fileText](h, "read_file",
+		args{"path": "tolib/../lib/in"}).Content, "the link is resolved before the \"..\"")
 }
 
 // Clause C2.
 func TestSiblingsWithTheSamePrefix(t *testing.T) {
 	top, h := twoRoots(t)
 	for _, sibling := range []string{"app-evil", "app.bak", "appx"} {
-		requireOutside(t, h, top, filepath.Join(top, sibling), filepath.Join(top, sibling, "secret"), "../"+sibling+"/secret")
+		requireOutside(t, h, top, filepath.Join(top, sibling),
+			filepath.Join(top, sibling, "secret"), "../"+sibling+"/secret")
 	}
 }
 
@@ -107,7 +125,8 @@ func TestLinksThatLeadOutside(t *testing.T) {
 	symlink(t, filepath.Join(out, "back"), filepath.Join(top, "lib/far"))
 	symlink(t, filepath.Join(top, "app/in"), filepath.Join(out, "back"))
 	symlink(t, "loop", filepath.Join(top, "app/loop"))
-	requireOutside(t, h, top, "dir", "dir/", "dir/secret", "dir/sub", "file", "relative", "near", "dir/back")
+	requireOutside(t, h, top, "dir", "dir/", "dir/secret", "dir/sub", "file", "relative", "near",
+		"dir/back")
 	requireRefused(t, h, top, "loop", "loop/x")
 
 	for i := range 45 {
@@ -119,7 +138,8 @@ func TestLinksThatLeadOutside(t *testing.T) {
 	for _, tool := range []struct {
 		name string
 		args args
-	}{{"search", args{"pattern": "secret", "ignored": "include"}}, {"find_files", args{"glob": "*secret*", "ignored": "include"}}} {
+	}{{"search", args{"pattern": "secret", "ignored": "include"}}, {"find_files",
+		args{"glob": "*secret*", "ignored": "include"}}} {
 		result, err := h.try(tool.name, tool.args)
 		require.NoError(t, err)
 		require.NotContains(t, result.Text, out, "links are not followed")
@@ -131,19 +151,24 @@ func TestNothingIsCreatedThroughALink(t *testing.T) {
 	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "out/new"), filepath.Join(top, "app/dangling"))
 	symlink(t, filepath.Join(top, "out/sub"), filepath.Join(top, "app/l"))
-	requireRefused(t, h, top, "dangling", "l/newfile", "l/", "l//", "l/.", "l/..", "dangling/", "dangling/x", "l/./newfile")
+	requireRefused(t, h, top, "dangling", "l/newfile", "l/", "l//", "l/.", "l/..", "dangling/",
+		"dangling/x", "l/./newfile")
 	require.NoFileExists(t, filepath.Join(top, "out/new"))
 }
 
 // Clause C9.
 func TestUnusualNames(t *testing.T) {
 	top, h := twoRoots(t)
-	requireRefused(t, h, top, "a\x00b", "\x00", strings.Repeat("n", 256), strings.Repeat("d/", 3000)+"f", strings.Repeat("x", 40_000))
-	for _, name := range []string{"-rf", " ", "a\nb", "é", "é", "A", "a", "…", `quote"d`, strings.Repeat("n", 255), "%2e%2e", "~", "$HOME", "*", "[a]"} {
-		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here "+name+"\n"), 0o600); err != nil {
+	requireRefused(t, h, top, "a\x00b", "\x00", strings.Repeat("n", 256),
+		strings.Repeat("d/", 3000)+"f", strings.Repeat("x", 40_000))
+	for _, name := range []string{"-rf", " ", "a\nb", "é", "é", "A", "a", "…", `quote"d`,
+		strings.Repeat("n", 255), "%2e%2e", "~", "$HOME", "*", "[a]"} {
+		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here "+name+"\n"),
+			0o600); err != nil {
 			continue // this file system does not have it
 		}
-		require.Equal(t, "here "+name+"\n", do[fileText](h, "read_file", args{"path": name}).Content)
+		require.Equal(t, "here "+name+"\n", do[fileText](h, "read_file",
+			args{"path": name}).Content)
 		do[changedFile](h, "edit_file", args{"path": name, "old_text": "here", "new_text": "there"})
 		found := do[searchResult](h, "search", args{"path": name, "pattern": "^there"})
 		require.Len(t, found.Files, 1)
@@ -160,16 +185,20 @@ func TestUnusualNames(t *testing.T) {
 // Clause C9.
 func TestMisleadingNamesAreQuoted(t *testing.T) {
 	top, h := twoRoots(t)
-	for _, name := range []string{"a\nroot /:", "a\r", "a\x1b[2K", "a\u2028b", "a\u2029b", "a\u202etxt.exe", "a\u2066b", "a\u200fb", "a\u0085b"} {
-		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here\n"), 0o600); err != nil {
+	for _, name := range []string{"a\nroot /:", "a\r", "a\x1b[2K", "a\u2028b", "a\u2029b",
+		"a\u202etxt.exe", "a\u2066b", "a\u200fb", "a\u0085b"} {
+		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here\n"),
+			0o600); err != nil {
 			continue // this file system does not have it
 		}
 		for _, call := range []struct {
 			tool string
 			args args
 		}{
-			{"list_directory", args{}}, {"find_files", args{"glob": "a*"}}, {"search", args{"pattern": "here"}}, {"read_file", args{"path": name}},
-			{"file_info", args{"path": name}}, {"edit_file", args{"path": name, "old_text": "here", "new_text": "there"}},
+			{"list_directory", args{}}, {"find_files", args{"glob": "a*"}}, {"search",
+				args{"pattern": "here"}}, {"read_file", args{"path": name}},
+			{"file_info", args{"path": name}}, {"edit_file",
+				args{"path": name, "old_text": "here", "new_text": "there"}},
 			{"write_file", args{"path": name, "content": "all\n"}},
 		} {
 			result, err := h.try(call.tool, call.args)
@@ -200,23 +229,30 @@ func TestLinksBetweenRoots(t *testing.T) {
 	} {
 		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).location, path)
 		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).location, path)
-		require.Equal(t, []location{want}, do[foundFiles](h, "find_files", args{"path": path}).Files, path)
-		require.Equal(t, want, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files[0].location, path)
-		require.Equal(t, want, do[changedFile](h, "edit_file", args{"path": path, "old_text": "fine", "new_text": "FINE"}).location, path)
-		require.Equal(t, want, do[changedFile](h, "write_file", args{"path": path, "content": "fine\n"}).location, path)
+		require.Equal(t, []location{want}, do[foundFiles](h, "find_files",
+			args{"path": path}).Files, path)
+		require.Equal(t, want, do[searchResult](h, "search",
+			args{"path": path, "pattern": "fine"}).Files[0].location, path)
+		require.Equal(t, want, do[changedFile](h, "edit_file",
+			args{"path": path, "old_text": "fine", "new_text": "FINE"}).location, path)
+		require.Equal(t, want, do[changedFile](h, "write_file",
+			args{"path": path, "content": "fine\n"}).location, path)
 	}
-	require.Equal(t, location{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).location)
+	require.Equal(t, location{lib, lib}, do[directoryList](h, "list_directory",
+		args{"path": "tolib"}).location)
 }
 
 // Clause A24.
 func TestNoArgumentWidensTheScope(t *testing.T) {
 	top, h := twoRoots(t)
 	for _, tool := range h.set.Tools() {
-		for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta", "Path"} {
+		for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta",
+			"Path"} {
 			_, err := tool.Call(t.Context(), encode(args{"path": "in", name: top}))
 			var wrong *argumentError
 			require.ErrorAs(t, err, &wrong, "%s %s", tool.Name, name)
-			require.Contains(t, strings.Join(wrong.problems, "\n"), fmt.Sprintf("there is no argument %q", name))
+			require.Contains(t, strings.Join(wrong.problems, "\n"),
+				fmt.Sprintf("there is no argument %q", name))
 		}
 	}
 	requireOutside(t, h, top, filepath.Join(top, "out/secret"))
@@ -235,7 +271,8 @@ func TestDeniedDirectories(t *testing.T) {
 		var denied *workspace.DeniedError
 		require.True(t, errors.As(err, &denied), "%s %v", label, err)
 	}
-	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret", "ignored": "include"}).Files)
+	require.Empty(t, do[searchResult](h, "search",
+		args{"pattern": "secret", "ignored": "include"}).Files)
 	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)
 }
 
@@ -249,7 +286,8 @@ func TestReplacedRoot(t *testing.T) {
 	before := planted(t, filepath.Join(top, "out"))
 	for _, path := range []string{"in", filepath.Join(app, "in")} {
 		require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": path}).Content)
-		require.Len(t, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files, 1)
+		require.Len(t, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files,
+			1)
 	}
 	require.Len(t, do[directoryList](h, "list_directory", args{}).Entries, 2)
 	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret"}).Files)
@@ -264,12 +302,14 @@ func TestReplacedRoot(t *testing.T) {
 // Clause C12.
 func TestHardLinksKeepTheOldContent(t *testing.T) {
 	top, h := twoRoots(t)
-	if err := os.Link(filepath.Join(top, "out/secret"), filepath.Join(top, "app/hard")); err != nil {
+	if err := os.Link(filepath.Join(top, "out/secret"),
+		filepath.Join(top, "app/hard")); err != nil {
 		t.Skip("no hard links here:", err)
 	}
 	symlink(t, "hard", filepath.Join(top, "app/soft"))
 	do[changedFile](h, "edit_file", args{"path": "soft", "old_text": "secret", "new_text": "mine"})
 	require.Equal(t, "secret\n", planted(t, top)["out/secret"])
 	require.Equal(t, "mine\n", planted(t, top)["app/hard"])
-	require.Equal(t, "hard", do[fileInfo](h, "file_info", args{"path": "soft"}).Link, "a link is written through")
+	require.Equal(t, "hard", do[fileInfo](h, "file_info", args{"path": "soft"}).Link,
+		"a link is written through")
 }

@@ -39,7 +39,8 @@ func TestSpecialFiles(t *testing.T) {
 		}
 	}
 	// Scanning a directory does not wait for the other end of the FIFO.
-	require.Len(t, do[searchResult](h, "search", args{"pattern": "fine", "ignored": "include"}).Files, 3)
+	require.Len(t, do[searchResult](h, "search", args{"pattern": "fine",
+		"ignored": "include"}).Files, 3)
 	require.Len(t, do[foundFiles](h, "find_files", args{}).Files, 3)
 	require.Empty(t, h.asked)
 }
@@ -88,9 +89,12 @@ func TestDirectorySwappedWithALink(t *testing.T) {
 			tool string
 			args args
 		}{
-			{"create_directory", args{"path": "d/new"}}, {"move_file", args{"path": "d/new", "to": "d/moved"}},
-			{"move_file", args{"path": "d/secret", "to": "moved"}}, {"move_file", args{"path": "moved", "to": "d/secret"}},
-			{"delete_file", args{"path": "d/new"}}, {"delete_file", args{"path": "d/moved"}}, {"delete_file", args{"path": "d/sub"}},
+			{"create_directory", args{"path": "d/new"}}, {"move_file",
+				args{"path": "d/new", "to": "d/moved"}},
+			{"move_file", args{"path": "d/secret", "to": "moved"}}, {"move_file",
+				args{"path": "moved", "to": "d/secret"}},
+			{"delete_file", args{"path": "d/new"}}, {"delete_file",
+				args{"path": "d/moved"}}, {"delete_file", args{"path": "d/sub"}},
 		} {
 			_, _ = h.set.Call(t.Context(), a.tool, encode(a.args))
 		}

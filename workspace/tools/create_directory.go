@@ -16,7 +16,8 @@ func (s *Set) createDirectoryTool() Tool {
 	}, func(in *schema) { in.notEmpty("path") }, s.createDirectory)
 }
 
-func (s *Set) createDirectory(ctx context.Context, in createDirectoryInput) (createdDirectory, error) {
+func (s *Set) createDirectory(ctx context.Context,
+	in createDirectoryInput) (createdDirectory, error) {
 	c, err := planDirectory(s.ws, in.Path)
 	if err == nil {
 		err = s.apply(ctx, c)

@@ -38,23 +38,36 @@ func TestTreeChangesAreCheckedAgainAfterPermission(t *testing.T) {
 		do   func(t *testing.T, top string)
 		want any
 	}{
-		"create, link to another root": {"create_directory", args{"path": "l/new"}, relink("lib"), new(*workspace.MovedError)},
-		"create, link out":             {"create_directory", args{"path": "l/new"}, relink("out"), new(*workspace.OutsideError)},
-		"create, created meanwhile":    {"create_directory", args{"path": "l/new"}, rewrite("app/d/new"), new(*fs.PathError)},
-		"delete, link to another root": {"delete_file", args{"path": "l/a"}, relink("lib"), new(*workspace.MovedError)},
-		"delete, link out":             {"delete_file", args{"path": "l/a"}, relink("out"), new(*workspace.OutsideError)},
-		"delete, changed":              {"delete_file", args{"path": "l/a"}, rewrite("app/d/a"), new(*workspace.ChangedError)},
-		"delete, gone":                 {"delete_file", args{"path": "l/a"}, remove("app/d/a"), new(*fs.PathError)},
-		"move, link to another root":   {"move_file", args{"path": "l/a", "to": "new"}, relink("lib"), new(*workspace.MovedError)},
-		"move, link out":               {"move_file", args{"path": "l/a", "to": "new"}, relink("out"), new(*workspace.OutsideError)},
-		"move to a link elsewhere":     {"move_file", args{"path": "b", "to": "l/new"}, relink("lib"), new(*workspace.MovedError)},
-		"move to a link out":           {"move_file", args{"path": "b", "to": "l/new"}, relink("out"), new(*workspace.OutsideError)},
-		"move, created meanwhile":      {"move_file", args{"path": "b", "to": "l/new"}, rewrite("app/d/new"), new(*fs.PathError)},
+		"create, link to another root": {"create_directory", args{"path": "l/new"}, relink("lib"),
+			new(*workspace.MovedError)},
+		"create, link out": {"create_directory", args{"path": "l/new"}, relink("out"),
+			new(*workspace.OutsideError)},
+		"create, created meanwhile": {"create_directory", args{"path": "l/new"},
+			rewrite("app/d/new"), new(*fs.PathError)},
+		"delete, link to another root": {"delete_file", args{"path": "l/a"}, relink("lib"),
+			new(*workspace.MovedError)},
+		"delete, link out": {"delete_file", args{"path": "l/a"}, relink("out"),
+			new(*workspace.OutsideError)},
+		"delete, changed": {"delete_file", args{"path": "l/a"}, rewrite("app/d/a"),
+			new(*workspace.ChangedError)},
+		"delete, gone": {"delete_file", args{"path": "l/a"}, remove("app/d/a"), new(*fs.PathError)},
+		"move, link to another root": {"move_file", args{"path": "l/a", "to": "new"},
+			relink("lib"), new(*workspace.MovedError)},
+		"move, link out": {"move_file", args{"path": "l/a", "to": "new"},
+			relink("out"), new(*workspace.OutsideError)},
+		"move to a link elsewhere": {"move_file", args{"path": "b", "to": "l/new"},
+			relink("lib"), new(*workspace.MovedError)},
+		"move to a link out": {"move_file", args{"path": "b", "to": "l/new"},
+			relink("out"), new(*workspace.OutsideError)},
+		"move, created meanwhile": {"move_file", args{"path": "b", "to": "l/new"},
+			rewrite("app/d/new"), new(*fs.PathError)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			top := plant(t, fileTree{"app/d/a": "one\n", "app/b": "b\n", "lib/a": "one\n", "out/a": "one\n"})
+			top := plant(t, fileTree{"app/d/a": "one\n", "app/b": "b\n", "lib/a": "one\n",
+				"out/a": "one\n"})
 			symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
-			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
+				Options{})
 			var then fileTree
 			h.decide = func(Change) error {
 				c.do(t, top)
@@ -69,5 +82,7 @@ func TestTreeChangesAreCheckedAgainAfterPermission(t *testing.T) {
 }
 
 func remove(path string) func(*testing.T, string) {
-	return func(t *testing.T, top string) { require.NoError(t, os.Remove(filepath.Join(top, path))) }
+	return func(t *testing.T, top string) {
+		require.NoError(t, os.Remove(filepath.Join(top, path)))
+	}
 }

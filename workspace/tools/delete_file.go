@@ -33,4 +33,6 @@ func (s *Set) deleteFile(ctx context.Context, in deleteFileInput) (deletedFile, 
 	return deletedFile{locate(c.Ref), c.What}, nil
 }
 
-func (d deletedFile) String() string { return fmt.Sprintf("%s was deleted (%s)\n", d.location, d.Type) }
+func (d deletedFile) String() string {
+	return fmt.Sprintf("%s was deleted (%s)\n", d.location, d.Type)
+}

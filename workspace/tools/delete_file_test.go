@@ -14,11 +14,14 @@ import (
 )
 
 func TestDeleteFile(t *testing.T) {
-	app, lib := plant(t, fileTree{"a": "one\n", "nul": "\x00", "large": strings.Repeat("x", defaultMaxFileSize+1), "full/a": ""}), plant(t, fileTree{"b": "x\n"})
+	app, lib := plant(t, fileTree{"a": "one\n", "nul": "\x00",
+		"large": strings.Repeat("x", defaultMaxFileSize+1), "full/a": ""}), plant(
+		t, fileTree{"b": "x\n"})
 	require.NoError(t, os.Mkdir(filepath.Join(app, "empty"), 0o700))
 	symlink(t, filepath.Join(lib, "b"), filepath.Join(app, "link"))
 	h := serve(t, openRoots(t, app, lib), Options{})
-	for path, want := range map[string]string{"a": "file", "nul": "file", "large": "file", "empty": "directory", "link": "link"} {
+	for path, want := range map[string]string{"a": "file", "nul": "file", "large": "file",
+		"empty": "directory", "link": "link"} {
 		got := do[deletedFile](h, "delete_file", args{"path": path})
 		require.Equal(t, deletedFile{location{filepath.Join(app, path), app}, want}, got)
 		_, err := os.Lstat(filepath.Join(app, path))
@@ -26,7 +29,8 @@ func TestDeleteFile(t *testing.T) {
 		change := h.asked[len(h.asked)-1]
 		require.Equal(t, "delete "+want+" "+filepath.Join(app, path), change.String())
 		if path == "a" {
-			require.Equal(t, "--- "+filepath.Join(app, "a")+"\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", change.Diff())
+			require.Equal(t, "--- "+filepath.Join(app,
+				"a")+"\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", change.Diff())
 		} else {
 			require.Empty(t, change.Diff(), path)
 		}

@@ -27,7 +27,8 @@ func unified(from, to, old, new string) string {
 	header := fmt.Sprintf("--- %s\n+++ %s\n", text.Printable(from), text.Printable(to))
 	skipped, old, new := trimCommon(old, new)
 	if was, is := countLines(old), countLines(new); was+is > maxDiffLines {
-		return header + fmt.Sprintf("[too long to show: %d lines from line %d on become %d]\n", was, skipped+1, is)
+		return header + fmt.Sprintf("[too long to show: %d lines from line %d on become %d]\n", was,
+			skipped+1, is)
 	}
 	_, hunks, _ := bytes.Cut(diff.Diff("", []byte(old), "", []byte(new)), []byte("\n+++ \n"))
 	var b strings.Builder
@@ -36,7 +37,8 @@ func unified(from, to, old, new string) string {
 		if line[0] == '@' { // the others begin with a sign or a backslash
 			var from, was, to, is int
 			_, _ = fmt.Sscanf(string(line), "@@ -%d,%d +%d,%d @@\n", &from, &was, &to, &is)
-			line = fmt.Appendf(nil, "@@ -%s +%s @@\n", lineRange(from+skipped, was), lineRange(to+skipped, is))
+			line = fmt.Appendf(nil, "@@ -%s +%s @@\n", lineRange(from+skipped, was),
+				lineRange(to+skipped, is))
 		}
 		b.Write(line)
 	}

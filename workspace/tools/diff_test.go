@@ -16,9 +16,12 @@ import (
 func TestUnified(t *testing.T) {
 	old := "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n"
 	require.Equal(t, "--- /a\n+++ /a\n@@ -1,5 +1,5 @@\n 1\n-2\n+two\n 3\n 4\n 5\n@@ -12,5 +12,4 @@\n 12\n 13\n 14\n-15\n 16\n",
-		unified("/a", "/a", old, strings.NewReplacer("\n2\n", "\ntwo\n", "\n15\n", "\n").Replace(old)))
-	require.Equal(t, "--- /dev/null\n+++ /a\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n", unified("/dev/null", "/a", "", "x"))
-	require.Equal(t, "--- /a\n+++ \"/a\\nb\"\n@@ -1 +0,0 @@\n-x\n", unified("/a", "/a\nb", "x\n", ""))
+		unified("/a", "/a", old, strings.NewReplacer("\n2\n", "\ntwo\n", "\n15\n",
+			"\n").Replace(old)))
+	require.Equal(t, "--- /dev/null\n+++ /a\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n",
+		unified("/dev/null", "/a", "", "x"))
+	require.Equal(t, "--- /a\n+++ \"/a\\nb\"\n@@ -1 +0,0 @@\n-x\n",
+		unified("/a", "/a\nb", "x\n", ""))
 	require.Empty(t, unified("/a", "/a", "x\n", "x\n"))
 }
 
@@ -57,11 +60,15 @@ func TestGitAppliesDiffs(t *testing.T) {
 func TestDiffIgnoresLinesAround(t *testing.T) {
 	around := strings.Repeat("same\n", 10)
 	for name, c := range map[string]struct{ old, new, hunk string }{
-		"middle":          {around + "a\n" + around, around + "b\n" + around, "@@ -8,7 +8,7 @@\n same\n same\n same\n-a\n+b\n same\n same\n same\n"},
-		"end":             {around, around + "b", "@@ -8,3 +8,4 @@\n same\n same\n same\n+b\n\\ No newline at end of file\n"},
-		"beginning":       {"a" + around, around, "@@ -1,4 +1,4 @@\n-asame\n+same\n same\n same\n same\n"},
-		"only one line":   {"a\n", "b\n", "@@ -1 +1 @@\n-a\n+b\n"},
-		"more of them":    {around, "same\n" + around, "@@ -8,3 +8,4 @@\n same\n same\n same\n+same\n"},
+		"middle": {around + "a\n" + around, around + "b\n" + around,
+			"@@ -8,7 +8,7 @@\n same\n same\n same\n-a\n+b\n same\n same\n same\n"},
+		"end": {around, around + "b",
+			"@@ -8,3 +8,4 @@\n same\n same\n same\n+b\n\\ No newline at end of file\n"},
+		"beginning": {"a" + around, around,
+			"@@ -1,4 +1,4 @@\n-asame\n+same\n same\n same\n same\n"},
+		"only one line": {"a\n", "b\n", "@@ -1 +1 @@\n-a\n+b\n"},
+		"more of them": {around, "same\n" + around,
+			"@@ -8,3 +8,4 @@\n same\n same\n same\n+same\n"},
 		"looks like hunk": {"@@ -1,1 +1,1 @@\n", "", "@@ -1 +0,0 @@\n-@@ -1,1 +1,1 @@\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,11 +105,14 @@ func TestLongDiffIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, shown string }{
 		"newlines, shorter":    {newlines, newlines[:half], ""},
 		"newlines and letters": {newlines, strings.Repeat("x\n", half), "[too long to show"},
-		"alternating":          {strings.Repeat("a\nb\n", half/2), strings.Repeat("b\nb\n", half/2), "[too long to show"},
-		"unrelated":            {numbers(0), numbers(10_000_000), "[too long to show: "},
-		"one change":           {newlines[:half] + "a" + newlines[half+1:], newlines[:half] + "b" + newlines[half+1:], "-a\n+b\n"},
-		"long lines":           {strings.Repeat("a", defaultMaxFileSize), strings.Repeat("b", defaultMaxFileSize), "-aaa"},
-		"many lines":           {strings.Repeat("a\n", maxDiffLines/2-10), strings.Repeat("b\n", maxDiffLines/2-10), "-a\n"},
+		"alternating": {strings.Repeat("a\nb\n", half/2), strings.Repeat("b\nb\n", half/2),
+			"[too long to show"},
+		"unrelated": {numbers(0), numbers(10_000_000), "[too long to show: "},
+		"one change": {newlines[:half] + "a" + newlines[half+1:], newlines[:half] + "b" +
+			newlines[half+1:], "-a\n+b\n"}, "long lines": {strings.Repeat("a", defaultMaxFileSize),
+			strings.Repeat("b", defaultMaxFileSize), "-aaa"},
+		"many lines": {strings.Repeat("a\n", maxDiffLines/2-10),
+			strings.Repeat("b\n", maxDiffLines/2-10), "-a\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var patch string

@@ -37,7 +37,8 @@ type treeLine struct {
 func (s *Set) directoryTreeTool() Tool {
 	return define(s, Tool{
 		Name: "directory_tree",
-		Description: "Get an overview of a directory as an indented tree. Deeper directories show the number of " +
+		Description: "Get an overview of a directory as an indented tree. Deeper directories " +
+			"show the number of " +
 			"their files; links and empty directories are left out.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
@@ -73,7 +74,8 @@ func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, e
 	if err != nil {
 		return directoryTree{}, err
 	}
-	out := directoryTree{Lines: p.lines, Files: tally.Files, LeftOut: omitted(tally.Skipped, unnameable), Cut: stopped}
+	out := directoryTree{Lines: p.lines, Files: tally.Files,
+		LeftOut: omitted(tally.Skipped, unnameable), Cut: stopped}
 	if p.full != nil {
 		out.Cut = p.full
 	}

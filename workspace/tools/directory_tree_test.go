@@ -33,16 +33,23 @@ func TestDirectoryTree(t *testing.T) {
     x
 9 files
 `, tree(args{}))
-	require.Equal(t, app+"/\n  .gitignore\n  main.go\n  a/ (4 files)\n  b/ (1 file)\n7 files\n", tree(args{"path": ".", "depth": 1}))
-	require.Equal(t, filepath.Join(app, "a/b")+"/\n  x\n  c/ (2 files)\n3 files\n", tree(args{"path": "a/b", "depth": 1}))
-	require.Equal(t, filepath.Join(app, "a")+"/\n  z\n  b/\n    x\n2 files\n", tree(args{"path": "a", "exclude": []string{"c"}}))
-	require.Equal(t, lib+"/\n  lib.go\n  a/ (1 file)\n2 files\n", tree(args{"path": "link", "depth": 1}))
+	require.Equal(t, app+"/\n  .gitignore\n  main.go\n  a/ (4 files)\n  b/ (1 file)\n7 files\n",
+		tree(args{"path": ".", "depth": 1}))
+	require.Equal(t, filepath.Join(app, "a/b")+"/\n  x\n  c/ (2 files)\n3 files\n",
+		tree(args{"path": "a/b", "depth": 1}))
+	require.Equal(t, filepath.Join(app, "a")+"/\n  z\n  b/\n    x\n2 files\n",
+		tree(args{"path": "a", "exclude": []string{"c"}}))
+	require.Equal(t, lib+"/\n  lib.go\n  a/ (1 file)\n2 files\n",
+		tree(args{"path": "link", "depth": 1}))
 	require.Contains(t, tree(args{"ignored": "include"}), "x.log")
 	require.ErrorIs(t, h.refused("directory_tree", args{"path": "main.go"}), syscall.ENOTDIR)
 
-	cut := do[directoryTree](serve(t, openRoots(t, app), Options{limits: limits{entries: 4}}), "directory_tree", args{})
+	cut := do[directoryTree](serve(t, openRoots(t, app), Options{limits: limits{entries: 4}}),
+		"directory_tree", args{})
 	require.Len(t, cut.Lines, 4)
-	require.Equal(t, truncation{Limit: "entries", Bound: 4, How: cut.Cut.How, Roots: []string{app}}, *cut.Cut)
-	cut = do[directoryTree](serve(t, openRoots(t, app), Options{limits: limits{bytes: len(app) + 20}}), "directory_tree", args{})
+	require.Equal(t, truncation{Limit: "entries", Bound: 4, How: cut.Cut.How, Roots: []string{app}},
+		*cut.Cut)
+	cut = do[directoryTree](serve(t, openRoots(t, app),
+		Options{limits: limits{bytes: len(app) + 20}}), "directory_tree", args{})
 	require.Equal(t, "bytes", cut.Cut.Limit)
 }

@@ -33,7 +33,8 @@ const maxReplacements = 1000
 func (s *Set) editFileTool() Tool {
 	return define(s, Tool{
 		Name: "edit_file",
-		Description: "Replace exact text in a file: all replacements, or none. If old_text differs only in indentation, new_text is " +
+		Description: "Replace exact text in a file: all replacements, or none. If old_text " +
+			"differs only in indentation, new_text is " +
 			"indented to match, and the result says so.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) {
@@ -82,7 +83,8 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 			}
 			after, adapted, err := r.applyReindented(in.Path, edited, s.limits.fileSize)
 			if err != nil && len(replacements) > 1 {
-				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1, len(replacements), err)
+				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1,
+					len(replacements), err)
 			}
 			if err != nil {
 				return "", err
@@ -128,9 +130,11 @@ type MatchError struct {
 
 func (e *MatchError) Error() string {
 	if e.Count == 0 {
-		return e.Path + " does not contain the text to replace: read the file again and give the text exactly"
+		return e.Path + " does not contain the text to replace: read the file again and give the " +
+			"text exactly"
 	}
-	return fmt.Sprintf("%s contains the text to replace %d times, first in lines %d and %d: include more of the surrounding text, or replace all",
+	return fmt.Sprintf("%s contains the text to replace %d times, first in lines %d and %d: "+
+		"include more of the surrounding text, or replace all",
 		e.Path, e.Count, e.Lines[0], e.Lines[1])
 }
 

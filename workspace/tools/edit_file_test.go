@@ -17,14 +17,16 @@ import (
 )
 
 func TestEditFile(t *testing.T) {
-	app := plant(t, fileTree{"a": "x := 1\ny := 1\n", "crlf": "a\r\nb\r\n", "mixed": "a\r\nb\n", "nul": "a\x00", "bom": "\ufeffx\n"})
+	app := plant(t, fileTree{"a": "x := 1\ny := 1\n", "crlf": "a\r\nb\r\n", "mixed": "a\r\nb\n",
+		"nul": "a\x00", "bom": "\ufeffx\n"})
 	h := serve(t, openRoots(t, app), Options{limits: limits{fileSize: 100}})
 	for _, c := range []struct {
 		args args
 		want string
 	}{
 		{args{"path": "a", "old_text": "x := 1\n", "new_text": ""}, "y := 1\n"},
-		{args{"path": "a", "old_text": "1", "new_text": "2", "replace_all": true}, "x := 2\ny := 2\n"},
+		{args{"path": "a", "old_text": "1", "new_text": "2", "replace_all": true},
+			"x := 2\ny := 2\n"},
 		{args{"path": "crlf", "old_text": "a\nb", "new_text": "a\nc\nb"}, "a\r\nc\r\nb\r\n"},
 		{args{"path": "mixed", "old_text": "b\n", "new_text": "c\n"}, "a\r\nc\n"},
 		{args{"path": "bom", "old_text": "x", "new_text": "y"}, "\ufeffy\n"},
@@ -39,14 +41,20 @@ func TestEditFile(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, before, 0o600))
 	}
 	before, asked := planted(t, app), len(h.asked)
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "1", "new_text": "2"}), "2 times, first in lines 1 and 2")
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "z", "new_text": "2"}), "does not contain the text")
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "mixed", "old_text": "a\nb", "new_text": "2"}), "does not contain the text")
-	require.ErrorIs(t, h.refused("edit_file", args{"path": "new", "old_text": "z", "new_text": "2"}), fs.ErrNotExist)
+	require.ErrorContains(t, h.refused("edit_file",
+		args{"path": "a", "old_text": "1", "new_text": "2"}), "2 times, first in lines 1 and 2")
+	require.ErrorContains(t, h.refused("edit_file",
+		args{"path": "a", "old_text": "z", "new_text": "2"}), "does not contain the text")
+	require.ErrorContains(t, h.refused("edit_file",
+		args{"path": "mixed", "old_text": "a\nb", "new_text": "2"}), "does not contain the text")
+	require.ErrorIs(t, h.refused("edit_file", args{"path": "new", "old_text": "z",
+		"new_text": "2"}), fs.ErrNotExist)
 	var no *workspace.NotTextError
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "nul", "old_text": "a", "new_text": "b"}), &no)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "nul", "old_text": "a",
+		"new_text": "b"}), &no)
 	var large *workspace.TooLargeError
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "x", "new_text": strings.Repeat("x", 100)}), &large)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "x",
+		"new_text": strings.Repeat("x", 100)}), &large)
 	require.Len(t, h.asked, asked)
 	require.Equal(t, before, planted(t, app))
 }
@@ -60,15 +68,22 @@ func TestEditFileMakesSeveralReplacements(t *testing.T) {
 		}
 		return all
 	}
-	got := do[changedFile](h, "edit_file", args{"path": "a", "edits": append(edits("one", "1", "1\n", "zero\n"), args{"old_text": "two", "new_text": "2", "replace_all": true})})
+	got := do[changedFile](h, "edit_file", args{"path": "a",
+		"edits": append(edits("one", "1", "1\n", "zero\n"),
+			args{"old_text": "two", "new_text": "2", "replace_all": true})})
 	require.Equal(t, fileTree{"a": "zero\n2\n2\n"}, planted(t, app))
 	require.Equal(t, 3, got.Lines)
 	require.Len(t, h.asked, 1, "they are one change")
 
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "edits": edits("zero", "0", "3", "4")}), "replacement 2 of 2: a does not contain")
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "edits": edits("0", "1"), "old_text": "zero", "new_text": "0"}), "either")
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "a"}), "give old_text and new_text, or edits")
-	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "zero"}), "give old_text and new_text, or edits")
+	require.ErrorContains(t, h.refused("edit_file",
+		args{"path": "a", "edits": edits("zero", "0", "3",
+			"4")}), "replacement 2 of 2: a does not contain")
+	require.ErrorContains(t, h.refused("edit_file",
+		args{"path": "a", "edits": edits("0", "1"), "old_text": "zero", "new_text": "0"}), "either")
+	require.ErrorContains(t, h.refused("edit_file", args{"path": "a"}),
+		"give old_text and new_text, or edits")
+	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "zero"}),
+		"give old_text and new_text, or edits")
 	require.Equal(t, fileTree{"a": "zero\n2\n2\n"}, planted(t, app))
 	require.Len(t, h.asked, 1)
 }
@@ -81,20 +96,26 @@ func TestEditFileComputesSizeFirst(t *testing.T) {
 	}
 	wide := strings.Repeat(" ", 3<<20)
 	app := plant(t, fileTree{
-		"small": "aaa\n", "large": strings.Repeat("a", defaultMaxFileSize-1) + "\n", "wide": wide + "x\n",
-		"tabs": strings.Repeat("\t", 1<<20) + "x\n", "lines": strings.Repeat("\n", defaultMaxFileSize),
+		"small": "aaa\n", "large": strings.Repeat("a", defaultMaxFileSize-1) + "\n", "wide": wide +
+			"x\n", "tabs": strings.Repeat("\t", 1<<20) + "x\n", "lines": strings.Repeat("\n",
+			defaultMaxFileSize),
 	})
 	for name, edit := range map[string]args{
-		"doubled":            {"path": "small", "edits": doubled},
-		"doubled, dry run":   {"path": "small", "edits": doubled, "dry_run": true},
-		"each byte a KiB":    {"path": "large", "old_text": "a", "new_text": strings.Repeat("b", 1<<10), "replace_all": true},
-		"indented":           {"path": "wide", "old_text": "\tx\n", "new_text": strings.Repeat("\ty\n", 1000)},
-		"indented by a rate": {"path": "tabs", "old_text": "  x\n", "new_text": strings.Repeat("    y\n", 1000)},
+		"doubled":          {"path": "small", "edits": doubled},
+		"doubled, dry run": {"path": "small", "edits": doubled, "dry_run": true},
+		"each byte a KiB": {"path": "large", "old_text": "a",
+			"new_text": strings.Repeat("b", 1<<10), "replace_all": true},
+		"indented": {"path": "wide", "old_text": "\tx\n",
+			"new_text": strings.Repeat("\ty\n", 1000)},
+		"indented by a rate": {"path": "tabs", "old_text": "  x\n",
+			"new_text": strings.Repeat("    y\n", 1000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, openRoots(t, app), Options{})
 			var large *workspace.TooLargeError
-			allocated := allocates(func() { require.ErrorAs(t, h.refused("edit_file", edit), &large) })
+			allocated := allocates(func() {
+				require.ErrorAs(t, h.refused("edit_file", edit), &large)
+			})
 			require.Less(t, allocated, uint64(20*defaultMaxFileSize))
 			require.Empty(t, h.asked)
 		})
@@ -108,10 +129,12 @@ func TestEditFileComputesSizeFirst(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		h := serve(t, openRoots(t, app), Options{})
-		edits := slices.Repeat([]args{{"old_text": "a", "new_text": "a", "replace_all": true}}, maxReplacements)
+		edits := slices.Repeat([]args{{"old_text": "a", "new_text": "a", "replace_all": true}},
+			maxReplacements)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := h.set.Call(ctx, "edit_file", h.encode("edit_file", args{"path": "large", "edits": edits}))
+		_, err := h.set.Call(ctx, "edit_file", h.encode("edit_file",
+			args{"path": "large", "edits": edits}))
 		require.ErrorIs(t, err, context.Canceled)
 	})
 	t.Run("slow", func(t *testing.T) {
@@ -122,7 +145,8 @@ func TestEditFileComputesSizeFirst(t *testing.T) {
 	})
 	t.Run("too many", func(t *testing.T) {
 		h := serve(t, openRoots(t, app), Options{})
-		raw := encode(args{"path": "small", "edits": slices.Repeat([]args{{"old_text": "a", "new_text": "a"}}, maxReplacements+1)})
+		raw := encode(args{"path": "small", "edits": slices.Repeat([]args{{"old_text": "a",
+			"new_text": "a"}}, maxReplacements+1)})
 		_, err := h.set.Call(t.Context(), "edit_file", raw)
 		require.ErrorContains(t, err, "1000")
 	})
@@ -156,21 +180,28 @@ func TestEditFileDryRun(t *testing.T) {
 
 func TestEditFileAdaptsIndentation(t *testing.T) {
 	for name, c := range map[string]struct{ file, old, new, want string }{
-		"deeper":                    {"if a {\n\t\tb()\n\t\tc()\n}\n", "\tb()\n\tc()\n", "\td()\n\t\te()\n", "if a {\n\t\td()\n\t\t\te()\n}\n"},
-		"less deep":                 {"    b()\n", "        b()\n", "        c()\n            d()\n", "    c()\n        d()\n"},
-		"without indentation":       {"x\n    b()\n    c()\n", "b()\nc()", "b()\n  d()", "x\n    b()\n      d()\n"},
-		"spaces for tabs":           {"\ta {\n\t\tb\n\t}\n", "    a {\n        b\n    }", "    a {\n        b {\n            c\n        }\n    }", "\ta {\n\t\tb {\n\t\t\tc\n\t\t}\n\t}\n"},
-		"tabs for spaces":           {"a:\n  b:\n    c\n", "a:\n\tb:\n\t\tc\n", "a:\n\tb:\n\t\tc:\n\t\t\td\n", "a:\n  b:\n    c:\n      d\n"},
-		"spaces for a tab, shifted": {"\t\ta\n\t\t\tb\n", "a\n    b\n", "a\n    c\n        d\n", "\t\ta\n\t\t\tc\n\t\t\t\td\n"},
-		"empty lines":               {"\ta\n\n\tb\n", "a\n  \nb\n", "a\n\nc\n", "\ta\n\n\tc\n"},
-		"CRLF":                      {"\ta\r\n\tb\r\n", "a\nb", "a\nc", "\ta\r\n\tc\r\n"},
-		"the end of the file":       {"\ta\n\tb", "a\nb", "a\nc", "\ta\n\tc"},
-		"removed":                   {"x\n\ta\n\tb\ny\n", "  a\n  b\n", "", "x\ny\n"},
+		"deeper": {"if a {\n\t\tb()\n\t\tc()\n}\n", "\tb()\n\tc()\n",
+			"\td()\n\t\te()\n", "if a {\n\t\td()\n\t\t\te()\n}\n"},
+		"less deep": {"    b()\n", "        b()\n",
+			"        c()\n            d()\n", "    c()\n        d()\n"},
+		"without indentation": {"x\n    b()\n    c()\n", "b()\nc()", "b()\n  d()",
+			"x\n    b()\n      d()\n"},
+		"spaces for tabs": {"\ta {\n\t\tb\n\t}\n", "    a {\n        b\n    }",
+			"    a {\n        b {\n            c\n        }\n    }", "\ta {\n\t\tb {\n\t\t\tc\n\t\t}\n\t}\n"},
+		"tabs for spaces": {"a:\n  b:\n    c\n", "a:\n\tb:\n\t\tc\n",
+			"a:\n\tb:\n\t\tc:\n\t\t\td\n", "a:\n  b:\n    c:\n      d\n"},
+		"spaces for a tab, shifted": {"\t\ta\n\t\t\tb\n", "a\n    b\n", "a\n    c\n        d\n",
+			"\t\ta\n\t\t\tc\n\t\t\t\td\n"},
+		"empty lines":         {"\ta\n\n\tb\n", "a\n  \nb\n", "a\n\nc\n", "\ta\n\n\tc\n"},
+		"CRLF":                {"\ta\r\n\tb\r\n", "a\nb", "a\nc", "\ta\r\n\tc\r\n"},
+		"the end of the file": {"\ta\n\tb", "a\nb", "a\nc", "\ta\n\tc"},
+		"removed":             {"x\n\ta\n\tb\ny\n", "  a\n  b\n", "", "x\ny\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := plant(t, fileTree{"a": c.file})
 			h := serve(t, openRoots(t, app), Options{})
-			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old, "new_text": c.new})
+			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old,
+				"new_text": c.new})
 			require.NoError(t, err)
 			require.Equal(t, fileTree{"a": c.want}, planted(t, app))
 			require.Contains(t, result.Text, "indented like the file")
@@ -189,20 +220,23 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := plant(t, fileTree{"a": c.file})
 			h := serve(t, openRoots(t, app), Options{})
-			require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": c.old, "new_text": c.new}), c.problem)
+			require.ErrorContains(t, h.refused("edit_file",
+				args{"path": "a", "old_text": c.old, "new_text": c.new}), c.problem)
 			require.Equal(t, fileTree{"a": c.file}, planted(t, app))
 		})
 	}
 	t.Run("an exact match is preferred", func(t *testing.T) {
 		app := plant(t, fileTree{"a": "\ta\n  a\n"})
 		h := serve(t, openRoots(t, app), Options{})
-		require.False(t, do[changedFile](h, "edit_file", args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Reindented)
+		require.False(t, do[changedFile](h, "edit_file",
+			args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Reindented)
 		require.Equal(t, fileTree{"a": "\ta\nb\n"}, planted(t, app))
 	})
 	t.Run("all", func(t *testing.T) {
 		app := plant(t, fileTree{"a": "\ta\nb\n  a\n"})
 		h := serve(t, openRoots(t, app), Options{})
-		do[changedFile](h, "edit_file", args{"path": "a", "old_text": "    a\n", "new_text": "    c\n", "replace_all": true})
+		do[changedFile](h, "edit_file", args{"path": "a", "old_text": "    a\n",
+			"new_text": "    c\n", "replace_all": true})
 		require.Equal(t, fileTree{"a": "\tc\nb\n  c\n"}, planted(t, app))
 	})
 }

@@ -79,11 +79,14 @@ func (s *Set) hint(tool, path string, err error) string {
 	case errors.Is(err, syscall.EXDEV):
 		return "It is on another file system: write the file there and delete this one"
 	case errors.Is(err, fs.ErrExist) && tool == "move_file":
-		return "Nothing is ever replaced: choose a path that does not exist, such as DIRECTORY/NAME to move something into a directory"
+		return "Nothing is ever replaced: choose a path that does not exist, such as " +
+			"DIRECTORY/NAME to move something into a directory"
 	case errors.Is(err, syscall.EINVAL) && tool == "move_file":
 		return "A directory cannot be moved into itself"
-	case errors.Is(err, fs.ErrNotExist) && (tool == "write_file" || tool == "create_directory" || tool == "move_file" && pathOf(err) != path):
-		return strings.TrimPrefix(s.elsewhere(path)+". The parent directory must exist; create_directory creates one", ". ")
+	case errors.Is(err, fs.ErrNotExist) && (tool == "write_file" || tool == "create_directory" ||
+		tool == "move_file" && pathOf(err) != path):
+		parent := "The parent directory must exist; create_directory creates one"
+		return strings.TrimPrefix(s.elsewhere(path)+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
 		return s.elsewhere(path)
 	case errors.As(err, &notText) && (tool == "read_file" || tool == "read_files"):

@@ -36,7 +36,8 @@ func Example() {
 		fmt.Println("permitted: a change of", c.Ref.Rel(), "from line", c.FirstLine())
 		return nil
 	}})
-	_, err = set.Call(ctx, "edit_file", json.RawMessage(`{"path":"hello.txt","old_text":"world","new_text":"reader"}`))
+	_, err = set.Call(ctx, "edit_file", json.RawMessage(
+		`{"path":"hello.txt","old_text":"world","new_text":"reader"}`))
 	fmt.Println("edit:", err)
 
 	result, err := set.Call(ctx, "read_file", json.RawMessage(`{"path":"hello.txt"}`))

@@ -27,8 +27,9 @@ type fileInfo struct {
 
 func (s *Set) fileInfoTool() Tool {
 	return define(s, Tool{
-		Name:        "file_info",
-		Description: "Show type, size, time of change, permissions and link target of a file or directory.",
+		Name: "file_info",
+		Description: "Show type, size, time of change, permissions and link target of a file or " +
+			"directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.info)
 }
@@ -58,7 +59,8 @@ func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
 
 // looksLikeText reports "yes" or "no" from the beginning of a file.
 func (s *Set) looksLikeText(ctx context.Context, path string) (string, error) {
-	_, err := s.ws.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: binaryCheckSize, MaxWhole: 1})
+	_, err := s.ws.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: binaryCheckSize,
+		MaxWhole: 1})
 	var notText *workspace.NotTextError
 	switch {
 	case errors.As(err, &notText):

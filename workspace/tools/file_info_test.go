@@ -14,7 +14,8 @@ func TestFileInfo(t *testing.T) {
 	h := serve(t, openRoots(t, app, lib), Options{})
 	got := do[fileInfo](h, "file_info", args{"path": "b.txt"})
 	require.Equal(t, location{filepath.Join(app, "b.txt"), app}, got.location)
-	require.Equal(t, []any{"file", int64(5), "", "yes"}, []any{got.Type, got.Size, got.Link, got.Text})
+	require.Equal(t, []any{"file", int64(5), "", "yes"},
+		[]any{got.Type, got.Size, got.Link, got.Text})
 	require.Equal(t, "no", do[fileInfo](h, "file_info", args{"path": "nul"}).Text)
 	got = do[fileInfo](h, "file_info", args{"path": "link"})
 	require.Equal(t, location{filepath.Join(lib, "c"), lib}, got.location)

@@ -92,12 +92,14 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 
 // newWalk returns the walk that the arguments of a tool describe.
 func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
-	walk := Walk{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored, MaxFiles: s.limits.files}
+	walk := Walk{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored,
+		MaxFiles: s.limits.files}
 	if filter.Ignored == "include" {
 		walk.Ignored = workspace.KeepIgnored
 	}
 	for _, pattern := range filter.Exclude {
-		excluded, err := NewGlob(strings.TrimSuffix(pattern, "/")) // which marks directories in .gitignore
+		// which marks directories in .gitignore
+		excluded, err := NewGlob(strings.TrimSuffix(pattern, "/"))
 		if err != nil {
 			return walk, err
 		}
@@ -112,9 +114,10 @@ func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
 
 var errTimeLimit = errors.New("the time limit was reached")
 
-// withinTime calls walk within the time limit. It returns how the limits of time and files truncated
+// withinTime calls walk with the time limit. It returns how the limits of time and files truncated
 // it, nil if they did not.
-func (s *Set) withinTime(ctx context.Context, walk func(context.Context) (Tally, error)) (Tally, *truncation, error) {
+func (s *Set) withinTime(ctx context.Context,
+	walk func(context.Context) (Tally, error)) (Tally, *truncation, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
 	tally, err := walk(limited)

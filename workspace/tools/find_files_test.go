@@ -9,7 +9,8 @@ import (
 )
 
 func TestFindFiles(t *testing.T) {
-	app := plant(t, fileTree{".gitignore": "*.log\nbuild/\n", "main.go": "", "x/util.go": "", "x/util_test.go": "", "x/y.log": "", "build/z.go": "", ".git/config": ""})
+	app := plant(t, fileTree{".gitignore": "*.log\nbuild/\n", "main.go": "", "x/util.go": "",
+		"x/util_test.go": "", "x/y.log": "", "build/z.go": "", ".git/config": ""})
 	lib := plant(t, fileTree{"lib.go": "", "x/more.go": ""})
 	symlink(t, filepath.Join(lib, "lib.go"), filepath.Join(app, "link.go"))
 	h := serve(t, openRoots(t, app, lib), Options{})
@@ -28,20 +29,25 @@ func TestFindFiles(t *testing.T) {
 		args args
 		want []string
 	}{
-		{args{}, []string{".gitignore", "main.go", "x/util.go", "x/util_test.go", "lib:lib.go", "lib:x/more.go"}},
-		{args{"glob": "*.go"}, []string{"main.go", "x/util.go", "x/util_test.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{}, []string{".gitignore", "main.go", "x/util.go", "x/util_test.go", "lib:lib.go",
+			"lib:x/more.go"}},
+		{args{"glob": "*.go"}, []string{"main.go", "x/util.go", "x/util_test.go", "lib:lib.go",
+			"lib:x/more.go"}},
 		{args{"glob": "x/*.go"}, []string{"x/util.go", "x/util_test.go", "lib:x/more.go"}},
 		{args{"glob": "*.go", "path": "x"}, []string{"x/util.go", "x/util_test.go"}},
 		{args{"glob": "**/*_test.go", "path": app}, []string{"x/util_test.go"}},
-		{args{"glob": "*.{log,go}", "path": ".", "ignored": "include"}, []string{"main.go", "build/z.go", "x/util.go", "x/util_test.go", "x/y.log"}},
+		{args{"glob": "*.{log,go}", "path": ".", "ignored": "include"},
+			[]string{"main.go", "build/z.go", "x/util.go", "x/util_test.go", "x/y.log"}},
 		{args{"path": "build"}, []string{"build/z.go"}},
 		{args{"path": lib, "glob": "lib.go"}, []string{"lib:lib.go"}},
 		{args{"path": "link.go"}, []string{"lib:lib.go"}},
 		{args{"glob": "nothing"}, nil},
 		{args{"exclude": []string{"x"}}, []string{".gitignore", "main.go", "lib:lib.go"}},
 		{args{"exclude": []string{"x/"}}, []string{".gitignore", "main.go", "lib:lib.go"}},
-		{args{"glob": "*.go", "exclude": []string{"*_test.go", "lib.go"}}, []string{"main.go", "x/util.go", "lib:x/more.go"}},
-		{args{"exclude": []string{"x/util*", ".*"}}, []string{"main.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{"glob": "*.go", "exclude": []string{"*_test.go", "lib.go"}},
+			[]string{"main.go", "x/util.go", "lib:x/more.go"}},
+		{args{"exclude": []string{"x/util*", ".*"}},
+			[]string{"main.go", "lib:lib.go", "lib:x/more.go"}},
 		{args{"path": "x", "exclude": []string{"x", "**/*_test.go"}}, []string{"x/util.go"}},
 	} {
 		require.Equal(t, c.want, find(c.args), c.args)
@@ -53,7 +59,8 @@ func TestFindFiles(t *testing.T) {
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{entries: 3}})
 	cut := do[foundFiles](h, "find_files", args{})
 	require.Len(t, cut.Files, 3)
-	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How, Roots: []string{app, lib}}, *cut.Cut)
+	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"),
+		How: cut.Cut.How, Roots: []string{app, lib}}, *cut.Cut)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: 2*len(app+app) + 30}})
 	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{files: 2}})

@@ -59,20 +59,25 @@ func NewGlob(text string) (*Glob, error) {
 	case len(text) > maxGlob:
 		return nil, &GlobError{text[:32] + "…", fmt.Sprintf("it has more than %d bytes", maxGlob)}
 	case !doublestar.ValidatePattern(text):
-		return nil, &GlobError{text, "a bracket or brace is not closed, or nothing follows a backslash"}
+		return nil, &GlobError{text,
+			"a bracket or brace is not closed, or nothing follows a backslash"}
 	case strings.Count(text, "{") > maxBraces:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d braces", maxBraces)}
 	case choices(text) > maxChoices:
-		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d combinations", maxChoices)}
+		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d combinations",
+			maxChoices)}
 	case strings.Count(text, "**") > maxDeep:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
 	case text[0] == '/':
-		return nil, &GlobError{text, "it begins with a slash, but is matched against paths in the searched directory"}
+		return nil, &GlobError{text,
+			"it begins with a slash, but is matched against paths in the searched directory"}
 	case strings.HasSuffix(text, "/"):
-		return nil, &GlobError{text, "it ends with a slash, but only files are found: add ** for those in a directory"}
+		return nil, &GlobError{text,
+			"it ends with a slash, but only files are found: add ** for those in a directory"}
 	}
 	g := &Glob{text: strings.TrimPrefix(text, "./")}
-	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") && !strings.Contains(rest, "**") && rest != "" {
+	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") &&
+		!strings.Contains(rest, "**") && rest != "" {
 		g.text = rest // the same, since the name is matched at any depth
 	}
 	g.byName = !strings.Contains(g.text, "/")

@@ -37,14 +37,16 @@ func TestGlob(t *testing.T) {
 
 // The fast forms match the same names as doublestar.
 func TestGlobEqualsDoublestar(t *testing.T) {
-	piece := rapid.SampledFrom([]string{"a", "b", ".go", "*", "**", "?", "/", "[ab]", "{a,b}", `\*`})
+	piece := rapid.SampledFrom([]string{"a", "b", ".go", "*", "**", "?", "/", "[ab]", "{a,b}",
+		`\*`})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(t, "glob"), "")
 		g, err := NewGlob(text)
 		if err != nil || strings.HasPrefix(text, "./") {
 			return
 		}
-		at := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "a.go", "*", "ab"}), 1, 3).Draw(t, "path"), "/")
+		at := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "a.go", "*", "ab"}),
+			1, 3).Draw(t, "path"), "/")
 		want := doublestar.MatchUnvalidated(text, at)
 		if !strings.Contains(text, "/") {
 			want = doublestar.MatchUnvalidated(text, path.Base(at))
@@ -56,7 +58,8 @@ func TestGlobEqualsDoublestar(t *testing.T) {
 func TestInvalidGlobs(t *testing.T) {
 	for glob, why := range map[string]string{
 		"": "empty", "/src/*.go": "begins with a slash", "src/": "ends with a slash", "[a": "not closed", `a\`: "backslash", strings.Repeat("{a,b}", 9): "8 braces", strings.Repeat("**/a/", 9): `8 "**"`,
-		strings.Repeat("{a,b,c}", 6): "256 combinations", "{" + strings.Repeat("{a,b},", 100) + "c}": "8 braces", strings.Repeat("a", 2000): "1024 bytes",
+		strings.Repeat("{a,b,c}", 6): "256 combinations", "{" + strings.Repeat("{a,b},", 100) +
+			"c}": "8 braces", strings.Repeat("a", 2000): "1024 bytes",
 	} {
 		_, err := NewGlob(glob)
 		var bad *GlobError

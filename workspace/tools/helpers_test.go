@@ -50,7 +50,8 @@ func openRoots(tb testing.TB, cwd string, additional ...string) *workspace.Works
 	return openWith(tb, workspace.Options{}, cwd, additional...)
 }
 
-func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...string) *workspace.Workspace {
+func openWith(tb testing.TB, o workspace.Options, cwd string,
+	additional ...string) *workspace.Workspace {
 	tb.Helper()
 	roots, err := workspace.NewRoots(cwd, additional)
 	require.NoError(tb, err)

@@ -13,7 +13,8 @@ import (
 // applyReindented is [Replacement.Apply], but if the text to replace does not occur exactly, it
 // also finds whole lines that differ from it only in their indentation, and indents the new text as
 // those lines are. reindented reports whether it did.
-func (r Replacement) applyReindented(path, content string, maxSize int64) (edited string, reindented bool, err error) {
+func (r Replacement) applyReindented(path, content string,
+	maxSize int64) (edited string, reindented bool, err error) {
 	edited, err = r.Apply(path, content, maxSize)
 	var failed *MatchError
 	if !errors.As(err, &failed) || failed.Count > 0 {
@@ -21,7 +22,8 @@ func (r Replacement) applyReindented(path, content string, maxSize int64) (edite
 	}
 	r = r.withLineEndings(content)
 	old := splitLines(r.Old)
-	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines || len(old)*count > maxCompared {
+	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines ||
+		len(old)*count > maxCompared {
 		return "", false, err
 	}
 	lines, replacement := splitLines(content), splitLines(r.New)
@@ -77,7 +79,8 @@ func compareIndents(old, lines []string) (m indentMap, ok bool) {
 	for i := range lines {
 		from, was := cutIndent(old[i])
 		to, is := cutIndent(lines[i])
-		if i == len(lines)-1 && !strings.HasSuffix(was, "\n") { // the old text need not end with the line
+		// the old text need not end with the line
+		if i == len(lines)-1 && !strings.HasSuffix(was, "\n") {
 			is = strings.TrimRight(is, "\r\n")
 		}
 		switch {

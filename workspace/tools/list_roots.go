@@ -26,7 +26,8 @@ type rootEntry struct {
 func (s *Set) listRootsTool() Tool {
 	return define(s, Tool{
 		Name: "list_roots",
-		Description: "List the root directories that the tools can access. Paths must lie in one of them; " +
+		Description: "List the root directories that the tools can access. Paths must lie in one " +
+			"of them; " +
 			"relative paths start at the first.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, nil, func(context.Context, listRootsInput) (rootList, error) {
@@ -37,7 +38,8 @@ func (s *Set) listRootsTool() Tool {
 				return list, err
 			}
 			list.Roots = append(list.Roots, rootEntry{
-				Index: i, Path: r.Dir.String(), Real: representable(r.Real.String()), URI: r.Real.URI(), State: string(state),
+				Index: i, Path: r.Dir.String(), Real: representable(r.Real.String()),
+				URI: r.Real.URI(), State: string(state),
 			})
 		}
 		return list, nil

@@ -11,7 +11,8 @@ import (
 func TestListRoots(t *testing.T) {
 	top := plant(t, fileTree{"app/a": "", "lib/b": ""})
 	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "spelled"))
-	app, lib, spelled := filepath.Join(top, "app"), filepath.Join(top, "lib"), filepath.Join(top, "spelled")
+	app, lib, spelled := filepath.Join(top, "app"), filepath.Join(top, "lib"), filepath.Join(top,
+		"spelled")
 	ws := openRoots(t, app, spelled)
 	h := serve(t, ws, Options{})
 	require.Equal(t, rootList{Roots: []rootEntry{

@@ -18,8 +18,9 @@ type movedFile struct {
 
 func (s *Set) moveFileTool() Tool {
 	return define(s, Tool{
-		Name:        "move_file",
-		Description: "Move or rename a file, link or directory, also to another root. Nothing is ever replaced.",
+		Name: "move_file",
+		Description: "Move or rename a file, link or directory, also to another root. Nothing is " +
+			"ever replaced.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) { in.notEmpty("path", "to") }, s.moveFile)
 }

@@ -17,8 +17,8 @@ import (
 const (
 	// maxPattern is the longest pattern, in bytes.
 	maxPattern = 10_000
-	// maxSteps bounds the size of a compiled expression, which takes a step in each of its parts for
-	// one character.
+	// maxSteps bounds the size of a compiled expression: each part of it may take a step for each
+	// character.
 	maxSteps = 10_000
 	// longLine is the length in bytes above which matching a line can be cancelled.
 	longLine = 4 << 10
@@ -67,7 +67,8 @@ func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 		return nil, &PatternError{pattern, err.Error()}
 	}
 	if steps(parsed) > maxSteps {
-		return nil, &PatternError{pattern, fmt.Sprintf("it is too complex (the limit is %d steps for each character)", maxSteps)}
+		why := fmt.Sprintf("it is too complex (the limit is %d steps for each character)", maxSteps)
+		return nil, &PatternError{pattern, why}
 	}
 	expression, err := regexp.Compile(source)
 	if err != nil {
@@ -234,12 +235,14 @@ const maxExact = 64
 // exactly returns the text that e matches, if there is only one.
 func exactly(e *syntax.Regexp) (text string, ok bool) {
 	switch e.Op {
-	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText,
+		syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
 		return "", true
 	case syntax.OpLiteral:
 		text = string(e.Rune)
-		return text, e.Flags&syntax.FoldCase == 0 && len(text) <= maxExact && !strings.Contains(text, "\n")
+		return text, e.Flags&syntax.FoldCase == 0 && len(text) <= maxExact &&
+			!strings.Contains(text, "\n")
 	case syntax.OpCapture:
 		return exactly(e.Sub[0])
 	case syntax.OpRepeat:

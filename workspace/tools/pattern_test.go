@@ -12,9 +12,10 @@ import (
 // The quick ways of Pattern.Find give what line by line gives.
 func TestPatternFind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOf(rapid.StringOf(rapid.SampledFrom([]rune("abékKſsS \r"))).Filter(func(s string) bool {
-			return !strings.HasSuffix(s, "\r")
-		})).Draw(t, "lines")
+		lines := rapid.SliceOf(rapid.StringOf(rapid.SampledFrom([]rune("abékKſsS \r"))).Filter(
+			func(s string) bool {
+				return !strings.HasSuffix(s, "\r")
+			})).Draw(t, "lines")
 		ending := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending")
 		expression := rapid.SampledFrom([]string{
 			"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b", "[^b]ab", "(a+b)+", "(?:ab){2}", "(ab)?b", "(ab)*é",
@@ -47,7 +48,8 @@ func TestPatternFind(t *testing.T) {
 // Short patterns that describe a huge expression are refused before it is made.
 func TestPatternSizeIsComputedFirst(t *testing.T) {
 	for _, pattern := range []string{
-		strings.Repeat(".{1000}", 280), strings.Repeat(`\pL{1000}`, 200), strings.Repeat("(a{0,30}){0,30}", 100),
+		strings.Repeat(".{1000}", 280), strings.Repeat(`\pL{1000}`,
+			200), strings.Repeat("(a{0,30}){0,30}", 100),
 		strings.Repeat(`(?i:\pL{999})`, 150), strings.Repeat("(?:ab|c){500}", 150),
 	} {
 		for _, c := range []bool{false, true} {
@@ -68,7 +70,8 @@ func TestRequired(t *testing.T) {
 	for expression, want := range map[string][]string{
 		"func.*[Rr]etry": {"func"}, "[x-z]needle$": {"needle"}, "(foo)+x": {"foox"}, `n[e]{2}d\w+$`: {"need"}, `\bfoo\b(ba)r`: {"foobar"}, "xyz+y": {"xyz"}, "a+b": {"ab"}, "x{0}": nil, "^$": nil, "a|b": nil, "foo|[a-z]": nil,
 		"(foo)*xy": {"xy"}, "(?:foo){2,}": {"foo"}, "(?:foo){0,2}": nil, "": nil, "x.*longer": {"longer"}, "hello|world": {"hello", "world"},
-		"(?i)ab": {"Ab", "AB", "ab", "aB"}, "(?i)x1234": {"X1234", "x1234"}, "(?i)ſ": {"S", "s", "ſ"}, `a\nb`: nil,
+		"(?i)ab": {"Ab", "AB", "ab", "aB"}, "(?i)x1234": {"X1234", "x1234"}, "(?i)ſ": {"S", "s",
+			"ſ"}, `a\nb`: nil,
 	} {
 		p, err := NewPattern(expression)
 		require.NoError(t, err)
@@ -104,6 +107,8 @@ func TestPatternFindIsCancelled(t *testing.T) {
 	never := func(Match) bool { return true }
 	p, err := NewPattern("a[^a]")
 	require.NoError(t, err)
-	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never), context.Canceled)
-	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("b", 2*longLine)), never), context.Canceled)
+	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never),
+		context.Canceled)
+	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("b", 2*longLine)), never),
+		context.Canceled)
 }

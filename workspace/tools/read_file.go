@@ -24,17 +24,19 @@ type fileText struct {
 	location
 	Content string // the lines with their line endings, exactly as in the file
 	First   int
-	Lines   int    // number of lines in content
-	Total   int    // number of lines of the file, if it was read to its end
-	Size    int64  // size of the file in bytes
-	Version string // version of the content, if all of it is returned; for if_version of write_file and edit_file
+	Lines   int   // number of lines in content
+	Total   int   // number of lines of the file, if it was read to its end
+	Size    int64 // size of the file in bytes
+	// version of the content, if all of it is returned; for if_version of write_file and edit_file
+	Version string
 	Cut     *truncation
 }
 
 func (s *Set) readFileTool() Tool {
 	return define(s, Tool{
-		Name:        "read_file",
-		Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d bytes at once.", s.limits.lines, s.limits.bytes),
+		Name: "read_file",
+		Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d "+
+			"bytes at once.", s.limits.lines, s.limits.bytes),
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path")
@@ -54,7 +56,9 @@ func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 // readLines reads lines of at most maxBytes in total.
 func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
 	if in.Tail > 0 {
-		all, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt, MaxWhole: maxTail}) // counts the lines
+		// counts the lines
+		all, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt,
+			MaxWhole: maxTail})
 		if err != nil {
 			return fileText{}, err
 		}
@@ -64,12 +68,14 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	if in.Limit > 0 {
 		lines = min(lines, in.Limit)
 	}
-	read, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: maxBytes})
+	read, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset,
+		MaxLines: lines, MaxBytes: maxBytes})
 	if err != nil {
 		return fileText{}, err
 	}
 	out := fileText{
-		location: locate(read.Ref), Content: read.Content, First: read.First, Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
+		location: locate(read.Ref), Content: read.Content, First: read.First, Lines: read.Lines,
+		Total: max(read.Total, 0), Size: read.Size,
 	}
 	if read.First == 1 && read.Cut == workspace.NotCut {
 		whole := read.Content
@@ -98,7 +104,8 @@ func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	c.How = fmt.Sprintf("Continue with offset %d.", c.Next)
 	if read.Cut == workspace.CutInLine {
 		c.After = "the beginning of " + c.After
-		c.How = fmt.Sprintf("The rest of that line cannot be read; continue with offset %d.", c.Next)
+		c.How = fmt.Sprintf("The rest of that line cannot be read; continue with offset %d.",
+			c.Next)
 	}
 	return c
 }

@@ -21,7 +21,8 @@ func TestReadFile(t *testing.T) {
 		first, lines, total int
 	}{
 		{args{"path": "a.txt"}, "one\ntwo\nthree\nfour\n", 1, 4, 4},
-		{args{"path": filepath.Join(app, "a.txt"), "offset": 2, "limit": 2}, "two\nthree\n", 2, 2, 4},
+		{args{"path": filepath.Join(app, "a.txt"), "offset": 2, "limit": 2}, "two\nthree\n", 2, 2,
+			4},
 		{args{"path": "a.txt", "offset": 4, "limit": 9}, "four\n", 4, 1, 4},
 		{args{"path": "a.txt", "offset": 9}, "", 9, 0, 4},
 		{args{"path": "no end", "offset": 2.0}, "two", 2, 1, 2},
@@ -34,7 +35,8 @@ func TestReadFile(t *testing.T) {
 		{args{"path": "empty", "tail": 1}, "", 1, 0, 0},
 	} {
 		got := do[fileText](h, "read_file", c.args)
-		require.Equal(t, []any{c.content, c.first, c.lines, c.total}, []any{got.Content, got.First, got.Lines, got.Total}, c.args)
+		require.Equal(t, []any{c.content, c.first, c.lines, c.total},
+			[]any{got.Content, got.First, got.Lines, got.Total}, c.args)
 		require.Nil(t, got.Cut)
 		require.Equal(t, app, got.Root)
 		require.Equal(t, filepath.Join(app, filepath.Base(c.args["path"].(string))), got.Path)
@@ -47,41 +49,50 @@ func TestReadFile(t *testing.T) {
 	require.ErrorAs(t, h.refused("read_file", args{"path": "latin"}), &no)
 	require.ErrorContains(t, h.refused("read_file", args{"path": "."}), "list_directory")
 	require.ErrorAs(t, h.refused("read_file", args{"path": "nul", "tail": 1}), &no)
-	require.ErrorContains(t, h.refused("read_file", args{"path": "a.txt", "tail": 1, "limit": 2}), "cannot be combined")
+	require.ErrorContains(t, h.refused("read_file", args{"path": "a.txt", "tail": 1, "limit": 2}),
+		"cannot be combined")
 }
 
 func TestReadFileIsBounded(t *testing.T) {
-	app := plant(t, fileTree{"a.txt": strings.Repeat("1234567\n", 100), "long": strings.Repeat("é", 100) + "\nend\n"})
+	app := plant(t, fileTree{"a.txt": strings.Repeat("1234567\n", 100),
+		"long": strings.Repeat("é", 100) + "\nend\n"})
 	h := serve(t, openRoots(t, app), Options{limits: limits{lines: 10, bytes: 20}})
 	got := do[fileText](h, "read_file", args{"path": "a.txt", "offset": 3})
 	require.Equal(t, 2, got.Lines)
-	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "line 4", Next: 5, How: "Continue with offset 5."}, *got.Cut)
+	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "line 4", Next: 5,
+		How: "Continue with offset 5."}, *got.Cut)
 	got = do[fileText](h, "read_file", args{"path": "long"})
 	require.Equal(t, strings.Repeat("é", 10), got.Content)
 	require.Equal(t, 2, got.Cut.Next)
 	h = serve(t, openRoots(t, app), Options{limits: limits{lines: 10}})
 	got = do[fileText](h, "read_file", args{"path": "a.txt"})
-	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10", Next: 11, How: "Continue with offset 11."}, *got.Cut)
+	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10", Next: 11,
+		How: "Continue with offset 11."}, *got.Cut)
 	require.Empty(t, got.Version)
-	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut, "the limit of the call is not a truncation")
+	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut,
+		"the limit of the call is not a truncation")
 	require.NotNil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 11}).Cut)
 }
 
 // Clause A20.
 func TestRelativePathsStartAtCwd(t *testing.T) {
-	app, lib := plant(t, fileTree{"both": "app\n"}), plant(t, fileTree{"both": "lib\n", "only": "lib\n", "sub/x": ""})
+	app, lib := plant(t, fileTree{"both": "app\n"}), plant(t,
+		fileTree{"both": "lib\n", "only": "lib\n", "sub/x": ""})
 	h := serve(t, openRoots(t, app, lib), Options{})
 	require.Equal(t, "app\n", do[fileText](h, "read_file", args{"path": "both"}).Content)
 	for name, a := range map[string]args{
 		"read_file": {"path": "only"}, "file_info": {"path": "only"}, "list_directory": {"path": "sub"}, "find_files": {"path": "sub"},
-		"directory_tree": {"path": "sub"}, "read_files": {"paths": []string{"only"}}, "read_media": {"path": "only"},
-		"search": {"path": "sub", "pattern": "x"}, "edit_file": {"path": "only", "old_text": "l", "new_text": "L"},
+		"directory_tree": {"path": "sub"}, "read_files": {"paths": []string{
+			"only"}}, "read_media": {"path": "only"},
+		"search": {"path": "sub", "pattern": "x"}, "edit_file": {"path": "only", "old_text": "l",
+			"new_text": "L"},
 	} {
 		err := h.refused(name, a)
 		require.ErrorContains(t, err, "Relative paths start at "+app, name)
 		require.ErrorContains(t, err, "did you mean "+filepath.Join(lib, pathIn(encode(a))), name)
 	}
-	require.ErrorContains(t, h.refused("write_file", args{"path": "sub/new", "content": ""}), "The parent directory must exist")
+	require.ErrorContains(t, h.refused("write_file", args{"path": "sub/new", "content": ""}),
+		"The parent directory must exist")
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, fileTree{"both": "app\n", "new": "x\n"}, planted(t, app))
 }

@@ -16,7 +16,8 @@ import (
 func TestReadFiles(t *testing.T) {
 	top, h := twoRoots(t)
 	app, lib := filepath.Join(top, "app"), filepath.Join(top, "lib")
-	result, err := h.try("read_files", args{"paths": []string{"in", filepath.Join(lib, "in"), "none", filepath.Join(top, "out/secret")}})
+	result, err := h.try("read_files", args{"paths": []string{"in", filepath.Join(lib, "in"),
+		"none", filepath.Join(top, "out/secret")}})
 	require.NoError(t, err)
 	require.Regexp(t, fmt.Sprintf(`^%[1]s/in \(root %[1]s\), lines 1 to 1 of 1, version \w+
 fine
@@ -35,7 +36,8 @@ $`, app, lib, top), result.Text)
 }
 
 func TestReadFilesIsBounded(t *testing.T) {
-	app := plant(t, fileTree{"a": "12345\n", "b": "12345\n", "c": "12\n", "long": strings.Repeat("12345\n", 10), "empty": ""})
+	app := plant(t, fileTree{"a": "12345\n", "b": "12345\n", "c": "12\n",
+		"long": strings.Repeat("12345\n", 10), "empty": ""})
 	place := len(filepath.Join(app, "a")) + len(app) // what locating a file takes
 	read := func(l limits, paths ...string) readFiles {
 		h := serve(t, openRoots(t, app), Options{limits: l})

@@ -67,7 +67,8 @@ func (s *Set) readMedia(ctx context.Context, in readMediaInput) (mediaFile, erro
 var errNotMedia = errors.New("it is not an image, sound or PDF that can be shown")
 
 // content returns the rest of a file after its head, together with the head.
-func (s *Set) content(ctx context.Context, path string, file *workspace.File, head []byte) ([]byte, error) {
+func (s *Set) content(ctx context.Context, path string, file *workspace.File,
+	head []byte) ([]byte, error) {
 	limit := s.limits.fileSize
 	info, err := file.Stat()
 	if err == nil && info.Size() > limit {
@@ -81,7 +82,8 @@ func (s *Set) content(ctx context.Context, path string, file *workspace.File, he
 		n, err := io.CopyN(content, file, 1<<20)
 		switch {
 		case int64(content.Len()) > limit: // it has grown
-			return nil, &workspace.TooLargeError{Path: path, Size: int64(content.Len()), Limit: limit}
+			return nil, &workspace.TooLargeError{Path: path, Size: int64(content.Len()),
+				Limit: limit}
 		case err == io.EOF || err == nil && n == 0:
 			return content.Bytes(), nil
 		case err != nil:

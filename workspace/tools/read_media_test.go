@@ -19,7 +19,8 @@ func TestReadMedia(t *testing.T) {
 		"audio/wav": "RIFF\x00\x00\x00\x00WAVEfmt ", "audio/mpeg": "ID3\x03\x00", "audio/ogg": "OggS\x00", "audio/flac": "fLaC\x00",
 		"application/pdf": "%PDF-1.7\n" + strings.Repeat("x", 100),
 	}
-	tree := fileTree{"text": "GIF\n", "RIFF": "RIFF", "empty": "", "large": gif + strings.Repeat("x", 200), "a b/image": gif}
+	tree := fileTree{"text": "GIF\n", "RIFF": "RIFF", "empty": "", "large": gif +
+		strings.Repeat("x", 200), "a b/image": gif}
 	for name, content := range files {
 		tree[name] = content
 	}
@@ -33,7 +34,8 @@ func TestReadMedia(t *testing.T) {
 		require.Contains(t, result.Text, filepath.Join(app, name))
 		require.Contains(t, result.Text, name+", ")
 	}
-	require.Equal(t, "file://"+app+"/a%20b/image", do[mediaFile](h, "read_media", args{"path": "a b/image"}).URI)
+	require.Equal(t, "file://"+app+"/a%20b/image",
+		do[mediaFile](h, "read_media", args{"path": "a b/image"}).URI)
 	for _, name := range []string{"text", "RIFF", "empty"} {
 		require.ErrorIs(t, h.refused("read_media", args{"path": name}), errNotMedia)
 	}

@@ -79,9 +79,11 @@ func (c *truncation) note() string {
 	}
 	roots := ""
 	if len(c.Roots) > 0 {
-		roots = " Not everything was looked at in " + text.Printable(strings.Join(c.Roots, ", ")) + "."
+		roots = " Not everything was looked at in " + text.Printable(strings.Join(c.Roots, ", ")) +
+			"."
 	}
-	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached.%s %s]\n", after, c.Bound, unit, roots, c.How)
+	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached.%s %s]\n", after, c.Bound,
+		unit, roots, c.How)
 }
 
 // omissions counts what a result leaves out.
@@ -96,9 +98,11 @@ type omissions struct {
 
 // omitted returns what a walk left out, nil for nothing.
 func omitted(s Skipped, unnameable int) *omissions {
-	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable, Unnameable: unnameable, System: strings.Join(s.System, ", ")}
+	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable,
+		Unnameable: unnameable, System: strings.Join(s.System, ", ")}
 	if s.Unreadable > 0 {
-		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " + s.First.Err.Error())
+		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " +
+			s.First.Err.Error())
 	}
 	if o == (omissions{}) {
 		return nil
@@ -115,7 +119,10 @@ func (o *omissions) note() string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{o.Binary, "binary"}, {o.Large, "too large"}, {o.Unreadable, "unreadable"}, {o.Unnameable, "with names that are not Unicode"}} {
+	}{
+		{o.Binary, "binary"}, {o.Large, "too large"}, {o.Unreadable, "unreadable"},
+		{o.Unnameable, "with names that are not Unicode"},
+	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}

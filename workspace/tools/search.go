@@ -47,8 +47,9 @@ const maxContext = 20
 
 func (s *Set) searchTool() Tool {
 	return define(s, Tool{
-		Name:        "search",
-		Description: "Find lines of text files that match a regular expression, in every root or below a directory.",
+		Name: "search",
+		Description: "Find lines of text files that match a regular expression, in every root or " +
+			"below a directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("pattern", "path", "glob")
@@ -69,7 +70,8 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 		return out, err
 	}
 	options := SearchOptions{
-		Query: pattern, MaxFileSize: s.limits.fileSize, MaxText: s.limits.bytes, Context: in.Context, Show: s.excerpt,
+		Query: pattern, MaxFileSize: s.limits.fileSize, MaxText: s.limits.bytes,
+		Context: in.Context, Show: s.excerpt,
 		MaxHits: s.limits.matches + 1, // one more than is shown, to know whether there are more
 	}
 	room, unnameable := s.limits.bytes, 0
@@ -160,8 +162,9 @@ func (s *Set) excerpt(line []byte, at int) string {
 }
 
 func (r searchResult) String() string {
-	isContext := func(l matchedLine) bool { return !l.Match }
-	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool { return slices.ContainsFunc(f.Lines, isContext) })
+	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool {
+		return slices.ContainsFunc(f.Lines, func(l matchedLine) bool { return !l.Match })
+	})
 	var b strings.Builder
 	for _, f := range r.Files {
 		fmt.Fprintf(&b, "%s\n", f.location)
@@ -180,7 +183,8 @@ func (r searchResult) String() string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "%s in %s, visited %d\n",
-		text.Count(r.Matches, "matching line", "matching lines"), text.Count(len(r.Files), "file", "files"), r.Visited)
+		text.Count(r.Matches, "matching line", "matching lines"), text.Count(len(r.Files), "file",
+			"files"), r.Visited)
 	return b.String() + r.LeftOut.note() + r.Cut.note()
 }
 

@@ -25,7 +25,8 @@ func TestSearch(t *testing.T) {
 				if line.Match {
 					sign = ":"
 				}
-				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.Line, sign, line.Text))
+				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.Line,
+					sign, line.Text))
 			}
 		}
 		return all
@@ -36,17 +37,24 @@ func TestSearch(t *testing.T) {
 		matches int
 	}{
 		{args{"pattern": "needle"}, []string{"a.go:2:Two needle", "a.go:4:needle"}, 2},
-		{args{"pattern": "needle", "ignore_case": true}, []string{"a.go:2:Two needle", "a.go:4:needle", "d.txt:1:Needle"}, 3},
-		{args{"pattern": "^needle$", "context": 1}, []string{"a.go-3-three", "a.go:4:needle", "a.go-5-five"}, 1},
-		{args{"pattern": "needle", "context": 1}, []string{"a.go-1-one", "a.go:2:Two needle", "a.go-3-three", "a.go:4:needle", "a.go-5-five"}, 2},
+		{args{"pattern": "needle", "ignore_case": true},
+			[]string{"a.go:2:Two needle", "a.go:4:needle", "d.txt:1:Needle"}, 3},
+		{args{"pattern": "^needle$", "context": 1},
+			[]string{"a.go-3-three", "a.go:4:needle", "a.go-5-five"}, 1},
+		{args{"pattern": "needle", "context": 1},
+			[]string{"a.go-1-one", "a.go:2:Two needle", "a.go-3-three", "a.go:4:needle",
+				"a.go-5-five"}, 2},
 		{args{"pattern": "a.b"}, []string{"sub/b.go:1:a.b", "sub/b.go:2:axb"}, 2},
 		{args{"pattern": "a.b", "literal": true}, []string{"sub/b.go:1:a.b"}, 1},
 		{args{"pattern": "[", "literal": true}, nil, 0},
 		{args{"pattern": "axb$", "path": "sub"}, []string{"sub/b.go:2:axb"}, 1},
 		{args{"pattern": "needle", "path": "c.log"}, []string{"c.log:1:needle"}, 1},
-		{args{"pattern": "needle", "glob": "*.log", "ignored": "include"}, []string{"c.log:1:needle"}, 1},
-		{args{"pattern": "needle|a.b", "exclude": []string{"a.*"}}, []string{"sub/b.go:1:a.b", "sub/b.go:2:axb"}, 2},
-		{args{"pattern": "(?i)needle", "path": lib, "glob": "*.txt"}, []string{"d.txt:1:Needle"}, 1},
+		{args{"pattern": "needle", "glob": "*.log", "ignored": "include"},
+			[]string{"c.log:1:needle"}, 1},
+		{args{"pattern": "needle|a.b", "exclude": []string{"a.*"}},
+			[]string{"sub/b.go:1:a.b", "sub/b.go:2:axb"}, 2},
+		{args{"pattern": "(?i)needle", "path": lib, "glob": "*.txt"}, []string{"d.txt:1:Needle"},
+			1},
 	} {
 		got := do[searchResult](h, "search", c.args)
 		require.Equal(t, c.want, lines(got), c.args)
@@ -59,22 +67,27 @@ func TestSearch(t *testing.T) {
 
 	result, err := h.try("search", args{"pattern": "needle", "context": 1})
 	require.NoError(t, err)
-	require.Equal(t, filepath.Join(app, "a.go")+" (root "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary]\n", result.Text)
+	require.Equal(t, filepath.Join(app,
+		"a.go")+" (root "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary]\n", result.Text)
 }
 
 func TestSearchIsBounded(t *testing.T) {
-	app := plant(t, fileTree{"a": strings.Repeat("needle\n", 5), "b": strings.Repeat("x", 1000) + "éneedleé" + strings.Repeat("y", 1000) + "\n"})
+	app := plant(t, fileTree{"a": strings.Repeat("needle\n", 5), "b": strings.Repeat("x", 1000) +
+		"éneedleé" + strings.Repeat("y", 1000) + "\n"})
 	a := filepath.Join(app, "a")
 	h := serve(t, openRoots(t, app), Options{limits: limits{matches: 3, line: 40}})
 	got := do[searchResult](h, "search", args{"pattern": "needle"})
 	require.Equal(t, 3, got.Matches)
-	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How, Roots: []string{app}}, *got.Cut)
-	long := do[searchResult](h, "search", args{"pattern": "needle", "path": "b"}).Files[0].Lines[0].Text
+	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How,
+		Roots: []string{app}}, *got.Cut)
+	long := do[searchResult](h, "search", args{"pattern": "needle",
+		"path": "b"}).Files[0].Lines[0].Text
 	require.Contains(t, long, "éneedleé")
 	require.LessOrEqual(t, len(long), 40+len("……")+1)
 
 	h = serve(t, openRoots(t, app), Options{limits: limits{matches: 5}})
-	require.Nil(t, do[searchResult](h, "search", args{"pattern": "needle", "path": "a"}).Cut, "it just fits")
+	require.Nil(t, do[searchResult](h, "search", args{"pattern": "needle", "path": "a"}).Cut,
+		"it just fits")
 	h = serve(t, openRoots(t, app), Options{limits: limits{bytes: len(a+app) + 14}})
 	got = do[searchResult](h, "search", args{"pattern": "needle"})
 	require.Equal(t, 2, got.Matches)
@@ -102,7 +115,8 @@ func TestNamesThatAreNotUnicode(t *testing.T) {
 	require.Contains(t, do[fileInfo](h, "file_info", args{"path": "file"}).Path, `\xff`)
 	require.Contains(t, do[fileText](h, "read_file", args{"path": "file"}).Path, `\xff`)
 	for name, a := range map[string]args{
-		"write_file": {"path": "file", "content": "x"}, "edit_file": {"path": "file", "old_text": "n", "new_text": "x"},
+		"write_file": {"path": "file", "content": "x"}, "edit_file": {"path": "file",
+			"old_text": "n", "new_text": "x"},
 		"create_directory": {"path": "dir/new"}, "delete_file": {"path": "dir/a"}, "move_file": {"path": "a", "to": "dir/b"},
 	} {
 		require.ErrorContains(t, h.refused(name, a), "cannot be shown", name)
@@ -117,12 +131,13 @@ func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	query, err := newPattern("hit", true, false)
 	require.NoError(t, err)
 	kept := map[string]int{}
-	_, err = Walk{Workspace: openRoots(t, app)}.Search(t.Context(), SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
-		for _, line := range f.Lines {
-			kept[f.Rel()] += len(line.Text)
-		}
-		return nil
-	})
+	_, err = Walk{Workspace: openRoots(t, app)}.Search(t.Context(),
+		SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
+			for _, line := range f.Lines {
+				kept[f.Rel()] += len(line.Text)
+			}
+			return nil
+		})
 	require.NoError(t, err)
 	require.Equal(t, 3, kept["b.txt"])
 	require.Greater(t, kept["a.txt"], 5000)

@@ -31,12 +31,14 @@ type Options struct {
 
 // limits bound the results of tools. A zero field means its default.
 type limits struct {
-	bytes    int           // text of files, lines and names in one result; default 64 KiB
-	lines    int           // lines of a file that are returned; default 2,000
-	entries  int           // entries that list_directory, directory_tree and find_files return; default 1,000
-	matches  int           // matches that search returns; default 200
-	line     int           // bytes of one line that search returns; default 500
-	fileSize int64         // bytes above which a file is not searched, changed or shown as media; default 8 MiB
+	bytes int // text of files, lines and names in one result; default 64 KiB
+	lines int // lines of a file that are returned; default 2,000
+	// entries that list_directory, directory_tree and find_files return; default 1,000
+	entries int
+	matches int // matches that search returns; default 200
+	line    int // bytes of one line that search returns; default 500
+	// bytes above which a file is not searched, changed or shown as media; default 8 MiB
+	fileSize int64
 	files    int           // files that a walk visits in each root; default 1,000,000
 	time     time.Duration // of a walk, or of planning an edit; default 30 s
 }
@@ -59,12 +61,13 @@ func (l limits) withDefaults() limits {
 func New(ws *workspace.Workspace, o Options) *Set {
 	s := &Set{ws: ws, permit: o.Permit, limits: o.limits.withDefaults()}
 	s.tools = []Tool{
-		s.listRootsTool(), s.listDirectoryTool(), s.directoryTreeTool(), s.fileInfoTool(), s.readFileTool(), s.readFilesTool(),
-		s.readMediaTool(), s.findFilesTool(), s.searchTool(),
+		s.listRootsTool(), s.listDirectoryTool(), s.directoryTreeTool(), s.fileInfoTool(),
+		s.readFileTool(), s.readFilesTool(), s.readMediaTool(), s.findFilesTool(), s.searchTool(),
 	}
 	if o.Permit != nil {
 		s.tools = append(s.tools,
-			s.writeFileTool(), s.editFileTool(), s.createDirectoryTool(), s.deleteFileTool(), s.moveFileTool())
+			s.writeFileTool(), s.editFileTool(), s.createDirectoryTool(), s.deleteFileTool(),
+			s.moveFileTool())
 	}
 	return s
 }

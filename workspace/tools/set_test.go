@@ -27,7 +27,8 @@ func TestToolDescriptions(t *testing.T) {
 		require.NotEmpty(t, tool.Description)
 		writes := slices.Contains(writing, tool.Name)
 		require.Equal(t, !writes, tool.Annotations.ReadOnly, tool.Name)
-		require.Equal(t, writes && tool.Name != "create_directory", tool.Annotations.Destructive, tool.Name)
+		require.Equal(t, writes && tool.Name != "create_directory", tool.Annotations.Destructive,
+			tool.Name)
 
 		var in struct {
 			Type                 string
@@ -49,7 +50,8 @@ func TestToolDescriptions(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, append([]string{"list_roots", "list_directory", "directory_tree", "file_info", "read_file", "read_files", "read_media", "find_files", "search"}, writing...), names)
+	require.Equal(t, append([]string{"list_roots", "list_directory", "directory_tree", "file_info",
+		"read_file", "read_files", "read_media", "find_files", "search"}, writing...), names)
 }
 
 // Clause A30.
@@ -72,7 +74,8 @@ func TestCallsFailWithoutAWorkspace(t *testing.T) {
 	for name, a := range map[string]args{
 		"list_roots": {}, "list_directory": {}, "file_info": {"path": "a"}, "read_file": {"path": "a"}, "find_files": {}, "search": {"pattern": "x"},
 		"directory_tree": {}, "read_files": {"paths": []string{"a"}}, "read_media": {"path": "a"},
-		"write_file": {"path": "a", "content": ""}, "edit_file": {"path": "a", "old_text": "x", "new_text": "y"},
+		"write_file": {"path": "a", "content": ""}, "edit_file": {"path": "a", "old_text": "x",
+			"new_text": "y"},
 		"create_directory": {"path": "new"}, "delete_file": {"path": "a"}, "move_file": {"path": "a", "to": "b"},
 	} {
 		require.ErrorIs(t, h.refused(name, a), workspace.ErrClosed)
@@ -101,11 +104,13 @@ func TestConcurrentCalls(t *testing.T) {
 			if !tool.Annotations.ReadOnly {
 				continue
 			}
-			arguments := map[string]string{"file_info": `{"path":"a"}`, "read_file": `{"path":"a"}`, "read_files": `{"paths":["a","d/b"]}`, "read_media": `{"path":"image"}`, "search": `{"pattern":"x"}`}[tool.Name]
+			arguments := map[string]string{"file_info": `{"path":"a"}`, "read_file": `{"path":"a"}`,
+				"read_files": `{"paths":["a","d/b"]}`, "read_media": `{"path":"image"}`, "search": `{"pattern":"x"}`}[tool.Name]
 			calls.Go(func() {
 				for range 20 {
 					result, err := tool.Call(t.Context(), json.RawMessage(arguments))
-					if err != nil && !errors.Is(err, workspace.ErrClosed) || err == nil && result.Text == "" {
+					if err != nil && !errors.Is(err, workspace.ErrClosed) || err == nil &&
+						result.Text == "" {
 						t.Errorf("%s: %v", tool.Name, err)
 					}
 				}

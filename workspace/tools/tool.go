@@ -62,7 +62,8 @@ type output interface{ String() string }
 
 // define completes t with the schema of In and the function that serves its calls. constrain, if
 // not nil, adds to the input schema what the type In cannot express.
-func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run func(context.Context, In) (Out, error)) Tool {
+func define[In any, Out output](s *Set, t Tool, constrain func(*schema),
+	run func(context.Context, In) (Out, error)) Tool {
 	input := schemaOf[In]()
 	if constrain != nil {
 		constrain(input)

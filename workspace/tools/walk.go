@@ -264,7 +264,8 @@ func (r *run) roots(ctx context.Context) error {
 		case err == errFull:
 			r.tally.Roots[i], r.tally.Full = Limited, true
 			continue
-		case err != nil && !from.opened.Load() && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
+		case err != nil && !from.opened.Load() && ctx.Err() == nil &&
+			!errors.Is(err, workspace.ErrClosed):
 			r.tally.Skipped.unreadable(root, "", err)
 		case err != nil:
 			return err
@@ -281,7 +282,8 @@ func (r *run) roots(ctx context.Context) error {
 func overlap(roots []workspace.Root) bool {
 	for i, a := range roots {
 		for j, b := range roots {
-			if i != j && strings.HasPrefix(joinNative(b.Real.String(), ""), joinNative(a.Real.String(), "")) {
+			if i != j && strings.HasPrefix(joinNative(b.Real.String(), ""),
+				joinNative(a.Real.String(), "")) {
 				return true
 			}
 		}
@@ -316,7 +318,8 @@ func (r *run) single(ctx context.Context, path string) error {
 	ref := file.Ref()
 	dir, name := splitSlash(ref.Rel())
 	f := &folder{
-		start: &start{root: ref.Root(), rel: dir}, rel: dir, root: ref.Root().Dir.String(), path: strings.TrimSuffix(ref.Path(), name),
+		start: &start{root: ref.Root(), rel: dir}, rel: dir, root: ref.Root().Dir.String(),
+		path: strings.TrimSuffix(ref.Path(), name),
 	}
 	r.file(ctx, f, name, func() (*workspace.File, error) { return file, nil })
 	return r.deliver(ctx, f)
@@ -334,7 +337,8 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 	if len(r.walk.Exclude) > 0 {
 		o.Exclude = func(dir workspace.Ref, e workspace.Entry) bool {
 			below := from.below(dir.Real())
-			return slices.ContainsFunc(r.walk.Exclude, func(g *Glob) bool { return g.match(below, e.Name) })
+			return slices.ContainsFunc(r.walk.Exclude,
+				func(g *Glob) bool { return g.match(below, e.Name) })
 		}
 	}
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
@@ -355,7 +359,8 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 // folder visits the files of a directory.
 func (r *run) folder(ctx context.Context, from *start, in *workspace.Folder) *folder {
 	ref := in.Ref()
-	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(), err: in.Err, system: in.System}
+	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(),
+		err: in.Err, system: in.System}
 	f.below = from.below(f.real)
 	f.rel = joinSlash(from.rel, f.below)
 	for _, e := range in.Entries {
@@ -367,7 +372,8 @@ func (r *run) folder(ctx context.Context, from *start, in *workspace.Folder) *fo
 }
 
 // file visits a file of a folder.
-func (r *run) file(ctx context.Context, f *folder, name string, open func() (*workspace.File, error)) {
+func (r *run) file(ctx context.Context, f *folder, name string,
+	open func() (*workspace.File, error)) {
 	found := result{name: name, index: f.files}
 	f.files++
 	if r.visited != nil {
@@ -499,7 +505,8 @@ var (
 // readAll reads a file of at most limit bytes into buffer, which it grows as needed. The error is
 // errLarge, errBinary, that of ctx, or that of reading. The caller must check that the text is
 // UTF-8.
-func readAll(ctx context.Context, file *workspace.File, limit int64, buffer []byte) ([]byte, error) {
+func readAll(ctx context.Context, file *workspace.File, limit int64,
+	buffer []byte) ([]byte, error) {
 	buffer = slices.Grow(buffer[:0], firstRead)
 	for first := true; ; first = false {
 		if ctx.Err() != nil {

@@ -69,22 +69,26 @@ func TestWalkPath(t *testing.T) {
 	got, _ := rels(t, Walk{Workspace: ws, Path: "x", Only: one, Ignored: workspace.LeaveIgnored})
 	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
 
-	_, err = Walk{Workspace: ws, Path: "missing"}.Files(t.Context(), func(File) error { return nil })
+	_, err = Walk{Workspace: ws, Path: "missing"}.Files(t.Context(),
+		func(File) error { return nil })
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func TestWalkOverlappingRoots(t *testing.T) {
-	top := plant(t, fileTree{"src/.gitignore": "gen/\n", "src/a": "", "src/lib/b": "", "src/gen/c": ""})
-	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src/lib"), filepath.Join(top, "src/gen")
+	top := plant(t, fileTree{"src/.gitignore": "gen/\n", "src/a": "", "src/lib/b": "",
+		"src/gen/c": ""})
+	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src/lib"), filepath.Join(top,
+		"src/gen")
 	symlink(t, lib, filepath.Join(top, "other"))
 	for name, c := range map[string]struct {
 		roots []string
 		want  []string
 	}{
-		"the outer first":             {[]string{src, lib}, []string{"0:.gitignore", "0:a", "0:lib/b"}},
-		"the inner first":             {[]string{lib, src}, []string{"0:b", "1:.gitignore", "1:a"}},
-		"the outer ignores the inner": {[]string{src, gen}, []string{"0:.gitignore", "0:a", "0:lib/b", "1:c"}},
-		"two spellings of one":        {[]string{lib, filepath.Join(top, "other")}, []string{"0:b"}},
+		"the outer first": {[]string{src, lib}, []string{"0:.gitignore", "0:a", "0:lib/b"}},
+		"the inner first": {[]string{lib, src}, []string{"0:b", "1:.gitignore", "1:a"}},
+		"the outer ignores the inner": {[]string{src, gen},
+			[]string{"0:.gitignore", "0:a", "0:lib/b", "1:c"}},
+		"two spellings of one": {[]string{lib, filepath.Join(top, "other")}, []string{"0:b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ws := openRoots(t, c.roots[0], c.roots[1:]...)
@@ -100,11 +104,12 @@ func TestWalkOverlappingRoots(t *testing.T) {
 	}
 	t.Run("the owner is the deepest root", func(t *testing.T) {
 		var owners []string
-		_, err := Walk{Workspace: openRoots(t, src, lib), Path: src}.Files(t.Context(), func(f File) error {
-			owners = append(owners, f.location().Root)
-			require.Equal(t, f.Path(), f.location().Path)
-			return nil
-		})
+		_, err := Walk{Workspace: openRoots(t, src, lib), Path: src}.Files(t.Context(),
+			func(f File) error {
+				owners = append(owners, f.location().Root)
+				require.Equal(t, f.Path(), f.location().Path)
+				return nil
+			})
 		require.NoError(t, err)
 		require.Equal(t, []string{src, src, src, lib}, owners)
 	})
@@ -135,12 +140,14 @@ func TestWalkLimits(t *testing.T) {
 		require.Equal(t, []string{"0:a", "0:b", "1:0000", "1:0001"}, got)
 		require.Equal(t, Tally{Files: 4, Full: true, Roots: []Coverage{Complete, Limited}}, tally)
 		last := Tally{}
-		tally, err := Walk{Workspace: ws, Progress: func(now Tally) error { last = now; return nil }}.Files(t.Context(), func(f File) error {
-			if f.Root().Index == 1 {
-				return fs.SkipAll
-			}
-			return nil
-		})
+		tally, err := Walk{Workspace: ws,
+			Progress: func(now Tally) error { last = now; return nil }}.Files(
+			t.Context(), func(f File) error {
+				if f.Root().Index == 1 {
+					return fs.SkipAll
+				}
+				return nil
+			})
 		require.NoError(t, err)
 		require.Equal(t, []Coverage{Complete, Stopped}, tally.Roots)
 		require.Equal(t, 2, last.Files)
@@ -172,7 +179,8 @@ func TestWalkStops(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 
 	require.Panics(t, func() {
-		_, _ = s.Search(t.Context(), SearchOptions{Query: panicking{}}, func(Found) error { return nil })
+		_, _ = s.Search(t.Context(), SearchOptions{Query: panicking{}},
+			func(Found) error { return nil })
 	})
 	require.NoError(t, ws.Close())
 	_, err = s.Files(t.Context(), func(File) error { return nil })
@@ -190,13 +198,15 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 	p, err := newPattern("needle", true, false)
 	require.NoError(t, err)
 	var names []string
-	tally, err := Walk{Workspace: openRoots(t, cwd)}.Search(t.Context(), SearchOptions{Query: p, MaxFileSize: 100}, func(f Found) error {
-		names = append(names, f.Rel())
-		return nil
-	})
+	tally, err := Walk{Workspace: openRoots(t, cwd)}.Search(t.Context(),
+		SearchOptions{Query: p, MaxFileSize: 100}, func(f Found) error {
+			names = append(names, f.Rel())
+			return nil
+		})
 	require.NoError(t, err)
 	require.Equal(t, []string{"fits"}, names)
-	require.Equal(t, Tally{Files: 5, Roots: []Coverage{Incomplete}, Skipped: Skipped{Binary: 2, Large: 1}}, tally)
+	require.Equal(t, Tally{Files: 5, Roots: []Coverage{Incomplete},
+		Skipped: Skipped{Binary: 2, Large: 1}}, tally)
 }
 
 // A search finds what reading every file line by line finds.
@@ -205,8 +215,10 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d.txt", "é", ".h"})
 		text := rapid.Custom(func(t *rapid.T) string {
-			lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "ab", "aab", "b", "needle", "NEEDLE x", "é needle", "a\rb"}), 0, 12).Draw(t, "lines")
-			return strings.Join(lines, rapid.SampledFrom([]string{"\n", "\n", "\r\n"}).Draw(t, "ending"))
+			lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "ab", "aab", "b", "needle",
+				"NEEDLE x", "é needle", "a\rb"}), 0, 12).Draw(t, "lines")
+			return strings.Join(lines, rapid.SampledFrom([]string{"\n", "\n", "\r\n"}).Draw(t,
+				"ending"))
 		})
 		var tops []string
 		for range rapid.IntRange(1, 3).Draw(t, "roots") {
@@ -214,7 +226,8 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 			require.NoError(t, err)
 			defer os.RemoveAll(top)
 			for range rapid.IntRange(0, 12).Draw(t, "files") {
-				path := filepath.Join(append([]string{top}, rapid.SliceOfN(name, 1, 3).Draw(t, "path")...)...)
+				path := filepath.Join(append([]string{top},
+					rapid.SliceOfN(name, 1, 3).Draw(t, "path")...)...)
 				if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 					_ = os.WriteFile(path, []byte(text.Draw(t, "text")), 0o600)
 				}
@@ -223,7 +236,8 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 			require.NoError(t, err)
 			tops = append(tops, top)
 		}
-		p, err := NewPattern(rapid.SampledFrom([]string{"needle", "a+b", "^$", "b$", "(?i)needle|é", "x"}).Draw(t, "pattern"))
+		p, err := NewPattern(rapid.SampledFrom([]string{"needle", "a+b", "^$", "b$", "(?i)needle|é",
+			"x"}).Draw(t, "pattern"))
 		require.NoError(t, err)
 		around := rapid.IntRange(0, 3).Draw(t, "context")
 
@@ -233,12 +247,14 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 		require.NoError(t, err)
 		defer ws.Close()
 		var got []string
-		_, err = Walk{Workspace: ws}.Search(t.Context(), SearchOptions{Query: p, Context: around}, func(f Found) error {
-			for _, line := range f.Lines {
-				got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.Path(), line.Number, line.Match, line.Text))
-			}
-			return nil
-		})
+		_, err = Walk{Workspace: ws}.Search(t.Context(), SearchOptions{Query: p, Context: around},
+			func(f Found) error {
+				for _, line := range f.Lines {
+					got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.Path(), line.Number, line.Match,
+						line.Text))
+				}
+				return nil
+			})
 		require.NoError(t, err)
 		require.Equal(t, naive(t, tops, p, around), got)
 	})
@@ -262,7 +278,8 @@ func naive(t *rapid.T, tops []string, p *Pattern, around int) (all []string) {
 				continue
 			}
 			hit := func(i int) bool {
-				return i >= 0 && i < len(lines) && p.expression.Match(bytes.TrimSuffix(lines[i], []byte("\r")))
+				return i >= 0 && i < len(lines) &&
+					p.expression.Match(bytes.TrimSuffix(lines[i], []byte("\r")))
 			}
 			for i, line := range lines {
 				near := false

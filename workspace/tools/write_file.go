@@ -56,7 +56,8 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 }
 
 // planText plans to write a file, which must have the given version, "" for any.
-func (s *Set) planText(ctx context.Context, path, version string, newText func(old *string) (string, error)) (Change, error) {
+func (s *Set) planText(ctx context.Context, path, version string,
+	newText func(old *string) (string, error)) (Change, error) {
 	return Plan(ctx, s.ws, path, s.limits.fileSize, func(old *string) (string, error) {
 		if version != "" && (old == nil || versionOf(*old) != version) {
 			return "", &workspace.ChangedError{Path: path}
@@ -94,7 +95,8 @@ func (s *Set) changed(c Change, outcome string) changedFile {
 		outcome = "already had this content"
 	}
 	out := changedFile{
-		location: locate(c.Ref), Outcome: outcome, Lines: countLines(c.New), Version: versionOf(c.New), Diff: c.Diff(),
+		location: locate(c.Ref), Outcome: outcome, Lines: countLines(c.New),
+		Version: versionOf(c.New), Diff: c.Diff(),
 	}
 	if len(out.Diff) > s.limits.bytes {
 		shown := text.Prefix(out.Diff, s.limits.bytes)
@@ -108,8 +110,10 @@ func (s *Set) changed(c Change, outcome string) changedFile {
 func (c changedFile) String() string {
 	note := ""
 	if c.Reindented {
-		note = "old_text differs from the file in its indentation; new_text is indented like the file\n"
+		note = "old_text differs from the file in its indentation; new_text is indented like the " +
+			"file\n"
 	}
 	return fmt.Sprintf("%s %s, %s, version %s\n%s%s%s",
-		c.location, c.Outcome, text.Count(c.Lines, "line", "lines"), c.Version, note, c.Diff, c.Cut.note())
+		c.location, c.Outcome, text.Count(c.Lines, "line",
+			"lines"), c.Version, note, c.Diff, c.Cut.note())
 }

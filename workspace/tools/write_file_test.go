@@ -19,18 +19,23 @@ func TestWriteFile(t *testing.T) {
 	h := serve(t, openRoots(t, app, lib), Options{})
 	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
 	a := filepath.Join(app, "a")
-	require.Equal(t, changedFile{location: location{a, app}, Outcome: "was changed", Lines: 2, Version: got.Version,
-		Diff: "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
+	require.Equal(t, changedFile{location: location{a, app}, Outcome: "was changed", Lines: 2,
+		Version: got.Version,
+		Diff:    "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
 	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
-	require.Equal(t, "already had this content", do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"}).Outcome)
+	require.Equal(t, "already had this content", do[changedFile](h, "write_file",
+		args{"path": "a", "content": "one\n2\n"}).Outcome)
 	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
-	require.Equal(t, location{filepath.Join(lib, "b"), lib}, got.location, "a link is written through")
+	require.Equal(t, location{filepath.Join(lib, "b"), lib}, got.location,
+		"a link is written through")
 	require.Equal(t, "was created", got.Outcome)
 	require.Len(t, h.asked, 2, "no permission is asked if nothing changes")
 
-	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "", "if_exists": "fail"}), fs.ErrExist)
+	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "",
+		"if_exists": "fail"}), fs.ErrExist)
 	require.ErrorIs(t, h.refused("write_file", args{"path": "no/a", "content": ""}), fs.ErrNotExist)
-	require.ErrorContains(t, h.refused("write_file", args{"path": ".", "content": ""}), "list_directory")
+	require.ErrorContains(t, h.refused("write_file", args{"path": ".", "content": ""}),
+		"list_directory")
 	require.Error(t, h.refused("write_file", args{"path": "a", "content": "a\x00"}))
 	require.Len(t, h.asked, 2)
 	require.Equal(t, fileTree{"a": "one\n2\n"}, planted(t, app))
@@ -38,7 +43,8 @@ func TestWriteFile(t *testing.T) {
 
 func TestLongDiffIsTruncated(t *testing.T) {
 	app := plant(t, fileTree{"a": strings.Repeat("é\n", 500)})
-	got := do[changedFile](serve(t, openRoots(t, app), Options{limits: limits{bytes: 401}}), "write_file", args{"path": "a", "content": "x"})
+	got := do[changedFile](serve(t, openRoots(t, app), Options{limits: limits{bytes: 401}}),
+		"write_file", args{"path": "a", "content": "x"})
 	require.LessOrEqual(t, len(got.Diff), 401)
 	require.True(t, strings.HasSuffix(got.Diff, "-é\n"))
 	require.Equal(t, "bytes", got.Cut.Limit)
@@ -49,12 +55,17 @@ func TestStaleVersionIsRejected(t *testing.T) {
 	app := plant(t, fileTree{"a": "one\n"})
 	h := serve(t, openRoots(t, app), Options{})
 	read := do[fileText](h, "read_file", args{"path": "a"}).Version
-	wrote := do[changedFile](h, "write_file", args{"path": "a", "content": "two\n", "if_version": read}).Version
+	wrote := do[changedFile](h, "write_file", args{"path": "a", "content": "two\n",
+		"if_version": read}).Version
 	var changed *workspace.ChangedError
-	require.ErrorAs(t, h.refused("write_file", args{"path": "a", "content": "3\n", "if_version": read}), &changed)
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "two", "new_text": "3", "if_version": read}), &changed)
-	require.ErrorAs(t, h.refused("write_file", args{"path": "new", "content": "3\n", "if_version": read}), &changed)
-	do[changedFile](h, "edit_file", args{"path": "a", "old_text": "two", "new_text": "3", "if_version": wrote})
+	require.ErrorAs(t, h.refused("write_file", args{"path": "a", "content": "3\n",
+		"if_version": read}), &changed)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "two", "new_text": "3",
+		"if_version": read}), &changed)
+	require.ErrorAs(t, h.refused("write_file", args{"path": "new", "content": "3\n",
+		"if_version": read}), &changed)
+	do[changedFile](h, "edit_file", args{"path": "a", "old_text": "two", "new_text": "3",
+		"if_version": wrote})
 	require.Equal(t, fileTree{"a": "3\n"}, planted(t, app))
 }
 
@@ -68,7 +79,8 @@ func TestNothingChangesWithoutPermission(t *testing.T) {
 		return no
 	}
 	for name, a := range map[string]args{
-		"write_file": {"path": "new", "content": "x"}, "edit_file": {"path": "a", "old_text": "one", "new_text": "x"},
+		"write_file": {"path": "new", "content": "x"}, "edit_file": {"path": "a", "old_text": "one",
+			"new_text": "x"},
 		"create_directory": {"path": "new"}, "delete_file": {"path": "a"}, "move_file": {"path": "a", "to": "b"},
 	} {
 		err := h.refused(name, a)
@@ -106,20 +118,24 @@ func TestThePathIsCheckedAgainAfterPermission(t *testing.T) {
 		"link out":             {"l/a", relink("out"), new(*workspace.OutsideError)},
 		"link out, new file":   {"l/new", relink("out"), new(*workspace.OutsideError)},
 		"changed":              {"l/a", rewrite("app/d/a"), new(*workspace.ChangedError)},
-		"gone":                 {"l/a", func(t *testing.T, top string) { require.NoError(t, os.Remove(filepath.Join(top, "app/d/a"))) }, new(*workspace.ChangedError)},
-		"made":                 {"l/new", rewrite("app/d/new"), new(*fs.PathError)},
+		"gone": {"l/a", func(t *testing.T, top string) {
+			require.NoError(t, os.Remove(filepath.Join(top, "app/d/a")))
+		}, new(*workspace.ChangedError)},
+		"made": {"l/new", rewrite("app/d/new"), new(*fs.PathError)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := plant(t, fileTree{"app/d/a": "one\n", "lib/a": "one\n", "out/a": "one\n"})
 			symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
-			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
+				Options{})
 			var then fileTree
 			h.decide = func(Change) error {
 				c.do(t, top)
 				then = planted(t, top)
 				return nil
 			}
-			require.ErrorAs(t, h.refused("write_file", args{"path": c.path, "content": "x\n"}), c.want)
+			require.ErrorAs(t, h.refused("write_file", args{"path": c.path, "content": "x\n"}),
+				c.want)
 			require.Equal(t, then, planted(t, top))
 		})
 	}

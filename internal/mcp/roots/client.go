@@ -75,8 +75,11 @@ func NewClient(impl *mcp.Implementation, o Options) *Client {
 
 // Connect begins a session with a server, as the SDK's Connect does. ctx only bounds the
 // connecting.
-func (c *Client) Connect(ctx context.Context, t mcp.Transport, o *mcp.ClientSessionOptions) (*Session, error) {
-	session, err := recovered(func() (*mcp.ClientSession, error) { return c.sdk.Connect(ctx, t, o) })
+func (c *Client) Connect(ctx context.Context, t mcp.Transport,
+	o *mcp.ClientSessionOptions) (*Session, error) {
+	session, err := recovered(func() (*mcp.ClientSession, error) {
+		return c.sdk.Connect(ctx, t, o)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +92,8 @@ func (c *Client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the client failed to handle " + method}
+				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+					Message: "the client failed to handle " + method}
 			}
 		}()
 		switch {
@@ -98,7 +102,8 @@ func (c *Client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case c.offers(method):
 			return next(ctx, method, req)
 		default:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("this client does not offer %s", method)}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
+				Message: fmt.Sprintf("this client does not offer %s", method)}
 		}
 	}
 }
@@ -125,7 +130,8 @@ func (c *Client) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 	s, err := c.options.Roots(ctx)
 	if err != nil {
 		c.options.SDK.Logger.Warn("cannot list the roots for an MCP server", "error", err)
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the roots cannot be listed"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: "the roots cannot be listed"}
 	}
 	result := &mcp.ListRootsResult{Roots: make([]*mcp.Root, 0, s.Len())}
 	for _, r := range s.All() {
@@ -142,8 +148,10 @@ func (c *Client) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if params := req.GetParams(); params != nil {
-			if meta := params.GetMeta(); c.options.Roots != nil && meta[mcp.MetaKeyClientCapabilities] != nil {
-				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{Elicitation: c.options.Elicitation, Sampling: c.options.Sampling}
+			if meta := params.GetMeta(); c.options.Roots != nil &&
+				meta[mcp.MetaKeyClientCapabilities] != nil {
+				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{
+					Elicitation: c.options.Elicitation, Sampling: c.options.Sampling}
 			}
 		}
 		if method == "server/discover" {
@@ -199,7 +207,8 @@ func (s *Session) Announce() {
 }
 
 // CallTool calls a tool. It owns p and its Meta.
-func (s *Session) CallTool(ctx context.Context, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+func (s *Session) CallTool(ctx context.Context,
+	p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	return complete(ctx, s, func(i input) (*mcp.CallToolResult, inputRequired, error) {
 		p.InputResponses, p.RequestState = i.responses, i.state
 		r, err := s.ClientSession.CallTool(ctx, p)
@@ -211,7 +220,8 @@ func (s *Session) CallTool(ctx context.Context, p *mcp.CallToolParams) (*mcp.Cal
 }
 
 // GetPrompt gets a prompt. It owns p and its Meta.
-func (s *Session) GetPrompt(ctx context.Context, p *mcp.GetPromptParams) (*mcp.GetPromptResult, error) {
+func (s *Session) GetPrompt(ctx context.Context,
+	p *mcp.GetPromptParams) (*mcp.GetPromptResult, error) {
 	return complete(ctx, s, func(i input) (*mcp.GetPromptResult, inputRequired, error) {
 		p.InputResponses, p.RequestState = i.responses, i.state
 		r, err := s.ClientSession.GetPrompt(ctx, p)
@@ -223,7 +233,8 @@ func (s *Session) GetPrompt(ctx context.Context, p *mcp.GetPromptParams) (*mcp.G
 }
 
 // ReadResource reads a resource. It owns p and its Meta.
-func (s *Session) ReadResource(ctx context.Context, p *mcp.ReadResourceParams) (*mcp.ReadResourceResult, error) {
+func (s *Session) ReadResource(ctx context.Context,
+	p *mcp.ReadResourceParams) (*mcp.ReadResourceResult, error) {
 	return complete(ctx, s, func(i input) (*mcp.ReadResourceResult, inputRequired, error) {
 		p.InputResponses, p.RequestState = i.responses, i.state
 		r, err := s.ClientSession.ReadResource(ctx, p)
@@ -248,7 +259,8 @@ type input struct {
 }
 
 // complete repeats a call with the input that its results ask for until it is complete.
-func complete[R any](ctx context.Context, s *Session, call func(input) (R, inputRequired, error)) (R, error) {
+func complete[R any](ctx context.Context, s *Session,
+	call func(input) (R, inputRequired, error)) (R, error) {
 	var none R
 	var in input
 	for n := 1; ; n++ {
@@ -263,7 +275,7 @@ func complete[R any](ctx context.Context, s *Session, call func(input) (R, input
 		case !need.required && len(need.requests) == 0:
 			return r, nil
 		case n >= maxRounds:
-			return none, fmt.Errorf("the server asked for more input %d times and returned no result", n)
+			return none, fmt.Errorf("the server asked for input %d times and returned no result", n)
 		}
 		if len(need.requests) == 0 { // the server is busy
 			if err := sleep(ctx, time.Duration(n)*retryDelay); err != nil {
@@ -291,7 +303,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // other kind.
 func (s *Session) respond(ctx context.Context, need inputRequired) (input, error) {
 	if n := len(need.requests); n > maxInputRequests {
-		return input{}, fmt.Errorf("the server asked for %d inputs in one result, more than the limit of %d", n, maxInputRequests)
+		return input{}, fmt.Errorf("the server asked for %d inputs in one result, more than the "+
+			"limit of %d", n, maxInputRequests)
 	}
 	in := input{responses: make(mcp.InputResponseMap, len(need.requests)), state: need.state}
 	var list *mcp.ListRootsResult
@@ -308,21 +321,26 @@ func (s *Session) respond(ctx context.Context, need inputRequired) (input, error
 			}
 			in.responses[key] = list
 		case *mcp.ElicitParams:
-			if method = "elicitation/create"; s.client.options.SDK.ElicitationHandler == nil || request == nil {
+			if method = "elicitation/create"; s.client.options.SDK.ElicitationHandler == nil ||
+				request == nil {
 				break
 			}
-			in.responses[key], err = s.client.options.SDK.ElicitationHandler(ctx, &mcp.ElicitRequest{Session: s.ClientSession, Params: request})
+			in.responses[key], err = s.client.options.SDK.ElicitationHandler(ctx,
+				&mcp.ElicitRequest{Session: s.ClientSession, Params: request})
 		case *mcp.CreateMessageWithToolsParams:
-			if method = "sampling/createMessage"; s.client.options.SDK.CreateMessageWithToolsHandler == nil || request == nil {
+			if method = "sampling/createMessage"; request == nil ||
+				s.client.options.SDK.CreateMessageWithToolsHandler == nil {
 				break
 			}
-			in.responses[key], err = s.client.options.SDK.CreateMessageWithToolsHandler(ctx, &mcp.CreateMessageWithToolsRequest{Session: s.ClientSession, Params: request})
+			in.responses[key], err = s.client.options.SDK.CreateMessageWithToolsHandler(ctx,
+				&mcp.CreateMessageWithToolsRequest{Session: s.ClientSession, Params: request})
 		}
 		if err != nil {
 			return input{}, err
 		}
 		if in.responses[key] == nil {
-			return input{}, fmt.Errorf("the server asked for %s, which this client does not offer", method)
+			return input{}, fmt.Errorf("the server asked for %s, which this client does not offer",
+				method)
 		}
 	}
 	return in, nil
@@ -339,7 +357,8 @@ func FixInputRequests(message []byte) []byte {
 	var envelope map[string]json.RawMessage
 	var result map[string]json.RawMessage
 	var requests map[string]map[string]json.RawMessage
-	if json.Unmarshal(message, &envelope) != nil || json.Unmarshal(envelope["result"], &result) != nil ||
+	if json.Unmarshal(message, &envelope) != nil ||
+		json.Unmarshal(envelope["result"], &result) != nil ||
 		json.Unmarshal(result["inputRequests"], &requests) != nil {
 		return message
 	}

@@ -44,26 +44,30 @@ func serve(t testing.TB, revision string, o Options) served {
 		RootsListChangedHandler:   func(context.Context, *mcp.RootsListChangedRequest) { s.changes <- struct{}{} },
 	})
 	tool := &mcp.Tool{Name: "roots", InputSchema: map[string]any{"type": "object"}}
-	server.AddTool(tool, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		list, ok := r.Params.InputResponses["where"].(*mcp.ListRootsResult)
-		if !ok {
-			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"where": &mcp.ListRootsParams{}}, RequestState: "as it was"}, nil
-		}
-		if r.Params.RequestState != "as it was" {
-			return nil, errors.New("the state was changed")
-		}
-		var uris []string
-		for _, root := range list.Roots {
-			uris = append(uris, root.URI)
-		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(uris, "\n")}}}, nil
-	})
+	server.AddTool(tool,
+		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			list, ok := r.Params.InputResponses["where"].(*mcp.ListRootsResult)
+			if !ok {
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{
+					"where": &mcp.ListRootsParams{}}, RequestState: "as it was"}, nil
+			}
+			if r.Params.RequestState != "as it was" {
+				return nil, errors.New("the state was changed")
+			}
+			var uris []string
+			for _, root := range list.Roots {
+				uris = append(uris, root.URI)
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(uris,
+				"\n")}}}, nil
+		})
 	theirs, ours := mcp.NewInMemoryTransports()
 	var err error
 	s.server, err = server.Connect(t.Context(), theirs, nil)
 	require.NoError(t, err)
 	client := NewClient(&mcp.Implementation{Name: "client"}, o)
-	s.session, err = client.Connect(t.Context(), &mcp.LoggingTransport{Transport: ours, Writer: s.wire}, nil)
+	s.session, err = client.Connect(t.Context(), &mcp.LoggingTransport{Transport: ours,
+		Writer: s.wire}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = s.session.Close()
@@ -99,7 +103,8 @@ func TestOrderInEveryRevision(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
 			var told []Snapshot
-			with := serve(t, revision, Options{Roots: always(s), OnList: func(s Snapshot) { told = append(told, s) }})
+			with := serve(t, revision, Options{Roots: always(s),
+				OnList: func(s Snapshot) { told = append(told, s) }})
 			got, err := with.ask(t)
 			require.NoError(t, err)
 			require.Equal(t, strings.Join(s.URIs(), "\n"), got)
@@ -134,9 +139,11 @@ func TestModernServer(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(text), &m))
 		require.NotEmpty(t, m.Method, "a response: %s", text)
-		require.NotContains(t, []string{"initialize", "notifications/initialized", "notifications/roots/list_changed", "ping"}, m.Method)
+		require.NotContains(t, []string{"initialize", "notifications/initialized",
+			"notifications/roots/list_changed", "ping"}, m.Method)
 		if m.ID != nil {
-			require.JSONEq(t, `{"roots":{}}`, string(m.Params.Meta[mcp.MetaKeyClientCapabilities]), text)
+			require.JSONEq(t, `{"roots":{}}`, string(m.Params.Meta[mcp.MetaKeyClientCapabilities]),
+				text)
 		}
 	}
 	require.GreaterOrEqual(t, sent, 3)
@@ -177,7 +184,9 @@ func TestRootsFail(t *testing.T) {
 	requireCode(t, err, jsonrpc.CodeInternalError)
 	require.NotContains(t, err.Error(), "secret")
 
-	panics := serve(t, "2025-11-25", Options{Roots: func(context.Context) (Snapshot, error) { panic("oh") }})
+	panics := serve(t, "2025-11-25", Options{Roots: func(context.Context) (Snapshot, error) {
+		panic("oh")
+	}})
 	_, err = panics.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 }
@@ -206,8 +215,10 @@ func TestSamplingAndElicitation(t *testing.T) {
 	require.NotContains(t, s.wire.String(), `"sampling"`)
 	require.NotContains(t, s.wire.String(), `"elicitation"`)
 	p := newPeer(t, Options{})
-	for _, method := range []string{"sampling/createMessage", "elicitation/create", "completion/complete", "who/knows"} {
-		p.write(`{"jsonrpc":"2.0","id":"q","method":"` + method + `","params":{"messages":[],"maxTokens":1,"message":"m","ref":{"type":"ref/prompt"},"argument":{}}}`)
+	for _, method := range []string{"sampling/createMessage", "elicitation/create",
+		"completion/complete", "who/knows"} {
+		p.write(`{"jsonrpc":"2.0","id":"q","method":"` + method +
+			`","params":{"messages":[],"maxTokens":1,"message":"m","ref":{"type":"ref/prompt"},"argument":{}}}`)
 		require.Contains(t, p.read(), `-32601`, method)
 	}
 }
@@ -237,7 +248,8 @@ func newPeer(t *testing.T, o Options) *peer {
 	go func() {
 		var err error
 		p.session, err = NewClient(&mcp.Implementation{Name: "client"}, o).
-			Connect(t.Context(), &mcp.IOTransport{Reader: fromPeer, Writer: toPeer}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+			Connect(t.Context(), &mcp.IOTransport{Reader: fromPeer, Writer: toPeer},
+				&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 		connected <- err
 	}()
 	require.Contains(t, p.read(), `"initialize"`)
@@ -265,7 +277,8 @@ func (p *peer) read() string {
 
 func TestMalformedNotifications(t *testing.T) {
 	p := newPeer(t, Options{Roots: always(Snapshot{})})
-	for _, method := range []string{"elicitation/complete", "message", "progress", "cancelled", "resources/updated", "tools/list_changed", "roots/list_changed", "unknown"} {
+	for _, method := range []string{"elicitation/complete", "message", "progress", "cancelled",
+		"resources/updated", "tools/list_changed", "roots/list_changed", "unknown"} {
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `"}`)
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `","params":null}`)
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `","params":{}}`)
@@ -299,7 +312,8 @@ func TestConcurrentListRequests(t *testing.T) {
 // Clause M7.
 func TestServerThatNeverCompletes(t *testing.T) {
 	p := newPeer(t, Options{Roots: always(Snapshot{})})
-	for _, requests := range []string{`{}`, `{"a":{"method":"roots/list","params":{}}}`, `{"a":null}`} {
+	for _, requests := range []string{`{}`, `{"a":{"method":"roots/list","params":{}}}`,
+		`{"a":null}`} {
 		failed := make(chan error, 1)
 		go func() {
 			_, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x"})
@@ -318,7 +332,7 @@ func TestServerThatNeverCompletes(t *testing.T) {
 			require.ErrorContains(t, err, "malformed")
 			continue
 		}
-		require.ErrorContains(t, err, "asked for more input 10 times")
+		require.ErrorContains(t, err, "asked for input 10 times")
 	}
 }
 
@@ -334,7 +348,8 @@ func TestFixInputRequests(t *testing.T) {
 	} {
 		require.JSONEq(t, expected, string(FixInputRequests([]byte(given))))
 	}
-	require.Equal(t, `no JSON "inputRequests"`, string(FixInputRequests([]byte(`no JSON "inputRequests"`))))
+	require.Equal(t, `no JSON "inputRequests"`, string(
+		FixInputRequests([]byte(`no JSON "inputRequests"`))))
 }
 
 // resultAsking calls a tool, and answers as a server that asks for the roots a number of times in

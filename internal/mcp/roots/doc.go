@@ -9,7 +9,8 @@
 // are no longer where they were. A [Client] declares the roots to one server. It wraps the client
 // of the official Go SDK, which would sort the roots by URI:
 //
-//	client := mcproots.NewClient(&mcp.Implementation{Name: "example"}, mcproots.Options{Roots: current})
+//	me := &mcp.Implementation{Name: "example"}
+//	client := mcproots.NewClient(me, mcproots.Options{Roots: current})
 //	session, err := client.Connect(ctx, transport, nil)
 //	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list"})
 //

@@ -175,7 +175,8 @@ func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 		return false
 	case f.again:
 		f.discard(value, err)
-		f.replace(nil, fmt.Errorf("the client's roots changed %d times while it listed them", round))
+		f.replace(nil, fmt.Errorf("the client's roots changed %d times while it listed them",
+			round))
 	case err != nil:
 		f.replace(nil, err)
 	default:

@@ -210,7 +210,8 @@ func TestListThatKeepsChanging(t *testing.T) {
 			Drop: c.drop,
 		})
 		defer f.Close()
-		require.ErrorContains(t, f.Use(t.Context(), func(int) error { return nil }), "changed 100 times")
+		require.ErrorContains(t, f.Use(t.Context(), func(int) error { return nil }),
+			"changed 100 times")
 	})
 }
 

@@ -32,7 +32,8 @@ func ParseList(list *mcp.ListRootsResult) ([]Entry, error) {
 	}
 	roots, err := list.Roots, error(nil)
 	if n := len(roots); n > maxEntries {
-		roots, err = roots[:maxEntries], fmt.Errorf("the client lists %d roots; only the first %d are used", n, maxEntries)
+		roots = roots[:maxEntries]
+		err = fmt.Errorf("the client lists %d roots; only the first %d are used", n, maxEntries)
 	}
 	entries := make([]Entry, 0, len(roots))
 	for _, r := range roots {

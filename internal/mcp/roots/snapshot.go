@@ -36,7 +36,8 @@ type Snapshot struct{ roots []Root }
 func Take(w *workspace.Workspace) (Snapshot, error) {
 	var s Snapshot
 	for _, root := range w.Opened() {
-		if at := slices.IndexFunc(s.roots, func(r Root) bool { return r.Real == root.Real }); at >= 0 {
+		if at := slices.IndexFunc(s.roots,
+			func(r Root) bool { return r.Real == root.Real }); at >= 0 {
 			s.roots[at].Dirs = append(s.roots[at].Dirs, root.Dir)
 			continue
 		}
@@ -44,7 +45,8 @@ func Take(w *workspace.Workspace) (Snapshot, error) {
 		if err != nil {
 			return Snapshot{}, err
 		}
-		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real, Dirs: []workspace.Dir{root.Dir}, granted: info.FileInfo})
+		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real,
+			Dirs: []workspace.Dir{root.Dir}, granted: info.FileInfo})
 	}
 	setNames(s.roots)
 	return s.Existing(), nil
@@ -81,7 +83,8 @@ func (s Snapshot) Has(real workspace.Dir) bool {
 
 // Equal reports whether both lists have the same roots with the same names in the same order.
 func (s Snapshot) Equal(other Snapshot) bool {
-	return slices.EqualFunc(s.roots, other.roots, func(a, b Root) bool { return a.URI == b.URI && a.Name == b.Name })
+	return slices.EqualFunc(s.roots, other.roots,
+		func(a, b Root) bool { return a.URI == b.URI && a.Name == b.Name })
 }
 
 // Missing returns the roots of s that are not in other.

@@ -71,15 +71,18 @@ func TestDuplicateDirectories(t *testing.T) {
 	if err := os.Symlink(a, link); err != nil {
 		t.Skip("no symbolic links here: ", err)
 	}
-	require.Equal(t, []string{uri(t, a), uri(t, b)}, take(t, link, b, a).URIs(), "the real path, where the first was")
+	require.Equal(t, []string{uri(t, a), uri(t, b)}, take(t, link, b, a).URIs(),
+		"the real path, where the first was")
 	nested := mkdir(t, a, "nested")
-	require.Equal(t, []string{uri(t, nested), uri(t, a)}, take(t, nested, a).URIs(), "nested roots stay")
+	require.Equal(t, []string{uri(t, nested), uri(t, a)}, take(t, nested, a).URIs(),
+		"nested roots stay")
 }
 
 // Clause M1.
 func TestNamesAreDistinct(t *testing.T) {
 	top := realDir(t)
-	s := take(t, mkdir(t, top, "x", "app"), mkdir(t, top, "y", "app"), mkdir(t, top, "lib"), mkdir(t, top, "y", "x", "app"))
+	s := take(t, mkdir(t, top, "x", "app"), mkdir(t, top, "y", "app"), mkdir(t, top, "lib"),
+		mkdir(t, top, "y", "x", "app"))
 	require.Equal(t, []string{filepath.Base(top) + "/x/app", "y/app", "lib", "y/x/app"}, names(s))
 	require.Equal(t, "nested", take(t, mkdir(t, top, "n", "nested")).At(0).Name)
 	if volume := filepath.VolumeName(top); volume == "" {
@@ -90,7 +93,8 @@ func TestNamesAreDistinct(t *testing.T) {
 // Clause M6.
 func TestExisting(t *testing.T) {
 	top := realDir(t)
-	stays, goes, replaced, linked := mkdir(t, top, "stays"), mkdir(t, top, "goes"), mkdir(t, top, "replaced"), mkdir(t, top, "linked")
+	stays, goes, replaced, linked := mkdir(t, top, "stays"), mkdir(t, top, "goes"), mkdir(t, top,
+		"replaced"), mkdir(t, top, "linked")
 	w := open(t, stays, goes, replaced, linked)
 	s, err := Take(w)
 	require.NoError(t, err)

@@ -210,5 +210,6 @@ func join(names []string, on platform) (string, reason) {
 
 // isDrive reports whether a name can be read as a drive. "C|" is an old spelling of "C:".
 func isDrive(name string) bool {
-	return len(name) == 2 && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z' && (name[1] == ':' || name[1] == '|')
+	return len(name) == 2 && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z' &&
+		(name[1] == ':' || name[1] == '|')
 }

@@ -44,7 +44,8 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	if runtime.GOOS != "windows" {
-		for _, name := range []string{"line\nbreak", "tab\there", `back\slash`, "a|b", "\x7f", `"quoted"`, "a<b>c"} {
+		for _, name := range []string{"line\nbreak", "tab\there", `back\slash`, "a|b", "\x7f",
+			`"quoted"`, "a<b>c"} {
 			d := dir(t, "/srv/"+name)
 			back, err := ParseURI(d.URI())
 			require.NoError(t, err, name)
@@ -166,7 +167,8 @@ func TestErrorsSayWhy(t *testing.T) {
 	var refused *URIError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, string(notFile), refused.Reason)
-	require.EqualError(t, err, `"https://example.com/a" is not the URI of a directory: it does not begin with "file://"`)
+	require.EqualError(t, err,
+		`"https://example.com/a" is not the URI of a directory: it does not begin with "file://"`)
 	_, err = ParseURI("x" + strings.Repeat("ü", 1000))
 	require.Less(t, len(err.Error()), 400)
 }
@@ -187,7 +189,8 @@ func FuzzParseURI(f *testing.F) {
 			}
 			return
 		}
-		if !filepath.IsAbs(d.String()) || !utf8.ValidString(d.String()) || strings.Contains(d.String(), "\x00") {
+		if !filepath.IsAbs(d.String()) || !utf8.ValidString(d.String()) ||
+			strings.Contains(d.String(), "\x00") {
 			t.Fatalf("%q became %q", uri, d)
 		}
 		again, err := ParseURI(d.URI())

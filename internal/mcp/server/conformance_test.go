@@ -17,9 +17,11 @@ import (
 )
 
 // suite returns a function that runs a scenario of a release of the MCP conformance suite.
-func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url string, more ...string) {
+func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url string,
+	more ...string) {
 	t.Helper()
-	script, err := filepath.Abs(filepath.Join("../../../testdata/node-mcp-clients/node_modules", release, "dist/index.js"))
+	script, err := filepath.Abs(filepath.Join("../../../testdata/node-mcp-clients/node_modules",
+		release, "dist/index.js"))
 	require.NoError(t, err)
 	if _, err := os.Stat(script); err != nil {
 		if os.Getenv("CI") != "" {
@@ -31,7 +33,8 @@ func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url 
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url, "--scenario", scenario}, more...)...)
+		cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url,
+			"--scenario", scenario}, more...)...)
 		cmd.Dir = t.TempDir()
 		printed, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", scenario, printed)
@@ -74,7 +77,8 @@ func forSuite(t *testing.T) string {
 func TestConformanceLegacy(t *testing.T) {
 	run := suite(t, "node", "@modelcontextprotocol/conformance")
 	url := forSuite(t)
-	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} {
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list",
+		"prompts-list", "dns-rebinding-protection"} {
 		t.Run(scenario, func(t *testing.T) { run(t, scenario, url) })
 	}
 }
@@ -83,12 +87,16 @@ func TestConformanceLegacy(t *testing.T) {
 func TestConformanceModern(t *testing.T) {
 	run := suite(t, node22(t), "conformance-next")
 	url := forSuite(t)
-	for _, scenario := range []string{"tools-list", "resources-list", "prompts-list", "sep-2164-resource-not-found", "dns-rebinding-protection", "caching", "http-header-validation"} {
-		t.Run(scenario, func(t *testing.T) { run(t, scenario, url, "--spec-version", "2026-07-28") })
+	for _, scenario := range []string{"tools-list", "resources-list", "prompts-list",
+		"sep-2164-resource-not-found", "dns-rebinding-protection", "caching", "http-header-validation"} {
+		t.Run(scenario, func(t *testing.T) {
+			run(t, scenario, url, "--spec-version", "2026-07-28")
+		})
 	}
 	server, err := Open(t.Context(), Options{})
 	require.NoError(t, err)
-	addListRootsAliases(server, "test_input_required_result_list_roots", "test_input_required_result_tampered_state")
+	addListRootsAliases(server, "test_input_required_result_list_roots",
+		"test_input_required_result_tampered_state")
 	addInputTool(server, "test_input_required_result_capabilities")
 	asking := httptest.NewServer(server.Handler())
 	t.Cleanup(func() {
@@ -96,8 +104,11 @@ func TestConformanceModern(t *testing.T) {
 		server.Close()
 		asking.Close()
 	})
-	for _, scenario := range []string{"input-required-result-basic-list-roots", "input-required-result-capability-check", "input-required-result-tampered-state"} {
-		t.Run(scenario, func(t *testing.T) { run(t, scenario, asking.URL, "--spec-version", "2026-07-28") })
+	for _, scenario := range []string{"input-required-result-basic-list-roots",
+		"input-required-result-capability-check", "input-required-result-tampered-state"} {
+		t.Run(scenario, func(t *testing.T) {
+			run(t, scenario, asking.URL, "--spec-version", "2026-07-28")
+		})
 	}
 }
 
@@ -109,7 +120,8 @@ func addListRootsAliases(s *Server, names ...string) {
 			t.Name = name
 			server.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
-					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: sc.list().String()}}}, nil
+					return &mcp.CallToolResult{Content: []mcp.Content{
+						&mcp.TextContent{Text: sc.list().String()}}}, nil
 				})
 			})
 		}
@@ -126,7 +138,8 @@ func addInputTool(s *Server, name string) {
 			if declared := r.ClientCapabilities(); declared != nil && declared.RootsV2 != nil {
 				requests[rootsKey] = &mcp.ListRootsParams{}
 			} else if declared != nil && declared.Sampling != nil {
-				requests["text"] = &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{}}
+				requests["text"] = &mcp.CreateMessageParams{MaxTokens: 1,
+					Messages: []*mcp.SamplingMessage{}}
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{}, InputRequests: requests}, nil
 		})

@@ -43,8 +43,10 @@ func TestToolsWhileNamesAreSwapped(t *testing.T) {
 			good, bad := filepath.Join(top, swap.good), filepath.Join(top, swap.bad)
 			swap.make(t, top, bad)
 			before := containmenttest.Picture(t, filepath.Join(top, "out"), nil)
-			p := serveWriting(t, Options{Roots: rootSet(t, filepath.Join(top, "A"), filepath.Join(top, "B"))},
-				func(path string) bool { return !filepath.IsAbs(path) || strings.HasPrefix(path, top) })
+			p := serveWriting(t, Options{Roots: rootSet(t, filepath.Join(top, "A"),
+				filepath.Join(top, "B"))}, func(path string) bool {
+				return !filepath.IsAbs(path) || strings.HasPrefix(path, top)
+			})
 			stop := exchanging(t, good, bad)
 			defer stop()
 			paths := []string{"d/e/f", "d/e", "d", ".", "d/e/new", "d/e/../../f", "../A/d/e/f"}

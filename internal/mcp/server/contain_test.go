@@ -32,13 +32,15 @@ var wiredTools = []wired{
 	{"read_files", "text", nil},
 	{"read_media", "read", nil},
 	{"list_directory", "list", nil},
-	{"directory_tree", "list", map[string]any{"ignored": "include", "exclude": []string{"nothing"}}},
+	{"directory_tree", "list", map[string]any{"ignored": "include",
+		"exclude": []string{"nothing"}}},
 	{"file_info", "stat", nil},
 	{"find_files", "search", map[string]any{"ignored": "include"}},
 	{"search", "search", map[string]any{"pattern": "(?s).", "ignored": "include"}},
 	{"write_file", "write", map[string]any{"content": "WRITTEN"}},
 	{"edit_file", "write", map[string]any{"old_text": "/", "new_text": "-", "replace_all": true}},
-	{"edit_file", "write", map[string]any{"edits": []any{map[string]any{"old_text": "/", "new_text": "-", "replace_all": true}}, "dry_run": true}},
+	{"edit_file", "write", map[string]any{"edits": []any{map[string]any{"old_text": "/",
+		"new_text": "-", "replace_all": true}}, "dry_run": true}},
 	{"create_directory", "mkdir", nil},
 	{"delete_file", "remove", nil},
 	{"move_file", "rename-from", map[string]any{"to": "moved by the test"}},
@@ -78,7 +80,8 @@ var refusals = map[string]string{
 	"loop":    "more than 40 links",
 }
 
-func (w wired) requireVerdict(t *testing.T, answer message, a containmenttest.Attempt, said string) {
+func (w wired) requireVerdict(t *testing.T, answer message, a containmenttest.Attempt,
+	said string) {
 	t.Helper()
 	text, want := answer.text(), w.verdict(a)
 	failed := strings.HasPrefix(text, "error: ") || answer.Error != nil
@@ -110,7 +113,8 @@ func TestContainmentCorpus(t *testing.T) {
 					answer := p.ask(w.tool, w.arguments(s.Path(a)))
 					s.RequireContained(t, answer.line, said)
 					w.requireVerdict(t, answer, a, said)
-					require.Equal(t, roots, p.ask("list_roots", map[string]any{}).text(), "%s: the roots have changed", said)
+					require.Equal(t, roots, p.ask("list_roots", map[string]any{}).text(),
+						"%s: the roots have changed", said)
 					if s.Changed() {
 						s.Clear()
 						p, s = playground(t, c)
@@ -158,7 +162,8 @@ func serveWriting(t *testing.T, o Options, harmless func(path string) bool) *ask
 	t.Helper()
 	var harm atomic.Pointer[string]
 	o.Permit = func(_ context.Context, c tools.Change) error {
-		if harmless(c.Asked) && harmless(c.Ref.Path()) && (c.Kind != tools.Move || harmless(c.AskedTo) && harmless(c.To.Path())) {
+		if harmless(c.Asked) && harmless(c.Ref.Path()) &&
+			(c.Kind != tools.Move || harmless(c.AskedTo) && harmless(c.To.Path())) {
 			return nil
 		}
 		what := fmt.Sprintf("%q, which supposedly leads to %q", c.Asked, c.Ref.Path())

@@ -20,7 +20,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	server, err := mcpserver.Open(context.Background(), mcpserver.Options{Roots: roots, Version: "1.0"})
+	server, err := mcpserver.Open(context.Background(),
+		mcpserver.Options{Roots: roots, Version: "1.0"})
 	if err != nil {
 		panic(err)
 	}
@@ -28,6 +29,7 @@ func Example() {
 	request := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 	var out strings.Builder
 	err = server.Serve(context.Background(), strings.NewReader(request+"\n"), &out)
-	fmt.Println(strings.Contains(out.String(), `"serverInfo":{"name":"acp-agent","version":"1.0"}`), err)
+	fmt.Println(strings.Contains(out.String(), `"serverInfo":{"name":"acp-agent","version":"1.0"}`),
+		err)
 	// Output: true <nil>
 }

@@ -38,7 +38,8 @@ func (s *Server) Handler() http.Handler {
 	sessions := s.sdkHandler(mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
 	// The SDK serves modern clients only without sessions, but legacy clients are asked for roots
 	// within theirs.
-	stateless := s.sdkHandler(mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	stateless := s.sdkHandler(
+		mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	byEra := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") >= modern {
 			stateless.ServeHTTP(w, r)
@@ -46,13 +47,15 @@ func (s *Server) Handler() http.Handler {
 			sessions.ServeHTTP(w, r)
 		}
 	})
-	return s.setDeadlines(s.requireToken(http.NewCrossOriginProtection().Handler(s.limitRequests(byEra))))
+	sameOrigin := http.NewCrossOriginProtection().Handler(s.limitRequests(byEra))
+	return s.setDeadlines(s.requireToken(sameOrigin))
 }
 
 func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
 	o.MaxRequestBodyBytes = -1 // limitRequests has checked it
-	return mcp.NewStreamableHTTPHandler(
-		func(*http.Request) *mcp.Server { return s.forClient(&client{server: s, onlyDuringCalls: true}) }, &o)
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return s.forClient(&client{server: s, onlyDuringCalls: true})
+	}, &o)
 }
 
 // setDeadlines ends requests whose body does not arrive in time, and responses that the client does
@@ -60,10 +63,12 @@ func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
 func (s *Server) setDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		if r.ContentLength != 0 && control.SetReadDeadline(time.Now().Add(s.limits.bodyTimeout)) == nil {
+		deadline := time.Now().Add(s.limits.bodyTimeout)
+		if r.ContentLength != 0 && control.SetReadDeadline(deadline) == nil {
 			r.Body = &timedBody{ReadCloser: r.Body, control: control}
 		}
-		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control, timeout: s.limits.writeTimeout}, r)
+		timed := &timedWriter{ResponseWriter: w, control: control, timeout: s.limits.writeTimeout}
+		next.ServeHTTP(timed, r)
 	})
 }
 
@@ -115,11 +120,14 @@ func (s *Server) requireToken(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(s.options.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		got := sha256.Sum256([]byte(token)) // hashes have the same length, and are compared in constant time
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) == 0 {
+		// hashes have the same length, and are compared in constant time
+		got := sha256.Sum256([]byte(token))
+		if !strings.EqualFold(scheme, "Bearer") ||
+			subtle.ConstantTimeCompare(got[:], want[:]) == 0 {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 			w.Header().Set("Connection", "close") // the body is not read
-			http.Error(w, "a token is required: send the header Authorization: Bearer TOKEN with the token that acp-agent mcp printed or was given", http.StatusUnauthorized)
+			http.Error(w, "a token is required: send the header Authorization: Bearer TOKEN with "+
+				"the token that acp-agent mcp printed or was given", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -139,9 +147,11 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 			return
 		}
 		control := http.NewResponseController(w)
-		read := &countedBody{ReadCloser: r.Body, ctx: r.Context(), timeout: s.limits.callWait, budget: &s.bodies, slow: slow, control: control}
+		read := &countedBody{ReadCloser: r.Body, ctx: r.Context(), timeout: s.limits.callWait,
+			budget: &s.bodies, slow: slow, control: control}
 		defer read.release()
-		body, err := read.all(http.MaxBytesReader(w, read, int64(min(s.options.MaxMessage, s.limits.body))))
+		longest := int64(min(s.options.MaxMessage, s.limits.body))
+		body, err := read.all(http.MaxBytesReader(w, read, longest))
 		if err != nil {
 			w.Header().Set("Connection", "close")
 			rejectBody(w, err)
@@ -149,14 +159,15 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 		}
 		calls, files := countCalls(body)
 		if calls > s.limits.calls {
-			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)", s.limits.calls),
+			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)",
+				s.limits.calls),
 				http.StatusRequestEntityTooLarge)
 			return
 		}
-		for _, need := range []struct {
+		for _, need := range []struct { // a call that waits to hold files is not running
 			slots
 			n int
-		}{{holding, min(files, s.limits.files)}, {running, calls}} { // calls that only wait for holding are not running
+		}{{holding, min(files, s.limits.files)}, {running, calls}} {
 			if !need.acquire(r.Context(), need.n, s.limits.callWait) {
 				w.Header().Set("Retry-After", "1")
 				http.Error(w, tooManyRequests(cap(need.free)), http.StatusServiceUnavailable)
@@ -174,7 +185,8 @@ func rejectBody(w http.ResponseWriter, err error) {
 	tooLong, ok := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case ok:
-		http.Error(w, fmt.Sprintf("the request is longer than the limit of %d bytes", tooLong.Limit), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("the request is longer than the limit of %d bytes",
+			tooLong.Limit), http.StatusRequestEntityTooLarge)
 	case errors.Is(err, errBudget):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -216,7 +228,8 @@ func holdsFile(request *jsonrpc.Request) bool {
 	if request.Method != "tools/call" || json.Unmarshal(request.Params, &params) != nil {
 		return false
 	}
-	return slices.Contains([]string{"delete_file", "edit_file", "read_media", "search", "write_file"}, params.Name)
+	return slices.Contains([]string{"delete_file", "edit_file", "read_media", "search",
+		"write_file"}, params.Name)
 }
 
 // budget bounds a number of bytes.

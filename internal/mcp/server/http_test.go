@@ -33,30 +33,35 @@ func overHTTP(t *testing.T, o Options) *httptest.Server {
 }
 
 // overHTTPWith is overHTTP with another tool.
-func overHTTPWith(t *testing.T, o Options, tool string, run func(context.Context) string) (*Server, *httptest.Server) {
+func overHTTPWith(t *testing.T, o Options, tool string,
+	run func(context.Context) string) (*Server, *httptest.Server) {
 	t.Helper()
 	server, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	addTools(server, func(server *mcp.Server, _ *client) {
-		server.AddTool(&mcp.Tool{Name: tool, InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: run(ctx)}}}, nil
-		})
+		server.AddTool(&mcp.Tool{Name: tool, InputSchema: map[string]any{"type": "object"}},
+			func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: run(ctx)}}},
+					nil
+			})
 	})
 	s := httptest.NewServer(server.Handler())
 	t.Cleanup(s.Close)
 	return server, s
 }
 
-func connect(t *testing.T, url, revision string, roots ...string) (*mcp.Client, *mcp.ClientSession) {
+func connect(t *testing.T, url, revision string,
+	roots ...string) (*mcp.Client, *mcp.ClientSession) {
 	t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
-		RootsV2: &mcp.RootCapabilities{ListChanged: true},
-	}})
+	client := mcp.NewClient(&mcp.Implementation{Name: "client"},
+		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
+			RootsV2: &mcp.RootCapabilities{ListChanged: true}}})
 	for _, dir := range roots {
 		client.AddRoots(&mcp.Root{URI: dirURI(t, dir)})
 	}
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}},
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url,
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}},
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = session.Close() })
@@ -65,7 +70,8 @@ func connect(t *testing.T, url, revision string, roots ...string) (*mcp.Client, 
 
 func readFile(t *testing.T, s *mcp.ClientSession, path string) string {
 	t.Helper()
-	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": path}})
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_file",
+		Arguments: map[string]any{"path": path}})
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Content)
 	text, ok := r.Content[0].(*mcp.TextContent)
@@ -85,7 +91,8 @@ func TestHTTPRoots(t *testing.T) {
 			require.Contains(t, readFile(t, session, filepath.Join(b, "f")), "outside")
 			client.RemoveRoots(dirURI(t, a))
 			client.AddRoots(&mcp.Root{URI: dirURI(t, b)})
-			require.Eventually(t, func() bool { // the notice has a way of its own, which the call may overtake
+			// the notice has a way of its own, which the call may overtake
+			require.Eventually(t, func() bool {
 				return strings.Contains(readFile(t, session, "f"), "in b")
 			}, patience, 1)
 			require.Contains(t, readFile(t, session, filepath.Join(a, "f")), "outside")
@@ -112,7 +119,8 @@ func TestHTTPHostAndOrigin(t *testing.T) {
 		"site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(initialize(withoutRoots)))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL,
+				strings.NewReader(initialize(withoutRoots)))
 			require.NoError(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")
@@ -173,11 +181,12 @@ func TestHTTPSessionsAreLimited(t *testing.T) {
 	})
 	t.Run("in use", func(t *testing.T) {
 		begun, end := make(chan bool), make(chan bool)
-		_, s := overHTTPWith(t, Options{limits: limits{sessions: 1}}, "wait", func(context.Context) string {
-			begun <- true
-			<-end
-			return "waited"
-		})
+		_, s := overHTTPWith(t, Options{limits: limits{sessions: 1}}, "wait",
+			func(context.Context) string {
+				begun <- true
+				<-end
+				return "waited"
+			})
 		session, _ := open(s.URL)
 		answer := make(chan string)
 		go func() {
@@ -216,8 +225,10 @@ func send(t *testing.T, s *httptest.Server, session, message string, missing int
 	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(16<<10))
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
-	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
-		"Mcp-Session-Id: %s\r\nAccept: application/json, text/event-stream\r\n\r\n%s", len(message)+missing, session, message)
+	_, err = fmt.Fprintf(conn,
+		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+			"Mcp-Session-Id: %s\r\nAccept: application/json, text/event-stream\r\n\r\n%s", len(
+			message)+missing, session, message)
 	require.NoError(t, err)
 	return conn
 }
@@ -245,7 +256,8 @@ func TestHTTPSlowBodies(t *testing.T) {
 		}
 	})
 	t.Run("share a budget", func(t *testing.T) {
-		server, err := Open(t.Context(), Options{limits: limits{bodies: 2 * (requestSize + 100_000), bodyTimeout: time.Hour, callWait: 50 * time.Millisecond}})
+		server, err := Open(t.Context(), Options{limits: limits{bodies: 2 * (requestSize + 100_000),
+			bodyTimeout: time.Hour, callWait: 50 * time.Millisecond}})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
 		s := httptest.NewServer(server.Handler())
@@ -253,7 +265,8 @@ func TestHTTPSlowBodies(t *testing.T) {
 		for range 2 {
 			send(t, s, "", strings.Repeat(" ", 100_000), 1)
 		}
-		require.Eventually(t, func() bool { return server.bodies.used.Load() == server.bodies.limit }, patience, time.Millisecond)
+		require.Eventually(t,
+			func() bool { return server.bodies.used.Load() == server.bodies.limit }, patience, time.Millisecond)
 		got, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 		require.Equal(t, http.StatusServiceUnavailable, got)
 		require.Contains(t, body, "too many long requests")
@@ -262,7 +275,8 @@ func TestHTTPSlowBodies(t *testing.T) {
 			return got == http.StatusOK
 		}, patience, time.Millisecond, "the slowest makes room for others")
 		s.CloseClientConnections()
-		require.Eventually(t, func() bool { return server.bodies.used.Load() == 0 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return server.bodies.used.Load() == 0 }, patience,
+			time.Millisecond)
 	})
 }
 
@@ -312,7 +326,8 @@ func TestHTTPUnreadResponses(t *testing.T) {
 	}
 	t.Run("after a while", func(t *testing.T) {
 		server, _, unread := block(t, limits{writeTimeout: time.Second})
-		require.Eventually(t, func() bool { return server.bodies.used.Load() == 0 }, patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return server.bodies.used.Load() == 0 }, patience,
+			10*time.Millisecond)
 		require.Equal(t, 2, cutOff(unread))
 	})
 	t.Run("when others wait", func(t *testing.T) {
@@ -328,7 +343,8 @@ func TestHTTPSlowReader(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	const timeout = time.Second
 	long := strings.Repeat("x", 8<<20)
-	_, s := overHTTPWith(t, Options{limits: limits{writeTimeout: timeout}}, "long", func(context.Context) string { return long })
+	_, s := overHTTPWith(t, Options{limits: limits{writeTimeout: timeout}}, "long",
+		func(context.Context) string { return long })
 	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	conn := send(t, s, session, call(1, "long", "{}"), 0)
 	begun, n := time.Now(), 0
@@ -344,11 +360,12 @@ func TestHTTPSlowReader(t *testing.T) {
 func TestHTTPCallsAreLimited(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	begun, end := make(chan bool, 10), make(chan bool)
-	_, s := overHTTPWith(t, Options{limits: limits{calls: 2, callWait: 50 * time.Millisecond}}, "wait", func(context.Context) string {
-		begun <- true
-		<-end
-		return "waited"
-	})
+	_, s := overHTTPWith(t, Options{limits: limits{calls: 2, callWait: 50 * time.Millisecond}},
+		"wait", func(context.Context) string {
+			begun <- true
+			<-end
+			return "waited"
+		})
 	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	var running []net.Conn
 	for id := range 2 {
@@ -364,7 +381,8 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 	for _, conn := range running {
 		require.Equal(t, http.StatusOK, status(t, conn))
 	}
-	batch := "[" + strings.Join([]string{call(1, "wait", "{}"), call(2, "wait", "{}"), call(3, "wait", "{}")}, ",") + "]"
+	batch := "[" + strings.Join([]string{call(1, "wait", "{}"), call(2, "wait", "{}"),
+		call(3, "wait", "{}")}, ",") + "]"
 	got, _, body = post(t.Context(), t, s.URL, session, batch)
 	require.Equal(t, http.StatusRequestEntityTooLarge, got)
 	require.Contains(t, body, "too many calls in a batch (the limit is 2)")
@@ -374,11 +392,12 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 func TestHTTPCallsThatHoldFilesAreLimited(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	begun, end := make(chan bool, 10), make(chan bool)
-	_, s := overHTTPWith(t, Options{limits: limits{files: 1, callWait: time.Minute}}, "read_media", func(context.Context) string {
-		begun <- true
-		<-end
-		return "read"
-	})
+	_, s := overHTTPWith(t, Options{limits: limits{files: 1, callWait: time.Minute}}, "read_media",
+		func(context.Context) string {
+			begun <- true
+			<-end
+			return "read"
+		})
 	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	var running []net.Conn
 	for id := range 3 {
@@ -421,7 +440,8 @@ func TestHTTPToken(t *testing.T) {
 	} {
 		t.Run(c.authorization, func(t *testing.T) {
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-				r, err := http.NewRequestWithContext(t.Context(), method, s.URL, strings.NewReader(initialize(withoutRoots)))
+				r, err := http.NewRequestWithContext(t.Context(), method, s.URL,
+					strings.NewReader(initialize(withoutRoots)))
 				require.NoError(t, err)
 				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("Accept", "application/json, text/event-stream")
@@ -433,7 +453,8 @@ func TestHTTPToken(t *testing.T) {
 				require.NoError(t, response.Body.Close())
 				if c.want == http.StatusUnauthorized {
 					require.Equal(t, c.want, response.StatusCode)
-					require.Equal(t, `Bearer realm="acp-agent"`, response.Header.Get("WWW-Authenticate"))
+					require.Equal(t, `Bearer realm="acp-agent"`,
+						response.Header.Get("WWW-Authenticate"))
 				} else if method == http.MethodPost {
 					require.Equal(t, c.want, response.StatusCode)
 				}
@@ -450,7 +471,8 @@ func TestHTTPBodyTimeoutDoesNotEndCalls(t *testing.T) {
 	const bodies = 500 * time.Millisecond
 	a := tree(t, map[string]string{"f": "in a"})
 	s := overHTTP(t, Options{limits: limits{bodyTimeout: bodies}})
-	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}}})
+	client := mcp.NewClient(&mcp.Implementation{Name: "client"},
+		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}}})
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			<-time.After(2 * bodies)
@@ -458,7 +480,8 @@ func TestHTTPBodyTimeoutDoesNotEndCalls(t *testing.T) {
 		}
 	})
 	client.AddRoots(&mcp.Root{URI: dirURI(t, a)})
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}},
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.URL,
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = session.Close() })
@@ -483,18 +506,20 @@ func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestHTTPClientIsOnlyAskedDuringCalls(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	s := overHTTP(t, Options{Timeout: patience})
-	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
-		RootsV2: &mcp.RootCapabilities{ListChanged: true},
-	}})
+	client := mcp.NewClient(&mcp.Implementation{Name: "client"},
+		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
+			RootsV2: &mcp.RootCapabilities{ListChanged: true}}})
 	client.AddRoots(&mcp.Root{URI: dirURI(t, a)})
 	var stream unasked
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: &http.Client{Transport: &stream}},
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.URL,
+		HTTPClient: &http.Client{Transport: &stream}},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = session.Close() })
 	require.Contains(t, readFile(t, session, filepath.Join(a, "f")), "in a")
 	client.AddRoots(&mcp.Root{URI: dirURI(t, b)})
-	require.Eventually(t, func() bool { // the notice has a way of its own, which the call may overtake
+	// the notice has a way of its own, which the call may overtake
+	require.Eventually(t, func() bool {
 		return strings.Contains(readFile(t, session, filepath.Join(b, "f")), "in b")
 	}, patience, 1)
 	require.NotContains(t, stream.String(), "roots/list\"")

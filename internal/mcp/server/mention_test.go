@@ -13,7 +13,8 @@ import (
 // Clause D2.
 func TestResultsMentionTheInstructionsOfDirectories(t *testing.T) {
 	a := tree(t, map[string]string{"AGENTS.md": "Of a.", "f": "f"})
-	b := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/f": "text", "x/y/CLAUDE.md": "Of y.", "x/y/f": "text", "z/AGENTS.md": "Of z.", "z/f": ""})
+	b := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/f": "text", "x/y/CLAUDE.md": "Of y.",
+		"x/y/f": "text", "z/AGENTS.md": "Of z.", "z/f": ""})
 	roots, err := workspace.NewRoots(a, []string{b})
 	require.NoError(t, err)
 	p := start(t, Options{Roots: roots})
@@ -24,14 +25,17 @@ func TestResultsMentionTheInstructionsOfDirectories(t *testing.T) {
 		return p.answerTo(float64(id)).text()
 	}
 	path := func(rel string) string { return read(filepath.Join(b, filepath.FromSlash(rel))) }
-	require.NotContains(t, result(10, "read_file", `{"path":"f"}`), mark, "only those below the root")
+	require.NotContains(t, result(10, "read_file", `{"path":"f"}`), mark,
+		"only those below the root")
 	text := result(11, "read_file", path("x/f"))
-	require.True(t, strings.HasSuffix(text, "[What is in \""+filepath.Join(b, "x")+"\" has instructions: read \""+filepath.Join(b, "x", "AGENTS.md")+
+	require.True(t, strings.HasSuffix(text, "[What is in \""+filepath.Join(b,
+		"x")+"\" has instructions: read \""+filepath.Join(b, "x", "AGENTS.md")+
 		"\" before you go on.]\n"), text)
 	text = result(12, "list_directory", path("x/y"))
 	require.Contains(t, text, filepath.Join(b, "x", "y", "CLAUDE.md"))
 	require.NotContains(t, text, filepath.Join(b, "x", "AGENTS.md"), "D3: only once")
 	require.NotContains(t, result(13, "read_file", path("x/y/f")), mark)
-	require.NotContains(t, result(14, "read_file", path("z/AGENTS.md")), mark, "D3: it is reading them")
+	require.NotContains(t, result(14, "read_file", path("z/AGENTS.md")), mark,
+		"D3: it is reading them")
 	require.NotContains(t, result(15, "read_file", path("z/f")), mark)
 }

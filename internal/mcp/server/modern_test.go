@@ -33,10 +33,12 @@ func TestModernClient(t *testing.T) {
 		p.write(callModern(2*id+1, modernWithRoots, "read_file", `{"path":"f"}`, ""))
 		m := p.read()
 		require.Equal(t, "input_required", m.Result["resultType"], m.line)
-		require.Equal(t, map[string]any{"roots": map[string]any{"method": "roots/list", "params": map[string]any{}}}, m.Result["inputRequests"])
+		require.Equal(t, map[string]any{"roots": map[string]any{"method": "roots/list",
+			"params": map[string]any{}}}, m.Result["inputRequests"])
 		require.NotContains(t, m.line, `"content":null`)
 		state, _ := m.Result["requestState"].(string)
-		p.write(callModern(2*id+2, modernWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(dir))))
+		p.write(callModern(2*id+2, modernWithRoots, "read_file", `{"path":"f"}`,
+			answered(state, rootsResult(dir))))
 		m = p.read()
 		require.Equal(t, "complete", m.Result["resultType"], m.line)
 		require.Contains(t, m.text(), "in "+string("ab"[id]))
@@ -50,7 +52,8 @@ func TestModernClientWithoutRoots(t *testing.T) {
 	m := p.read()
 	require.NotNil(t, m.Error, m.line)
 	require.Equal(t, -32021, m.Error.Code)
-	require.Equal(t, map[string]any{"requiredCapabilities": map[string]any{"roots": map[string]any{}}}, m.Error.Data)
+	require.Equal(t, map[string]any{"requiredCapabilities": map[string]any{
+		"roots": map[string]any{}}}, m.Error.Data)
 	p.write(callModern(2, `{}`, "list_roots", `{}`, ""))
 	m = p.read()
 	require.Equal(t, "none", structured(m)["source"], "list_roots always answers: %s", m.line)
@@ -68,14 +71,16 @@ func TestModernClientWithoutRoots(t *testing.T) {
 // Clause M10.
 func TestModernInvalidLists(t *testing.T) {
 	p := start(t, Options{})
-	for _, answer := range []string{`{"roots":[]}`, `{"roots":[null]}`, `{"roots":null}`, `{"action":"accept","content":{}}`} {
+	for _, answer := range []string{`{"roots":[]}`, `{"roots":[null]}`, `{"roots":null}`,
+		`{"action":"accept","content":{}}`} {
 		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
 		require.Contains(t, p.read().text(), "No files are accessible", answer)
 	}
 	for _, answer := range []string{`7`, `{}`, `null`, `{"roots":{}}`} {
 		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
 		m := p.read()
-		require.True(t, m.Error != nil || m.Result["isError"] == true || m.Result["inputRequests"] != nil, "%s: %s", answer, m.line)
+		require.True(t, m.Error != nil || m.Result["isError"] == true ||
+			m.Result["inputRequests"] != nil, "%s: %s", answer, m.line)
 	}
 }
 
@@ -86,18 +91,24 @@ func TestStateOfAnotherRequest(t *testing.T) {
 	p.write(callModern(1, modernWithRoots, "read_file", `{"path":"f"}`, ""))
 	state, _ := p.read().Result["requestState"].(string)
 	for _, c := range []string{
-		callModern(2, modernWithRoots, "read_file", `{"path":"f"}`, answered("made-up", rootsResult(a))),
-		callModern(2, modernWithRoots, "read_file", `{"path":"g"}`, answered(state, rootsResult(a))),
-		callModern(2, modernWithRoots, "write_file", `{"path":"f"}`, answered(state, rootsResult(a))),
+		callModern(2, modernWithRoots, "read_file", `{"path":"f"}`,
+			answered("made-up", rootsResult(a))),
+		callModern(2, modernWithRoots, "read_file", `{"path":"g"}`,
+			answered(state, rootsResult(a))),
+		callModern(2, modernWithRoots, "write_file", `{"path":"f"}`,
+			answered(state, rootsResult(a))),
 	} {
 		p.write(c)
 		m := p.read()
 		require.NotNil(t, m.Error, m.line)
 		require.Equal(t, -32602, m.Error.Code)
 	}
-	p.write(callModern(3, modernWithRoots, "read_file", `{"path":"f"}`, `,"inputResponses":{"roots":`+rootsResult(a)+`}`))
-	require.Equal(t, "input_required", p.read().Result["resultType"], "what was not asked is not taken")
-	p.write(callModern(4, modernWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(a))))
+	p.write(callModern(3, modernWithRoots, "read_file", `{"path":"f"}`,
+		`,"inputResponses":{"roots":`+rootsResult(a)+`}`))
+	require.Equal(t, "input_required", p.read().Result["resultType"],
+		"what was not asked is not taken")
+	p.write(callModern(4, modernWithRoots, "read_file", `{"path":"f"}`,
+		answered(state, rootsResult(a))))
 	require.Contains(t, p.read().text(), "in a")
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -72,7 +73,8 @@ func (l *promptList) refresh(ctx context.Context, sc *scope) (changed bool) {
 	if err != nil {
 		return false
 	}
-	changed = !slices.EqualFunc(l.prompts, prompts, func(a, b *mcp.Prompt) bool { return reflect.DeepEqual(a, b) })
+	changed = !slices.EqualFunc(l.prompts, prompts,
+		func(a, b *mcp.Prompt) bool { return reflect.DeepEqual(a, b) })
 	l.roots, l.prompts, l.listed = sc.uris(), prompts, false
 	return changed
 }
@@ -120,8 +122,7 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 	if !ok {
 		return result, nil
 	}
-	scoped := scopedRequest{revision: request.ProtocolVersion(), capabilities: request.ClientCapabilities()}
-	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+	err := c.withScope(ctx, scoped(request, nil, ""), func(sc *scope) (err error) {
 		result.Prompts, err = sc.prompts(ctx)
 		return err
 	})
@@ -135,21 +136,21 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 }
 
 // getPrompt returns the current text of a command or skill.
-func (c *client) getPrompt(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+func (c *client) getPrompt(ctx context.Context,
+	r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	name, _ := ctx.Value(promptNameKey{}).(string)
 	arguments := r.Params.Arguments[promptArgument]
-	scoped := scopedRequest{
-		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
-		identity: [][]byte{[]byte("prompts/get"), []byte(name), []byte(arguments)}, needsFiles: true,
-	}
+	request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
+		"prompts/get", name, arguments)
+	request.needsFiles = true
 	var result *mcp.GetPromptResult
-	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+	err := c.withScope(ctx, request, func(sc *scope) (err error) {
 		result, err = sc.prompt(ctx, name, arguments)
 		return err
 	})
 	if errors.Is(err, errInputRequired) {
 		result := &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{}}
-		result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+		result.InputRequests, result.RequestState = c.server.rootsInput(request)
 		return result, nil
 	}
 	if err != nil {
@@ -165,31 +166,31 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 	if err != nil {
 		return nil, err
 	}
+	var commands []discovery.SlashCommand
 	if catalog != nil {
-		commands, _ := catalog.SlashCommands()
-		for _, command := range commands {
-			if command.Name != name {
-				continue
-			}
-			content, err := catalog.Expand(ctx, command.Artifact, arguments)
-			if err != nil {
-				return nil, err
-			}
-			message := fmt.Sprintf("From the file %s in the folder %s, for /%s:\n\n%s",
-				text.Printable(command.Artifact.Path), text.Printable(command.Artifact.Root.Dir.String()), name, content)
-			if arguments != "" && !content.TakesArguments {
-				message += "\n\nArguments: " + arguments
-			}
-			if note := content.Note(); note != "" {
-				message += "\n\n" + note
-			}
-			return &mcp.GetPromptResult{
-				Description: command.Description,
-				Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: message}}},
-			}, nil
-		}
+		commands, _ = catalog.SlashCommands()
 	}
-	return nil, &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q: prompts/list lists them", text.Truncate(name, maxQuoted)),
+	at := slices.IndexFunc(commands, func(c discovery.SlashCommand) bool { return c.Name == name })
+	if at < 0 {
+		message := fmt.Sprintf("there is no prompt %q: prompts/list lists them",
+			text.Truncate(name, maxQuoted))
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 	}
+	file := commands[at].Artifact
+	content, err := catalog.Expand(ctx, file, arguments)
+	if err != nil {
+		return nil, err
+	}
+	message := fmt.Sprintf("From the file %s in the folder %s, for /%s:\n\n%s",
+		text.Printable(file.Path), text.Printable(file.Root.Dir.String()), name, content)
+	if arguments != "" && !content.TakesArguments {
+		message += "\n\nArguments: " + arguments
+	}
+	if note := content.Note(); note != "" {
+		message += "\n\n" + note
+	}
+	return &mcp.GetPromptResult{
+		Description: commands[at].Description,
+		Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: message}}},
+	}, nil
 }

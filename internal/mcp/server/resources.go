@@ -12,9 +12,10 @@ import (
 
 // The URIs of the resources.
 const (
-	rootsURI        = "acp-agent://roots"        // the roots, as list_roots returns them
-	catalogURI      = "acp-agent://catalog"      // the JSON encoding of a discovery.Catalog
-	instructionsURI = "acp-agent://instructions" // the instructions of all roots as one text, with a heading for each source
+	rootsURI   = "acp-agent://roots"   // the roots, as list_roots returns them
+	catalogURI = "acp-agent://catalog" // the JSON encoding of a discovery.Catalog
+	// the instructions of all roots as one text, with a heading for each source
+	instructionsURI = "acp-agent://instructions"
 )
 
 func (c *client) addResources(server *mcp.Server) {
@@ -23,11 +24,16 @@ func (c *client) addResources(server *mcp.Server) {
 		read func(context.Context, *scope) (string, error)
 	}{
 		{mcp.Resource{URI: rootsURI, Name: "roots", Title: "Roots", MIMEType: "application/json",
-			Description: "The accessible directories in order, and those that are not accessible, with the reason"}, readRoots},
-		{mcp.Resource{URI: catalogURI, Name: "catalog", Title: "Catalogue", MIMEType: "application/json",
-			Description: "Instructions, skills, commands and MCP servers found in the roots; none of the servers is started"}, readCatalog},
-		{mcp.Resource{URI: instructionsURI, Name: "instructions", Title: "Instructions", MIMEType: "text/markdown",
-			Description: "The instructions found in the roots, each under its root and file"}, readInstructions},
+			Description: "The accessible directories in order, and those that are not " +
+				"accessible, with the reason"}, readRoots},
+		{mcp.Resource{URI: catalogURI, Name: "catalog", Title: "Catalogue",
+			MIMEType: "application/json",
+			Description: "Instructions, skills, commands and MCP servers found in the roots; " +
+				"none of the servers is started"}, readCatalog},
+		{mcp.Resource{URI: instructionsURI, Name: "instructions", Title: "Instructions",
+			MIMEType:    "text/markdown",
+			Description: "The instructions found in the roots, each under its root and file"},
+			readInstructions},
 	} {
 		server.AddResource(&r.Resource, c.resourceHandler(r.MIMEType, r.read))
 	}
@@ -56,31 +62,32 @@ func readInstructions(ctx context.Context, sc *scope) (string, error) {
 	if catalog != nil {
 		instructions = catalog.Instructions(nil).String()
 	}
-	return cmp.Or(instructions, "The roots contain no instructions.\n"), nil // the SDK leaves out an empty text, which clients require
+	// the SDK leaves out an empty text, which clients require
+	return cmp.Or(instructions, "The roots contain no instructions.\n"), nil
 }
 
 // resourceHandler returns the handler of resources/read for one resource.
-func (c *client) resourceHandler(mimeType string, read func(context.Context, *scope) (string, error)) mcp.ResourceHandler {
+func (c *client) resourceHandler(mimeType string,
+	read func(context.Context, *scope) (string, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		scoped := scopedRequest{
-			revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
-			identity: [][]byte{[]byte("resources/read"), []byte(r.Params.URI)},
-		}
+		request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
+			"resources/read", r.Params.URI)
 		var content string
-		err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+		err := c.withScope(ctx, request, func(sc *scope) (err error) {
 			content, err = read(ctx, sc)
 			return err
 		})
 		if errors.Is(err, errInputRequired) {
 			result := &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{}}
-			result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+			result.InputRequests, result.RequestState = c.server.rootsInput(request)
 			return result, nil
 		}
 		if err != nil {
 			return nil, protocolError(err)
 		}
 		return &mcp.ReadResourceResult{
-			Contents:  []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: mimeType, Text: content}},
+			Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: mimeType,
+				Text: content}},
 			Cacheable: notShared(),
 		}, nil
 	}

@@ -31,9 +31,11 @@ func contents(t *testing.T, m message) string {
 
 func conventional(t *testing.T) (a, b string) {
 	t.Helper()
-	a = tree(t, map[string]string{"AGENTS.md": "Be brief.", ".claude/commands/review.md": "Review the change. File: $ARGUMENTS[0], see @notes.md"})
-	b = tree(t, map[string]string{"AGENTS.md": "Be exact.", ".agents/skills/deploy/SKILL.md": "---\nname: deploy\ndescription: Deploys.\n---\nDo it.",
-		".mcp.json": `{"mcpServers":{"db":{"command":"db-server"}}}`})
+	a = tree(t, map[string]string{"AGENTS.md": "Be brief.",
+		".claude/commands/review.md": "Review the change. File: $ARGUMENTS[0], see @notes.md"})
+	b = tree(t, map[string]string{"AGENTS.md": "Be exact.",
+		".agents/skills/deploy/SKILL.md": "---\nname: deploy\ndescription: Deploys.\n---\nDo it.",
+		".mcp.json":                      `{"mcpServers":{"db":{"command":"db-server"}}}`})
 	return a, b
 }
 
@@ -71,7 +73,8 @@ func TestResources(t *testing.T) {
 	p.write(changed)
 	p.answer(p.question(), t.TempDir())
 	p.write(request("resources/read", `{"uri":"`+instructionsURI+`"}`))
-	require.Contains(t, contents(t, p.answerTo(1)), "no instructions", "clients reject contents without a text")
+	require.Contains(t, contents(t, p.answerTo(1)), "no instructions",
+		"clients reject contents without a text")
 
 	p.write(request("resources/read", `{"uri":"file:///etc/passwd"}`))
 	require.NotNil(t, p.answerTo(1).Error)
@@ -109,7 +112,8 @@ func TestPromptsAreLabelled(t *testing.T) {
 func TestModernPromptsAndResources(t *testing.T) {
 	a, b := conventional(t)
 	p := start(t, Options{})
-	for method, params := range map[string]string{"prompts/get": `"name":"review"`, "resources/read": `"uri":"` + instructionsURI + `"`} {
+	for method, params := range map[string]string{"prompts/get": `"name":"review"`,
+		"resources/read": `"uri":"` + instructionsURI + `"`} {
 		meta := `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
 		p.write(request(method, `{`+params+meta+`}`))
 		m := p.answerTo(1)
@@ -124,7 +128,8 @@ func TestModernPromptsAndResources(t *testing.T) {
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
 	with := start(t, Options{Roots: roots})
-	with.write(request("prompts/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`))
+	with.write(request("prompts/list",
+		`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`))
 	require.Contains(t, with.answerTo(1).line, `"name":"review"`)
 }
 
@@ -195,7 +200,8 @@ func TestModernClientListsPrompts(t *testing.T) {
 		t.Helper()
 		p.callAnswered(id, "list_roots", `{}`, rootsResult(dirs...))
 		methods := []string{p.readAny().Method, p.readAny().Method}
-		require.ElementsMatch(t, []string{"", promptsChanged}, methods, "the answer and the notification")
+		require.ElementsMatch(t, []string{"", promptsChanged}, methods,
+			"the answer and the notification")
 	}
 	change(2, a)
 	require.Contains(t, list(), `"name":"review"`)
@@ -206,7 +212,8 @@ func TestModernClientListsPrompts(t *testing.T) {
 
 	// What is new in a root is found once the client has listed its prompts again.
 	require.NoError(t, os.MkdirAll(filepath.Join(b, ".claude/commands"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(b, ".claude/commands/mend.md"), []byte("Mend it."), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(b, ".claude/commands/mend.md"),
+		[]byte("Mend it."), 0o644))
 	change(6, b)
 	require.Contains(t, list(), `"name":"mend"`)
 	p.callAnswered(8, "list_roots", `{}`, rootsResult(b))

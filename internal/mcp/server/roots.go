@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -87,7 +88,8 @@ func (c *client) initialize(r mcp.Request) error {
 		return nil
 	}
 	if params.ProtocolVersion >= modern {
-		params.ProtocolVersion = legacy // otherwise the SDK would treat a client that sends initialize as modern
+		// otherwise the SDK would treat a client that sends initialize as modern
+		params.ProtocolVersion = legacy
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +100,8 @@ func (c *client) initialize(r mcp.Request) error {
 		return err
 	}
 	c.initialized = true
-	if c.server.configured != nil || c.server.options.Session != nil || params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
+	if c.server.configured != nil || c.server.options.Session != nil ||
+		params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
 		return nil
 	}
 	o := mcproots.FollowOptions[*scope]{
@@ -138,7 +141,7 @@ func (s *Server) ask(ctx context.Context, session *mcp.ServerSession) (*scope, e
 	list, err := session.ListRoots(ctx, nil)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.log.Warn("the client did not list its roots", "error", err)
+			s.log.Warn("cannot get the roots of a client", "error", err)
 		}
 		return nil, fmt.Errorf("the client did not list its roots: %w", err)
 	}
@@ -160,9 +163,25 @@ type scopedRequest struct {
 	state     string
 	// identity holds the method and arguments, which must be the same when the request is repeated
 	// with responses.
-	identity [][]byte
+	identity []string
 	// needsFiles reports whether the request makes no sense without accessible files.
 	needsFiles bool
+}
+
+// versioned is a request of the SDK that says which revision and capabilities its client has.
+type versioned interface {
+	ProtocolVersion() string
+	ClientCapabilities() *mcp.ClientCapabilities
+}
+
+// scoped returns r as a request that is served in the scope of its client. answers are its input
+// responses, and state their state.
+func scoped(r versioned, answers mcp.InputResponseMap, state string,
+	identity ...string) scopedRequest {
+	return scopedRequest{
+		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(),
+		responses: answers, state: state, identity: identity,
+	}
 }
 
 // withScope calls use with the scope of a request. It returns errInputRequired if the client must
@@ -194,20 +213,23 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 }
 
 // withModernScope is withScope for a modern client.
-func (c *client) withModernScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
+func (c *client) withModernScope(ctx context.Context, r scopedRequest,
+	use func(*scope) error) error {
 	s := c.server
 	if r.capabilities == nil || r.capabilities.RootsV2 == nil {
 		if s.fallback == nil && r.needsFiles {
 			return &jsonrpc.Error{
-				Code:    mcp.CodeMissingRequiredClientCapabilities,
-				Message: "this needs the client's roots: declare the roots capability, or start the server with --root DIR",
-				Data:    []byte(`{"requiredCapabilities":{"roots":{}}}`),
+				Code: mcp.CodeMissingRequiredClientCapabilities,
+				Message: "this needs the client's roots: declare the roots capability, or start " +
+					"the server with --root DIR",
+				Data: []byte(`{"requiredCapabilities":{"roots":{}}}`),
 			}
 		}
 		return c.withFallback(use)
 	}
 	if r.state != "" && !s.signer.verify(r.state, r.identity...) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the requestState belongs to another request: call again without it"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: "the requestState belongs to another request: call again without it"}
 	}
 	response, ok := r.responses[rootsKey]
 	if !ok || r.state == "" {
@@ -235,7 +257,9 @@ func (c *client) withFallback(use func(*scope) error) error {
 	if sc := c.server.fallback; sc != nil {
 		return use(sc)
 	}
-	return use(closedScope(sourceNone, "the client has no roots capability, and the server was started without --root or --fallback-root", nil))
+	return use(closedScope(sourceNone,
+		"the client has no roots capability, and the server was started without --root or "+
+			"--fallback-root", nil))
 }
 
 // rootsInput returns the input request and the state of a result that asks a modern client for its
@@ -254,16 +278,16 @@ func newSigner() (s signer) {
 }
 
 // sign returns the signature of the parts in this order.
-func (s signer) sign(parts ...[]byte) string {
+func (s signer) sign(parts ...string) string {
 	mac := hmac.New(sha256.New, s.key[:])
 	for _, part := range parts {
 		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
-		_, _ = mac.Write(part)
+		_, _ = io.WriteString(mac, part)
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // verify reports whether signature is that of the parts.
-func (s signer) verify(signature string, parts ...[]byte) bool {
+func (s signer) verify(signature string, parts ...string) bool {
 	return hmac.Equal([]byte(signature), []byte(s.sign(parts...)))
 }

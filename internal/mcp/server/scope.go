@@ -49,22 +49,26 @@ type scopeRoot struct {
 
 // closedScope returns a scope without accessible files.
 func closedScope(from source, reason string, roots []scopeRoot) *scope {
-	return &scope{source: from, reason: reason, roots: roots, tools: tools.New(nil, tools.Options{})}
+	return &scope{source: from, reason: reason, roots: roots,
+		tools: tools.New(nil, tools.Options{})}
 }
 
 func (s *Server) openScope(from source, ws *workspace.Workspace, roots []scopeRoot) *scope {
-	return &scope{source: from, roots: roots, ws: ws, tools: tools.New(ws, tools.Options{Permit: s.options.Permit})}
+	return &scope{source: from, roots: roots, ws: ws,
+		tools: tools.New(ws, tools.Options{Permit: s.options.Permit})}
 }
 
 // openConfigured opens all the roots that the user named, or none.
-func (s *Server) openConfigured(ctx context.Context, from source, roots workspace.Roots) (*scope, error) {
+func (s *Server) openConfigured(ctx context.Context, from source,
+	roots workspace.Roots) (*scope, error) {
 	ws, err := workspace.Open(ctx, roots, s.options.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	var opened []scopeRoot
 	for _, root := range ws.Opened() {
-		opened = append(opened, scopeRoot{Entry: mcproots.Entry{URI: root.Real.URI(), Dir: root.Dir}, opened: &root})
+		opened = append(opened, scopeRoot{Entry: mcproots.Entry{URI: root.Real.URI(),
+			Dir: root.Dir}, opened: &root})
 	}
 	return s.openScope(from, ws, opened), nil
 }
@@ -73,12 +77,21 @@ func (s *Server) openConfigured(ctx context.Context, from source, roots workspac
 func (s *Server) openSession(ctx context.Context) *scope {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	roots, err := s.options.Session(ctx)
+	sc, err := s.openGranted(ctx)
 	if err != nil {
 		return closedScope(sourceSession, err.Error(), nil)
 	}
+	return sc
+}
+
+// openGranted opens the roots that the session has, if all of them are where they were.
+func (s *Server) openGranted(ctx context.Context) (*scope, error) {
+	roots, err := s.options.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if len(roots) == 0 {
-		return closedScope(sourceSession, "the session has no folders other than its working directory", nil)
+		return nil, errors.New("the session has no folders other than its working directory")
 	}
 	var dirs []string
 	for _, r := range roots {
@@ -86,20 +99,21 @@ func (s *Server) openSession(ctx context.Context) *scope {
 	}
 	set, err := workspace.NewRoots(dirs[0], dirs[1:])
 	if err != nil {
-		return closedScope(sourceSession, err.Error(), nil)
+		return nil, err
 	}
 	sc, err := s.openConfigured(ctx, sourceSession, set)
 	if err != nil {
-		return closedScope(sourceSession, err.Error(), nil)
+		return nil, err
 	}
 	for _, opened := range sc.ws.Opened() {
-		if !slices.ContainsFunc(roots, func(r workspace.Root) bool { return r.Dir == opened.Dir && r.Real == opened.Real }) {
+		granted := func(r workspace.Root) bool { return r.Dir == opened.Dir && r.Real == opened.Real }
+		if !slices.ContainsFunc(roots, granted) {
 			sc.close()
-			return closedScope(sourceSession, fmt.Sprintf("%s no longer leads where it did when the session was opened: load the session again",
-				text.Printable(opened.Dir.String())), nil)
+			return nil, fmt.Errorf("%s now points somewhere else than when the session was opened: "+
+				"load the session again", text.Printable(opened.Dir.String()))
 		}
 	}
-	return sc
+	return sc, nil
 }
 
 // openList opens the valid roots of a client's list. The error is that of ctx.
@@ -120,12 +134,14 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 		if e.Err == nil {
 			dirs = append(dirs, e.Dir.String())
 		} else if leftOut++; leftOut <= maxLeftOut {
-			s.log.Warn("a root of the client is left out", "uri", text.Truncate(e.URI, maxQuoted), "reason", e.Err)
+			s.log.Warn("a root of the client is left out", "uri", text.Truncate(e.URI, maxQuoted),
+				"reason", e.Err)
 		}
 		roots[i].Entry = e
 	}
 	if len(dirs) == 0 {
-		return closedScope(sourceClient, "the client's list of roots has no valid entry", roots), nil
+		return closedScope(sourceClient, "the client's list of roots has no valid entry", roots),
+			nil
 	}
 	set, err := workspace.NewRoots(dirs[0], dirs[1:])
 	if err != nil {
@@ -133,7 +149,8 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 	}
 	ws, err := workspace.Open(ctx, set, s.options.Workspace)
 	if err != nil {
-		return closedScope(sourceClient, "the client's roots could not be opened: "+err.Error(), roots), context.Cause(ctx)
+		return closedScope(sourceClient, "the client's roots could not be opened: "+err.Error(),
+			roots), context.Cause(ctx)
 	}
 	for i := range roots {
 		for _, root := range ws.Opened() {

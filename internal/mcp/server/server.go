@@ -53,18 +53,20 @@ type Options struct {
 
 // limits protect the server. A zero field means its default.
 type limits struct {
-	rootsAge time.Duration // how long the roots of a client that does not announce changes are used; default 5 s
+	// how long the roots of a client that does not announce changes are used; default 5 s
+	rootsAge time.Duration
 	pending  int           // unanswered requests of a stdio client; default 256
 	grace    time.Duration // for calls to finish after a client has closed its input; default 2 s
 
 	// For all HTTP clients together:
 
-	sessions     int           // open sessions; default 100
-	calls        int           // running calls; default 32
-	files        int           // running calls of tools that hold whole files in memory; default 4
-	callWait     time.Duration // for a call to wait until it is run; default 10 s
-	body         int           // bytes of one request; default 4 MiB
-	bodies       int           // bytes of all requests that are being received or handled; default 64 MiB
+	sessions int           // open sessions; default 100
+	calls    int           // running calls; default 32
+	files    int           // running calls of tools that hold whole files in memory; default 4
+	callWait time.Duration // for a call to wait until it is run; default 10 s
+	body     int           // bytes of one request; default 4 MiB
+	// bytes of all requests that are being received or handled; default 64 MiB
+	bodies       int
 	bodyTimeout  time.Duration // for a request to arrive; default 10 s
 	writeTimeout time.Duration // for a client to read the next piece of a response; default 10 s
 }
@@ -115,8 +117,10 @@ type Server struct {
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
-		options: o, limits: o.limits, log: o.Logger, tools: tools.New(nil, tools.Options{Permit: o.Permit}).Tools(),
-		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(), bodies: budget{limit: int64(o.limits.bodies)},
+		options: o, limits: o.limits, log: o.Logger, tools: tools.New(nil,
+			tools.Options{Permit: o.Permit}).Tools(),
+		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(), bodies: budget{
+			limit: int64(o.limits.bodies)},
 	}
 	var err error
 	if !o.Roots.IsZero() {
@@ -159,7 +163,9 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	case s.closing:
 		return nil // the client will never be asked for roots
 	case c.onlyDuringCalls && len(s.sessions) >= limit && !s.endIdlest():
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("too many open sessions (the limit is %d): end one, or try again later", limit)}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("too many open sessions (the limit is %d): end one, or try "+
+				"again later", limit)}
 	}
 	s.sessions[session] = c
 	s.watching.Go(func() {
@@ -179,14 +185,16 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 func (s *Server) endIdlest() bool {
 	var idlest *mcp.ServerSession
 	for session, c := range s.sessions {
-		if c.onlyDuringCalls && c.requests == 0 && (idlest == nil || c.used.Before(s.sessions[idlest].used)) {
+		if c.onlyDuringCalls && c.requests == 0 &&
+			(idlest == nil || c.used.Before(s.sessions[idlest].used)) {
 			idlest = session
 		}
 	}
 	if idlest == nil {
 		return false
 	}
-	s.log.Info("ended the HTTP session that was idle the longest, to make room for another", "idle", time.Since(s.sessions[idlest].used))
+	s.log.Info("ended the HTTP session that was idle the longest, to make room for another", "idle",
+		time.Since(s.sessions[idlest].used))
 	delete(s.sessions, idlest)
 	s.watching.Go(func() { _ = idlest.Close() })
 	return true
@@ -212,7 +220,8 @@ func (s *Server) forClient(c *client) *mcp.Server {
 		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions,
-			Logger:       slog.New(slog.DiscardHandler), // the SDK logs mistakes of clients as errors
+			// the SDK logs mistakes of clients as errors
+			Logger: slog.New(slog.DiscardHandler),
 			Capabilities: &mcp.ServerCapabilities{
 				Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{},
 				Prompts: &mcp.PromptCapabilities{ListChanged: true},
@@ -222,7 +231,8 @@ func (s *Server) forClient(c *client) *mcp.Server {
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)
 	c.addResources(server)
-	c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) } // the SDK notifies the client
+	// the SDK notifies the client
+	c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }
 	c.promptsChanged()
 	if s.extraTools != nil {
 		s.extraTools(server, c)
@@ -230,21 +240,25 @@ func (s *Server) forClient(c *client) *mcp.Server {
 	return server
 }
 
-const instructions = "Tools for files in the client's roots. Relative paths start at the first root. " +
+const instructions = "Tools for files in the client's roots. Relative paths start at the first " +
+	"root. " +
 	"list_roots shows the accessible roots, and why others are not accessible."
 
 // recovered turns a panic into an error response to one request.
 func (s *Server) recovered(method string, err *error) {
 	if v := recover(); v != nil {
-		s.log.Error("panic while serving a request", "method", method, "panic", v, "stack", string(debug.Stack()))
-		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%s failed inside the server", method)}
+		s.log.Error("panic while serving a request", "method", method, "panic", v, "stack",
+			string(debug.Stack()))
+		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("%s failed inside the server", method)}
 	}
 }
 
 // warnDeprecated logs once that roots were used with a revision that deprecates them.
 func (s *Server) warnDeprecated(revision string) {
 	if !s.warned.Swap(true) {
-		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming directories with --root instead",
+		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming "+
+			"directories with --root instead",
 			"revision", revision)
 	}
 }

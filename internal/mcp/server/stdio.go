@@ -25,7 +25,8 @@ import (
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage}
 	defer l.close()
-	eras := router{legacy: newTransport(l, s.limits.pending), modern: newTransport(l, s.limits.pending)}
+	eras := router{legacy: newTransport(l, s.limits.pending),
+		modern: newTransport(l, s.limits.pending)}
 	legacyClient := &client{server: s}
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
@@ -92,7 +93,8 @@ func (r router) isModern(request *jsonrpc.Request) bool {
 		return false
 	}
 	var revision string
-	if named := params.Meta[mcp.MetaKeyProtocolVersion]; named != nil && (json.Unmarshal(named, &revision) != nil || revision >= modern) {
+	if named := params.Meta[mcp.MetaKeyProtocolVersion]; named != nil &&
+		(json.Unmarshal(named, &revision) != nil || revision >= modern) {
 		return true
 	}
 	return request.Method == "notifications/cancelled" && r.modern.isPending(params.RequestID)
@@ -156,7 +158,9 @@ func (t *transport) admit(id jsonrpc.ID) bool {
 	t.mu.Unlock()
 	switch {
 	case duplicate: // an answer with this id would be taken for that of the other request
-		t.lines.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the id %s is in use by an unanswered request", text.Truncate(key, maxQuoted)))
+		t.lines.reject(jsonrpc.CodeInvalidRequest,
+			fmt.Sprintf("the id %s is in use by an unanswered request",
+				text.Truncate(key, maxQuoted)))
 	case full:
 		t.lines.rejectCall(id, t.limit)
 	}
@@ -271,7 +275,8 @@ func (l *lines) read(in io.Reader, to router) error {
 		tooLong, ok := errors.AsType[*wire.TooLongError](err)
 		switch {
 		case ok:
-			l.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", tooLong.Limit))
+			l.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf(
+				"the message is longer than the limit of %d bytes", tooLong.Limit))
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -294,7 +299,8 @@ func (l *lines) handle(line []byte, to router) {
 		return
 	}
 	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() && !isExact(request.ID, line) {
-		l.reject(jsonrpc.CodeInvalidRequest, "the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
+		l.reject(jsonrpc.CodeInvalidRequest,
+			"the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
 		return
 	}
 	to.deliver(m)
@@ -325,11 +331,12 @@ func (l *lines) rejectCall(id jsonrpc.ID, limit int) {
 
 // respond writes an error response.
 func (l *lines) respond(id any, code int, reason string) {
-	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": reason}})
+	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": code, "message": reason}})
 	if err == nil {
 		err = l.write(message)
 	}
 	if err != nil {
-		l.log.Debug("an error response was not sent", "error", err)
+		l.log.Debug("cannot send an error response", "error", err)
 	}
 }

@@ -24,7 +24,8 @@ import (
 func TestCallsWaitForTheFirstList(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{})
-	p.write(initialize(withRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, call(2, "read_file", `{"path":"f"}`))
+	p.write(initialize(withRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+		call(2, "read_file", `{"path":"f"}`))
 	var question message
 	for seen := 0; seen < 3; {
 		m := p.read()
@@ -50,7 +51,8 @@ func TestClientWithoutRootsIsNotAsked(t *testing.T) {
 		require.Empty(t, m.Method, "%s", m.line)
 		switch m.ID {
 		case 1.0:
-			require.Contains(t, m.text(), "error: No files are accessible: the client has no roots capability")
+			require.Contains(t, m.text(),
+				"error: No files are accessible: the client has no roots capability")
 			require.Contains(t, m.text(), "--root")
 		case 2.0:
 			require.Equal(t, "none", structured(m)["source"])
@@ -61,7 +63,8 @@ func TestClientWithoutRootsIsNotAsked(t *testing.T) {
 
 // Clause M8.
 func TestFallbackAndConfiguredRoots(t *testing.T) {
-	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t, map[string]string{"f": "theirs"})
+	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t,
+		map[string]string{"f": "theirs"})
 	roots, err := workspace.NewRoots(mine, nil)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -69,10 +72,14 @@ func TestFallbackAndConfiguredRoots(t *testing.T) {
 		asked                            bool
 		o                                Options
 	}{
-		{"configured, client with roots", withRoots, "configured", "mine", false, Options{Roots: roots}},
-		{"configured, client without", withoutRoots, "configured", "mine", false, Options{Roots: roots}},
-		{"fallback, client with roots", withRoots, "client", "theirs", true, Options{Fallback: roots}},
-		{"fallback, client without", withoutRoots, "fallback", "mine", false, Options{Fallback: roots}},
+		{"configured, client with roots", withRoots, "configured", "mine", false,
+			Options{Roots: roots}},
+		{"configured, client without", withoutRoots, "configured", "mine", false,
+			Options{Roots: roots}},
+		{"fallback, client with roots", withRoots, "client", "theirs", true,
+			Options{Fallback: roots}},
+		{"fallback, client without", withoutRoots, "fallback", "mine", false,
+			Options{Fallback: roots}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t, c.o)
@@ -94,12 +101,15 @@ func TestFallbackAndConfiguredRoots(t *testing.T) {
 
 // Clause A24.
 func TestRootsOfASession(t *testing.T) {
-	first, second := tree(t, map[string]string{"f": "in first"}), tree(t, map[string]string{"f": "in second"})
+	first, second := tree(t, map[string]string{"f": "in first"}), tree(t,
+		map[string]string{"f": "in second"})
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(first, link))
 	var answer []workspace.Root
 	var ended error
-	p := start(t, Options{Session: func(context.Context) ([]workspace.Root, error) { return answer, ended }})
+	p := start(t, Options{Session: func(context.Context) ([]workspace.Root, error) {
+		return answer, ended
+	}})
 	p.begin(`{"roots":{"listChanged":true}}`)
 	root := func(dir, real string) workspace.Root {
 		d, err := workspace.ParseDir(dir)
@@ -125,7 +135,7 @@ func TestRootsOfASession(t *testing.T) {
 	answer = nil
 	require.Contains(t, reads("f"), "no folders other than its working directory")
 	answer = []workspace.Root{root(link, second)}
-	require.Contains(t, reads("f"), "no longer leads where it did")
+	require.Contains(t, reads("f"), "now points somewhere else")
 	answer, ended = nil, errors.New("the session is over")
 	require.Contains(t, reads("f"), "No files are accessible: the session is over")
 }
@@ -154,7 +164,8 @@ func TestChangeAppliesToTheNextCall(t *testing.T) {
 	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
-	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "read_file", read(filepath.Join(a, "f"))))
+	p.write(changed, call(1, "read_file", `{"path":"f"}`),
+		call(2, "read_file", read(filepath.Join(a, "f"))))
 	p.answer(p.question(), b)
 	got := map[any]string{}
 	for range 2 {
@@ -195,7 +206,8 @@ func TestTimeoutClosesTheScope(t *testing.T) {
 		p.write(changed)
 		p.question()
 		p.write(call(2, "read_file", `{"path":"f"}`))
-		require.Contains(t, p.answerTo(2).text(), "error: No files are accessible: the client did not list its roots within 50ms")
+		require.Contains(t, p.answerTo(2).text(),
+			"error: No files are accessible: the client did not list its roots within 50ms")
 	})
 }
 
@@ -206,8 +218,9 @@ func TestInvalidRootsAreLeftOut(t *testing.T) {
 	p := start(t, Options{})
 	p.begin(withRoots)
 	uri := `{"uri":"` + dirURI(t, a) + `"}`
-	p.answerRaw(p.question(), `{"roots":[null,{"name":"x"},{"uri":"https://example.com"},{"uri":"file:///a/../b"},{"uri":"`+dirURI(t, missing)+
-		`"},{"uri":"`+dirURI(t, filepath.Join(a, "f"))+`"},`+uri+`,`+uri+`]}`)
+	p.answerRaw(p.question(),
+		`{"roots":[null,{"name":"x"},{"uri":"https://example.com"},{"uri":"file:///a/../b"},{"uri":"`+dirURI(t, missing)+
+			`"},{"uri":"`+dirURI(t, filepath.Join(a, "f"))+`"},`+uri+`,`+uri+`]}`)
 	p.write(call(1, "list_roots", `{}`), call(2, "read_file", `{"path":"f"}`))
 	for range 2 {
 		m := p.read()
@@ -218,7 +231,8 @@ func TestInvalidRootsAreLeftOut(t *testing.T) {
 		s := structured(m)
 		require.Len(t, s["roots"], 1)
 		require.Len(t, s["left_out"], 6)
-		for _, reason := range []string{"no uri", `does not begin with`, `".." segment`, "no such directory", "not a directory"} {
+		for _, reason := range []string{"no uri", `does not begin with`, `".." segment`,
+			"no such directory", "not a directory"} {
 			require.Contains(t, m.text(), reason)
 		}
 	}
@@ -256,7 +270,8 @@ func TestPolicyAppliesToClientRoots(t *testing.T) {
 	outer := tree(t, map[string]string{"in/f": "in", "out/f": "out"})
 	within, err := workspace.ParseDir(filepath.Join(outer, "in"))
 	require.NoError(t, err)
-	p := start(t, Options{Workspace: workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
+	p := start(t, Options{Workspace: workspace.Options{
+		Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
 	p.begin(withRoots)
 	p.answer(p.question(), filepath.Join(outer, "out"), filepath.Join(outer, "in"))
 	p.write(call(1, "list_roots", `{}`))
@@ -273,17 +288,21 @@ func TestMalformedLines(t *testing.T) {
 	p.answer(p.question(), a)
 	for line, code := range map[string]int{
 		"no JSON": -32700, "[]": -32600, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: -32600, "7": -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600,
-		`{"jsonrpc":"2.0","id":{},"method":"ping"}`: -32600, "\xff\xfe": -32700, `{"a":"` + strings.Repeat("x", 20_000) + `"}`: -32600,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`: -32600, "\xff\xfe": -32700, `{"a":"` +
+			strings.Repeat("x", 20_000) + `"}`: -32600,
 	} {
 		p.write(line)
 		m := p.read()
 		require.NotNil(t, m.Error, "%.50q: %s", line, m.line)
 		require.Equal(t, code, m.Error.Code, "%.50q: %s", line, m.line)
 	}
-	p.write("", "   ", `{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/unknown"}`, changed)
-	p.answerRaw(p.question(), `{"roots":[null,`+strings.Repeat(`{},`, 1000)+`{"uri":"`+dirURI(t, a)+`"}]}`)
+	p.write("", "   ", `{"jsonrpc":"2.0","id":99,"result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/unknown"}`, changed)
+	p.answerRaw(p.question(), `{"roots":[null,`+strings.Repeat(`{},`, 1000)+`{"uri":"`+dirURI(t,
+		a)+`"}]}`)
 	p.write(call(1, "list_roots", `{}`))
-	require.Contains(t, p.answerTo(1).text(), "No files", "what is behind the first thousand is not looked at")
+	require.Contains(t, p.answerTo(1).text(), "No files",
+		"what is behind the first thousand is not looked at")
 }
 
 // Clause M12.
@@ -292,7 +311,8 @@ func TestLastLineTooLong(t *testing.T) {
 	require.NoError(t, err)
 	defer server.Close()
 	var out strings.Builder
-	require.NoError(t, server.Serve(t.Context(), strings.NewReader(strings.Repeat("x", 100_000)), &out))
+	require.NoError(t, server.Serve(t.Context(), strings.NewReader(strings.Repeat("x", 100_000)),
+		&out))
 	require.Contains(t, out.String(), "longer than the limit of 10 bytes")
 }
 
@@ -352,9 +372,11 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		"signal":       func(stop context.CancelFunc, _ io.Closer) { stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			roots, err := workspace.NewRoots(tree(t, map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
+			roots, err := workspace.NewRoots(tree(t,
+				map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
 			require.NoError(t, err)
-			server, err := Open(t.Context(), Options{Roots: roots, limits: limits{grace: 10 * time.Millisecond}})
+			server, err := Open(t.Context(), Options{Roots: roots,
+				limits: limits{grace: 10 * time.Millisecond}})
 			require.NoError(t, err)
 			in, toServer := io.Pipe()
 			fromServer, out := io.Pipe()
@@ -400,8 +422,9 @@ func TestListRootsWithAClosedScope(t *testing.T) {
 		note   string
 		o      Options
 	}{
-		"an error":         {`"error":{"code":-32603,"message":"not now"}`, "not now", Options{}},
-		"a time-out":       {"", "did not list its roots within 50ms", Options{Timeout: 50 * time.Millisecond}},
+		"an error": {`"error":{"code":-32603,"message":"not now"}`, "not now", Options{}},
+		"a time-out": {"", "did not list its roots within 50ms",
+			Options{Timeout: 50 * time.Millisecond}},
 		"no list":          {`"result":{"roots":7}`, "did not list its roots", Options{}},
 		"no valid root":    {`"result":{"roots":[null]}`, "no valid entry", Options{}},
 		"no answer at all": {`"result":null`, "", Options{}},
@@ -447,12 +470,15 @@ func TestValidListAfterATimeout(t *testing.T) {
 
 // Clause M10.
 func TestAllValidRootsAreInScope(t *testing.T) {
-	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b", "only": "here"})
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t,
+		map[string]string{"f": "in b", "only": "here"})
 	p := start(t, Options{})
 	p.begin(withRoots)
-	p.answerRaw(p.question(), `{"roots":[{"uri":"`+dirURI(t, filepath.Join(a, "missing"))+`"},{"uri":"`+dirURI(t, a)+
+	p.answerRaw(p.question(), `{"roots":[{"uri":"`+dirURI(t,
+		filepath.Join(a, "missing"))+`"},{"uri":"`+dirURI(t, a)+
 		`"},null,{"uri":"`+dirURI(t, b)+`"}]}`)
-	for path, want := range map[string]string{"f": "in a", filepath.Join(a, "f"): "in a", filepath.Join(b, "f"): "in b", "only": "error: "} {
+	for path, want := range map[string]string{"f": "in a", filepath.Join(a, "f"): "in a",
+		filepath.Join(b, "f"): "in b", "only": "error: "} {
 		p.write(call(1, "read_file", read(path)))
 		require.Contains(t, p.answerTo(1).text(), want, path)
 	}
@@ -495,7 +521,8 @@ func TestInvalidRootsAreLogged(t *testing.T) {
 	log := &logtest.Text{}
 	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
 	p.begin(withRoots)
-	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t, a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
+	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t,
+		a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
 	p.write(call(1, "read_file", `{"path":"f"}`))
 	require.Contains(t, p.answerTo(1).text(), "in a")
 	require.Equal(t, 2, strings.Count(log.String(), "left out"))
@@ -523,7 +550,8 @@ func TestErrorClosesTheScope(t *testing.T) {
 	refuse := func() {
 		id, err := json.Marshal(p.question().ID)
 		require.NoError(t, err)
-		p.write(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32603,"message":"not now"}}`)
+		p.write(`{"jsonrpc":"2.0","id":` + string(id) +
+			`,"error":{"code":-32603,"message":"not now"}}`)
 	}
 	refuse()
 	p.write(call(2, "read_file", `{"path":"f"}`))

@@ -33,9 +33,11 @@ func declaration(t tools.Tool) *mcp.Tool {
 	no := false
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: t.Annotations.ReadOnly, OpenWorldHint: &no}
 	if !t.Annotations.ReadOnly { // the others mean nothing for a tool that only reads
-		hints.DestructiveHint, hints.IdempotentHint = &t.Annotations.Destructive, t.Annotations.Idempotent
+		hints.DestructiveHint = &t.Annotations.Destructive
+		hints.IdempotentHint = t.Annotations.Idempotent
 	}
-	return &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Annotations: hints}
+	return &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema,
+		Annotations: hints}
 }
 
 // fileTool returns the handler of a file tool.
@@ -43,7 +45,8 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return c.callTool(ctx, r, true, func(sc *scope) (*mcp.CallToolResult, error) {
 			if sc.ws == nil {
-				return toolError("No files are accessible: " + sc.reason + ". list_roots shows details."), nil
+				return toolError("No files are accessible: " + sc.reason +
+					". list_roots shows details."), nil
 			}
 			result, err := sc.tools.Call(ctx, name, ownArguments(r.Params.Arguments))
 			switch {
@@ -53,7 +56,8 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 				return toolError(err.Error()), nil
 			}
 			// Without structuredContent: some clients show it to the model instead of the text.
-			content := []mcp.Content{&mcp.TextContent{Text: result.Text + c.mentions.Lines(ctx, sc.ws, tools.Paths(r.Params.Arguments)...)}}
+			content := []mcp.Content{&mcp.TextContent{Text: result.Text +
+				c.mentions.Lines(ctx, sc.ws, tools.Paths(r.Params.Arguments)...)}}
 			if result.Media != nil {
 				content = append(content, mediaContent(result.Media))
 			}
@@ -65,7 +69,8 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 // ownArguments returns the arguments of a call without wait_for_previous, which Gemini CLI adds to
 // the schemas of all MCP tools for its own scheduling, and does not remove from calls.
 func ownArguments(arguments json.RawMessage) json.RawMessage {
-	if value, rest, err := strictjson.Take(arguments, "wait_for_previous"); err == nil && value != nil {
+	if value, rest, err := strictjson.Take(arguments, "wait_for_previous"); err == nil &&
+		value != nil {
 		return rest
 	}
 	return arguments
@@ -79,27 +84,29 @@ func mediaContent(m *tools.Media) mcp.Content {
 	case "audio":
 		return &mcp.AudioContent{MIMEType: m.Type, Data: m.Data}
 	default:
-		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: m.URI, MIMEType: m.Type, Blob: m.Data}}
+		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: m.URI, MIMEType: m.Type,
+			Blob: m.Data}}
 	}
 }
 
 // callTool calls call with the scope of a tools/call, or asks the client for its roots.
-func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFiles bool, call func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
-	scoped := scopedRequest{
-		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
-		identity: [][]byte{[]byte("tools/call"), []byte(r.Params.Name), r.Params.Arguments}, needsFiles: needsFiles,
-	}
+func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFiles bool,
+	call func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
+	request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
+		"tools/call", r.Params.Name, string(r.Params.Arguments))
+	request.needsFiles = needsFiles
 	var result *mcp.CallToolResult
-	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+	err := c.withScope(ctx, request, func(sc *scope) (err error) {
 		result, err = call(sc)
 		return err
 	})
 	if errors.Is(err, errInputRequired) {
 		result := &mcp.CallToolResult{Content: []mcp.Content{}} // nil would be encoded as null
-		result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+		result.InputRequests, result.RequestState = c.server.rootsInput(request)
 		return result, nil
 	}
-	if protocol := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &protocol) && ctx.Err() == nil {
+	if protocol := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &protocol) &&
+		ctx.Err() == nil {
 		return toolError(err.Error()), nil
 	}
 	return result, err
@@ -107,13 +114,15 @@ func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFile
 
 // toolError returns the result of a failed call, which a model reads.
 func toolError(message string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: message}}}
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{
+		&mcp.TextContent{Text: message}}}
 }
 
 func listRootsTool() *mcp.Tool {
 	return declaration(tools.Tool{
-		Name:        "list_roots",
-		Description: "List the root directories, and why others are not accessible. Paths must lie in a root; relative paths start at the first.",
+		Name: "list_roots",
+		Description: "List the root directories, and why others are not accessible. Paths must " +
+			"lie in a root; relative paths start at the first.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	})
@@ -144,20 +153,23 @@ type leftOutRoot struct {
 const maxLeftOut = 100
 
 // listRoots handles list_roots, which always has a result.
-func (c *client) listRoots(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *client) listRoots(ctx context.Context,
+	r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
 		list := sc.list()
 		structured, err := json.Marshal(list)
 		if err != nil {
 			return nil, err
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: list.String()}}, StructuredContent: json.RawMessage(structured)}, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: list.String()}},
+			StructuredContent: json.RawMessage(structured)}, nil
 	})
 }
 
 // list describes the roots of a scope.
 func (sc *scope) list() rootList {
-	list := rootList{Source: sc.source, Roots: []listedRoot{}, LeftOut: []leftOutRoot{}, Note: sc.reason}
+	list := rootList{Source: sc.source, Roots: []listedRoot{}, LeftOut: []leftOutRoot{},
+		Note: sc.reason}
 	listed := map[int]bool{}
 	for _, r := range sc.roots {
 		name := text.Truncate(r.Name, maxQuoted)
@@ -169,10 +181,12 @@ func (sc *scope) list() rootList {
 			} else if r.Err != nil {
 				reason = r.Err.Error()
 			}
-			list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted), name, reason})
+			list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted), name,
+				reason})
 		case r.opened != nil && !listed[r.opened.Index]:
 			listed[r.opened.Index] = true
-			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(), r.opened.Real.String(), r.opened.Real.URI(), name})
+			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(),
+				r.opened.Real.String(), r.opened.Real.URI(), name})
 		}
 	}
 	return list
@@ -184,7 +198,8 @@ func (l rootList) String() string {
 	if len(l.Roots) == 0 {
 		fmt.Fprintf(&b, "No files are accessible: %s.\n", l.Note)
 	} else {
-		fmt.Fprintf(&b, "Accessible roots (source: %s); relative paths start at the first:\n", l.Source)
+		fmt.Fprintf(&b, "Accessible roots (source: %s); relative paths start at the first:\n",
+			l.Source)
 	}
 	for _, r := range l.Roots {
 		b.WriteString(text.Printable(r.Path))

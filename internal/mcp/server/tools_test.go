@@ -45,7 +45,8 @@ func TestHintsOfTools(t *testing.T) {
 		hints[name] = []any{a["destructiveHint"], a["idempotentHint"]}
 	}
 	require.Equal(t, map[string][]any{
-		"write_file": {true, true}, "edit_file": {true, false}, "create_directory": {false, true}, "delete_file": {true, true}, "move_file": {true, false},
+		"write_file": {true, true}, "edit_file": {true, false}, "create_directory": {false,
+			true}, "delete_file": {true, true}, "move_file": {true, false},
 	}, hints)
 }
 
@@ -62,7 +63,8 @@ func TestMediaContent(t *testing.T) {
 		{"image", map[string]any{"type": "image", "mimeType": "image/gif", "data": "R0lGODlhOw=="}},
 		{"sound", map[string]any{"type": "audio", "mimeType": "audio/flac", "data": "ZkxhQzs="}},
 		{"document", map[string]any{"type": "resource", "resource": map[string]any{
-			"uri": dirURI(t, dir) + "/document", "mimeType": "application/pdf", "blob": "JVBERi0xLjc="}}},
+			"uri": dirURI(t, dir) +
+				"/document", "mimeType": "application/pdf", "blob": "JVBERi0xLjc="}}},
 	} {
 		p.write(call(id+1, "read_media", read(c.file)))
 		m := p.answerTo(float64(id + 1))
@@ -80,7 +82,8 @@ func TestResultsOfFileToolsAreText(t *testing.T) {
 	p := start(t, Options{Roots: roots})
 	p.begin(withoutRoots)
 	for id, c := range []struct{ tool, arguments string }{
-		{"read_file", `{"path":"f"}`}, {"list_directory", `{}`}, {"find_files", `{}`}, {"search", `{"pattern":"x"}`},
+		{"read_file", `{"path":"f"}`}, {"list_directory", `{}`}, {"find_files", `{}`}, {"search",
+			`{"pattern":"x"}`},
 		{"edit_file", `{"path":"f","old_text":"text","new_text":"more"}`},
 	} {
 		p.write(call(id+1, c.tool, c.arguments))
