@@ -60,8 +60,7 @@ func TestEditFile(t *testing.T) {
 }
 
 func TestEditFileMakesSeveralReplacements(t *testing.T) {
-	app := plant(t, fileTree{"a": "one\ntwo\ntwo\n"})
-	h := serve(t, openRoots(t, app), Options{})
+	app, h := servePlanted(t, fileTree{"a": "one\ntwo\ntwo\n"})
 	edits := func(texts ...string) (all []args) {
 		for i := 0; i < len(texts); i += 2 {
 			all = append(all, args{"old_text": texts[i], "new_text": texts[i+1]})
@@ -162,8 +161,7 @@ func allocates(f func()) uint64 {
 }
 
 func TestEditFileDryRun(t *testing.T) {
-	app := plant(t, fileTree{"a": "one\n"})
-	h := serve(t, openRoots(t, app), Options{})
+	app, h := servePlanted(t, fileTree{"a": "one\n"})
 	version := do[fileText](h, "read_file", args{"path": "a"}).Version
 	edit := args{"path": "a", "old_text": "one", "new_text": "two", "dry_run": true}
 	got := do[changedFile](h, "edit_file", edit)
@@ -198,8 +196,7 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 		"removed":             {"x\n\ta\n\tb\ny\n", "  a\n  b\n", "", "x\ny\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := plant(t, fileTree{"a": c.file})
-			h := serve(t, openRoots(t, app), Options{})
+			app, h := servePlanted(t, fileTree{"a": c.file})
 			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old,
 				"new_text": c.new})
 			require.NoError(t, err)
@@ -218,23 +215,20 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 		"only empty lines":          {"a\n\nb\n", " \n \n", "", "does not contain"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app := plant(t, fileTree{"a": c.file})
-			h := serve(t, openRoots(t, app), Options{})
+			app, h := servePlanted(t, fileTree{"a": c.file})
 			require.ErrorContains(t, h.refused("edit_file",
 				args{"path": "a", "old_text": c.old, "new_text": c.new}), c.problem)
 			require.Equal(t, fileTree{"a": c.file}, planted(t, app))
 		})
 	}
 	t.Run("an exact match is preferred", func(t *testing.T) {
-		app := plant(t, fileTree{"a": "\ta\n  a\n"})
-		h := serve(t, openRoots(t, app), Options{})
+		app, h := servePlanted(t, fileTree{"a": "\ta\n  a\n"})
 		require.False(t, do[changedFile](h, "edit_file",
 			args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Reindented)
 		require.Equal(t, fileTree{"a": "\ta\nb\n"}, planted(t, app))
 	})
 	t.Run("all", func(t *testing.T) {
-		app := plant(t, fileTree{"a": "\ta\nb\n  a\n"})
-		h := serve(t, openRoots(t, app), Options{})
+		app, h := servePlanted(t, fileTree{"a": "\ta\nb\n  a\n"})
 		do[changedFile](h, "edit_file", args{"path": "a", "old_text": "    a\n",
 			"new_text": "    c\n", "replace_all": true})
 		require.Equal(t, fileTree{"a": "\tc\nb\n  c\n"}, planted(t, app))

@@ -92,6 +92,13 @@ func serve(tb testing.TB, ws *workspace.Workspace, o Options) *host {
 	return h
 }
 
+// servePlanted serves a new directory with files, whose real path it returns.
+func servePlanted(tb testing.TB, files fileTree) (app string, h *host) {
+	tb.Helper()
+	app = plant(tb, files)
+	return app, serve(tb, openRoots(tb, app), Options{})
+}
+
 func compile(tb testing.TB, text json.RawMessage) *jsonschema.Schema {
 	tb.Helper()
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))

@@ -52,8 +52,7 @@ func TestLongDiffIsTruncated(t *testing.T) {
 }
 
 func TestStaleVersionIsRejected(t *testing.T) {
-	app := plant(t, fileTree{"a": "one\n"})
-	h := serve(t, openRoots(t, app), Options{})
+	app, h := servePlanted(t, fileTree{"a": "one\n"})
 	read := do[fileText](h, "read_file", args{"path": "a"}).Version
 	wrote := do[changedFile](h, "write_file", args{"path": "a", "content": "two\n",
 		"if_version": read}).Version
@@ -71,8 +70,7 @@ func TestStaleVersionIsRejected(t *testing.T) {
 
 // Clause A30.
 func TestNothingChangesWithoutPermission(t *testing.T) {
-	app := plant(t, fileTree{"a": "one\n"})
-	h := serve(t, openRoots(t, app), Options{})
+	app, h := servePlanted(t, fileTree{"a": "one\n"})
 	no := errors.New("the user said no")
 	h.decide = func(Change) error {
 		require.Equal(t, fileTree{"a": "one\n"}, planted(t, app), "nothing is written before")
