@@ -78,7 +78,7 @@ func TestCompactFails(t *testing.T) {
 		e.prompt("Remember "+name, order.Aside())
 		r := e.prompt("/compact")
 		require.JSONEq(t, failedResult, string(r.result))
-		require.Contains(t, r.text(), "could not be summarised, and stays as it is: ")
+		require.Contains(t, r.text(), "Cannot summarise the conversation, which stays as it is: ")
 		e.prompt("And?")
 		require.Contains(t, e.last().Text(), "Remember "+name)
 	}
@@ -150,7 +150,7 @@ func TestCompactedForTheServer(t *testing.T) {
 	require.NotContains(t, e.last().Text(), "An old message.")
 
 	r = e.prompt(strings.Repeat("A longer message. ", 2000), summary)
-	require.Contains(t, r.text(), "could not be summarised")
+	require.Contains(t, r.text(), "Cannot summarise")
 	require.Equal(t, 1, strings.Count(r.text(), "too long for the model (This is too much)"), r.text())
 }
 

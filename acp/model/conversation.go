@@ -21,17 +21,17 @@ type conversation struct {
 	mu       sync.Mutex    // tools that run at the same time show updates
 	messages []llm.Message // their roles alternate
 
-	said    strings.Builder           // what the model says, before it becomes a part of the last message
+	said    strings.Builder           // by the model, before it becomes a part of the last message
 	step    int                       // of the tool calls in the last message, see meta
 	results map[string]llm.ToolResult // of these calls, by ID
-	asked   []backend.Raw             // content blocks of a stored prompt that may have more
+	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
 	before  []llm.Message             // what there was before that
 	ignored bool                      // the prompt was not for the model, nor is what follows it
 
 	cut                int // how many of the oldest results are left out of requests
 	sent               int // estimate for the last request
-	counted, estimated int // tokens of a request as the server has counted and as we have estimated them; 0 if it has not
+	counted, estimated int // tokens of a request as the server counted and we estimated them, or 0
 }
 
 // meta is the member acp-agent in an update's _meta. It says what the update means to the model.
@@ -62,7 +62,8 @@ func (m meta) encode() map[string]any { return map[string]any{"acp-agent": m} }
 // message returns an update with a message of the agent.
 func (m meta) message(text string) backend.Update {
 	return backend.NewUpdate(map[string]any{
-		"sessionUpdate": sessionstore.AgentMessageChunk, "content": map[string]string{"type": "text", "text": text}, "_meta": m.encode(),
+		"sessionUpdate": sessionstore.AgentMessageChunk, "_meta": m.encode(),
+		"content": map[string]string{"type": "text", "text": text},
 	})
 }
 
@@ -87,7 +88,9 @@ func (r recorded) Update(ctx context.Context, u backend.Update) error {
 // many as foreign says, are of another agent: their _meta means nothing, or that agent could tell
 // the model what the user does not see. If a turn of an earlier activation is running, it ends
 // first.
-func (c *conversation) restore(ctx context.Context, a backend.Activation, foreign int) (n int, err error) {
+func (c *conversation) restore(
+	ctx context.Context, a backend.Activation, foreign int,
+) (n int, err error) {
 	if a.History == nil {
 		return 0, nil
 	}
@@ -114,7 +117,7 @@ func (c *conversation) addPrompt(blocks []backend.Raw) backend.SlashCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endPrompt()
-	c.asked = blocks
+	c.blocks = blocks
 	return c.endPrompt()
 }
 
@@ -166,7 +169,7 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		p.Meta.Ours = meta{}
 	}
 	if u.Kind == sessionstore.UserMessageChunk {
-		c.asked = append(c.asked, p.Content)
+		c.blocks = append(c.blocks, p.Content)
 		return
 	}
 	var output struct{ Text *string }
@@ -187,10 +190,11 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case m.Prompt && output.Text != nil:
 		c.addToPrompt(llm.Text(*output.Text))
 	case u.Kind == sessionstore.ToolCall && m.Tool != "":
-		c.call(m, llm.ToolCall{ID: p.ToolCallID, Name: m.Tool, Arguments: argumentsOf(p.RawInput)})
-		c.finish(p.ToolCallID, p.Status, output.Text)
+		arguments := argumentsOf(p.RawInput)
+		c.addCall(m, llm.ToolCall{ID: p.ToolCallID, Name: m.Tool, Arguments: arguments})
+		c.updateCall(p.ToolCallID, p.Status, output.Text)
 	default:
-		c.finish(p.ToolCallID, p.Status, output.Text)
+		c.updateCall(p.ToolCallID, p.Status, output.Text)
 	}
 }
 
@@ -206,8 +210,8 @@ func argumentsOf(input json.RawMessage) string {
 	return b.String()
 }
 
-// call adds a tool call.
-func (c *conversation) call(m meta, call llm.ToolCall) {
+// addCall adds a tool call.
+func (c *conversation) addCall(m meta, call llm.ToolCall) {
 	if m.Step != c.step {
 		c.endCalls()
 	}
@@ -217,14 +221,15 @@ func (c *conversation) call(m meta, call llm.ToolCall) {
 		c.results = make(map[string]llm.ToolResult)
 	}
 	c.step = m.Step
-	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: []llm.Part{llm.Text(interrupted)}}
+	none := []llm.Part{llm.Text(interrupted)}
+	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: none}
 }
 
 // interrupted is the result of a tool call that has none.
 const interrupted = "The call was interrupted. It is not known whether it had an effect."
 
-// finish notes the status and the result of a tool call, as far as an update has them.
-func (c *conversation) finish(id, status string, output *string) {
+// updateCall notes the status and the result of a tool call, as far as an update has them.
+func (c *conversation) updateCall(id, status string, output *string) {
 	r, known := c.results[id]
 	if !known {
 		return
@@ -267,15 +272,15 @@ func (c *conversation) end() {
 
 // endPrompt adds the prompt whose blocks have been collected.
 func (c *conversation) endPrompt() backend.SlashCall {
-	if len(c.asked) == 0 {
+	if len(c.blocks) == 0 {
 		return backend.SlashCall{}
 	}
 	c.end()
 	c.dropThoughts()
 	c.before = slices.Clone(c.messages)
 	var parts []llm.Part
-	parts, call := promptParts(c.asked)
-	c.asked, c.prompt = nil, nil
+	parts, call := promptParts(c.blocks)
+	c.blocks, c.prompt = nil, nil
 	c.addToPrompt(parts...)
 	c.ignored = isBuiltin(call)
 	return call

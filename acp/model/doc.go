@@ -7,24 +7,28 @@
 // session's mode says otherwise.
 //
 //	acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{Backend: func() backend.Backend {
-//		return model.New(model.Options{Models: []model.Model{{ID: "local", API: model.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"}}})
+//		return model.New(model.Options{Models: []model.Model{
+//			{ID: "local", API: model.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"},
+//		}})
 //	}})
 //
 // # Where to find things
 //
 //	model.go, session.go   the backend, its sessions and their slash commands
-//	turn.go                the loop of a turn: ask the model, run its tool calls, repeat
-//	tools.go               which tools the model has
+//	turn.go                the loop of a turn: send a request, run its tool calls, repeat
+//	tools.go               which tools the model has, and which calls run together
 //	call.go                how a tool call is run and shown
 //	permission.go          which changes ask the user first
+//	file_tools.go          the tools on files, and how calls of them are shown
+//	server_tools.go        the tools of the session's MCP servers
 //	run_command.go         the tool that runs commands in the client's terminals
 //	plan.go                the tool that shows a plan
 //	settings.go            mode, model and thought level of a session
 //	system.go, system.md   what the model is told first
 //	prompt.go              from the user's prompt to a message for the model
 //	conversation.go        what the model knows, restored from the stored history
-//	compact.go             what happens when that becomes too long
-//	sampling.go            answers to the session's MCP servers that ask the model
+//	compact.go, summary.md what happens when that becomes too long
+//	sampling.go            answers of the model to requests of the session's MCP servers
 //
 // # What survives
 //

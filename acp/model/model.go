@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Model says where a model is and how to ask it.
+// Model describes a model: where it is, and what it accepts.
 type Model = llm.Model
 
 // API is the wire format of a model's server.
@@ -43,53 +43,65 @@ type Options struct {
 
 // New returns the backend. It sends nothing until a session has a prompt.
 func New(o Options) backend.Backend {
-	b := &modelBackend{logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), serverPatience: 10 * time.Second}
+	b := &modelBackend{
+		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), serverPatience: 10 * time.Second,
+	}
 	for _, m := range o.Models {
-		b.clients = append(b.clients, llm.New(m))
+		b.endpoints = append(b.endpoints, &endpoint{llm.New(m), b.logger})
 	}
 	return b
 }
 
 type modelBackend struct {
-	clients  []*llm.Client // of the models, in their order
-	logger   *slog.Logger
-	terminal bool // whether the client offers terminals; set by Initialize
+	endpoints []*endpoint // of the models, in their order
+	logger    *slog.Logger
+	terminal  bool // whether the client offers terminals; set by Initialize
 	// serverPatience is how long a turn waits for MCP servers that are starting.
 	serverPatience time.Duration
 }
 
-func (b *modelBackend) Initialize(_ context.Context, params backend.Raw, _ backend.Client) (backend.Info, error) {
+func (b *modelBackend) Initialize(
+	_ context.Context, params backend.Raw, _ backend.Client,
+) (backend.Info, error) {
 	var p struct {
 		ClientCapabilities struct{ Terminal bool }
 	}
 	_ = json.Unmarshal(params, &p) // the adapter has checked them
 	b.terminal = p.ClientCapabilities.Terminal
-	images := slices.ContainsFunc(b.clients, func(c *llm.Client) bool { return !c.Model().TextOnly })
+	withImages := func(e *endpoint) bool { return !e.Model().TextOnly }
 	return backend.Info{
-		Kind: Kind, Command: "acp-agent --model " + b.clients[0].Model().ID,
+		Kind: Kind, Command: "acp-agent --model " + b.endpoints[0].Model().ID,
 		Initialize: backend.Encode(map[string]any{"agentCapabilities": map[string]any{
-			"promptCapabilities": map[string]bool{"image": images, "embeddedContext": true},
+			"promptCapabilities": map[string]bool{
+				"image": slices.ContainsFunc(b.endpoints, withImages), "embeddedContext": true,
+			},
 		}}),
 	}, nil
 }
 
-// client returns the client of the model with an ID, or nil.
-func (b *modelBackend) client(id string) *llm.Client {
-	for _, c := range b.clients {
-		if c.Model().ID == id {
-			return c
+// endpoint returns the endpoint of the model with an ID, or nil.
+func (b *modelBackend) endpoint(id string) *endpoint {
+	for _, e := range b.endpoints {
+		if e.Model().ID == id {
+			return e
 		}
 	}
 	return nil
 }
 
-// stream asks a model as [llm.Client.Stream] does, and logs the request without its content.
-func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Request) iter.Seq2[llm.Event, error] {
+// endpoint sends requests to one model.
+type endpoint struct {
+	*llm.Client
+	logger *slog.Logger
+}
+
+// Stream sends a request as [llm.Client.Stream] does, and logs it without its content.
+func (e *endpoint) Stream(ctx context.Context, r llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		begin := time.Now()
 		var finish llm.Finish
 		outcome, status := "interrupted", 0
-		for event, err := range client.Stream(ctx, r) {
+		for event, err := range e.Client.Stream(ctx, r) {
 			if failed, ok := errors.AsType[*llm.Error](err); ok {
 				outcome, status = string(failed.Kind), failed.Status
 			}
@@ -100,27 +112,31 @@ func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Req
 				break
 			}
 		}
-		b.logger.Debug("asked a model", "model", client.Model().ID, "outcome", outcome, "status", status, "inputTokens", finish.Usage.Input,
-			"cachedTokens", finish.Usage.Cached, "outputTokens", finish.Usage.Output, "duration", time.Since(begin))
+		e.logger.Debug("sent a request to a model", "model", e.Model().ID,
+			"outcome", outcome, "status", status, "inputTokens", finish.Usage.Input,
+			"cachedTokens", finish.Usage.Cached, "outputTokens", finish.Usage.Output,
+			"duration", time.Since(begin))
 	}
 }
 
 // maxCollected bounds the answer that collect returns, in bytes.
 const maxCollected = 256 << 10
 
-// collect asks a model and returns the text of its answer, cut off if it is too long. It calls
-// onRetry before a request is sent again.
-func (b *modelBackend) collect(ctx context.Context, client *llm.Client, r llm.Request, onRetry func(llm.Retry) error) (string, llm.Finish, error) {
+// collect sends a request and returns the text of the answer, cut off if it is too long. It calls
+// onRetry before it sends the request again.
+func (e *endpoint) collect(
+	ctx context.Context, r llm.Request, onRetry func(llm.Retry) error,
+) (string, llm.Finish, error) {
 	var answer strings.Builder
 	var finish llm.Finish
-	for event, err := range b.stream(ctx, client, r) {
-		switch e := event.(type) {
+	for event, err := range e.Stream(ctx, r) {
+		switch event := event.(type) {
 		case llm.TextDelta:
-			answer.WriteString(string(e))
+			answer.WriteString(string(event))
 		case llm.Retry:
-			err = onRetry(e)
+			err = onRetry(event)
 		case llm.Finish:
-			finish = e
+			finish = event
 		}
 		if err != nil {
 			return "", finish, err
@@ -137,8 +153,8 @@ func (*modelBackend) Call(context.Context, string, backend.Raw) backend.Work { r
 func (*modelBackend) Notify(context.Context, string, backend.Raw)            {}
 
 func (b *modelBackend) Close(context.Context) error {
-	for _, c := range b.clients {
-		c.Close()
+	for _, e := range b.endpoints {
+		e.Close()
 	}
 	return nil
 }

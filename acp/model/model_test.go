@@ -56,7 +56,7 @@ func TestKeysAppearNowhere(t *testing.T) {
 		require.NotContains(t, string(u.Raw), "-secret")
 	}
 	e.stop()
-	require.Contains(t, log.String(), `msg="asked a model" model=local outcome="key rejected" status=401`)
+	require.Contains(t, log.String(), `msg="sent a request to a model" model=local outcome="key rejected" status=401`)
 	require.NotContains(t, log.String(), "-secret")
 	require.NotContains(t, log.String(), "Hello")
 }

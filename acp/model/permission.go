@@ -17,19 +17,21 @@ import (
 func (m mode) mayChange() bool { return m == ask || m == acceptEdits }
 
 var (
-	errRejected = errors.New("the user has rejected it. Do not try to get the same done in another way; " +
-		"go on without it, or end your turn and ask the user what to do instead")
-	errModeReads = errors.New("the user has changed the mode of the session, which does not allow changes now")
+	errRejected = errors.New("the user has rejected it. Do not try to get the same done in " +
+		"another way; go on without it, or stop and ask the user what to do instead")
+	errModeReads = errors.New("the user has chosen a mode that does not allow changes")
 )
 
 // permit decides about a change: it asks the user, unless the mode allows it. The change that is
 // shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown := c.describeChange(change)
-	isEdit := (change.Kind == tools.Write || change.Kind == tools.CreateDirectory) && !isHidden(change.Ref)
+	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
+	isEdit = isEdit && !isHidden(change.Ref)
 	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
 	if isEdit {
-		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"})
+		all := backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"}
+		offers = append(offers, all)
 	}
 	set, _ := c.turn.current() // the user may have changed the mode since the step began
 	switch {
@@ -56,11 +58,14 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 // .vscode.
 func isHidden(file workspace.Ref) bool { return strings.Contains("/"+file.Rel(), "/.") }
 
-// askUser asks whether to do what is shown. An error says that they do not allow it.
-func (c *call) askUser(ctx context.Context, shown backend.ToolCall, offers []backend.Offer) (backend.Answer, error) {
+// askUser asks the user whether to do what is shown. An error says that they do not allow it.
+func (c *call) askUser(
+	ctx context.Context, shown backend.ToolCall, offers []backend.Offer,
+) (backend.Answer, error) {
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
-	q := backend.Question{ToolCall: backend.Encode(shown), Offers: append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})}
+	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})
+	q := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}
 	switch answer, err := q.Ask(ctx, c.turn.host); {
 	case err != nil:
 		return answer, err

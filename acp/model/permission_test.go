@@ -197,7 +197,7 @@ func TestChangesOfModeDuringATurn(t *testing.T) {
 	require.Len(t, r.asked, 1)
 	require.Equal(t, "new\n", read(t, filepath.Join(root, "new.txt")), "what was allowed is made")
 	require.Equal(t, "old\n", read(t, filepath.Join(root, "old.txt")))
-	require.Contains(t, e.results()[1], "does not allow changes now")
+	require.Contains(t, e.results()[1], "does not allow changes")
 }
 
 // A tool that the user allowed for good is not called in a mode that they chose since the model
@@ -219,7 +219,7 @@ func TestServerToolsAfterAChangeOfMode(t *testing.T) {
 	require.Len(t, r.asked, 1)
 	require.Len(t, r.calls(), 3)
 	results := e.results()[2:]
-	require.Contains(t, results[1], "does not allow changes now")
+	require.Contains(t, results[1], "does not allow changes")
 	require.Contains(t, results[2], "claimed")
 	e.goOn()
 }

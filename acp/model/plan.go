@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -30,44 +31,48 @@ type planEntry struct {
 }
 
 // planTool returns the tool that shows the user a plan.
-func planTool() tools.Tool {
-	return tools.Define(tools.Tool{
-		Name: planName,
-		Description: "Show the user your plan for a task of several steps, and what is done of it. Send the whole plan each time. " +
-			"At most one entry should be in progress.",
-		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-	}, updatePlan)
+func planTool() tool {
+	forCall := func(c *call) tools.Tool {
+		return tools.Define(tools.Tool{
+			Name: planName,
+			Description: "Show the user your plan for a task of several steps, and what is done " +
+				"of it. Send the whole plan each time. At most one entry should be in progress.",
+			Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
+		}, c.updatePlan)
+	}
+	title := func(callInput) string { return "Update the plan" }
+	return tool{Tool: forCall(nil), display: display{sdk.ToolKindThink, title}, forCall: forCall}
 }
 
-func updatePlan(ctx context.Context, in planInput) (string, error) {
-	if len(in.Entries) > maxEntries {
-		return "", fmt.Errorf("the plan has %d entries, and may have up to %d: put small steps together", len(in.Entries), maxEntries)
+func (c *call) updatePlan(ctx context.Context, in planInput) (string, error) {
+	if n := len(in.Entries); n > maxEntries {
+		return "", fmt.Errorf("the plan has %d entries (limit %d): combine small steps",
+			n, maxEntries)
 	}
 	plan := sdk.SessionUpdatePlan{Entries: []sdk.PlanEntry{}}
 	done := 0
 	for i, e := range in.Entries {
-		shown := sdk.PlanEntry{
-			Content: text.Line(e.Content, 500), Priority: sdk.PlanEntryPriority(cmp.Or(e.Priority, "medium")), Status: sdk.PlanEntryStatus(e.Status),
-		}
-		switch shown.Priority {
-		case sdk.PlanEntryPriorityHigh, sdk.PlanEntryPriorityMedium, sdk.PlanEntryPriorityLow:
-		default:
+		e.Content, e.Priority = text.Line(e.Content, 500), cmp.Or(e.Priority, "medium")
+		switch {
+		case !slices.Contains([]string{"high", "medium", "low"}, e.Priority):
 			return "", fmt.Errorf("the priority of entry %d must be high, medium or low", i+1)
-		}
-		switch shown.Status {
-		case sdk.PlanEntryStatusCompleted:
-			done++
-		case sdk.PlanEntryStatusPending, sdk.PlanEntryStatusInProgress:
-		default:
-			return "", fmt.Errorf("the status of entry %d must be pending, in_progress or completed", i+1)
-		}
-		if strings.TrimSpace(shown.Content) == "" {
+		case !slices.Contains([]string{"pending", "in_progress", "completed"}, e.Status):
+			return "", fmt.Errorf(
+				"the status of entry %d must be pending, in_progress or completed", i+1)
+		case strings.TrimSpace(e.Content) == "":
 			return "", fmt.Errorf("the content of entry %d is empty", i+1)
+		case e.Status == "completed":
+			done++
 		}
-		plan.Entries = append(plan.Entries, shown)
+		plan.Entries = append(plan.Entries, sdk.PlanEntry{
+			Content: e.Content, Priority: sdk.PlanEntryPriority(e.Priority),
+			Status: sdk.PlanEntryStatus(e.Status),
+		})
 	}
-	if err := callOf(ctx).turn.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{Plan: &plan})); err != nil {
+	shown := backend.NewUpdate(sdk.SessionUpdate{Plan: &plan})
+	if err := c.turn.updates.Update(ctx, shown); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("The user sees the plan: %d of %s done.", done, text.Count(len(plan.Entries), "entry", "entries")), nil
+	entries := text.Count(len(plan.Entries), "entry", "entries")
+	return fmt.Sprintf("The user sees the plan: %d of %s done.", done, entries), nil
 }

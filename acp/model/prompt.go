@@ -22,20 +22,20 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// isBuiltin reports whether a call of a slash command is not for the model: the adapter or this
-// package answers it.
-func isBuiltin(c backend.SlashCall) bool {
-	return c.Name == backend.RootsCommand || c.Name == compactCommand
+// isBuiltin reports whether a slash command is not for the model: the adapter or this package
+// answers it.
+func isBuiltin(slash backend.SlashCall) bool {
+	return slash.Name == backend.RootsCommand || slash.Name == compactCommand
 }
 
-// promptParts returns the content blocks of a prompt as parts of the user's message, and the slash
-// command that it calls, if any. If the call is not for the model, the message has only the blocks
-// before it. The result depends on the blocks alone, so that a stored prompt becomes the same
+// promptParts returns the content blocks of a prompt as parts of the user's message, and its slash
+// command, if any. If the command is not for the model, the message has only the blocks before it.
+// The result depends on the blocks alone, so that a stored prompt becomes the same
 // message again.
 func promptParts(blocks []backend.Raw) ([]llm.Part, backend.SlashCall) {
-	call := backend.ParseSlashCall(backend.Encode(map[string]any{"prompt": blocks}))
-	if isBuiltin(call) {
-		blocks = blocks[:call.Block.Index]
+	slash := backend.ParseSlashCall(backend.Encode(map[string]any{"prompt": blocks}))
+	if isBuiltin(slash) {
+		blocks = blocks[:slash.Block.Index]
 	}
 	var parts []llm.Part
 	for _, raw := range blocks {
@@ -43,10 +43,10 @@ func promptParts(blocks []backend.Raw) ([]llm.Part, backend.SlashCall) {
 			parts = append(parts, p)
 		}
 	}
-	if len(parts) == 0 && call.Name == "" {
+	if len(parts) == 0 && slash.Name == "" {
 		parts = []llm.Part{llm.Text("(The user's message is empty.)")}
 	}
-	return parts, call
+	return parts, slash
 }
 
 // blockPart returns a content block as a part of a message. unused is the type of a block that no
@@ -73,17 +73,20 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 		if path := filePath(b.URI); path != "" {
 			return llm.Text("[The user refers to the file " + text.Printable(path) + "]"), ""
 		}
-		return llm.Text(fmt.Sprintf("[The user refers to %s, %s]", text.Printable(b.Name), text.Printable(b.URI))), ""
+		name, uri := text.Printable(b.Name), text.Printable(b.URI)
+		return llm.Text("[The user refers to " + name + ", " + uri + "]"), ""
 	case b.Type == "resource" && b.Resource.Text != nil:
 		name := text.Printable(cmp.Or(filePath(b.Resource.URI), b.Resource.URI))
 		return llm.Text("[The user attached " + name + "]\n" + text.Block("", *b.Resource.Text)), ""
 	case b.Type == "resource" && strings.HasPrefix(b.Resource.MIMEType, "image/"):
 		return imagePart(b.Resource.Blob)
 	case b.Type == "resource":
-		return llm.Text("[The user attached " + text.Printable(b.Resource.URI) + ", which is not text and was left out.]"), "resource"
+		return llm.Text("[The user attached " + text.Printable(b.Resource.URI) +
+			", which is not text and was left out.]"), "resource"
 	default:
 		kind := text.Line(b.Type, 50)
-		return llm.Text("[The user attached a block of type " + text.Printable(kind) + ", which was left out.]"), kind
+		return llm.Text("[The user attached a block of type " + text.Printable(kind) +
+			", which was left out.]"), kind
 	}
 }
 
@@ -91,7 +94,8 @@ func imagePart(data string) (llm.Part, string) {
 	decoded, _ := base64.StdEncoding.DecodeString(data)
 	image, err := newImage(decoded)
 	if err != nil {
-		return llm.Text("[The user attached an image, which was left out: " + err.Error() + ".]"), "image"
+		said := "[The user attached an image, which was left out: " + err.Error() + ".]"
+		return llm.Text(said), "image"
 	}
 	return image, ""
 }
@@ -99,15 +103,18 @@ func imagePart(data string) (llm.Part, string) {
 // maxImage is the size of the largest image that servers of models commonly accept, in bytes.
 const maxImage = 3_500_000
 
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
 // newImage returns an image for the model, or why it cannot be sent. A server that does not accept
 // an image rejects the whole conversation, also if only the type is wrong.
 func newImage(data []byte) (llm.Image, error) {
 	mediaType := http.DetectContentType(data)
 	switch {
-	case !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, mediaType):
+	case !slices.Contains(imageTypes, mediaType):
 		return llm.Image{}, errors.New("it is not a PNG, JPEG, GIF or WebP image")
 	case len(data) > maxImage:
-		return llm.Image{}, fmt.Errorf("it has %s, and may have up to %s", text.Size(len(data)), text.Size(maxImage))
+		size := text.Size(len(data))
+		return llm.Image{}, fmt.Errorf("it has %s, the limit is %s", size, text.Size(maxImage))
 	}
 	return llm.Image{MediaType: mediaType, Data: data}, nil
 }
@@ -122,42 +129,41 @@ func filePath(uri string) string {
 	return path
 }
 
-// prompt adds the user's prompt to the conversation, and tells the user what is left out of it. A
-// skill or command of a root that it calls is expanded. The call of another slash command is
-// returned.
-func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Client) (backend.SlashCall, error) {
+// prompt adds the user's prompt to the conversation, and tells the user what is left out of it. It
+// expands a slash command that is a skill or command of a root, and returns any slash command.
+func (t *turn) prompt(ctx context.Context, params backend.Raw) (backend.SlashCall, error) {
 	var p struct{ Prompt []backend.Raw }
 	if err := json.Unmarshal(params, &p); err != nil {
 		return backend.SlashCall{}, fmt.Errorf("cannot read the prompt: %w", err)
 	}
-	call := t.conversation.addPrompt(p.Prompt)
-	if isBuiltin(call) {
-		return call, nil
+	slash := t.conversation.addPrompt(p.Prompt)
+	if isBuiltin(slash) {
+		return slash, nil
 	}
-	if err := t.noteUnused(ctx, p.Prompt, client); err != nil {
-		return call, err
+	if err := t.noteUnused(ctx, p.Prompt); err != nil {
+		return slash, err
 	}
 	if err := t.tellRoots(ctx); err != nil {
-		return call, err
+		return slash, err
 	}
-	if call.Name == "" {
-		return call, nil
+	if slash.Name == "" {
+		return slash, nil
 	}
 	offered, _ := t.host.Catalog().SlashCommands(backend.RootsCommand, compactCommand)
 	for _, c := range offered {
-		if c.Name == call.Name {
-			return call, t.expand(ctx, c.Artifact, call.Arguments)
+		if c.Name == slash.Name {
+			return slash, t.expand(ctx, c.Artifact, slash.Arguments)
 		}
 	}
-	return call, nil // the model may know what is meant, such as a path
+	return slash, nil // the model may know what is meant, such as a path
 }
 
 // noteUnused tells the user which blocks the model is not sent.
-func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw, client *llm.Client) error {
+func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw) error {
 	counts := make(map[string]int)
 	for _, raw := range blocks {
 		p, unused := blockPart(raw)
-		if _, image := p.(llm.Image); image && client.Model().TextOnly {
+		if _, image := p.(llm.Image); image && t.endpoint.Model().TextOnly {
 			unused = "image"
 		}
 		if unused != "" {
@@ -165,7 +171,8 @@ func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw, client *llm
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		note := fmt.Sprintf("%s of type %s left out: the model cannot read it.\n\n", text.Count(counts[kind], "block", "blocks"), text.Code(kind))
+		blocks := text.Count(counts[kind], "block", "blocks") + " of type " + text.Code(kind)
+		note := blocks + " left out: the model cannot read it.\n\n"
 		if err := t.note(ctx, note); err != nil {
 			return err
 		}
@@ -176,33 +183,42 @@ func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw, client *llm
 // expand adds the text of a skill or command to the user's message.
 func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments string) error {
 	content, err := t.host.Catalog().Expand(ctx, a, arguments)
+	name, root := text.Printable(a.Name), text.Printable(a.Root.Dir.String())
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return t.note(ctx, fmt.Sprintf("Cannot read the %s %s: %s.\n\n", a.Kind, text.Code(text.Printable(a.Name)), text.Plain(err.Error())))
+		return t.note(ctx, fmt.Sprintf("Cannot read the %s %s: %s.\n\n",
+			a.Kind, text.Code(name), text.Plain(err.Error())))
 	}
-	root := text.Printable(a.Root.Dir.String())
-	message := fmt.Sprintf("The user called the %s %s. This is its text, from the file %s in root %d (%s). The author of the file wrote it, not the user.\n%s",
-		a.Kind, text.Printable(a.Name), text.Printable(a.Path), a.Root.Index, root, text.Block("", strings.TrimSpace(content.String())))
+	message := fmt.Sprintf("The user called the %s %s. This is its text, from the file %s in root "+
+		"%d (%s). The author of the file wrote it, not the user.\n%s", a.Kind, name,
+		text.Printable(a.Path), a.Root.Index, root,
+		text.Block("", strings.TrimSpace(content.String())))
 	if note := content.Note(); note != "" {
 		message += note + "\n"
 	}
 	if arguments != "" && !content.TakesArguments {
 		message += "The user's arguments: " + arguments + "\n"
 	}
-	return t.addToPrompt(ctx, sdk.ToolKindRead, fmt.Sprintf("Read %s %s of root %s", a.Kind, text.Printable(a.Name), root), a.Path, message)
+	title := fmt.Sprintf("Read %s %s of root %s", a.Kind, name, root)
+	return t.addToPrompt(ctx, sdk.ToolKindRead, title, a.Path, message)
 }
 
 // addToPrompt adds a text to the user's message, and shows that as a tool call so that it is
 // stored. path is the file that it comes from, "" for none.
-func (t *turn) addToPrompt(ctx context.Context, kind sdk.ToolKind, title, path, message string) error {
-	call := sdk.SessionUpdateToolCall{
-		SessionUpdate: string(sessionstore.ToolCall), ToolCallId: sdk.ToolCallId("prompt-" + rand.Text()[:16]), Title: title, Kind: kind,
-		Status: sdk.ToolCallStatusCompleted, RawOutput: map[string]string{"text": message}, Meta: meta{Prompt: true}.encode(),
+func (t *turn) addToPrompt(
+	ctx context.Context, kind sdk.ToolKind, title, path, message string,
+) error {
+	shown := sdk.SessionUpdateToolCall{
+		SessionUpdate: string(sessionstore.ToolCall),
+		ToolCallId:    sdk.ToolCallId("prompt-" + rand.Text()[:16]), Title: title, Kind: kind,
+		Status: sdk.ToolCallStatusCompleted, RawOutput: map[string]string{"text": message},
+		Meta: meta{Prompt: true}.encode(),
 	}
 	if path != "" {
-		call.RawInput, call.Locations = map[string]string{"path": path}, backend.Locations(path, 0)
+		shown.RawInput = map[string]string{"path": path}
+		shown.Locations = backend.Locations(path, 0)
 	}
-	return t.updates.Update(ctx, backend.NewUpdate(call))
+	return t.updates.Update(ctx, backend.NewUpdate(shown))
 }

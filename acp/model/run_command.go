@@ -20,9 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// commandName is the name of the tool that runs commands.
-const commandName = "run_command"
-
 const (
 	defaultTimeout, maxTimeout = 2 * time.Minute, 10 * time.Minute
 	// cleanUpTime is how long a terminal may take to be created or released after the turn was
@@ -32,22 +29,27 @@ const (
 )
 
 type commandInput struct {
-	Command        string `json:"command" jsonschema:"the command line"`
-	Cwd            string `json:"cwd,omitempty" jsonschema:"the directory to run it in, inside a root; default the first root"`
-	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"when to kill it; default 120, up to 600"`
+	Command string `json:"command" jsonschema:"the command line"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"where to run it; default the first root"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"default 120, up to 600"`
 }
 
-// command is a command line and the directory that it runs in.
-type command struct{ line, dir string }
+// shellCommand is a command line and the directory that it runs in.
+type shellCommand struct{ line, dir string }
 
 // commandTool returns the tool that runs commands in terminals of the client.
-func commandTool() tools.Tool {
-	return tools.Define(tools.Tool{
-		Name: commandName,
-		Description: "Run a command line in a terminal of the user's editor, such as a build or a test, and wait until it ends. " +
-			"Nobody can type into it. The user is asked first. To read, search or change files, use the other tools.",
-		Annotations: tools.Annotations{Destructive: true},
-	}, func(ctx context.Context, in commandInput) (string, error) { return callOf(ctx).runCommand(ctx, in) })
+func commandTool() tool {
+	forCall := func(c *call) tools.Tool {
+		return tools.Define(tools.Tool{
+			Name: "run_command",
+			Description: "Run a command line in a terminal of the user's editor, such as a build " +
+				"or a test, and wait until it ends. Nobody can type into it. The user is asked " +
+				"first. To read, search or change files, use the other tools.",
+			Annotations: tools.Annotations{Destructive: true},
+		}, c.runCommand)
+	}
+	title := func(in callInput) string { return text.Code(text.Line(in.Command, maxTitle)) }
+	return tool{Tool: forCall(nil), display: display{sdk.ToolKindExecute, title}, forCall: forCall}
 }
 
 // argv returns a command line as a program and its arguments. Some clients run the command of
@@ -63,22 +65,25 @@ func argv(line string) (program string, args []string) {
 
 // runCommand runs a command if the user allows it.
 func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) {
-	timeout := cmp.Or(time.Duration(in.TimeoutSeconds)*time.Second, defaultTimeout)
+	timeout := cmp.Or(time.Duration(in.Timeout)*time.Second, defaultTimeout)
 	switch {
 	case strings.TrimSpace(in.Command) == "":
 		return "", errors.New("the command is empty")
 	case len(in.Command) > maxCommand:
-		return "", fmt.Errorf("the command has %s, and may have up to %s: write a script and run that", text.Size(len(in.Command)), text.Size(maxCommand))
+		size, most := text.Size(len(in.Command)), text.Size(maxCommand)
+		return "", fmt.Errorf(
+			"the command is %s long; the limit is %s: write a script and run that", size, most)
 	case !text.IsVisible(in.Command):
-		return "", errors.New("the command has characters that the user could not see or tell from a space")
+		return "", errors.New(
+			"the command has characters that the user could not see or tell from a space")
 	case timeout < 0 || timeout > maxTimeout:
-		return "", fmt.Errorf("timeout_seconds must be between 1 and %.0f", maxTimeout.Seconds())
+		return "", fmt.Errorf("timeout_seconds must be between 1 and %v", maxTimeout.Seconds())
 	}
 	dir, err := c.directory(cmp.Or(in.Cwd, "."))
 	if err != nil {
 		return "", err
 	}
-	cmd := command{in.Command, dir}
+	cmd := shellCommand{in.Command, dir}
 	if err := c.permitCommand(ctx, cmd); err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
@@ -86,7 +91,8 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 	case err != nil:
 		return "", err
 	case now != dir:
-		return "", fmt.Errorf("the command was not run, because %s leads elsewhere by now", text.Printable(dir))
+		return "", fmt.Errorf("the command was not run, because %s now points somewhere else",
+			text.Printable(dir))
 	}
 	return c.runTerminal(ctx, cmd, timeout)
 }
@@ -102,7 +108,7 @@ func (c *call) directory(path string) (string, error) {
 
 // permitCommand asks the user whether the command may be run, unless they have allowed it for the
 // session.
-func (c *call) permitCommand(ctx context.Context, cmd command) error {
+func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
 	set, _ := c.turn.current()
 	state := &c.turn.tools
 	switch {
@@ -111,17 +117,14 @@ func (c *call) permitCommand(ctx context.Context, cmd command) error {
 	case state.allowed[cmd]:
 		return nil
 	}
-	shown := backend.ToolCall{
-		ToolCallUpdate: sdk.ToolCallUpdate{Title: &c.title},
-		Content:        []any{sdk.ToolContent(sdk.TextBlock("In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)))},
-	}
+	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
+	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
+	shown.Title = &c.title
 	answer, err := c.askUser(ctx, shown, []backend.Offer{
-		{Answer: backend.AllowOnce, Label: "Allow"}, {Answer: backend.AllowAlways, Label: "Always allow this command in this session"},
+		{Answer: backend.AllowOnce, Label: "Allow"},
+		{Answer: backend.AllowAlways, Label: "Always allow this command in this session"},
 	})
 	if answer == backend.AllowAlways {
-		if state.allowed == nil {
-			state.allowed = map[command]bool{}
-		}
 		state.allowed[cmd] = true
 	}
 	return err
@@ -134,7 +137,9 @@ type terminal struct {
 }
 
 // runTerminal runs the command in a terminal and returns its output and how it ended.
-func (c *call) runTerminal(ctx context.Context, cmd command, timeout time.Duration) (string, error) {
+func (c *call) runTerminal(
+	ctx context.Context, cmd shellCommand, timeout time.Duration,
+) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -147,28 +152,29 @@ func (c *call) runTerminal(ctx context.Context, cmd command, timeout time.Durati
 	defer t.release(long)
 	err = c.showStatus(ctx, sdk.ToolCallStatusInProgress, []any{sdk.ToolTerminalRef(t.id)})
 	if err != nil {
-		_ = t.call(long, "kill", nil)
+		_ = t.request(long, "kill", nil)
 		return "", err
 	}
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var exit exitStatus
-	err = t.call(waiting, "wait_for_exit", &exit)
+	err = t.request(waiting, "wait_for_exit", &exit)
 	ended := exit.String()
 	switch {
 	case ctx.Err() != nil:
-		_ = t.call(long, "kill", nil)
+		_ = t.request(long, "kill", nil)
 		return "", context.Cause(ctx)
 	case waiting.Err() != nil:
 		ended = fmt.Sprintf("killed, because it had not ended after %v", timeout)
-		err = t.call(ctx, "kill", nil)
+		err = t.request(ctx, "kill", nil)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the client has lost the command: %w", err)
 	}
 	output, err := t.output(ctx)
 	if err != nil {
-		return "", fmt.Errorf("the command has ended (%s), but the client does not return its output: %w", ended, err)
+		return "", fmt.Errorf(
+			"the command has ended (%s), but the client does not return its output: %w", ended, err)
 	}
 	result := output + "[" + ended + "]"
 	if exit.ExitCode == nil || *exit.ExitCode != 0 {
@@ -188,7 +194,9 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // createTerminal starts the command.
-func createTerminal(ctx context.Context, client backend.Client, cmd command) (terminal, error) {
+func createTerminal(
+	ctx context.Context, client backend.Client, cmd shellCommand,
+) (terminal, error) {
 	program, args := argv(cmd.line)
 	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(map[string]any{
 		"command": program, "args": args, "cwd": cmd.dir, "outputByteLimit": maxResult,
@@ -202,9 +210,10 @@ func createTerminal(ctx context.Context, client backend.Client, cmd command) (te
 	return terminal{client, created.TerminalID}, err
 }
 
-// call calls a method of the terminal and decodes its result, unless that is nil.
-func (t terminal) call(ctx context.Context, method string, result any) error {
-	raw, err := t.client.Call(ctx, protocol.TerminalPrefix+method, backend.Encode(map[string]string{"terminalId": t.id}))()
+// request calls a method of the terminal and decodes its result, unless that is nil.
+func (t terminal) request(ctx context.Context, method string, result any) error {
+	params := backend.Encode(map[string]string{"terminalId": t.id})
+	raw, err := t.client.Call(ctx, protocol.TerminalPrefix+method, params)()
 	if err != nil || result == nil {
 		return err
 	}
@@ -215,7 +224,7 @@ func (t terminal) call(ctx context.Context, method string, result any) error {
 func (t terminal) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()
-	_ = t.call(ctx, "release", nil)
+	_ = t.request(ctx, "release", nil)
 }
 
 // exitStatus says how a command ended.
@@ -238,7 +247,8 @@ func (e exitStatus) String() string {
 // escapes matches the sequences that control a terminal. It is compiled on first use to keep the
 // start of the program fast.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
+	return regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]" +
+		"|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 })
 
 // output returns the end of the output, with a line break after it unless it is empty.
@@ -247,7 +257,7 @@ func (t terminal) output(ctx context.Context) (string, error) {
 		Output    string
 		Truncated bool
 	}
-	if err := t.call(ctx, "output", &out); err != nil {
+	if err := t.request(ctx, "output", &out); err != nil {
 		return "", err
 	}
 	said := text.Plain(escapes().ReplaceAllString(out.Output, ""))
@@ -258,7 +268,8 @@ func (t terminal) output(ctx context.Context) (string, error) {
 		said += "\n"
 	}
 	if out.Truncated {
-		said = "[… truncated: this is the end of the output. To see the rest, let the command write to a file in a root.]\n" + said
+		said = "[… truncated: this is the end of the output. " +
+			"To see the rest, let the command write to a file in a root.]\n" + said
 	}
 	return said, nil
 }

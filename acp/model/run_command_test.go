@@ -256,7 +256,7 @@ func TestCommandPermission(t *testing.T) {
 func TestCommandDirectoryIsAsShown(t *testing.T) {
 	needShell(t)
 	outside, root := dirtest.New(t, "sub/x", ""), dirtest.New(t, "sub/x", "", "other/x", "")
-	for to, want := range map[string]string{outside: "cannot run a command there", "other": "leads elsewhere by now"} {
+	for to, want := range map[string]string{outside: "cannot run a command there", "other": "now points somewhere else"} {
 		e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 		e.onAsk = func(context.Context, question) backend.Answer {
 			sub := filepath.Join(root, "sub")

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"math"
 	"sync"
@@ -20,7 +21,7 @@ type session struct {
 
 	mu       sync.Mutex // settings can be changed during a turn
 	settings settings
-	keeping  sync.Mutex // held while they are saved and sent
+	saving   sync.Mutex // held while they are saved and sent
 
 	conversation conversation
 	tools        toolState
@@ -29,8 +30,13 @@ type session struct {
 
 // Open opens a session. For one that is loaded, resumed or forked it restores what the model knew
 // from the stored history.
-func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	s := &session{backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State)}
+func (b *modelBackend) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	s := &session{
+		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
+		tools: toolState{allowed: map[shellCommand]bool{}, broken: map[string]bool{}},
+	}
 	if a.State == nil {
 		s.settings.Foreign = math.MaxInt
 	}
@@ -39,7 +45,7 @@ func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend
 		return nil, backend.Opened{}, err
 	}
 	if s.settings.Foreign = min(s.settings.Foreign, restored); a.State == nil && restored > 0 {
-		if _, err := s.keep(ctx); err != nil {
+		if _, err := s.saveSettings(ctx); err != nil {
 			return nil, backend.Opened{}, err
 		}
 	}
@@ -57,14 +63,18 @@ const maxCommands = 500
 
 // announceCommands sends the list of slash commands, unless it is the one that was sent last.
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
-	compact := backend.NewCommand(compactCommand, "Replace the conversation with a summary, to make room for more", "[WHAT TO KEEP]")
+	compact := backend.NewCommand(compactCommand,
+		"Replace the conversation with a summary, to make room for more", "[WHAT TO KEEP]")
 	return s.announced.Announce(ctx, s.host, to, []sdk.AvailableCommand{compact}, maxCommands)
 }
 
 // Prompt answers one prompt.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &turn{session: s, updates: recorded{u, &s.conversation}}
+		t := &turn{
+			session: s, updates: recorded{u, &s.conversation},
+			failures: map[[sha256.Size]byte]int{},
+		}
 		response, err := t.run(ctx, params)
 		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
 			return backend.Stopped(sdk.StopReasonCancelled), nil

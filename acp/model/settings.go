@@ -9,7 +9,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -19,7 +18,7 @@ type mode string
 
 const (
 	ask         mode = "ask"          // asks before each change and command
-	acceptEdits mode = "accept_edits" // asks before commands, before hidden files are changed, and before files are deleted or moved
+	acceptEdits mode = "accept_edits" // edits files without asking; see call.permit for exceptions
 	readOnly    mode = "read_only"    // has no tools that change anything
 	planning    mode = "plan"         // like readOnly, and tells the model to plan
 )
@@ -43,7 +42,9 @@ type choice = sdk.SessionConfigSelectOption
 // modes are the choices of mode. As for all settings, the first is the default.
 var modes = []choice{
 	newChoice(string(ask), "Ask", "Asks before each change and each command"),
-	newChoice(string(acceptEdits), "Accept edits", "Changes files without asking, except hidden ones; asks before commands, and before files are moved or deleted"),
+	newChoice(string(acceptEdits), "Accept edits",
+		"Changes files without asking, except hidden ones; "+
+			"asks before commands, and before files are moved or deleted"),
 	newChoice(string(readOnly), "Read only", "Reads and searches, and changes nothing"),
 	newChoice(string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"),
 }
@@ -68,11 +69,10 @@ func newChoice(value, name, description string) choice {
 
 // option is one of the settings.
 type option struct {
-	id       sdk.SessionConfigId
-	name     string
-	category sdk.SessionConfigOptionCategory
-	choices  []choice
-	value    *string // in settings
+	id      sdk.SessionConfigId // also its category
+	name    string
+	choices []choice
+	value   *string // in settings
 }
 
 const modeOption sdk.SessionConfigId = "mode"
@@ -80,14 +80,14 @@ const modeOption sdk.SessionConfigId = "mode"
 // options returns all settings, with their values in s.
 func (b *modelBackend) options(s *settings) []option {
 	var models []choice
-	for _, client := range b.clients {
-		m := client.Model()
+	for _, e := range b.endpoints {
+		m := e.Model()
 		models = append(models, newChoice(m.ID, m.ID, m.Name))
 	}
 	return []option{
-		{modeOption, "Mode", sdk.SessionConfigOptionCategoryMode, modes, (*string)(&s.Mode)},
-		{"model", "Model", sdk.SessionConfigOptionCategoryModel, models, &s.Model},
-		{"thought_level", "Thought level", sdk.SessionConfigOptionCategoryThoughtLevel, efforts, &s.Effort},
+		{modeOption, "Mode", modes, (*string)(&s.Mode)},
+		{"model", "Model", models, &s.Model},
+		{"thought_level", "Thought level", efforts, &s.Effort},
 	}
 }
 
@@ -112,10 +112,10 @@ func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 	return s
 }
 
-// save returns the state to be saved. It does not name the first model, so that the session follows
-// when the user starts the program with another one.
-func (b *modelBackend) save(s settings) []byte {
-	if s.Model == b.clients[0].Model().ID {
+// encodeSettings returns the state to be saved. It does not name the first model, so that the
+// session follows when the user starts the program with another one.
+func (b *modelBackend) encodeSettings(s settings) []byte {
+	if s.Model == b.endpoints[0].Model().ID {
 		s.Model = ""
 	}
 	return backend.Encode(s)
@@ -127,13 +127,13 @@ func (s *session) snapshot() settings {
 	return s.settings
 }
 
-// current returns the settings and the client of the model.
-func (s *session) current() (settings, *llm.Client) {
+// current returns the settings and the endpoint of the model.
+func (s *session) current() (settings, *endpoint) {
 	set := s.snapshot()
 	if set.Effort == defaultEffort {
 		set.Effort = ""
 	}
-	return set, s.backend.client(set.Model)
+	return set, s.backend.endpoint(set.Model)
 }
 
 // describeSettings returns the members modes and configOptions of a lifecycle response.
@@ -141,10 +141,14 @@ func (s *session) describeSettings() backend.Raw {
 	set := s.snapshot()
 	available := make([]sdk.SessionMode, len(modes))
 	for i, m := range modes {
-		available[i] = sdk.SessionMode{Id: sdk.SessionModeId(m.Value), Name: m.Name, Description: m.Description}
+		available[i] = sdk.SessionMode{
+			Id: sdk.SessionModeId(m.Value), Name: m.Name, Description: m.Description,
+		}
 	}
 	return backend.Encode(sdk.LoadSessionResponse{
-		Modes:         &sdk.SessionModeState{AvailableModes: available, CurrentModeId: sdk.SessionModeId(set.Mode)},
+		Modes: &sdk.SessionModeState{
+			AvailableModes: available, CurrentModeId: sdk.SessionModeId(set.Mode),
+		},
 		ConfigOptions: s.configOptions(set),
 	})
 }
@@ -152,9 +156,11 @@ func (s *session) describeSettings() backend.Raw {
 func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
 	var list []sdk.SessionConfigOption
 	for _, o := range s.backend.options(&set) {
+		choices := sdk.SessionConfigSelectOptionsUngrouped(o.choices)
 		list = append(list, sdk.SessionConfigOption{Select: &sdk.SessionConfigOptionSelect{
-			Id: o.id, Name: o.name, Category: &o.category, Type: "select", CurrentValue: sdk.SessionConfigValueId(*o.value),
-			Options: sdk.SessionConfigSelectOptions{Ungrouped: (*sdk.SessionConfigSelectOptionsUngrouped)(&o.choices)},
+			Id: o.id, Name: o.name, Category: sdk.Ptr(sdk.SessionConfigOptionCategory(o.id)),
+			Type: "select", CurrentValue: sdk.SessionConfigValueId(*o.value),
+			Options: sdk.SessionConfigSelectOptions{Ungrouped: &choices},
 		}})
 	}
 	return list
@@ -182,15 +188,16 @@ func (s *session) Call(ctx context.Context, method string, params backend.Raw) b
 		case err != nil:
 			return nil, err
 		case !setsOption:
-			_, err := s.keep(ctx, s.optionsUpdate)
+			_, err := s.saveSettings(ctx, s.optionsUpdate)
 			return backend.Raw(`{}`), err
 		}
 		var tell []func(settings) backend.Update
 		if sdk.SessionConfigId(id) == modeOption {
 			tell = append(tell, modeUpdate)
 		}
-		set, err := s.keep(ctx, tell...)
-		return backend.Encode(sdk.SetSessionConfigOptionResponse{ConfigOptions: s.configOptions(set)}), err
+		set, err := s.saveSettings(ctx, tell...)
+		result := sdk.SetSessionConfigOptionResponse{ConfigOptions: s.configOptions(set)}
+		return backend.Encode(result), err
 	}
 }
 
@@ -199,7 +206,7 @@ func (s *session) setModeTo(ctx context.Context, m mode) error {
 	s.mu.Lock()
 	s.settings.Mode = m
 	s.mu.Unlock()
-	_, err := s.keep(ctx, modeUpdate, s.optionsUpdate)
+	_, err := s.saveSettings(ctx, modeUpdate, s.optionsUpdate)
 	return err
 }
 
@@ -216,7 +223,7 @@ func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
 		var v strictjson.Violations
 		value := v.Text(field)
 		if v.Empty() && !slices.Contains(o.values(), value) {
-			v.Add(field.Refuse(strictjson.Unsupported).Expecting("use " + strings.Join(o.values(), ", ")))
+			v.Add(field.Refuse(strictjson.Unsupported).Expecting(use(o.values())))
 		}
 		if err := v.Err(); err != nil {
 			return err
@@ -224,16 +231,21 @@ func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
 		*o.value = value
 		return nil
 	}
-	return strictjson.Refuse(strictjson.NewViolation("configId", string(id), strictjson.Unsupported).Expecting("use " + strings.Join(ids, ", ")))
+	unknown := strictjson.NewViolation("configId", string(id), strictjson.Unsupported)
+	return strictjson.Refuse(unknown.Expecting(use(ids)))
 }
 
-// keep saves the settings after a change, and sends the client the updates that tell returns. It
-// returns the settings that were saved.
-func (s *session) keep(ctx context.Context, tell ...func(settings) backend.Update) (settings, error) {
-	s.keeping.Lock() // so that the last settings are saved and sent last
-	defer s.keeping.Unlock()
+func use(values []string) string { return "use " + strings.Join(values, ", ") }
+
+// saveSettings saves the settings after a change, and sends the client the updates that tell
+// returns. It returns the settings that were saved.
+func (s *session) saveSettings(
+	ctx context.Context, tell ...func(settings) backend.Update,
+) (settings, error) {
+	s.saving.Lock() // so that the last settings are saved and sent last
+	defer s.saving.Unlock()
 	set := s.snapshot()
-	if err := s.host.SaveState(ctx, s.backend.save(set)); err != nil {
+	if err := s.host.SaveState(ctx, s.backend.encodeSettings(set)); err != nil {
 		return set, err
 	}
 	for _, update := range tell {
@@ -245,9 +257,11 @@ func (s *session) keep(ctx context.Context, tell ...func(settings) backend.Updat
 }
 
 func modeUpdate(set settings) backend.Update {
-	return backend.NewUpdate(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(set.Mode)}})
+	current := &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(set.Mode)}
+	return backend.NewUpdate(sdk.SessionUpdate{CurrentModeUpdate: current})
 }
 
 func (s *session) optionsUpdate(set settings) backend.Update {
-	return backend.NewUpdate(sdk.SessionUpdate{ConfigOptionUpdate: &sdk.SessionConfigOptionUpdate{ConfigOptions: s.configOptions(set)}})
+	options := &sdk.SessionConfigOptionUpdate{ConfigOptions: s.configOptions(set)}
+	return backend.NewUpdate(sdk.SessionUpdate{ConfigOptionUpdate: options})
 }

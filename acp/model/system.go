@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -29,7 +30,8 @@ func (s *session) systemPrompt(m mode) string {
 	var b strings.Builder
 	b.WriteString(systemText)
 	b.WriteString("\n# This session\n\n")
-	fmt.Fprintf(&b, "Today is %s. The operating system is %s.\n\n", s.opened.Format("Monday, 2 January 2006"), runtime.GOOS)
+	fmt.Fprintf(&b, "Today is %s. The operating system is %s.\n\n",
+		s.opened.Format("Monday, 2 January 2006"), runtime.GOOS)
 	b.WriteString(describeRoots(s.host.Workspace().Roots()))
 	catalog := s.host.Catalog()
 	b.WriteString(describeSkills(catalog.Active(discovery.Skill)))
@@ -61,11 +63,14 @@ func describeSkills(skills []discovery.Artifact) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n# Skills found in the folders\n\nA skill is a folder with a text on how to do one task. If a task fits a description, read the " +
-		"file first and follow it. Paths in it are relative to its folder.\n\n")
+	b.WriteString("\n# Skills found in the folders\n\n" +
+		"A skill is a folder with a text on how to do one task. If a task fits a description, " +
+		"read the file first and follow it. Paths in it are relative to its folder.\n\n")
 	left := maxSkills
-	for _, a := range discovery.Share(skills, func(discovery.Artifact) bool { left--; return left >= 0 }) {
-		fmt.Fprintf(&b, "- %s\n", text.Attributed(text.Printable(a.Name)+" ("+text.Printable(a.Path)+")", a.Description, maxDescription))
+	enough := func(discovery.Artifact) bool { left--; return left >= 0 }
+	for _, a := range discovery.Share(skills, enough) {
+		label := text.Printable(a.Name) + " (" + text.Printable(a.Path) + ")"
+		fmt.Fprintf(&b, "- %s\n", text.Attributed(label, a.Description, maxDescription))
 	}
 	if more := len(skills) - maxSkills; more > 0 {
 		fmt.Fprintf(&b, "- and %d more: look for files named SKILL.md in the roots too\n", more)
@@ -77,12 +82,17 @@ func describeSkills(skills []discovery.Artifact) string {
 func describeMode(m mode) string {
 	switch m {
 	case readOnly:
-		return "\n# Mode: read only\n\nThe user wants nothing to be changed. You have no tools that change files or run commands. If the task needs " +
-			"a change, describe it, and say that the user can choose another mode.\n"
+		return "\n# Mode: read only\n\n" +
+			"The user wants nothing to be changed. You have no tools that change files or run " +
+			"commands. If the task needs a change, describe it, and say that the user can choose " +
+			"another mode.\n"
 	case planning:
-		return "\n# Mode: plan\n\nThe user wants a plan before anything is changed. You have no tools that change files or run commands. Read what you " +
-			"need, ask about what is unclear and matters, and then present a plan: what changes in which files, in which order, how it is checked, " +
-			"and what could go wrong. Stop there: the user chooses another mode to have it carried out.\n"
+		return "\n# Mode: plan\n\n" +
+			"The user wants a plan before anything is changed. You have no tools that change " +
+			"files or run commands. Read what you need, ask about what is unclear and matters, " +
+			"and then present a plan: what changes in which files, in which order, how it is " +
+			"checked, and what could go wrong. Stop there: the user chooses another mode to have " +
+			"it carried out.\n"
 	}
 	return ""
 }
@@ -100,23 +110,24 @@ func (t *turn) tellRoots(ctx context.Context) error {
 		return nil
 	}
 	if len(before) > 0 {
-		changes := strings.Join(slices.Concat(missing("added", now, before), missing("removed", before, now)), "; ")
-		if changes == "" {
-			changes = "their order has changed"
-		}
-		message := "[The roots of the session have changed: " + changes + ". Paths outside of the roots cannot be reached. " + describeRoots(roots) + "]"
-		if err := t.addToPrompt(ctx, sdk.ToolKindOther, "Told the model that the folders have changed: "+changes, "", message); err != nil {
+		added, removed := missing("added", now, before), missing("removed", before, now)
+		changes := strings.Join(append(added, removed...), "; ")
+		changes = cmp.Or(changes, "their order has changed")
+		title := "Told the model that the folders have changed: " + changes
+		message := "[The roots of the session have changed: " + changes + ". " +
+			"Paths outside of the roots cannot be reached. " + describeRoots(roots) + "]"
+		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {
 			return err
 		}
 	}
 	t.mu.Lock()
 	t.settings.Roots = now
 	t.mu.Unlock()
-	_, err := t.keep(ctx)
+	_, err := t.saveSettings(ctx)
 	return err
 }
 
-// missing says which of list are not in other.
+// missing says which of list are not in other, if any.
 func missing(verb string, list, other []string) []string {
 	var names []string
 	for _, dir := range list {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -67,6 +68,14 @@ func TestReading(t *testing.T) {
 	}
 }
 
+func TestFileToolsHaveDisplays(t *testing.T) {
+	shown := fileTools(nil)
+	require.Len(t, shown, len(fileDisplays))
+	for _, tool := range shown {
+		require.NotNil(t, tool.title, tool.Name)
+	}
+}
+
 func TestImages(t *testing.T) {
 	root := dirtest.New(t, "picture.png", string(onePixel), "doc.pdf", "%PDF-1.7 text")
 	look := modelserver.UseWith("read_media", arguments("path", "picture.png"))
@@ -83,7 +92,7 @@ func TestImages(t *testing.T) {
 	require.NotContains(t, string(e.last().Body), image)
 	require.Contains(t, e.results()[0], "cannot be shown images")
 
-	big := &turn{session: &session{backend: New(Options{Models: []Model{{ID: "m"}}}).(*modelBackend), settings: settings{Model: "m"}}}
+	big := &turn{endpoint: &endpoint{Client: llm.New(Model{ID: "m"})}}
 	shown := 0
 	for range 2 * maxPictured / maxImage {
 		note, images := big.picture("image/png", append(slices.Clip(onePixel), make([]byte, maxImage-len(onePixel))...))
@@ -270,7 +279,7 @@ func TestFailedServers(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{{Stdio: &missing}, playedServer("played")}})
 	r := e.prompt("Hello.")
 	require.Contains(t, r.text(), "MCP server missing: cannot start")
-	require.Contains(t, r.text(), ". The model does without its tools.\n\n"+modelserver.Done)
+	require.Contains(t, r.text(), ". The model continues without its tools.\n\n"+modelserver.Done)
 	require.Contains(t, e.names(), "played__claim")
 	require.Equal(t, modelserver.Done, e.prompt("Hello.").text(), "said once")
 	require.NotContains(t, string(e.last().Body), "cannot start")
@@ -287,7 +296,7 @@ func TestLateServerThatFails(t *testing.T) {
 		told = e.prompt("Hello.").text()
 		return told != modelserver.Done
 	}, patience, time.Millisecond)
-	require.Regexp(t, `^MCP server late: .*\. The model does without its tools\.\n\n`+modelserver.Done+"$", told)
+	require.Regexp(t, `^MCP server late: .*\. The model continues without its tools\.\n\n`+modelserver.Done+"$", told)
 }
 
 func TestNamesOfServerTools(t *testing.T) {

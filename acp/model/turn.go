@@ -19,15 +19,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// maxSteps is how often the model is asked in one turn.
+// maxSteps is how many requests one turn sends to the model.
 const maxSteps = 200
 
 // turn answers one prompt.
 type turn struct {
 	*session
-	updates backend.Updates // what they show becomes part of the conversation
-	steps   int             // how often the model was asked
-	spoke   bool            // it has said something
+	updates  backend.Updates // what they show becomes part of the conversation
+	endpoint *endpoint       // of the model that the user has chosen for this step
+	steps    int             // requests that were sent to the model
+	spoke    bool            // it has said something
 
 	uncompacted int // the first step in which the conversation may be summarised again
 
@@ -43,13 +44,13 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 	if err := t.announceCommands(ctx, t.updates); err != nil {
 		return nil, err
 	}
-	_, client := t.current()
-	call, err := t.prompt(ctx, params, client)
+	_, t.endpoint = t.current()
+	slash, err := t.prompt(ctx, params)
 	if err != nil {
 		return nil, err
 	}
-	if call.Name == compactCommand {
-		return t.compact(ctx, client, call.Arguments)
+	if slash.Name == compactCommand {
+		return t.compact(ctx, slash.Arguments)
 	}
 	for range maxSteps {
 		reason, err := t.step(ctx)
@@ -60,30 +61,32 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 			return backend.Stopped(reason), nil
 		}
 	}
-	if err := t.note(ctx, fmt.Sprintf("\n\nStopped after %d requests to the model. Send another message to continue.", maxSteps)); err != nil {
-		return nil, err
-	}
-	return backend.Stopped(sdk.StopReasonMaxTurnRequests), nil
+	err = t.note(ctx, fmt.Sprintf("\n\nStopped after %d requests to the model. "+
+		"Send another message to continue.", maxSteps))
+	return backend.Stopped(sdk.StopReasonMaxTurnRequests), err
 }
 
-// step asks the model once and runs the tool calls of its answer. It returns why the turn is done,
-// "" if it is not.
+// step sends one request to the model and runs the tool calls of its answer. It returns why the
+// turn is done, "" if it is not.
 func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
-	set, client := t.current() // the user may have changed them since the last step
+	var set settings
+	set, t.endpoint = t.current() // the user may have changed them since the last step
 	tools, err := t.newToolbox(ctx, set.Mode)
 	if err != nil {
 		return "", err
 	}
-	request, err := t.fit(ctx, client, llm.Request{System: t.systemPrompt(set.Mode), Tools: tools.tools, Effort: set.Effort})
+	request, err := t.fit(ctx, llm.Request{
+		System: t.systemPrompt(set.Mode), Tools: tools.tools, Effort: set.Effort,
+	})
 	if err != nil {
 		return "", err
 	}
-	calls, finish, err := t.askModel(ctx, client, request)
+	calls, finish, err := t.showAnswer(ctx, request)
 	if err != nil {
-		return "", t.shorten(ctx, client, err)
+		return "", t.shorten(ctx, err)
 	}
-	if err := t.showUsage(ctx, client, finish.Usage); err != nil {
+	if err := t.showUsage(ctx, finish.Usage); err != nil {
 		return "", err
 	}
 	if finish.Reason == llm.Refused {
@@ -94,14 +97,16 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		if err != nil || t.stuck == "" {
 			return "", err
 		}
-		return sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf("\n\nStopped, because the same call has failed in the same way %d times: %s. "+
-			"Send another message that says what to do instead.", stopAfter, t.stuck))
+		return sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf(
+			"\n\nStopped, because the same call has failed in the same way %d times: %s. "+
+				"Send another message that says what to do instead.", stopAfter, t.stuck))
 	}
 	switch {
 	case finish.Reason == llm.Length:
 		return sdk.StopReasonMaxTokens, nil
 	case t.steps == 1 && !t.spoke:
-		return sdk.StopReasonEndTurn, t.note(ctx, "The model ended its turn without an answer. Send another message to continue.")
+		return sdk.StopReasonEndTurn, t.note(ctx,
+			"The model stopped without an answer. Send another message to continue.")
 	default:
 		return sdk.StopReasonEndTurn, nil
 	}
@@ -111,15 +116,16 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 // what came after it are left out of what the model is sent with the next one, which it would
 // mostly refuse too.
 func (t *turn) showRefusal(ctx context.Context) error {
-	return t.updates.Update(ctx, meta{Refused: true}.message("\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
+	return t.updates.Update(ctx, meta{Refused: true}.message(
+		"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 }
 
-// askModel sends a request and shows the answer as it arrives. It returns the answer's tool calls
+// showAnswer sends a request and shows the answer as it arrives. It returns the answer's tool calls
 // if the answer is complete.
-func (t *turn) askModel(ctx context.Context, client *llm.Client, r llm.Request) ([]llm.ToolCall, llm.Finish, error) {
-	var calls []llm.ToolCall
-	var finish llm.Finish
-	for event, err := range t.backend.stream(ctx, client, r) {
+func (t *turn) showAnswer(
+	ctx context.Context, r llm.Request,
+) (calls []llm.ToolCall, finish llm.Finish, err error) {
+	for event, err := range t.endpoint.Stream(ctx, r) {
 		if err != nil {
 			return nil, finish, err
 		}
@@ -146,13 +152,14 @@ func (t *turn) askModel(ctx context.Context, client *llm.Client, r llm.Request) 
 }
 
 // showUsage shows how much of the model's context is used, if the server has said it.
-func (t *turn) showUsage(ctx context.Context, client *llm.Client, u llm.Usage) error {
+func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
 	t.conversation.count(u.Input)
 	if u.Input == 0 {
 		return nil
 	}
+	size := t.endpoint.Model().ContextTokens
 	return t.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{
-		UsageUpdate: &sdk.SessionUsageUpdate{Used: u.Input + u.Output, Size: client.Model().ContextTokens},
+		UsageUpdate: &sdk.SessionUsageUpdate{Used: u.Input + u.Output, Size: size},
 	}))
 }
 
@@ -172,7 +179,8 @@ func (t *turn) think(ctx context.Context, s string) error {
 
 // showRetry tells the user that a request will be sent again.
 func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
-	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), r.After.Round(100*time.Millisecond)))
+	after := r.After.Round(100 * time.Millisecond)
+	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), after))
 }
 
 // explain ends a turn in which a request to the model failed. The answer says why, and what to do
@@ -182,29 +190,23 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
-	_, client := t.current()
-	model := text.Code(client.Model().ID)
-	next := map[llm.Kind]string{
-		llm.Unreachable: "Send another message to continue",
-		llm.KeyRejected: "Correct the configuration of model " + model + ", then send another message to continue",
-		llm.Overloaded:  "Wait a moment, then send another message to continue, or choose another model",
-		llm.Rejected:    "Correct the configuration of model " + model + ", or choose another model",
-		llm.Malformed:   "Correct the configuration of model " + model + ", or choose another model",
+	correct := " Correct the configuration of model " + text.Code(t.endpoint.Model().ID)
+	next := map[llm.Kind]string{ // the error of a conversation that is too long says it itself
+		llm.Unreachable: " Send another message to continue.",
+		llm.KeyRejected: correct + ", then send another message to continue.",
+		llm.Overloaded:  " Wait a moment, then send another message, or choose another model.",
+		llm.Rejected:    correct + ", or choose another model.",
+		llm.Malformed:   correct + ", or choose another model.",
 	}[failed.Kind]
-	said := "\n\n" + sentence(failed) + "."
-	if next != "" { // the error of a conversation that is too long says it itself
-		said += " " + next + "."
-	}
-	if err := t.note(ctx, said); err != nil {
-		return nil, err
-	}
-	return failedTurn(), nil
+	return failedTurn(), t.note(ctx, "\n\n"+sentence(failed)+"."+next)
 }
 
 // failedTurn returns the result of a prompt that the model could not answer, after an answer that
 // says why.
 func failedTurn() backend.Raw {
-	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode()})
+	return backend.Encode(sdk.PromptResponse{
+		StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode(),
+	})
 }
 
 // sentence returns an error as a sentence without its full stop.

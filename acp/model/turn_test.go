@@ -63,7 +63,7 @@ func TestEmptyAnswers(t *testing.T) {
 	e := open(t, setup{})
 	r := e.prompt("Think.", modelserver.Think("Hm."))
 	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
-	require.Equal(t, "The model ended its turn without an answer. Send another message to continue.", r.text())
+	require.Equal(t, "The model stopped without an answer. Send another message to continue.", r.text())
 	e.prompt("Look.", modelserver.Read("a.txt"), modelserver.Think("Hm."))
 	require.NotContains(t, string(e.last().Body), "without an answer")
 	e.goOn()

@@ -1,0 +1,220 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+const (
+	// maxServerText bounds the description of an MCP server's tool, in bytes.
+	maxServerText = 2 << 10
+	// afterServer separates an MCP server's name from a tool's in the names that the model uses.
+	afterServer = "__"
+)
+
+// addServers adds the tools of the session's MCP servers. It waits for those that are starting, but
+// only once for one that is late, which is left out until it is ready.
+func (b *toolbox) addServers(ctx context.Context, m mode) error {
+	servers := b.turn.host.Tools().Servers()
+	if len(servers) == 0 {
+		return nil
+	}
+	listings, err := b.turn.host.Tools().List(ctx)
+	if err != nil {
+		return err
+	}
+	state := &b.turn.tools
+	waiting := map[string]bool{}
+	for _, s := range servers {
+		waiting[s.Prefix] = true
+		if state.late[s.Prefix] && s.Err != nil { // it has failed since, and is not waited for
+			if err := b.turn.noteFailure(ctx, backend.Listing{ServerStatus: s}); err != nil {
+				return err
+			}
+		}
+	}
+	found := map[string][]backend.Tool{}
+	late := time.NewTimer(b.turn.backend.serverPatience)
+	defer late.Stop()
+	for open := true; open && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool {
+		return waiting[s.Prefix] && (!state.late[s.Prefix] || s.State == backend.ServerReady)
+	}); {
+		select {
+		case l, more := <-listings:
+			open = more
+			delete(waiting, l.Prefix)
+			found[l.Prefix] = l.Tools
+			if err := b.turn.noteFailure(ctx, l); err != nil {
+				return err
+			}
+		case <-late.C:
+			open = false
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	state.late = waiting
+	for _, s := range servers {
+		for _, t := range found[s.Prefix] {
+			if m.mayChange() || t.Hints.ReadOnly {
+				b.addRemote(t)
+			}
+		}
+	}
+	return nil
+}
+
+// noteFailure tells the user why an MCP server has no tools, once until it has some.
+func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
+	broken, told := l.Err != nil && len(l.Tools) == 0, t.tools.broken[l.Prefix]
+	t.tools.broken[l.Prefix] = broken
+	if !broken || told {
+		return nil
+	}
+	reason := text.Line(sentence(l.Err), 500)
+	return t.note(ctx, "\n\n"+reason+". The model continues without its tools.\n\n")
+}
+
+// addRemote adds a tool of an MCP server under a name that models accept.
+func (b *toolbox) addRemote(t backend.Tool) {
+	const maxName = 64
+	name := strings.Replace(t.Name, ".", afterServer, 1)
+	if _, taken := b.byName[name]; taken || len(name) > maxName {
+		hash := sha256.Sum256([]byte(t.Name))
+		name = fmt.Sprintf("%s_%x", text.Prefix(name, maxName-9), hash)[:maxName]
+	}
+	if _, taken := b.byName[name]; taken {
+		return // another server has made up this name
+	}
+	described := tools.Tool{
+		Name: name, InputSchema: t.Input,
+		Annotations: tools.Annotations{ReadOnly: t.Hints.ReadOnly},
+		Description: fmt.Sprintf("Tool of the MCP server %s. %s",
+			text.Quote(text.Truncate(t.Server, 100)),
+			text.Plain(text.Truncate(cmp.Or(t.Description, t.Title), maxServerText))),
+	}
+	if len(described.InputSchema) == 0 {
+		described.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	title := func(callInput) string { return "MCP tool " + t.Name }
+	b.add(tool{Tool: described, display: display{sdk.ToolKindOther, title}, remote: t.Name})
+}
+
+// serverOf returns the prefix of the MCP server whose tool the model calls by a name, "" if it is
+// not that of a server.
+func serverOf(tool string, servers []backend.ServerStatus) (prefix string) {
+	for _, s := range servers {
+		if strings.HasPrefix(tool, s.Prefix+afterServer) && len(s.Prefix) > len(prefix) {
+			prefix = s.Prefix
+		}
+	}
+	return prefix
+}
+
+// runRemote calls the tool of an MCP server. The server's tools show their calls themselves.
+func (c *call) runRemote(ctx context.Context) error {
+	// The user may have changed the mode since the step began.
+	if set, _ := c.turn.current(); !set.Mode.mayChange() && !c.tool.Annotations.ReadOnly {
+		return errors.Join(c.announce(ctx), c.end(ctx, errModeReads.Error(), nil, failed))
+	}
+	arguments := backend.Raw(c.Arguments)
+	result, err := c.turn.host.Tools().Call(ctx, remoteUpdates{c}, c.tool.remote, arguments)
+	if err != nil && endsTurn(ctx, err) {
+		return err
+	}
+	if !c.announced {
+		if err := c.announce(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return c.end(ctx, err.Error(), nil, failed)
+	}
+	said, images := c.turn.fromServer(result)
+	status := completed
+	if result.Failed {
+		status = failed
+	}
+	return c.end(ctx, said, images, status)
+}
+
+// remoteUpdates passes on the updates about a call that shows itself. It adds which tool the model
+// has called, and notes the ID.
+type remoteUpdates struct{ call *call }
+
+func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
+	if u.Kind != sessionstore.ToolCall {
+		return r.call.turn.updates.Update(ctx, u)
+	}
+	update := strictjson.Find(u.Raw, "update")
+	var announced struct{ ToolCallID string }
+	if err := json.Unmarshal(update, &announced); err != nil {
+		return err
+	}
+	r.call.ID, r.call.announced, r.call.byServer = announced.ToolCallID, true, true
+	update, err := strictjson.Put(update, "_meta", backend.Encode(r.call.meta()))
+	if err == nil {
+		u.Raw, err = strictjson.Put(u.Raw, "update", update)
+	}
+	if err != nil {
+		return err
+	}
+	return r.call.turn.updates.Update(ctx, u)
+}
+
+// fromServer returns the result of an MCP server's tool for the model.
+func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
+	var said strings.Builder
+	var images []llm.Part
+	for _, raw := range r.Content {
+		var block struct {
+			Type, Text, URI, MIMEType string
+			Data                      []byte
+			Resource                  struct{ URI, Text string }
+		}
+		if json.Unmarshal(raw, &block) != nil {
+			continue
+		}
+		switch block.Type {
+		case "text":
+			said.WriteString(block.Text + "\n")
+		case "resource":
+			content := cmp.Or(block.Resource.Text, "[This is not text.]")
+			fmt.Fprintf(&said, "%s:\n%s\n", block.Resource.URI, content)
+		case "resource_link":
+			fmt.Fprintf(&said, "[A link to %s.]\n", block.URI)
+		default:
+			note, shown := t.picture(cmp.Or(block.MIMEType, block.Type), block.Data)
+			said.WriteString(note)
+			images = append(images, shown...)
+		}
+	}
+	if said.Len() == 0 && len(images) == 0 {
+		said.WriteString(cmp.Or(string(r.Structured), "[The result is empty.]"))
+	}
+	result := said.String()
+	if size := len(result); size > maxResult {
+		result = text.Prefix(result, maxResult) + "\n[… truncated: the result has " +
+			text.Size(size) + ". Ask the tool for less at a time to see the rest.]"
+	}
+	if r.Cut != "" {
+		result += "\n[" + r.Cut + ".]"
+	}
+	return result, images
+}
