@@ -18,7 +18,20 @@ import (
 // anthropicFormat is Anthropic's messages.
 type anthropicFormat struct{}
 
-func (anthropicFormat) paths() (answer, list string) { return "/v1/messages", "/v1/models?limit=1000" }
+func (anthropicFormat) complete(m Model) Model {
+	m.BaseURL = cmp.Or(strings.TrimSuffix(m.BaseURL, "/v1"), "https://api.anthropic.com")
+	if m.MaxTokens == 0 { // has to be sent: one that the model accepts
+		m.MaxTokens = 8_192
+		if claudeVersion(m.Name) >= 400 {
+			m.MaxTokens = 32_000
+		}
+	}
+	return m
+}
+
+func (anthropicFormat) paths() (answer, list string) {
+	return "/v1/messages", "/v1/models?limit=1000"
+}
 
 func (anthropicFormat) header(key string) http.Header {
 	h := http.Header{"Anthropic-Version": {"2023-06-01"}}
@@ -38,7 +51,9 @@ func (anthropicFormat) encode(m Model, r Request) []byte {
 	if len(r.Tools) > 0 {
 		tools := make([]object, len(r.Tools))
 		for i, t := range r.Tools {
-			tools[i] = object{"name": t.Name, "description": t.Description, "input_schema": t.Schema}
+			tools[i] = object{
+				"name": t.Name, "description": t.Description, "input_schema": t.Schema,
+			}
 		}
 		body["tools"] = tools
 	}
@@ -51,7 +66,8 @@ func (anthropicFormat) encode(m Model, r Request) []byte {
 	case (version == 0 || version >= 307) && mayThink(messages):
 		body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
 	}
-	if body["thinking"] == nil && 0 < version && version < 500 { // thinks only if asked to, and is not sent what it thought otherwise
+	if body["thinking"] == nil && 0 < version && version < 500 {
+		// It thinks only if told to, and is not sent what it thought otherwise.
 		body["messages"] = anthropicMessages("", r.Messages)
 	}
 	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
@@ -86,14 +102,6 @@ func claudeVersion(name string) int {
 	major, _ := strconv.Atoi(found[1])
 	minor, _ := strconv.Atoi(found[2])
 	return 100*major + minor
-}
-
-// anthropicMaxTokens returns a limit of the answer's tokens that the model with this name accepts.
-func anthropicMaxTokens(name string) int {
-	if claudeVersion(name) >= 400 {
-		return 32_000
-	}
-	return 8_192
 }
 
 // thinkingBudget returns the share of the answer's tokens that may be used for thinking.
@@ -159,17 +167,22 @@ func anthropicContent(thinker string, parts []Part) []object {
 				content = append(content, object{"type": "text", "text": p})
 			}
 		case Image:
-			content = append(content, object{"type": "image", "source": object{"type": "base64", "media_type": p.MediaType, "data": p.Data}})
+			source := object{"type": "base64", "media_type": p.MediaType, "data": p.Data}
+			content = append(content, object{"type": "image", "source": source})
 		case Thinking:
 			switch {
 			case p.Model != thinker: // would be rejected
 			case p.Redacted != "":
 				content = append(content, object{"type": "redacted_thinking", "data": p.Redacted})
 			default:
-				content = append(content, object{"type": "thinking", "thinking": p.Text, "signature": p.Signature})
+				content = append(content, object{
+					"type": "thinking", "thinking": p.Text, "signature": p.Signature,
+				})
 			}
 		case ToolCall:
-			content = append(content, object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()})
+			content = append(content, object{
+				"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input(),
+			})
 		case ToolResult:
 			result := object{"type": "tool_result", "tool_use_id": p.ID}
 			if content := anthropicContent(thinker, p.Content); content != nil {
@@ -202,10 +215,12 @@ func mayThink(messages []anthropicMessage) bool {
 
 func (anthropicFormat) learn([]byte) {}
 
-func (anthropicFormat) decoder() decoder { return &anthropicDecoder{blocks: map[int]*anthropicBlock{}} }
+func (anthropicFormat) decoder() decoder {
+	return &anthropicDecoder{blocks: map[int]*anthropicBlock{}}
+}
 
 type anthropicDecoder struct {
-	counts
+	answerSize
 	blocks map[int]*anthropicBlock // those that have started and not stopped
 	// held is a tool call that can have been cut off by the limit of tokens.
 	held   *ToolCall
@@ -259,13 +274,13 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		Content *[maxParts]*anthropicBlock // of a whole message
 		Reason  string                     `json:"stop_reason"`
 	}
-	var unexpected *json.UnmarshalTypeError // in an event that is not known, or a member without meaning here
+	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
 	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
 	d.began = true
 	kind := cmp.Or(event.Type, e.name)
-	if len(event.Error) > 0 && string(event.Error) != "null" {
+	if isSet(event.Error) {
 		kind = "error" // some proxies send it without a type
 	}
 	switch kind {
@@ -297,10 +312,11 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		if b == nil {
 			break
 		}
-		d.bytes += len(event.Delta.Text) + len(event.Delta.Thinking) + len(event.Delta.Input) + len(event.Delta.Signature)
-		b.Signature += event.Delta.Signature
-		b.added.WriteString(event.Delta.Thinking + event.Delta.Input)
-		return d.delta(event.Delta.Text, event.Delta.Thinking), false, nil
+		delta := event.Delta
+		d.bytes += len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature)
+		b.Signature += delta.Signature
+		b.added.WriteString(delta.Thinking + delta.Input)
+		return d.delta(delta.Text, delta.Thinking), false, nil
 	case "content_block_stop":
 		b := d.blocks[event.Index]
 		delete(d.blocks, event.Index)
@@ -329,7 +345,8 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 // count counts a block that has started.
 func (d *anthropicDecoder) count(b *anthropicBlock) {
 	const overhead = 100 // so that empty blocks count
-	d.bytes += overhead + len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data) + len(b.Input)
+	d.bytes += overhead + len(b.Text) + len(b.Thinking) + len(b.Signature)
+	d.bytes += len(b.Data) + len(b.Input)
 	if b.Type == "tool_use" {
 		d.calls++
 	}
@@ -359,7 +376,7 @@ func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
 		return []Event{Thinking{Redacted: b.Data}}
 	case "tool_use":
 		events := d.release()
-		d.held = &ToolCall{ID: cmp.Or(b.ID, rand.Text()), Name: b.Name, Arguments: strings.TrimSpace(b.added.String())}
+		d.held = &ToolCall{cmp.Or(b.ID, rand.Text()), b.Name, strings.TrimSpace(b.added.String())}
 		if whole := string(b.Input); d.held.Arguments == "" && whole != "{}" && whole != "null" {
 			d.held.Arguments = whole
 		}
@@ -385,11 +402,8 @@ func (d *anthropicDecoder) release() []Event {
 }
 
 func (d *anthropicDecoder) end() ([]Event, error) {
-	finish := Finish{Reason: Stopped, Usage: Usage{
-		Input:  d.usage.Input + d.usage.Written + d.usage.Read,
-		Cached: d.usage.Read,
-		Output: d.usage.Output,
-	}}
+	u := d.usage
+	finish := Finish{Stopped, Usage{u.Input + u.Written + u.Read, u.Read, u.Output}}
 	var events []Event
 	switch d.reason {
 	case "":

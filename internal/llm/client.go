@@ -16,14 +16,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 const (
 	// attempts is how often a request is sent if it fails before anything arrived.
 	attempts = 4
-	// longestDelay is how long we wait at most before we send a request again.
+	// longestDelay is the longest wait before a request is sent again.
 	longestDelay = time.Minute
 	// connectTimeout bounds each of the two parts of connecting: TCP, and TLS.
 	connectTimeout = 10 * time.Second
@@ -31,10 +29,7 @@ const (
 	errorSize = 64 << 10
 )
 
-// errStopped means that the caller wants no further events.
-var errStopped = errors.New("stopped")
-
-// Client asks one model. It is safe for concurrent use.
+// Client sends requests to one model. It is safe for concurrent use.
 type Client struct {
 	model  Model
 	format format
@@ -48,16 +43,9 @@ type Client struct {
 
 // New returns a client for m. It connects when it is used.
 func New(m Model) *Client {
-	baseURL := "https://api.openai.com/v1"
-	if m.API == Anthropic {
-		baseURL = "https://api.anthropic.com"
-		m.MaxTokens = cmp.Or(m.MaxTokens, anthropicMaxTokens(m.Name))
-	}
-	m.BaseURL = strings.TrimRight(cmp.Or(m.BaseURL, baseURL), "/")
-	if m.API == Anthropic {
-		m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1") // of the paths
-	}
+	m.BaseURL = strings.TrimRight(m.BaseURL, "/")
 	m.ContextTokens = cmp.Or(m.ContextTokens, 128_000)
+	format := newFormat(m.API)
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
@@ -66,15 +54,17 @@ func New(m Model) *Client {
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true, // it delays what is streamed
 	}
+	// A redirect would send the conversation and the key to an address that the user has not
+	// configured.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
-		model: m, format: newFormat(m.API), silence: 5 * time.Minute, delay: 500 * time.Millisecond,
-		// A redirect would send the conversation and the key to an address that the user has not
-		// configured.
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		model: format.complete(m), format: format, silence: 5 * time.Minute,
+		delay: 500 * time.Millisecond,
+		http:  &http.Client{Transport: transport, CheckRedirect: stay},
 	}
 }
 
-// Model returns the model that the client asks, with its defaults.
+// Model returns the model with its defaults.
 func (c *Client) Model() Model { return c.model }
 
 // Close closes the connections that are kept for further requests.
@@ -91,7 +81,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 		}
 		for attempt := 0; ; attempt++ {
 			arrived, stopped := false, false
-			failed := c.ask(ctx, r, func(e Event) bool {
+			failed := c.try(ctx, r, func(e Event) bool {
 				arrived, stopped = true, !yield(e, nil)
 				return !stopped
 			})
@@ -120,8 +110,8 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 	}
 }
 
-// ask sends a request once, and again if the server rejects it and has said what to send instead.
-func (c *Client) ask(ctx context.Context, r Request, yield func(Event) bool) *failure {
+// try sends a request once, and again if the server rejects it and has said what to send instead.
+func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *failure {
 	path, _ := c.format.paths()
 	var sent []byte
 	var failed *failure
@@ -130,7 +120,8 @@ func (c *Client) ask(ctx context.Context, r Request, yield func(Event) bool) *fa
 		if bytes.Equal(body, sent) {
 			return failed
 		}
-		failed = c.do(ctx, http.MethodPost, path, body, func(answer io.Reader) error { return c.read(answer, yield) })
+		read := func(answer io.Reader) error { return c.read(answer, yield) }
+		failed = c.do(ctx, http.MethodPost, path, body, read)
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
@@ -171,16 +162,19 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 type failure struct {
 	*Error
 	retry bool
-	after time.Duration // when the server wants to be asked again, 0 if it did not say
+	after time.Duration // see retryAfter
 	// rejection is the response, if the server does not accept the request.
 	rejection []byte
 }
 
 // do sends a request once, or twice if the key is replaced, and has use read the response.
-func (c *Client) do(ctx context.Context, method, path string, body []byte, use func(io.Reader) error) *failure {
+func (c *Client) do(
+	ctx context.Context, method, path string, body []byte, use func(io.Reader) error,
+) *failure {
 	key, err := c.key(ctx, "")
 	if err != nil {
-		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: "there is no key for the model " + c.model.Name + ": " + err.Error()}, key)}
+		message := "there is no key for the model " + c.model.Name + ": " + err.Error()
+		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: message}, key)}
 	}
 	response, err := c.send(ctx, method, path, key, body)
 	if err == nil && rejectsKey(response.StatusCode) && key != "" {
@@ -219,21 +213,24 @@ func (c *Client) key(ctx context.Context, rejected string) (string, error) {
 }
 
 // send sends a request once. The body of the response is a [*watchedBody].
-func (c *Client) send(ctx context.Context, method, path, key string, body []byte) (*http.Response, error) {
+func (c *Client) send(
+	ctx context.Context, method, path, key string, body []byte,
+) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	asked, err := http.NewRequestWithContext(ctx, method, c.model.BaseURL+path, bytes.NewReader(body))
+	address := c.model.BaseURL + path
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	asked.Header = c.format.header(key)
-	asked.Header.Set("Accept", "text/event-stream, application/json")
-	asked.Header.Set("User-Agent", "acp-agent")
+	request.Header = c.format.header(key)
+	request.Header.Set("Accept", "text/event-stream, application/json")
+	request.Header.Set("User-Agent", "acp-agent")
 	if body != nil {
-		asked.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", "application/json")
 	}
 	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
-	response, err := c.http.Do(asked)
+	response, err := c.http.Do(request)
 	timer.Stop()
 	if err != nil {
 		if context.Cause(ctx) == errSilent {
@@ -242,7 +239,7 @@ func (c *Client) send(ctx context.Context, method, path, key string, body []byte
 		cancel(nil)
 		return nil, err
 	}
-	response.Body = &watchedBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence}
+	response.Body = &watchedBody{response.Body, ctx, cancel, timer, c.silence}
 	return response, nil
 }
 
@@ -278,95 +275,19 @@ func (b *watchedBody) drain() {
 	_, _ = io.CopyN(io.Discard, b.ReadCloser, 4<<10)
 }
 
-// read yields the events of an answer. It returns errStopped if yield returns false.
-func (c *Client) read(body io.Reader, yield func(Event) bool) error {
-	stream, decoder := &sseReader{from: body}, c.format.decoder()
-	decode := func(e sseEvent) ([]Event, bool, error) {
-		events, done, err := decoder.decode(e)
-		if err == nil {
-			err = decoder.check()
-		}
-		return events, done, err
-	}
-	give := func(events []Event) error {
-		for _, e := range events {
-			switch event := e.(type) {
-			case ToolCall:
-				if err := checkNesting(event); err != nil {
-					return err
-				}
-			case Thinking:
-				event.Model = c.model.Name
-				e = event
-			case Finish:
-				for _, tokens := range []*int{&event.Usage.Input, &event.Usage.Cached, &event.Usage.Output} {
-					*tokens = min(max(*tokens, 0), maxTokenCount)
-				}
-				e = event
-			}
-			if !yield(e) {
-				return errStopped
-			}
-		}
-		return nil
-	}
-	switch first, _ := stream.peek(); first {
-	case '<':
-		page, _ := stream.rest()
-		return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) + " instead of an answer; check the model's baseURL"}
-	case '{', '[': // an error, or the answer of a proxy that ignores that a stream was asked for
-		whole, err := stream.rest()
-		if err != nil {
-			return lost(err)
-		}
-		if strictjson.Find(whole, "error") != nil {
-			return describe(0, whole)
-		}
-		events, _, err := decode(sseEvent{data: whole})
-		if err != nil {
-			return err
-		}
-		last, err := decoder.end()
-		if err != nil {
-			return malformed(errors.New("JSON without a message of the model"))
-		}
-		return give(append(events, last...))
-	}
-	for {
-		event, failed := stream.next()
-		if failed == nil {
-			events, done, err := decode(event)
-			if err != nil {
-				return err
-			}
-			if err := give(events); err != nil {
-				return err
-			}
-			if !done {
-				continue
-			}
-		}
-		last, err := decoder.end()
-		switch {
-		case err != nil && failed != nil && failed != io.EOF:
-			return lost(failed)
-		case err != nil:
-			return err
-		}
-		return give(last)
-	}
-}
-
 // rejected returns the failure of a response with an error status.
 func (c *Client) rejected(response *http.Response, key string) *failure {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
 	e := describe(response.StatusCode, body)
 	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
-		e.Message = fmt.Sprintf("the server redirects to %s; set the model's baseURL to where the API is", address(to))
+		e.Message = "the server redirects to " + address(to) +
+			"; set the model's baseURL to where the API is"
 	}
 	after := retryAfter(response.Header, time.Now())
-	f := &failure{Error: c.explain(e, key), after: after, retry: e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"}
-	if response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusUnprocessableEntity {
+	retry := e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"
+	f := &failure{Error: c.explain(e, key), after: after, retry: retry}
+	switch response.StatusCode {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
 	}
 	if f.retry && after > longestDelay {
@@ -376,7 +297,7 @@ func (c *Client) rejected(response *http.Response, key string) *failure {
 	return f
 }
 
-// retryAfter returns when the server wants to be asked again, 0 if it does not say.
+// retryAfter returns when the server wants the request again, 0 if it does not say.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	const longest = 1e6 // seconds
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
@@ -397,7 +318,8 @@ func (c *Client) unreachable(err error) *Error {
 	if err == errSilent {
 		return errSilent
 	}
-	return &Error{Kind: Unreachable, Message: fmt.Sprintf("cannot reach the model's server at %s: %s", c.where(), reason(err))}
+	message := "cannot reach the model's server at " + c.where() + ": " + reason(err)
+	return &Error{Kind: Unreachable, Message: message}
 }
 
 // where returns the address of the server.

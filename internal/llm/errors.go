@@ -20,16 +20,19 @@ import (
 
 var (
 	// errCut means that the connection was lost.
-	errCut = &Error{Kind: Unreachable, Message: "the connection to the model's server was lost before the answer was complete"}
+	errCut = &Error{Kind: Unreachable, Message: "the connection to the model's server was lost " +
+		"before the answer was complete"}
 	// errSilent means that the server has sent nothing for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
 	// errEmpty means that there was no answer in the response.
-	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check that its log shows no error and that the model's baseURL is right"}
+	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check " +
+		"that its log shows no error and that the model's baseURL is right"}
 )
 
 // malformed returns an error for an event that is not JSON or not of the format.
 func malformed(err error) *Error {
-	return &Error{Kind: Malformed, Message: "the model's server sent something that is not an answer: " + err.Error()}
+	message := "the model's server sent something that is not an answer: " + err.Error()
+	return &Error{Kind: Malformed, Message: message}
 }
 
 // lost returns the error for a response that could not be read to its end.
@@ -73,12 +76,13 @@ func isTemporary(err error) bool {
 	case errors.As(err, &op):
 		return op.Op == "dial" || op.Op == "read" || op.Op == "write"
 	default:
-		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &slow) && slow.Timeout()
+		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			errors.As(err, &slow) && slow.Timeout()
 	}
 }
 
 // describe returns what an answer with an error says went wrong: the body of a response with this
-// status, or an event in a stream, with status 0. Both formats put errors into JSON in the same
+// status, or an event in a stream, with status 0. All formats put errors into JSON in the same
 // places. Its message is as long as the server's.
 func describe(status int, body []byte) *Error {
 	var decoded any
@@ -119,9 +123,8 @@ func (s *serverError) find(v any) {
 			switch code := v[name].(type) {
 			case string:
 				s.codes += " " + code
-				if number, err := strconv.Atoi(code); err == nil { // as LiteLLM sends it
-					s.status = cmp.Or(s.status, number)
-				}
+				number, _ := strconv.Atoi(code) // as LiteLLM sends it
+				s.status = cmp.Or(s.status, number)
 			case float64:
 				s.status = cmp.Or(s.status, int(code))
 			}
@@ -132,10 +135,9 @@ func (s *serverError) find(v any) {
 		if where, ok := v["loc"].([]any); ok && s.message != "" { // what FastAPI does not accept
 			s.message += fmt.Sprintf(": %v", where)
 		}
-		if more, ok := v["metadata"].(map[string]any); ok { // OpenRouter's, where the message is always the same
-			if raw, _ := more["raw"].(string); raw != "" {
-				s.message += ": " + raw
-			}
+		more, _ := v["metadata"].(map[string]any) // OpenRouter's, with the same message for all
+		if raw, _ := more["raw"].(string); raw != "" {
+			s.message += ": " + raw
 		}
 	}
 }
@@ -152,17 +154,20 @@ func (s *serverError) kind(status int) Kind {
 		return false
 	}
 	switch {
-	case rejectsKey(status) || status == 0 && has("authentication_error", "permission_error", "invalid_api_key"):
+	case rejectsKey(status),
+		status == 0 && has("authentication_error", "permission_error", "invalid_api_key"):
 		return KeyRejected
 	case has("insufficient_quota"): // with a status that says to try again
 		return Rejected
 	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
 		return Overloaded
-	case status == http.StatusRequestEntityTooLarge || has("context_length_exceeded", "exceed_context_size", "context length", "context size",
-		"context window", "context limit", "prompt is too long", "prompt too long", "input is too long", "too long to fit", "maximum prompt length",
-		"maximum model length", "maximum number of tokens allowed"):
+	case status == http.StatusRequestEntityTooLarge, has("context_length_exceeded",
+		"exceed_context_size", "context length", "context size", "context window", "context limit",
+		"prompt is too long", "prompt too long", "input is too long", "too long to fit",
+		"maximum prompt length", "maximum model length", "maximum number of tokens allowed"):
 		return TooLong
-	case status == http.StatusRequestTimeout || status/100 == 5 && status != http.StatusNotImplemented ||
+	case status == http.StatusRequestTimeout,
+		status/100 == 5 && status != http.StatusNotImplemented,
 		status == 0 && has("api_error", "server_error", "timeout_error"):
 		return Overloaded
 	default:
@@ -193,20 +198,24 @@ func (c *Client) explain(e *Error, key string) *Error {
 	var scrubber secret.Scrubber
 	scrubber.Add(key)
 	message := strings.TrimRight(text.Line(scrubber.Text(e.Message), 200), ". ")
-	name := text.Printable(c.model.Name)
+	model := "the model " + text.Printable(c.model.Name)
+	words := strings.ReplaceAll(strings.ToLower(message), "_", "")
 	switch {
 	case e == errSilent:
-		message = fmt.Sprintf("the model's server has sent nothing for %g minutes", c.silence.Minutes())
+		minutes := c.silence.Minutes()
+		message = fmt.Sprintf("the model's server has sent nothing for %g minutes", minutes)
 	case rejectsKey(e.Status) && key == "":
-		message = fmt.Sprintf("the server wants a key, and none is configured for the model %s: %s", name, message)
+		message = "the server wants a key, and none is configured for " + model + ": " + message
 	case rejectsKey(e.Status):
-		message = fmt.Sprintf("the server rejected the key for the model %s: %s; check the key", name, message)
-	case e.Status == http.StatusBadRequest && (strings.Contains(message, "reasoning_effort") || strings.Contains(message, "reasoningEffort")):
+		message = "the server rejected the key for " + model + ": " + message + "; check the key"
+	case e.Status == http.StatusBadRequest && strings.Contains(words, "reasoningeffort"):
 		message += "; choose another thought level"
-	case e.Status == http.StatusNotFound && strings.Contains(strings.ToLower(message), "model"):
-		message = fmt.Sprintf("the server does not know the model %s: %s; acp-agent models lists what it offers", name, message)
+	case e.Status == http.StatusNotFound && strings.Contains(words, "model"):
+		message = "the server does not know " + model + ": " + message +
+			"; acp-agent models lists what it offers"
 	case e.Status == http.StatusNotFound:
-		message = fmt.Sprintf("the server knows no such address: %s; check the model's baseURL, %s", message, text.Printable(c.where()))
+		message = "the server knows no such address: " + message +
+			"; check the model's baseURL, " + text.Printable(c.where())
 	}
 	return &Error{Kind: e.Kind, Status: e.Status, Message: text.Line(message, 300)}
 }

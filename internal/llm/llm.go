@@ -1,20 +1,28 @@
-// Package llm asks language models over HTTP: OpenAI chat completions, which many local servers
-// speak too, and Anthropic messages.
+// Package llm sends requests to language models over HTTP: OpenAI chat completions, which many
+// local servers speak too, and Anthropic messages.
 //
-//	client := llm.New(llm.Model{API: llm.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
-//	for event, err := range client.Stream(ctx, llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}) { … }
+//	client := llm.New(llm.Model{BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
+//	request := llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}
+//	for event, err := range client.Stream(ctx, request) { … }
 //
 // Nothing is kept between requests, and nothing but the request is sent to the server.
 //
 // # Where to find things
 //
 //	llm.go         models, requests, messages and events
-//	client.go      sending a request: keys, retries, time limits, limits on answers
+//	client.go      sending a request: keys, retries, timeouts
+//	answer.go      reading an answer, within limits
+//	format.go      the interface of a wire format, and what the formats share
 //	openai.go      chat completions, with the members that a server has not rejected
 //	anthropic.go   messages
-//	format.go      what the two formats share, and the limits on answers
 //	sse.go         streams of server-sent events
 //	errors.go      explaining what a server answered instead
+//
+// # A further wire format
+//
+// It needs a constant of type [API], a file next to openai.go with its implementation of the
+// interface format, and a case in newFormat, both in format.go. Nothing else depends on the format;
+// users choose it by its constant, which is the key "api" in the configuration of a model.
 package llm
 
 import (
@@ -35,7 +43,7 @@ const (
 	Anthropic API = "anthropic"
 )
 
-// Model says where a model is and how to ask it.
+// Model describes a model: where it is, and what it accepts.
 type Model struct {
 	// ID is the user's name for the model.
 	ID  string
@@ -59,7 +67,7 @@ type Model struct {
 	TextOnly bool
 }
 
-// Request asks a model for the next message of a conversation.
+// Request is a request for the next message of a conversation.
 type Request struct {
 	System   string
 	Messages []Message
@@ -69,7 +77,7 @@ type Request struct {
 	Effort string
 	// MaxTokens, if not 0, bounds the answer further.
 	MaxTokens int
-	// Temperature and Stop are set only for requests that ask for them.
+	// Temperature and Stop are nil for the server's defaults.
 	Temperature *float64
 	Stop        []string
 }
@@ -183,7 +191,7 @@ const (
 	StopText Reason = "stop text"
 	// CallsTools means that the model waits for the results of its tool calls.
 	CallsTools Reason = "tools"
-	// Length means that the answer reached the limit of tokens. Tool calls that were not complete
+	// Length means that the answer reached its maximum of tokens. Tool calls that were not complete
 	// are left out.
 	Length Reason = "length"
 	// Refused means that the model or its server does not answer.

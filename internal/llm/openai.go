@@ -19,11 +19,11 @@ import (
 type openAIFormat struct {
 	mu sync.Mutex
 
-	// newLimit is set for servers that know max_completion_tokens instead of max_tokens: OpenAI's
-	// for newer models.
-	newLimit bool
+	// newMaxTokens is set for servers that know max_completion_tokens instead of max_tokens:
+	// OpenAI's for newer models.
+	newMaxTokens bool
 	// noUsage is set for servers that do not know stream_options: Mistral's, which count tokens
-	// without being asked.
+	// without being told to.
 	noUsage bool
 	// noTemperature is set for models that accept only their own.
 	noTemperature bool
@@ -41,14 +41,21 @@ func (f *openAIFormat) learn(response []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for word, flag := range map[string]*bool{
-		"max_completion_tokens": &f.newLimit, "stream_options": &f.noUsage, "temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
+		"max_completion_tokens": &f.newMaxTokens, "stream_options": &f.noUsage,
+		"temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
 	} {
 		*flag = *flag || bytes.Contains(response, []byte(word))
 	}
 	if bytes.Contains(response, []byte("reasoning_content")) {
-		missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) || bytes.Contains(response, []byte("must be passed"))
+		missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) ||
+			bytes.Contains(response, []byte("must be passed"))
 		f.allThoughts, f.noThoughts = f.allThoughts || missing, f.noThoughts || !missing
 	}
+}
+
+func (*openAIFormat) complete(m Model) Model {
+	m.BaseURL = cmp.Or(m.BaseURL, "https://api.openai.com/v1")
+	return m
 }
 
 func (*openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
@@ -85,23 +92,23 @@ type chatMessage struct {
 func (f *openAIFormat) encode(m Model, r Request) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	asked := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
-	if f.newLimit {
-		asked.MaxCompletionTokens = maxTokens(m, r)
+	body := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
+	if f.newMaxTokens {
+		body.MaxCompletionTokens = maxTokens(m, r)
 	} else {
-		asked.MaxTokens = maxTokens(m, r)
+		body.MaxTokens = maxTokens(m, r)
 	}
 	if !f.noUsage {
-		asked.StreamOptions = map[string]bool{"include_usage": true}
+		body.StreamOptions = map[string]bool{"include_usage": true}
 	}
 	if !f.noTemperature {
-		asked.Temperature = r.Temperature
+		body.Temperature = r.Temperature
 	}
 	if f.noEffort && r.Effort == "" && len(r.Tools) > 0 {
-		asked.ReasoningEffort = "none"
+		body.ReasoningEffort = "none"
 	}
 	if r.System != "" {
-		asked.Messages = append(asked.Messages, chatMessage{Role: "system", Content: r.System})
+		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: r.System})
 	}
 	for messages := r.Messages; len(messages) > 0; {
 		role, parts := messages[0].Role, []Part(nil)
@@ -109,22 +116,22 @@ func (f *openAIFormat) encode(m Model, r Request) []byte {
 			parts = append(parts, messages[0].Parts...)
 			messages = messages[1:]
 		}
-		asked.Messages = append(asked.Messages, chatMessages(m, role, parts)...)
+		body.Messages = append(body.Messages, chatMessages(m, role, parts)...)
 	}
-	for i := range asked.Messages {
-		switch thought := &asked.Messages[i].ReasoningContent; {
+	for i := range body.Messages {
+		switch thought := &body.Messages[i].ReasoningContent; {
 		case f.noThoughts:
 			*thought = ""
-		case f.allThoughts && asked.Messages[i].Role == "assistant":
+		case f.allThoughts && body.Messages[i].Role == "assistant":
 			*thought = cmp.Or(*thought, " ")
 		}
 	}
 	for _, t := range r.Tools {
-		asked.Tools = append(asked.Tools, object{"type": "function", "function": object{
+		body.Tools = append(body.Tools, object{"type": "function", "function": object{
 			"name": t.Name, "description": t.Description, "parameters": chatSchema(t.Schema),
 		}})
 	}
-	return strictjson.Encode(asked)
+	return strictjson.Encode(body)
 }
 
 // chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and
@@ -154,7 +161,8 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 			}
 		case ToolCall:
 			last.ToolCalls = append(last.ToolCalls, object{
-				"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": string(p.input())},
+				"id": p.ID, "type": "function",
+				"function": object{"name": p.Name, "arguments": string(p.input())},
 			})
 		case ToolResult:
 			text, images := "", []Part(nil)
@@ -167,7 +175,8 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 			}
 			messages = append(messages, chatMessage{Role: "tool", ToolCallID: p.ID, Content: text})
 			if len(images) > 0 { // only messages of the user can have images
-				content = append(append(content, Text("The images in the result of the tool call "+p.ID+":")), images...)
+				from := Text("The images in the result of the tool call " + p.ID + ":")
+				content = append(append(content, from), images...)
 			}
 		}
 	}
@@ -191,9 +200,8 @@ func chatContent(parts []Part) any {
 			list = append(list, object{"type": "text", "text": p})
 		case Image:
 			images = true
-			list = append(list, object{"type": "image_url", "image_url": object{
-				"url": "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data),
-			}})
+			data := "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
+			list = append(list, object{"type": "image_url", "image_url": object{"url": data}})
 		}
 	}
 	if images {
@@ -213,7 +221,7 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
-	counts
+	answerSize
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
 	begun   bool            // something has arrived
 	done    bool            // the end was announced
@@ -251,7 +259,8 @@ type chatChunk struct {
 }
 
 type chatDelta struct {
-	Content            json.RawMessage // a string, but Mistral sends lists of parts for models that think
+	// Content is a string, but Mistral sends lists of parts for models that think.
+	Content            json.RawMessage
 	Reasoning, Refusal string
 	ReasoningContent   string                        `json:"reasoning_content"`
 	ToolCalls          *[maxCalls + 1]*chatCallDelta `json:"tool_calls"`
@@ -276,11 +285,11 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if err := json.Unmarshal(e.data, &chunk); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
-	if e.name == "error" || chunk.Object == "error" || len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+	if e.name == "error" || chunk.Object == "error" || isSet(chunk.Error) {
 		return nil, false, describe(0, e.data)
 	}
 	if u := chunk.Usage; u != nil {
-		d.usage = Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
+		d.usage = Usage{u.PromptTokens, u.PromptTokensDetails.CachedTokens, u.CompletionTokens}
 	}
 	var events []Event
 	for _, choice := range chunk.Choices {
@@ -357,7 +366,8 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 		}
 	}
 	name, anonymous := piece.Function.Name, piece.ID == ""
-	if call == nil || name != "" && (!anonymous && piece.ID != call.id || anonymous && json.Valid(call.arguments)) {
+	if call == nil || name != "" &&
+		(!anonymous && piece.ID != call.id || anonymous && json.Valid(call.arguments)) {
 		call = &chatPending{id: piece.ID}
 		if piece.Index != nil {
 			call.index = *piece.Index
@@ -395,8 +405,9 @@ func (d *chatDecoder) end() ([]Event, error) {
 	if d.refused {
 		finish.Reason = Refused
 	}
-	if n := len(d.pending); n > 0 && finish.Reason != Stopped && !json.Valid(d.pending[n-1].arguments) {
-		d.pending = d.pending[:n-1]
+	if last := len(d.pending) - 1; last >= 0 && finish.Reason != Stopped &&
+		!json.Valid(d.pending[last].arguments) {
+		d.pending = d.pending[:last]
 	}
 	if len(d.pending) > 0 && finish.Reason == Stopped {
 		finish.Reason = CallsTools
@@ -406,7 +417,8 @@ func (d *chatDecoder) end() ([]Event, error) {
 		events = append(events, Thinking{Text: d.thought.String()})
 	}
 	for _, c := range d.pending {
-		events = append(events, ToolCall{ID: cmp.Or(c.id, rand.Text()), Name: c.name, Arguments: cmp.Or(strings.TrimSpace(string(c.arguments)), "{}")})
+		arguments := cmp.Or(strings.TrimSpace(string(c.arguments)), "{}")
+		events = append(events, ToolCall{cmp.Or(c.id, rand.Text()), c.name, arguments})
 	}
 	return append(events, finish), nil
 }

@@ -18,7 +18,7 @@ type sseReader struct {
 	buffer     []byte
 	start, end int   // of what was read and not yet used
 	err        error // of from, returned when everything before it was used
-	afterCR    bool  // the last line ended in a carriage return: a line feed that follows belongs to it
+	afterCR    bool  // the last line ended in a carriage return; a line feed may belong to it
 	begun      bool  // the first line was read
 	data       []byte
 }

@@ -1,0 +1,164 @@
+package llm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Limits on answers: servers and models do not always end.
+const (
+	// maxAnswer is how much an answer may say, think and write as arguments of tool calls, in
+	// bytes.
+	maxAnswer = 8 << 20
+	// maxCalls is how many tools an answer may call.
+	maxCalls = 128
+	// maxParts is how many parts of an answer that is not streamed are read.
+	maxParts = 256
+	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON
+	// with more than 128 levels.
+	maxNesting = 64
+	// maxTokenCount is the largest number of tokens that is believed.
+	maxTokenCount = 1 << 30
+)
+
+// answerSize counts the tool calls of an answer, and the bytes that it says, thinks and writes as
+// arguments.
+type answerSize struct{ bytes, calls int }
+
+func (s answerSize) check() error {
+	switch {
+	case s.calls > maxCalls:
+		return stopped(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
+	case s.bytes > maxAnswer:
+		return stopped("it is longer than " + text.Size(maxAnswer))
+	}
+	return nil
+}
+
+func stopped(why string) error {
+	return &Error{Kind: Malformed, Message: "the model's answer was stopped, because " + why}
+}
+
+// checkNesting returns an error if the arguments of a tool call are nested too deeply.
+func checkNesting(c ToolCall) error {
+	level := 0
+	for d := json.NewDecoder(strings.NewReader(c.Arguments)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // at the end, or not JSON
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			level++
+		case json.Delim('}'), json.Delim(']'):
+			level--
+		}
+		if level > maxNesting {
+			why := fmt.Sprintf("the arguments of a tool call have more than %d levels", maxNesting)
+			return stopped(why)
+		}
+	}
+}
+
+// errStopped means that the caller wants no further events.
+var errStopped = errors.New("stopped")
+
+// answer is an answer as it is read from the body of a response.
+type answer struct {
+	model   string // its name
+	stream  *sseReader
+	decoder decoder
+	yield   func(Event) bool
+}
+
+// read yields the events of an answer. It returns errStopped if yield returns false.
+func (c *Client) read(body io.Reader, yield func(Event) bool) error {
+	a := answer{c.model.Name, &sseReader{from: body}, c.format.decoder(), yield}
+	switch first, _ := a.stream.peek(); first {
+	case '<':
+		page, _ := a.stream.rest()
+		return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) +
+			" instead of an answer; check the model's baseURL"}
+	case '{', '[': // an error, or the answer of a proxy that ignores that a stream was asked for
+		return a.readWhole()
+	}
+	for {
+		event, failed := a.stream.next()
+		if failed == nil {
+			if done, err := a.decode(event); err != nil {
+				return err
+			} else if !done {
+				continue
+			}
+		}
+		switch last, err := a.decoder.end(); {
+		case err == nil:
+			return a.give(last)
+		case failed != nil && failed != io.EOF:
+			return lost(failed)
+		default:
+			return err
+		}
+	}
+}
+
+// readWhole reads an answer that is not streamed.
+func (a *answer) readWhole() error {
+	whole, err := a.stream.rest()
+	if err != nil {
+		return lost(err)
+	}
+	if strictjson.Find(whole, "error") != nil {
+		return describe(0, whole)
+	}
+	if _, err := a.decode(sseEvent{data: whole}); err != nil {
+		return err
+	}
+	last, err := a.decoder.end()
+	if err != nil {
+		return malformed(errors.New("JSON without a message of the model"))
+	}
+	return a.give(last)
+}
+
+// decode yields what an event of the stream means. It reports whether it is the last one.
+func (a *answer) decode(e sseEvent) (done bool, err error) {
+	events, done, err := a.decoder.decode(e)
+	if err == nil {
+		err = a.decoder.check()
+	}
+	if err == nil {
+		err = a.give(events)
+	}
+	return done, err
+}
+
+func (a *answer) give(events []Event) error {
+	for _, e := range events {
+		switch event := e.(type) {
+		case ToolCall:
+			if err := checkNesting(event); err != nil {
+				return err
+			}
+		case Thinking:
+			event.Model = a.model
+			e = event
+		case Finish:
+			u := &event.Usage
+			for _, tokens := range []*int{&u.Input, &u.Cached, &u.Output} {
+				*tokens = min(max(*tokens, 0), maxTokenCount)
+			}
+			e = event
+		}
+		if !a.yield(e) {
+			return errStopped
+		}
+	}
+	return nil
+}
