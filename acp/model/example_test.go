@@ -19,7 +19,8 @@ func ExampleNew() {
 		return "", errors.New("set ANTHROPIC_API_KEY to a key that is valid")
 	}
 	models := []model.Model{
-		{ID: "local", API: model.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3", ContextTokens: 32768},
+		{ID: "local", API: model.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3",
+			ContextTokens: 32768},
 		{ID: "big", API: model.Anthropic, Name: "claude-sonnet-4-5", Key: key},
 	}
 	_ = acp.Serve(context.Background(), os.Stdin, os.Stdout, acp.Options{

@@ -48,26 +48,33 @@ func playServer(role string) int {
 		}
 	}
 	s := mcptest.New(mcptest.Options{})
-	s.Add(&mcp.Tool{Name: "claim", Description: "Claims.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+	s.Add(&mcp.Tool{Name: "claim", Description: "Claims.",
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(context.Context, *mcp.CallToolRequest) (string, error) { return "claimed", nil })
 	s.Add(&mcp.Tool{Name: "long"}, func(context.Context, *mcp.CallToolRequest) (string, error) {
 		return strings.Repeat("A line of a long result.\n", 10_000), nil
 	})
-	s.Add(&mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest) (string, error) {
-		<-ctx.Done()
-		return "", ctx.Err()
-	})
-	s.AddTool(&mcp.Tool{Name: "picture", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: onePixel}}}, nil
-	})
-	s.AddTool(&mcp.Tool{Name: "drawing", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/svg+xml", Data: []byte("<svg/>")}}}, nil
-	})
+	s.Add(&mcp.Tool{Name: "hang"},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	s.AddTool(&mcp.Tool{Name: "picture", InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{
+				&mcp.ImageContent{MIMEType: "image/png", Data: onePixel}}}, nil
+		})
+	s.AddTool(&mcp.Tool{Name: "drawing", InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{
+				&mcp.ImageContent{MIMEType: "image/svg+xml", Data: []byte("<svg/>")}}}, nil
+		})
 	return s.Play()
 }
 
 // onePixel is a PNG image.
-var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89" +
+var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01" +
+	"\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89" +
 	"\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
 
 // playedServer returns the configuration of the MCP server that this binary plays.
@@ -180,7 +187,9 @@ func (e *editor) announced() {
 	require.Eventually(e.t, func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return slices.ContainsFunc(e.updates, func(u update) bool { return u.Kind == string(sessionstore.AvailableCommandsUpdate) })
+		return slices.ContainsFunc(e.updates, func(u update) bool {
+			return u.Kind == string(sessionstore.AvailableCommandsUpdate)
+		})
 	}, patience, time.Millisecond)
 }
 
@@ -194,7 +203,8 @@ func (e *editor) connect() {
 	toAgent, fromClient := io.Pipe()
 	toClient, fromAgent := io.Pipe()
 	o := client.Options{
-		Permission: e.permission, Updates: func(_ context.Context, u client.Update) { e.update(u.Update) }, Requests: e.setup.requests,
+		Permission: e.permission, Requests: e.setup.requests,
+		Updates: func(_ context.Context, u client.Update) { e.update(u.Update) },
 	}
 	if o.Requests["terminal/create"] != nil {
 		o.Capabilities = json.RawMessage(`{"terminal":true}`)
@@ -204,7 +214,8 @@ func (e *editor) connect() {
 	running.Go(func() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
 			Backend: func() backend.Backend {
-				b := New(Options{Models: append([]Model{m}, e.setup.more...), Logger: e.setup.logger}).(*modelBackend)
+				models := append([]Model{m}, e.setup.more...)
+				b := New(Options{Models: models, Logger: e.setup.logger}).(*modelBackend)
 				b.serverPatience = cmp.Or(e.setup.serverPatience, patience)
 				return b
 			}, Store: e.setup.store,
@@ -256,7 +267,9 @@ func (e *editor) update(raw json.RawMessage) {
 	}
 }
 
-func (e *editor) permission(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (e *editor) permission(
+	ctx context.Context, r sdk.RequestPermissionRequest,
+) (sdk.RequestPermissionResponse, error) {
 	var q question
 	raw, err := json.Marshal(r)
 	if err == nil {
@@ -269,17 +282,18 @@ func (e *editor) permission(ctx context.Context, r sdk.RequestPermissionRequest)
 	e.asked = append(e.asked, q)
 	onAsk := e.onAsk
 	e.mu.Unlock()
+	outcome := sdk.NewRequestPermissionOutcomeCancelled()
 	if onAsk == nil {
 		e.t.Errorf("the client was asked for permission: %s", q.Call.Title)
-		return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+		return sdk.RequestPermissionResponse{Outcome: outcome}, nil
 	}
 	answer := onAsk(ctx, q)
 	for _, o := range q.Options {
 		if string(o.Kind) == string(answer) {
-			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}, nil
+			outcome = sdk.NewRequestPermissionOutcomeSelected(o.OptionId)
 		}
 	}
-	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+	return sdk.RequestPermissionResponse{Outcome: outcome}, nil
 }
 
 // answer answers all further requests for permission.

@@ -46,7 +46,9 @@ func TestKeysAppearNowhere(t *testing.T) {
 	r := e.prompt("Hello")
 	require.Equal(t, "Bearer sk-old-secret", <-keys)
 	require.Equal(t, "Bearer sk-new-secret", <-keys, "a rejected key is replaced")
-	require.Contains(t, r.text(), "server rejected the key for the model scripted: invalid key Bearer [secret]; check the key")
+	require.Contains(t, r.text(),
+		"server rejected the key for the model scripted: invalid key Bearer [secret]; check the "+
+			"key")
 	for _, u := range r.updates {
 		require.NotContains(t, string(u.Raw), "-secret")
 	}
@@ -56,7 +58,8 @@ func TestKeysAppearNowhere(t *testing.T) {
 		require.NotContains(t, string(u.Raw), "-secret")
 	}
 	e.stop()
-	require.Contains(t, log.String(), `msg="sent a request to a model" model=local outcome="key rejected" status=401`)
+	require.Contains(t, log.String(),
+		`msg="sent a request to a model" model=local outcome="key rejected" status=401`)
 	require.NotContains(t, log.String(), "-secret")
 	require.NotContains(t, log.String(), "Hello")
 }

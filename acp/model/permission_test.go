@@ -20,7 +20,8 @@ func changes() []modelserver.Order {
 	return []modelserver.Order{
 		modelserver.UseWith("write_file", arguments("path", "new.txt", "content", "new\n")),
 		modelserver.UseWith("write_file", arguments("path", "old.txt", "content", "changed\n")),
-		modelserver.UseWith("edit_file", arguments("path", "edit.txt", "old_text", "two", "new_text", "2")),
+		modelserver.UseWith("edit_file", arguments("path", "edit.txt", "old_text", "two",
+			"new_text", "2")),
 		modelserver.UseWith("create_directory", arguments("path", "dir")),
 		modelserver.UseWith("delete_file", arguments("path", "delete.txt")),
 		modelserver.UseWith("move_file", arguments("path", "move.txt", "to", "moved.txt")),
@@ -28,8 +29,10 @@ func changes() []modelserver.Order {
 }
 
 var (
-	unchangedTree = dirtest.Tree{"old.txt": "old\n", "edit.txt": "one\ntwo\n", "delete.txt": "delete\n", "move.txt": "move\n"}
-	changedTree   = dirtest.Tree{"new.txt": "new\n", "old.txt": "changed\n", "edit.txt": "one\n2\n", "moved.txt": "move\n"}
+	unchangedTree = dirtest.Tree{"old.txt": "old\n", "edit.txt": "one\ntwo\n",
+		"delete.txt": "delete\n", "move.txt": "move\n"}
+	changedTree = dirtest.Tree{"new.txt": "new\n", "old.txt": "changed\n", "edit.txt": "one\n2\n",
+		"moved.txt": "move\n"}
 )
 
 // Clause B2.
@@ -61,14 +64,20 @@ func TestAskingForChanges(t *testing.T) {
 		locations []string
 		diff      *diff
 	}{
-		{"Write " + path("new.txt") + in, sdk.ToolKindEdit, []string{path("new.txt")}, &diff{"diff", path("new.txt"), "new\n", nil}},
-		{"Write " + path("old.txt") + in, sdk.ToolKindEdit, []string{path("old.txt")}, &diff{"diff", path("old.txt"), "changed\n", old("old\n")}},
-		{"Write " + path("edit.txt") + in, sdk.ToolKindEdit, []string{path("edit.txt")}, &diff{"diff", path("edit.txt"), "one\n2\n", old("one\ntwo\n")}},
+		{"Write " + path("new.txt") + in, sdk.ToolKindEdit, []string{path("new.txt")},
+			&diff{"diff", path("new.txt"), "new\n", nil}},
+		{"Write " + path("old.txt") + in, sdk.ToolKindEdit, []string{path("old.txt")},
+			&diff{"diff", path("old.txt"), "changed\n", old("old\n")}},
+		{"Write " + path("edit.txt") + in, sdk.ToolKindEdit, []string{path("edit.txt")},
+			&diff{"diff", path("edit.txt"), "one\n2\n", old("one\ntwo\n")}},
 		{"Create directory " + path("dir") + in, sdk.ToolKindEdit, []string{path("dir")}, nil},
-		{"Delete file " + path("delete.txt") + in, sdk.ToolKindDelete, []string{path("delete.txt")}, &diff{"diff", path("delete.txt"), "", old("delete\n")}},
-		{"Move file " + path("move.txt") + in + " to " + path("moved.txt"), sdk.ToolKindMove, []string{path("move.txt"), path("moved.txt")}, nil},
+		{"Delete file " + path("delete.txt") + in, sdk.ToolKindDelete, []string{path("delete.txt")},
+			&diff{"diff", path("delete.txt"), "", old("delete\n")}},
+		{"Move file " + path("move.txt") + in + " to " + path("moved.txt"), sdk.ToolKindMove,
+			[]string{path("move.txt"), path("moved.txt")}, nil},
 	} {
-		for _, shown := range []update{r.asked[i].Call, calls[i]} { // what is asked, and what remains
+		for _, shown := range []update{r.asked[i].Call,
+			calls[i]} { // what is asked, and what remains
 			require.Equal(t, want.title, shown.Title)
 			require.Equal(t, want.kind, shown.Tool)
 			var locations []string
@@ -102,7 +111,8 @@ func TestRejectedChanges(t *testing.T) {
 	require.Equal(t, unchangedTree, dirtest.Planted(t, root))
 	for i, call := range r.calls() {
 		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
-		require.Contains(t, e.results()[i], "the user has rejected it. Do not try to get the same done in another way")
+		require.Contains(t, e.results()[i],
+			"the user has rejected it. Do not try to get the same done in another way")
 	}
 }
 
@@ -171,15 +181,18 @@ func TestHiddenFilesAreAskedFor(t *testing.T) {
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
 	e.answer(backend.RejectOnce)
 	for path, asked := range map[string]int{
-		".git/config": 1, "link/config": 1, "a/../.git/hooks": 1, ".vscode/tasks.json": 1, ".envrc": 1, "a/.npmrc": 1, "a/b.txt": 0, "a...b": 0, "./a/c.txt": 0,
+		".git/config": 1, "link/config": 1, "a/../.git/hooks": 1,
+		".vscode/tasks.json": 1, ".envrc": 1, "a/.npmrc": 1, "a/b.txt": 0, "a...b": 0, "./a/c.txt": 0,
 	} {
-		r := e.prompt("Change.", modelserver.UseWith("write_file", arguments("path", path, "content", "[core]\nfsmonitor = evil\n")))
+		r := e.prompt("Change.", modelserver.UseWith("write_file",
+			arguments("path", path, "content", "[core]\nfsmonitor = evil\n")))
 		require.Len(t, r.asked, asked, path)
 		for _, q := range r.asked {
 			require.Len(t, q.Options, 2, "only this change")
 		}
 	}
-	require.Len(t, e.prompt("Change.", modelserver.UseWith("create_directory", arguments("path", "a/.husky"))).asked, 1)
+	require.Len(t, e.prompt("Change.", modelserver.UseWith("create_directory",
+		arguments("path", "a/.husky"))).asked, 1)
 	require.Equal(t, "[core]\n", read(t, filepath.Join(root, ".git", "config")))
 }
 
@@ -229,7 +242,8 @@ func TestWhatIsShownIsWhatIsMade(t *testing.T) {
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
 	e.onAsk = func(context.Context, question) backend.Answer {
-		if err := os.WriteFile(filepath.Join(root, "edit.txt"), []byte("one\ntwo\nthree\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, "edit.txt"), []byte("one\ntwo\nthree\n"),
+			0o600); err != nil {
 			t.Error(err)
 		}
 		return backend.AllowOnce

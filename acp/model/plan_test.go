@@ -16,8 +16,10 @@ func TestPlan(t *testing.T) {
 	plan := r.of("plan")
 	require.Len(t, plan, 1)
 	require.Equal(t, []sdk.PlanEntry{
-		{Content: "Read", Priority: sdk.PlanEntryPriorityHigh, Status: sdk.PlanEntryStatusCompleted},
-		{Content: "Write it", Priority: sdk.PlanEntryPriorityMedium, Status: sdk.PlanEntryStatusInProgress},
+		{Content: "Read", Priority: sdk.PlanEntryPriorityHigh,
+			Status: sdk.PlanEntryStatusCompleted},
+		{Content: "Write it", Priority: sdk.PlanEntryPriorityMedium,
+			Status: sdk.PlanEntryStatusInProgress},
 	}, plan[0].Entries)
 	require.Equal(t, "The user sees the plan: 1 of 2 entries done.", e.results()[0])
 
@@ -25,8 +27,9 @@ func TestPlan(t *testing.T) {
 		`[{"content":"a","status":"done"}]`:                     "the status of entry 1 must be",
 		`[{"content":"a","status":"pending","priority":"top"}]`: "the priority of entry 1 must be",
 		`[{"content":" ","status":"pending"}]`:                  "the content of entry 1 is empty",
-		`[{"content":"a"}]`:                                     "entries must be a list, each item an object with content, status",
-		`"a"`:                                                   "entries must be a list",
+		`[{"content":"a"}]`: "entries must be a list, each " +
+			"item an object with content, status",
+		`"a"`: "entries must be a list",
 	} {
 		r := e.prompt("Plan.", modelserver.UseWith("update_plan", `{"entries":`+entries+`}`))
 		require.Empty(t, r.of("plan"))

@@ -75,9 +75,12 @@ func (h *terminalHost) requests() requests {
 		"terminal/output": h.serve(func(_ context.Context, c *clientTerminal) (any, error) {
 			out := c.output.String()
 			truncated := len(out) > c.limit
-			return sdk.TerminalOutputResponse{Output: out[max(0, len(out)-c.limit):], Truncated: truncated}, nil
+			return sdk.TerminalOutputResponse{Output: out[max(0, len(out)-c.limit):],
+				Truncated: truncated}, nil
 		}),
-		"terminal/wait_for_exit": h.serve(func(ctx context.Context, c *clientTerminal) (any, error) {
+		"terminal/wait_for_exit": h.serve(func(
+			ctx context.Context, c *clientTerminal,
+		) (any, error) {
 			select {
 			case <-c.exited:
 			case <-ctx.Done():
@@ -103,7 +106,8 @@ func (h *terminalHost) create(_ context.Context, params json.RawMessage) (json.R
 	if err := json.Unmarshal(params, &r); err != nil {
 		return nil, err
 	}
-	c := &clientTerminal{cmd: exec.Command(r.Command, r.Args...), limit: *r.OutputByteLimit, exited: make(chan struct{})}
+	c := &clientTerminal{cmd: exec.Command(r.Command, r.Args...), limit: *r.OutputByteLimit,
+		exited: make(chan struct{})}
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = *r.Cwd, &c.output, &c.output
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
@@ -136,7 +140,9 @@ func (h *terminalHost) get(params json.RawMessage) (string, *clientTerminal, err
 	return p.TerminalID, c, nil
 }
 
-func (h *terminalHost) serve(f func(context.Context, *clientTerminal) (any, error)) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+func (h *terminalHost) serve(
+	f func(context.Context, *clientTerminal) (any, error),
+) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		_, c, err := h.get(params)
 		if err != nil {
@@ -173,7 +179,8 @@ func needShell(t *testing.T) {
 
 // run is an order to run a command.
 func run(command string, more ...any) modelserver.Order {
-	return modelserver.UseWith("run_command", arguments(append([]any{"command", command}, more...)...))
+	return modelserver.UseWith("run_command",
+		arguments(append([]any{"command", command}, more...)...))
 }
 
 func TestRunCommand(t *testing.T) {
@@ -256,7 +263,8 @@ func TestCommandPermission(t *testing.T) {
 func TestCommandDirectoryIsAsShown(t *testing.T) {
 	needShell(t)
 	outside, root := dirtest.New(t, "sub/x", ""), dirtest.New(t, "sub/x", "", "other/x", "")
-	for to, want := range map[string]string{outside: "cannot run a command there", "other": "now points somewhere else"} {
+	for to, want := range map[string]string{outside: "cannot run a command there",
+		"other": "now points somewhere else"} {
 		e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 		e.onAsk = func(context.Context, question) backend.Answer {
 			sub := filepath.Join(root, "sub")
@@ -309,7 +317,8 @@ func TestCommandsEndWithTheSession(t *testing.T) {
 			e.answer(backend.AllowOnce)
 			ended := make(chan error, 1)
 			go func() {
-				_, err := e.client.Prompt(t.Context(), e.id, sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; exec sleep 1000"))))
+				_, err := e.client.Prompt(t.Context(), e.id,
+					sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; exec sleep 1000"))))
 				ended <- err
 			}()
 			<-h.started
@@ -324,12 +333,15 @@ func TestCommandsEndWithTheSession(t *testing.T) {
 
 func TestClientsWithoutWorkingTerminals(t *testing.T) {
 	for method, result := range map[string]string{
-		"terminal/create": "the client cannot run the command", "terminal/wait_for_exit": "the client has lost the command",
+		"terminal/create": "the client cannot run the " +
+			"command", "terminal/wait_for_exit": "the client has lost the command",
 		"terminal/output": "does not return its output",
 	} {
 		t.Run(strings.TrimPrefix(method, "terminal/"), func(t *testing.T) {
 			served := terminals(t)
-			served[method] = func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, errors.New("broken") }
+			served[method] = func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				return nil, errors.New("broken")
+			}
 			e := open(t, setup{requests: served})
 			e.answer(backend.AllowOnce)
 			r := e.prompt("Run.", run("true"))

@@ -84,30 +84,44 @@ func TestSettings(t *testing.T) {
 		require.Equal(t, "qwen3", l.ConfigOptions[1].Options[1].Description)
 	})
 
-	t.Run("a change is answered, and what the answer does not say is an update", func(t *testing.T) {
-		e := opened(t)
-		require.JSONEq(t, `{}`, string(e.call("session/set_mode", map[string]any{"modeId": "plan"})))
-		require.Equal(t, []string{"config_option_update mode=plan model=local thought_level=default"}, e.settingsUpdates())
-		answer := e.call("session/set_config_option", map[string]any{"configId": "mode", "value": "read_only"})
-		require.Equal(t, "mode=read_only model=local thought_level=default, ", decodeLifecycle(t, answer).chosen())
-		require.Equal(t, []string{"current_mode_update read_only"}, e.settingsUpdates())
-		answer = e.call("session/set_config_option", map[string]any{"configId": "model", "value": "other", "type": "select"})
-		require.Equal(t, "mode=read_only model=other thought_level=default, ", decodeLifecycle(t, answer).chosen())
-		require.Empty(t, e.settingsUpdates())
-	})
+	t.Run("a change is answered, and what the answer does not say is an update",
+		func(t *testing.T) {
+			e := opened(t)
+			require.JSONEq(t, `{}`, string(e.call("session/set_mode",
+				map[string]any{"modeId": "plan"})))
+			require.Equal(t,
+				[]string{"config_option_update mode=plan model=local thought_level=default"},
+				e.settingsUpdates())
+			answer := e.call("session/set_config_option", map[string]any{"configId": "mode",
+				"value": "read_only"})
+			require.Equal(t, "mode=read_only model=local thought_level=default, ",
+				decodeLifecycle(t, answer).chosen())
+			require.Equal(t, []string{"current_mode_update read_only"}, e.settingsUpdates())
+			answer = e.call("session/set_config_option", map[string]any{"configId": "model",
+				"value": "other", "type": "select"})
+			require.Equal(t, "mode=read_only model=other thought_level=default, ",
+				decodeLifecycle(t, answer).chosen())
+			require.Empty(t, e.settingsUpdates())
+		})
 
 	t.Run("a value that is not offered changes nothing", func(t *testing.T) {
 		e := opened(t)
 		for _, c := range []struct{ method, members, message string }{
-			{"session/set_mode", `"modeId":"yolo"`, `modeId "yolo" is not supported: use ask, accept_edits, read_only, plan`},
+			{"session/set_mode", `"modeId":"yolo"`,
+				`modeId "yolo" is not supported: use ask, accept_edits, read_only, plan`},
 			{"session/set_mode", `"modeId":7`, "modeId"},
 			{"session/set_mode", `"mode":"ask"`, "modeId is missing"},
-			{"session/set_config_option", `"configId":"model","value":"gpt"`, `value "gpt" is not supported: use local, other`},
-			{"session/set_config_option", `"configId":"thought_level","value":"low","value":"high"`, "twice"},
-			{"session/set_config_option", `"configId":"mode","type":"boolean","value":true`, "a string"},
-			{"session/set_config_option", `"configId":"temperature","value":"1"`, `configId "temperature" is not supported: use mode, model, thought_level`},
+			{"session/set_config_option", `"configId":"model","value":"gpt"`,
+				`value "gpt" is not supported: use local, other`},
+			{"session/set_config_option", `"configId":"thought_level","value":"low","value":"high"`,
+				"twice"},
+			{"session/set_config_option", `"configId":"mode","type":"boolean","value":true`,
+				"a string"},
+			{"session/set_config_option", `"configId":"temperature","value":"1"`,
+				`configId "temperature" is not supported: use mode, model, thought_level`},
 		} {
-			_, err := e.client.Call(t.Context(), c.method, json.RawMessage(`{"sessionId":"`+e.id+`",`+c.members+`}`))()
+			_, err := e.client.Call(t.Context(), c.method,
+				json.RawMessage(`{"sessionId":"`+e.id+`",`+c.members+`}`))()
 			var failed *client.Error
 			require.ErrorAs(t, err, &failed, c.members)
 			require.Equal(t, -32602, failed.Code)
@@ -115,14 +129,16 @@ func TestSettings(t *testing.T) {
 		}
 		require.Empty(t, e.settingsUpdates())
 		e.restart()
-		require.Equal(t, "mode=ask model=local thought_level=default, ask", decodeLifecycle(t, e.opened).chosen())
+		require.Equal(t, "mode=ask model=local thought_level=default, ask",
+			decodeLifecycle(t, e.opened).chosen())
 	})
 
 	t.Run("settings are kept with the session", func(t *testing.T) {
 		e := opened(t)
 		e.call("session/set_mode", map[string]any{"modeId": "accept_edits"})
 		e.call("session/set_config_option", map[string]any{"configId": "model", "value": "other"})
-		e.call("session/set_config_option", map[string]any{"configId": "thought_level", "value": "high"})
+		e.call("session/set_config_option", map[string]any{"configId": "thought_level",
+			"value": "high"})
 		e.restart()
 		const chosen = "mode=accept_edits model=other thought_level=high, accept_edits"
 		require.Equal(t, chosen, decodeLifecycle(t, e.opened).chosen())
@@ -131,7 +147,8 @@ func TestSettings(t *testing.T) {
 		require.Equal(t, chosen, decodeLifecycle(t, fork.Result).chosen())
 		e.setup.more = nil
 		e.restart()
-		require.Equal(t, "mode=accept_edits model=local thought_level=high, accept_edits", decodeLifecycle(t, e.opened).chosen(), "a model that is gone")
+		require.Equal(t, "mode=accept_edits model=local thought_level=high, accept_edits",
+			decodeLifecycle(t, e.opened).chosen(), "a model that is gone")
 	})
 
 	t.Run("a session that never left the first model follows it", func(t *testing.T) {
@@ -139,7 +156,8 @@ func TestSettings(t *testing.T) {
 		e.call("session/set_mode", map[string]any{"modeId": "plan"})
 		e.setup.model = func(m *Model) { m.ID = "renamed" }
 		e.restart()
-		require.Equal(t, "mode=plan model=renamed thought_level=default, plan", decodeLifecycle(t, e.opened).chosen())
+		require.Equal(t, "mode=plan model=renamed thought_level=default, plan",
+			decodeLifecycle(t, e.opened).chosen())
 	})
 
 	t.Run("the next request to the model uses what was chosen", func(t *testing.T) {
@@ -155,7 +173,8 @@ func TestSettings(t *testing.T) {
 		}
 		e.prompt("Hello")
 		require.Empty(t, asked())
-		e.call("session/set_config_option", map[string]any{"configId": "thought_level", "value": "low"})
+		e.call("session/set_config_option", map[string]any{"configId": "thought_level",
+			"value": "low"})
 		e.prompt("Hello")
 		require.Equal(t, "low", asked())
 	})
@@ -164,12 +183,15 @@ func TestSettings(t *testing.T) {
 		e := opened(t)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := e.client.Prompt(t.Context(), e.id, sdk.TextBlock(modelserver.Prompt("Wait.", modelserver.Wait())))
+			_, err := e.client.Prompt(t.Context(), e.id,
+				sdk.TextBlock(modelserver.Prompt("Wait.", modelserver.Wait())))
 			ended <- err
 		}()
 		require.NoError(t, e.model.Waiting(t.Context()))
 		e.call("session/set_mode", map[string]any{"modeId": "plan"})
-		require.Equal(t, []string{"config_option_update mode=plan model=local thought_level=default"}, e.settingsUpdates())
+		require.Equal(t,
+			[]string{"config_option_update mode=plan model=local thought_level=default"},
+			e.settingsUpdates())
 		e.cancel()
 		require.NoError(t, <-ended)
 	})

@@ -15,14 +15,18 @@ import (
 
 func TestSystemPrompt(t *testing.T) {
 	cwd := dirtest.New(t, "AGENTS.md", "Use tabs.\n")
-	other := dirtest.New(t, "CLAUDE.md", "Use spaces.\n", ".claude/skills/fix/SKILL.md", "---\nname: fix\ndescription: Fixes it.\n---\nFix it well.\n",
-		".claude/skills/mine/SKILL.md", "---\nname: mine\ndescription: Only for users.\ndisable-model-invocation: true\n---\nMine.\n")
+	other := dirtest.New(t, "CLAUDE.md", "Use spaces.\n", ".claude/skills/fix/SKILL.md",
+		"---\nname: fix\ndescription: Fixes it.\n---\nFix it well.\n",
+		".claude/skills/mine/SKILL.md", "---\nname: mine\ndescription: Only for "+
+			"users.\ndisable-model-invocation: true\n---\nMine.\n")
 	e := open(t, setup{roots: []string{cwd, other}})
 	e.prompt("Hi", modelserver.Read("AGENTS.md"), modelserver.Say("Hello."))
 	system := e.last().Instructions
 	for _, want := range []string{
-		systemText, "- 0: " + cwd + " (working directory)\n- 1: " + other + "\n", "## Root 0, " + cwd + ": AGENTS.md\n\n```\nUse tabs.\n```",
-		"## Root 1, " + other + ": CLAUDE.md\n\n```\nUse spaces.\n```", "- fix (" + other + "/.claude/skills/fix/SKILL.md): Fixes it.\n",
+		systemText, "- 0: " + cwd + " (working directory)\n- 1: " + other + "\n", "## Root 0, " +
+			cwd + ": AGENTS.md\n\n```\nUse tabs.\n```",
+		"## Root 1, " + other + ": CLAUDE.md\n\n```\nUse spaces.\n```", "- fix (" + other +
+			"/.claude/skills/fix/SKILL.md): Fixes it.\n",
 	} {
 		require.Contains(t, system, want)
 	}
@@ -32,7 +36,8 @@ func TestSystemPrompt(t *testing.T) {
 	for _, r := range requests {
 		require.Equal(t, system, r.Instructions, "it is the same in each step")
 	}
-	for mode, want := range map[string]string{"plan": "# Mode: plan", "read_only": "# Mode: read only"} {
+	for mode, want := range map[string]string{"plan": "# Mode: plan",
+		"read_only": "# Mode: read only"} {
 		e.call("session/set_mode", map[string]any{"modeId": mode})
 		e.prompt("Go")
 		require.True(t, strings.HasPrefix(e.last().Instructions, system))
@@ -44,9 +49,11 @@ func TestSystemPrompt(t *testing.T) {
 func TestManySkills(t *testing.T) {
 	var many []string
 	for i := range maxSkills + 10 {
-		many = append(many, fmt.Sprintf("skills/s%03d/SKILL.md", i), fmt.Sprintf("---\nname: s%03d\ndescription: One of many.\n---\nText.\n", i))
+		many = append(many, fmt.Sprintf("skills/s%03d/SKILL.md", i),
+			fmt.Sprintf("---\nname: s%03d\ndescription: One of many.\n---\nText.\n", i))
 	}
-	library, team := dirtest.New(t, many...), dirtest.New(t, "skills/ours/SKILL.md", "---\nname: ours\ndescription: Ours.\n---\nText.\n")
+	library, team := dirtest.New(t, many...), dirtest.New(t, "skills/ours/SKILL.md",
+		"---\nname: ours\ndescription: Ours.\n---\nText.\n")
 	e := open(t, setup{roots: []string{dirtest.New(t), library, team}})
 	e.prompt("Hi")
 	system := e.last().Instructions
@@ -80,7 +87,9 @@ func TestChangedRoots(t *testing.T) {
 		e.restart()
 		r = e.prompt("Still there?")
 		require.Len(t, r.calls(), 1-i, "only the first time")
-		require.Equal(t, 1, strings.Count(e.last().Text(), "The roots of the session have changed: added "+two+"; removed "+one+"."))
+		require.Equal(t, 1,
+			strings.Count(e.last().Text(),
+				"The roots of the session have changed: added "+two+"; removed "+one+"."))
 		require.Contains(t, e.last().Instructions, "- 1: "+two+"\n")
 	}
 	e.answer(backend.AllowOnce)
@@ -94,5 +103,6 @@ func TestChangedRoots(t *testing.T) {
 	require.NoError(t, err)
 	e.id = session.ID
 	r = e.prompt("And now?")
-	require.Equal(t, "Told the model that the folders have changed: removed "+two+", "+one, r.calls()[0].Title)
+	require.Equal(t, "Told the model that the folders have changed: removed "+two+", "+one,
+		r.calls()[0].Title)
 }

@@ -28,7 +28,8 @@ func (e *editor) names() (names []string) {
 }
 
 func TestReading(t *testing.T) {
-	a := dirtest.New(t, "a.txt", "one\ntwo\n", "picture.png", string(onePixel), "sub/x.go", "package x\n")
+	a := dirtest.New(t, "a.txt", "one\ntwo\n", "picture.png", string(onePixel), "sub/x.go",
+		"package x\n")
 	b := dirtest.New(t, "b.txt", "needle\n")
 	for _, c := range []struct {
 		order         modelserver.Order
@@ -37,15 +38,24 @@ func TestReading(t *testing.T) {
 		location      string
 	}{
 		{modelserver.UseWith("list_roots", ``), "List the roots", b, sdk.ToolKindRead, ""},
-		{modelserver.UseWith("list_directory", arguments("path", "sub")), "List sub", "x.go", sdk.ToolKindRead, filepath.Join(a, "sub")},
-		{modelserver.UseWith("directory_tree", `{}`), "Show the tree of the roots", "b.txt", sdk.ToolKindRead, ""},
-		{modelserver.UseWith("file_info", arguments("path", "a.txt")), "Look up a.txt", "8", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
-		{modelserver.UseWith("find_files", arguments("glob", "*.go")), "Find *.go", "x.go", sdk.ToolKindSearch, ""},
-		{modelserver.UseWith("search", arguments("pattern", "need")), `Search for "need"`, "needle", sdk.ToolKindSearch, ""},
-		{modelserver.UseWith("read_file", arguments("path", "a.txt", "offset", 2)), "Read a.txt", "two", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
-		{modelserver.UseWith("read_files", arguments("paths", []string{"a.txt", filepath.Join(b, "b.txt")})),
-			"Read a.txt, " + filepath.Join(b, "b.txt"), "needle", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
-		{modelserver.UseWith("read_media", arguments("path", "picture.png")), "Read picture.png", "image/png", sdk.ToolKindRead, filepath.Join(a, "picture.png")},
+		{modelserver.UseWith("list_directory", arguments("path", "sub")), "List sub", "x.go",
+			sdk.ToolKindRead, filepath.Join(a, "sub")},
+		{modelserver.UseWith("directory_tree", `{}`), "Show the tree of the roots", "b.txt",
+			sdk.ToolKindRead, ""},
+		{modelserver.UseWith("file_info", arguments("path", "a.txt")), "Look up a.txt", "8",
+			sdk.ToolKindRead, filepath.Join(a, "a.txt")},
+		{modelserver.UseWith("find_files", arguments("glob", "*.go")), "Find *.go", "x.go",
+			sdk.ToolKindSearch, ""},
+		{modelserver.UseWith("search", arguments("pattern", "need")), `Search for "need"`, "needle",
+			sdk.ToolKindSearch, ""},
+		{modelserver.UseWith("read_file", arguments("path", "a.txt", "offset", 2)), "Read a.txt",
+			"two", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
+		{modelserver.UseWith("read_files", arguments("paths",
+			[]string{"a.txt", filepath.Join(b, "b.txt")})),
+			"Read a.txt, " + filepath.Join(b, "b.txt"), "needle", sdk.ToolKindRead, filepath.Join(a,
+				"a.txt")},
+		{modelserver.UseWith("read_media", arguments("path", "picture.png")), "Read picture.png",
+			"image/png", sdk.ToolKindRead, filepath.Join(a, "picture.png")},
 	} {
 		t.Run(c.order.Tool, func(t *testing.T) {
 			e := open(t, setup{roots: []string{a, b}})
@@ -59,7 +69,8 @@ func TestReading(t *testing.T) {
 			require.Equal(t, sdk.ToolCallStatusCompleted, calls[0].Status)
 			require.Contains(t, calls[0].RawOutput.Text, c.result)
 			require.Contains(t, e.results()[0], c.result)
-			require.JSONEq(t, fmt.Sprintf(`{"tool":%q,"step":1}`, c.order.Tool), string(calls[0].Meta.Agent))
+			require.JSONEq(t, fmt.Sprintf(`{"tool":%q,"step":1}`, c.order.Tool),
+				string(calls[0].Meta.Agent))
 			if c.location != "" {
 				require.Equal(t, c.location, calls[0].Locations[0].Path)
 			}
@@ -95,7 +106,8 @@ func TestImages(t *testing.T) {
 	big := &turn{endpoint: &endpoint{Client: llm.New(Model{ID: "m"})}}
 	shown := 0
 	for range 2 * maxPictured / maxImage {
-		note, images := big.picture("image/png", append(slices.Clip(onePixel), make([]byte, maxImage-len(onePixel))...))
+		note, images := big.picture("image/png",
+			append(slices.Clip(onePixel), make([]byte, maxImage-len(onePixel))...))
 		shown += len(images)
 		require.Equal(t, len(images) == 0, strings.Contains(note, "more images"))
 	}
@@ -113,12 +125,14 @@ func TestReadsAtTheSameTime(t *testing.T) {
 	e := open(t, setup{roots: []string{files.Plant(t)}})
 	e.answer(backend.AllowOnce)
 	// The read after the change sees it.
-	reads = append(reads, modelserver.UseWith("write_file", arguments("path", "0.txt", "content", "changed")), modelserver.UseWith("read_file", arguments("path", "0.txt")))
+	reads = append(reads, modelserver.UseWith("write_file", arguments("path", "0.txt", "content",
+		"changed")), modelserver.UseWith("read_file", arguments("path", "0.txt")))
 	r := e.prompt("Read.", modelserver.Together(reads...))
 	calls := r.calls()
 	require.Len(t, calls, 22)
 	for i, result := range e.results()[:20] {
-		require.Contains(t, result, fmt.Sprintf("content %d", i), "results are in the order of the calls")
+		require.Contains(t, result, fmt.Sprintf("content %d", i),
+			"results are in the order of the calls")
 		require.Contains(t, calls[i].RawOutput.Text, fmt.Sprintf("content %d", i))
 	}
 	require.Contains(t, e.results()[21], "changed")
@@ -137,7 +151,8 @@ func TestReadsAtTheSameTime(t *testing.T) {
 func TestInstructionsOfDirectories(t *testing.T) {
 	root := dirtest.New(t, "sub/AGENTS.md", "Be brief.", "sub/a.txt", "a", "sub/b.txt", "b")
 	e := open(t, setup{roots: []string{root}})
-	e.prompt("Read.", modelserver.UseWith("read_file", arguments("path", "sub/a.txt")), modelserver.UseWith("read_file", arguments("path", "sub/b.txt")))
+	e.prompt("Read.", modelserver.UseWith("read_file", arguments("path", "sub/a.txt")),
+		modelserver.UseWith("read_file", arguments("path", "sub/b.txt")))
 	results := e.results()
 	require.Contains(t, results[0], filepath.Join(root, "sub", "AGENTS.md"))
 	require.NotContains(t, results[1], "AGENTS.md", "each file once")
@@ -152,15 +167,18 @@ func TestHostileCalls(t *testing.T) {
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 	for _, order := range []modelserver.Order{
 		modelserver.UseWith("read_file", arguments("path", secret)),
-		modelserver.UseWith("read_file", arguments("path", "../"+filepath.Base(outside)+"/secret.txt")),
+		modelserver.UseWith("read_file",
+			arguments("path", "../"+filepath.Base(outside)+"/secret.txt")),
 		modelserver.UseWith("read_file", arguments("path", "link/secret.txt")),
 		modelserver.UseWith("read_files", arguments("paths", []string{secret})),
 		modelserver.UseWith("search", arguments("pattern", "secret", "path", outside)),
 		modelserver.UseWith("delete_file", arguments("path", secret)),
 		modelserver.UseWith("delete_file", arguments("path", "link/secret.txt")),
 		modelserver.UseWith("write_file", arguments("path", secret, "content", "x")),
-		modelserver.UseWith("edit_file", arguments("path", "link/secret.txt", "old_text", "the", "new_text", "no")),
-		modelserver.UseWith("move_file", arguments("path", "a.txt", "to", filepath.Join(outside, "a.txt"))),
+		modelserver.UseWith("edit_file", arguments("path", "link/secret.txt", "old_text", "the",
+			"new_text", "no")),
+		modelserver.UseWith("move_file", arguments("path", "a.txt", "to",
+			filepath.Join(outside, "a.txt"))),
 		modelserver.UseWith("move_file", arguments("path", secret, "to", "stolen.txt")),
 		modelserver.UseWith("create_directory", arguments("path", filepath.Join(outside, "d"))),
 		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", outside)),
@@ -173,7 +191,8 @@ func TestHostileCalls(t *testing.T) {
 		modelserver.UseWith("run_command", arguments("command", "echo", "timeout_seconds", 100000)),
 		modelserver.UseWith("run_command", arguments("command", "")),
 		modelserver.UseWith("run_command", arguments("command", "echo", "Command", "rm -rf *")),
-		modelserver.UseWith("run_command", arguments("command", "echo", "env", []string{"LD_PRELOAD=x"})),
+		modelserver.UseWith("run_command", arguments("command", "echo", "env",
+			[]string{"LD_PRELOAD=x"})),
 		modelserver.UseWith("read_file", arguments("path", "a.txt", "roots", []string{"/"})),
 		modelserver.UseWith("read_file", `{"path":"a.txt","path":"`+secret+`"}`),
 		modelserver.UseWith("read_file", `{"path":`),
@@ -184,7 +203,8 @@ func TestHostileCalls(t *testing.T) {
 		require.Len(t, r.calls(), 1)
 		require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status, order)
 		results := e.results()
-		require.NotContains(t, strings.ReplaceAll(results[len(results)-1], "secret.txt", ""), "the secret")
+		require.NotContains(t, strings.ReplaceAll(results[len(results)-1], "secret.txt", ""),
+			"the secret")
 	}
 	require.Equal(t, dirtest.Tree{"secret.txt": "the secret"}, dirtest.Planted(t, outside))
 	require.Equal(t, dirtest.Tree{"a.txt": "a"}, dirtest.Planted(t, root))
@@ -193,7 +213,8 @@ func TestHostileCalls(t *testing.T) {
 // Clause B2.
 func TestModesBoundTools(t *testing.T) {
 	e := open(t, setup{requests: terminals(t), servers: []sdk.McpServer{playedServer("played")}})
-	changing := []string{"write_file", "edit_file", "create_directory", "delete_file", "move_file", "run_command", "played__long"}
+	changing := []string{"write_file", "edit_file", "create_directory", "delete_file", "move_file",
+		"run_command", "played__long"}
 	for _, m := range []mode{ask, acceptEdits, readOnly, planning} {
 		e.call("session/set_mode", map[string]any{"modeId": m})
 		e.prompt("Hello.")
@@ -260,7 +281,8 @@ func TestServerTools(t *testing.T) {
 
 func TestLateServers(t *testing.T) {
 	start := filepath.Join(t.TempDir(), "start")
-	e := open(t, setup{serverPatience: 100 * time.Millisecond, servers: []sdk.McpServer{serverIn("late", "late", "LATE="+start), playedServer("played")}})
+	e := open(t, setup{serverPatience: 100 * time.Millisecond,
+		servers: []sdk.McpServer{serverIn("late", "late", "LATE="+start), playedServer("played")}})
 	require.Eventually(t, func() bool { // this one may be late too
 		e.prompt("Hello.")
 		return slices.Contains(e.names(), "played__claim")
@@ -275,7 +297,8 @@ func TestLateServers(t *testing.T) {
 }
 
 func TestFailedServers(t *testing.T) {
-	missing := sdk.McpServerStdio{Name: "missing", Command: filepath.Join(t.TempDir(), "none"), Args: []string{}, Env: []sdk.EnvVariable{}}
+	missing := sdk.McpServerStdio{Name: "missing", Command: filepath.Join(t.TempDir(), "none"),
+		Args: []string{}, Env: []sdk.EnvVariable{}}
 	e := open(t, setup{servers: []sdk.McpServer{{Stdio: &missing}, playedServer("played")}})
 	r := e.prompt("Hello.")
 	require.Contains(t, r.text(), "MCP server missing: cannot start")
@@ -288,7 +311,8 @@ func TestFailedServers(t *testing.T) {
 // A server can fail when it is no longer waited for.
 func TestLateServerThatFails(t *testing.T) {
 	fail := filepath.Join(t.TempDir(), "fail")
-	e := open(t, setup{serverPatience: time.Millisecond, servers: []sdk.McpServer{serverIn("broken", "late", "LATE="+fail)}})
+	e := open(t, setup{serverPatience: time.Millisecond,
+		servers: []sdk.McpServer{serverIn("broken", "late", "LATE="+fail)}})
 	require.Equal(t, modelserver.Done, e.prompt("Hello.").text())
 	require.NoError(t, os.WriteFile(fail, nil, 0o600))
 	told := ""
@@ -296,13 +320,16 @@ func TestLateServerThatFails(t *testing.T) {
 		told = e.prompt("Hello.").text()
 		return told != modelserver.Done
 	}, patience, time.Millisecond)
-	require.Regexp(t, `^MCP server late: .*\. The model continues without its tools\.\n\n`+modelserver.Done+"$", told)
+	require.Regexp(t,
+		`^MCP server late: .*\. The model continues without its tools\.\n\n`+modelserver.Done+"$",
+		told)
 }
 
 func TestNamesOfServerTools(t *testing.T) {
 	b := &toolbox{byName: map[string]tool{}}
 	long := strings.Repeat("x", 64)
-	for _, name := range []string{"a.b__c", "a__b.c", long + "." + long, long + "." + strings.Repeat("x", 63) + "y"} {
+	for _, name := range []string{"a.b__c", "a__b.c", long + "." + long,
+		long + "." + strings.Repeat("x", 63) + "y"} {
 		b.addRemote(backend.Tool{Name: name, Server: "s"})
 	}
 	require.Len(t, b.byName, 4)
@@ -323,15 +350,18 @@ func TestNamesOfServerTools(t *testing.T) {
 
 func TestUnknownTools(t *testing.T) {
 	e := open(t, setup{})
-	r := e.prompt("Go.", modelserver.Invent("dance now!", `{}`), modelserver.Invent("x"+strings.Repeat("é", 64), `{}`))
+	r := e.prompt("Go.", modelserver.Invent("dance now!", `{}`),
+		modelserver.Invent("x"+strings.Repeat("é", 64), `{}`))
 	require.Equal(t, modelserver.Done, r.text())
 	calls := r.calls()
 	require.Len(t, calls, 2)
 	require.Equal(t, "Unknown tool dance_now_", calls[0].Title)
-	require.Contains(t, calls[0].RawOutput.Text, `there is no tool "dance now!"; the tools are list_roots`)
+	require.Contains(t, calls[0].RawOutput.Text,
+		`there is no tool "dance now!"; the tools are list_roots`)
 	require.Contains(t, string(e.last().Body), `"name":"dance_now_"`, "servers reject other names")
 
 	e.call("session/set_mode", map[string]any{"modeId": readOnly})
-	r = e.prompt("Go.", modelserver.Invent("write_file", arguments("path", "a.txt", "content", "a")))
+	r = e.prompt("Go.", modelserver.Invent("write_file", arguments("path", "a.txt", "content",
+		"a")))
 	require.Contains(t, r.calls()[0].RawOutput.Text, `there is no tool "write_file"`)
 }

@@ -24,7 +24,8 @@ func TestUsage(t *testing.T) {
 
 func TestThoughts(t *testing.T) {
 	e := open(t, setup{})
-	r := e.prompt("Think.", modelserver.Together(modelserver.Think("Let <me> & you think."), modelserver.Say("Said.")))
+	r := e.prompt("Think.", modelserver.Together(modelserver.Think("Let <me> & you think."),
+		modelserver.Say("Said.")))
 	thoughts := ""
 	for _, u := range r.of("agent_thought_chunk") {
 		thoughts += u.text()
@@ -54,8 +55,10 @@ func TestThoughtsGoBack(t *testing.T) {
 
 func TestStopReasons(t *testing.T) {
 	e := open(t, setup{})
-	require.Equal(t, sdk.StopReasonMaxTokens, e.prompt("Say.", modelserver.Say("Half a").Ending("length")).stop)
-	require.Equal(t, sdk.StopReasonRefusal, e.prompt("Say.", modelserver.Say("No.").Ending("refusal")).stop)
+	require.Equal(t, sdk.StopReasonMaxTokens,
+		e.prompt("Say.", modelserver.Say("Half a").Ending("length")).stop)
+	require.Equal(t, sdk.StopReasonRefusal, e.prompt("Say.",
+		modelserver.Say("No.").Ending("refusal")).stop)
 	require.Equal(t, sdk.StopReasonEndTurn, e.prompt("Say.", modelserver.Say("Yes.")).stop)
 }
 
@@ -63,7 +66,8 @@ func TestEmptyAnswers(t *testing.T) {
 	e := open(t, setup{})
 	r := e.prompt("Think.", modelserver.Think("Hm."))
 	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
-	require.Equal(t, "The model stopped without an answer. Send another message to continue.", r.text())
+	require.Equal(t, "The model stopped without an answer. Send another message to continue.",
+		r.text())
 	e.prompt("Look.", modelserver.Read("a.txt"), modelserver.Think("Hm."))
 	require.NotContains(t, string(e.last().Body), "without an answer")
 	e.goOn()
@@ -78,8 +82,10 @@ func TestFailedRequests(t *testing.T) {
 		fault modelserver.Fault
 		says  string
 	}{
-		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`}, "Correct the configuration of model `local`, then"},
-		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`}, "Correct the configuration of model `local`, or choose another model."},
+		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`},
+			"Correct the configuration of model `local`, then"},
+		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`},
+			"Correct the configuration of model `local`, or choose another model."},
 		{modelserver.Fault{Events: 4}, "Send another message to continue."},
 	} {
 		e := open(t, setup{})
@@ -96,7 +102,8 @@ func TestHalfACallIsNotRun(t *testing.T) {
 	for _, then := range []string{"", "end"} {
 		e := open(t, setup{roots: []string{root}})
 		write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
-		r := e.prompt("Write.", modelserver.Together(modelserver.Say("Writing."), write).Failing(modelserver.Fault{Events: 3, Then: then}))
+		r := e.prompt("Write.", modelserver.Together(modelserver.Say("Writing."),
+			write).Failing(modelserver.Fault{Events: 3, Then: then}))
 		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
 		require.Contains(t, r.text(), "Writing.")
 		require.Contains(t, r.text(), "Send another message to continue")
@@ -121,18 +128,22 @@ func TestCancelledAnswer(t *testing.T) {
 	require.NoError(t, <-cancelled)
 
 	e.cancelAfter(func(u update) bool { return u.Kind == "agent_message_chunk" && u.text() != "" })
-	r = e.prompt("Say.", modelserver.Say("The beginning and the end.").In(2).Failing(modelserver.Fault{Events: 2, Then: "silence"}))
+	r = e.prompt("Say.",
+		modelserver.Say("The beginning and the end.").In(2).Failing(modelserver.Fault{Events: 2,
+			Then: "silence"}))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.NotEmpty(t, r.text())
 	e.goOn()
-	require.Contains(t, strings.Join(e.last().Of(modelserver.Said), "\n"), r.text(), "the model knows what it said")
+	require.Contains(t, strings.Join(e.last().Of(modelserver.Said), "\n"), r.text(),
+		"the model knows what it said")
 }
 
 func TestCancelledServerTool(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
 	e.answer(backend.AllowOnce)
 	e.cancelAfter(func(u update) bool { return u.Status == sdk.ToolCallStatusInProgress })
-	r := e.prompt("Wait.", modelserver.Together(modelserver.UseWith("played__hang", `{}`), modelserver.UseWith("list_roots", `{}`)))
+	r := e.prompt("Wait.", modelserver.Together(modelserver.UseWith("played__hang", `{}`),
+		modelserver.UseWith("list_roots", `{}`)))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	for _, call := range r.calls() {
 		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
@@ -155,14 +166,16 @@ func TestLoops(t *testing.T) {
 		warned := strings.Contains(call.RawOutput.Text, "failed in the same way")
 		require.Equal(t, i+1 >= warnAfter && i+1 < stopAfter, warned)
 	}
-	require.Contains(t, r.text(), "Stopped, because the same call has failed in the same way 5 times: Read missing.txt.")
+	require.Contains(t, r.text(),
+		"Stopped, because the same call has failed in the same way 5 times: Read missing.txt.")
 	e.goOn()
 
 	// A change may let the call succeed.
 	e = open(t, setup{roots: []string{dirtest.New(t)}})
 	e.answer(backend.AllowOnce)
 	write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
-	r = e.prompt("Read.", missing, missing, missing, missing, write, missing, missing, missing, missing)
+	r = e.prompt("Read.", missing, missing, missing, missing, write, missing, missing, missing,
+		missing)
 	require.Equal(t, modelserver.Done, r.text())
 }
 
@@ -182,15 +195,19 @@ func TestToolsAfterARestart(t *testing.T) {
 	for _, api := range []API{OpenAI, Anthropic} {
 		t.Run(string(api), func(t *testing.T) {
 			root := dirtest.New(t, "a.txt", "the content")
-			e := open(t, setup{roots: []string{root}, servers: []sdk.McpServer{playedServer("played")}, model: func(m *Model) {
-				if m.API = api; api == Anthropic {
-					m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1")
-				}
-			}})
+			e := open(t,
+				setup{roots: []string{root}, servers: []sdk.McpServer{playedServer("played")},
+					model: func(m *Model) {
+						if m.API = api; api == Anthropic {
+							m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1")
+						}
+					}})
 			e.answer(backend.AllowOnce)
 			e.prompt("Do.", modelserver.Together(
-				modelserver.Say("Doing."), modelserver.UseWith("read_file", arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),
-				modelserver.UseWith("write_file", arguments("path", "b.txt", "content", "b")), modelserver.UseWith("read_file", `{"path":`)))
+				modelserver.Say("Doing."), modelserver.UseWith("read_file",
+					arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),
+				modelserver.UseWith("write_file", arguments("path", "b.txt", "content",
+					"b")), modelserver.UseWith("read_file", `{"path":`)))
 			e.goOn()
 			before := e.last().Items
 			require.Len(t, e.results(), 4)

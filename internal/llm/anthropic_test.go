@@ -29,11 +29,13 @@ func TestAnthropicRequest(t *testing.T) {
 	const name = "claude-opus-5"
 	asked := encoded(t, Model{Name: name}, Request{
 		System: "Be brief.",
-		Tools:  []Tool{{Name: "read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object"}`)}},
-		Stop:   []string{"END"},
+		Tools: []Tool{{Name: "read", Description: "Reads a file.",
+			Schema: json.RawMessage(`{"type":"object"}`)}},
+		Stop: []string{"END"},
 		Messages: []Message{
 			UserText("Look"),
-			{Role: User, Parts: []Part{Text(""), Text(" \n"), Image{MediaType: "image/png", Data: []byte("png")}}},
+			{Role: User, Parts: []Part{Text(""), Text(" \n"),
+				Image{MediaType: "image/png", Data: []byte("png")}}},
 			{Role: Assistant, Parts: []Part{
 				Thinking{Model: name, Text: "Hm.", Signature: "c2ln"},
 				Thinking{Model: name, Redacted: "cmVk"},
@@ -44,7 +46,8 @@ func TestAnthropicRequest(t *testing.T) {
 				ToolCall{ID: "3", Name: "read", Arguments: `null`},
 			}},
 			{Role: User, Parts: []Part{
-				ToolResult{ID: "1", Content: []Part{Text("A"), Image{MediaType: "image/png", Data: []byte("png")}}},
+				ToolResult{ID: "1", Content: []Part{Text("A"),
+					Image{MediaType: "image/png", Data: []byte("png")}}},
 				Text("The folders changed."),
 				ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true},
 			}},
@@ -54,18 +57,25 @@ func TestAnthropicRequest(t *testing.T) {
 	image := `{"source":{"data":"cG5n","media_type":"image/png","type":"base64"},"type":"image"`
 	mark := `"cache_control":{"type":"ephemeral"},`
 	for member, want := range map[string]string{
-		"model":          `"` + name + `"`,
-		"max_tokens":     `8192`,
-		"stream":         `true`,
-		"system":         `[{` + mark + `"text":"Be brief.","type":"text"}]`,
-		"tools":          `[{"description":"Reads a file.","input_schema":{"type":"object"},"name":"read"}]`,
+		"model":      `"` + name + `"`,
+		"max_tokens": `8192`,
+		"stream":     `true`,
+		"system":     `[{` + mark + `"text":"Be brief.","type":"text"}]`,
+		"tools": `[{"description":"Reads a file.","input_schema":{"type":"object"},` +
+			`"name":"read"}]`,
 		"stop_sequences": `["END"]`,
-		"messages": `[{"content":[{"text":"Look","type":"text"},` + strings.Replace(image, `{`, `{`+mark, 1) + `}],"role":"user"},` +
-			`{"content":[{"signature":"c2ln","thinking":"Hm.","type":"thinking"},{"data":"cmVk","type":"redacted_thinking"},` +
-			`{"text":"I read.","type":"text"},{"id":"1","input":{"path":"a"},"name":"read","type":"tool_use"},` +
-			`{"id":"2","input":{},"name":"read","type":"tool_use"},{"id":"3","input":{},"name":"read","type":"tool_use"}],"role":"assistant"},` +
-			`{"content":[{"content":[{"text":"A","type":"text"},` + image + `}],"tool_use_id":"1","type":"tool_result"},` +
-			`{"content":[{"text":"not JSON","type":"text"}],"is_error":true,"tool_use_id":"2","type":"tool_result"},` +
+		"messages": `[{"content":[{"text":"Look","type":"text"},` + strings.Replace(image, `{`,
+			`{`+mark, 1) + `}],"role":"user"},` +
+			`{"content":[{"signature":"c2ln","thinking":"Hm.","type":"thinking"},{"data":"cmVk",` +
+			`"type":"redacted_thinking"},` +
+			`{"text":"I read.","type":"text"},{"id":"1","input":{"path":"a"},"name":"read",` +
+			`"type":"tool_use"},` +
+			`{"id":"2","input":{},"name":"read","type":"tool_use"},{"id":"3","input":{},` +
+			`"name":"read","type":"tool_use"}],"role":"assistant"},` +
+			`{"content":[{"content":[{"text":"A","type":"text"},` + image +
+			`}],"tool_use_id":"1","type":"tool_result"},` +
+			`{"content":[{"text":"not JSON","type":"text"}],"is_error":true,"tool_use_id":"2",` +
+			`"type":"tool_result"},` +
 			`{"tool_use_id":"3","type":"tool_result"},` +
 			`{` + mark + `"text":"The folders changed.","type":"text"}],"role":"user"}]`,
 	} {
@@ -86,7 +96,8 @@ func TestAnthropicOverHTTP(t *testing.T) {
 	}
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, fmt.Sprint(r.Method, r.URL.Path, r.Header["X-Api-Key"], r.Header["Authorization"], r.Header["Anthropic-Version"]))
+		asked = append(asked, fmt.Sprint(r.Method, r.URL.Path, r.Header["X-Api-Key"],
+			r.Header["Authorization"], r.Header["Anthropic-Version"]))
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Write(stream)
 	}))
@@ -94,8 +105,10 @@ func TestAnthropicOverHTTP(t *testing.T) {
 	key := func(context.Context, string) (string, error) { return "secret", nil }
 	for _, base := range []string{"", "/", "/v1", "/v1/"} {
 		var thoughts []Thinking
-		client := New(Model{API: Anthropic, BaseURL: server.URL + base, Name: "claude-opus-5", Key: key})
-		for e, err := range client.Stream(t.Context(), Request{Messages: []Message{UserText("Hi")}}) {
+		client := New(Model{API: Anthropic, BaseURL: server.URL + base, Name: "claude-opus-5",
+			Key: key})
+		for e, err := range client.Stream(t.Context(),
+			Request{Messages: []Message{UserText("Hi")}}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +119,8 @@ func TestAnthropicOverHTTP(t *testing.T) {
 		if got := asked[len(asked)-1]; got != "POST/v1/messages[secret] [] [2023-06-01]" {
 			t.Errorf("base %q: asked %s", base, got)
 		}
-		if len(thoughts) != 2 || thoughts[0].Model != "claude-opus-5" || thoughts[1].Model != "claude-opus-5" {
+		if len(thoughts) != 2 || thoughts[0].Model != "claude-opus-5" ||
+			thoughts[1].Model != "claude-opus-5" {
 			t.Errorf("base %q: thoughts %v", base, thoughts)
 		}
 	}
@@ -122,8 +136,10 @@ func TestAnthropicWithoutStream(t *testing.T) {
 		return true
 	})
 	want := []Event{
-		ThinkingDelta("Hm."), Thinking{Model: "any", Text: "Hm.", Signature: "c2ln"}, TextDelta("I read."),
-		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`}, ToolCall{ID: "2", Name: "list", Arguments: "{}"},
+		ThinkingDelta("Hm."), Thinking{Model: "any", Text: "Hm.",
+			Signature: "c2ln"}, TextDelta("I read."),
+		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`}, ToolCall{ID: "2", Name: "list",
+			Arguments: "{}"},
 		Finish{CallsTools, Usage{Input: 100, Cached: 90, Output: 5}},
 	}
 	if err != nil || !slices.Equal(got, want) {
@@ -132,7 +148,8 @@ func TestAnthropicWithoutStream(t *testing.T) {
 }
 
 func TestAnthropicMaxTokens(t *testing.T) {
-	for name, want := range map[string]int{"claude-opus-4-20250514": 32_000, "claude-sonnet-5": 32_000, "claude-3-5-haiku-20241022": 8_192, "qwen3": 8_192} {
+	for name, want := range map[string]int{"claude-opus-4-20250514": 32_000,
+		"claude-sonnet-5": 32_000, "claude-3-5-haiku-20241022": 8_192, "qwen3": 8_192} {
 		if got := New(Model{API: Anthropic, Name: name}).Model().MaxTokens; got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
@@ -162,8 +179,11 @@ func TestAnthropicThinking(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test.name, " ", test.effort), func(t *testing.T) {
 			half := 0.5
-			asked := encoded(t, Model{Name: test.name}, Request{Effort: test.effort, Temperature: &half, Messages: []Message{UserText("Hi")}})
-			if got := string(strictjson.Encode(asked["thinking"])) + " " + string(strictjson.Encode(asked["output_config"])); got != test.thinking {
+			asked := encoded(t, Model{Name: test.name},
+				Request{Effort: test.effort, Temperature: &half,
+					Messages: []Message{UserText("Hi")}})
+			if got := string(strictjson.Encode(asked["thinking"])) + " " +
+				string(strictjson.Encode(asked["output_config"])); got != test.thinking {
 				t.Errorf("thinking: got %s, want %s", got, test.thinking)
 			}
 			if got := string(strictjson.Encode(asked["temperature"])); got != test.temperature {
@@ -174,7 +194,8 @@ func TestAnthropicThinking(t *testing.T) {
 
 	t.Run("a short answer", func(t *testing.T) {
 		for _, name := range []string{"qwen3", "claude-opus-5"} {
-			asked := encoded(t, Model{Name: name}, Request{Effort: "high", MaxTokens: 1000, Messages: []Message{UserText("Hi")}})
+			asked := encoded(t, Model{Name: name}, Request{Effort: "high", MaxTokens: 1000,
+				Messages: []Message{UserText("Hi")}})
 			if asked["thinking"] != nil || asked["max_tokens"] != 1000.0 {
 				t.Errorf("got %v", asked)
 			}
@@ -182,33 +203,43 @@ func TestAnthropicThinking(t *testing.T) {
 	})
 
 	t.Run("thought before, but not now", func(t *testing.T) {
-		for name, kept := range map[string]bool{"claude-haiku-4-5": false, "claude-opus-4-6": false, "claude-opus-5": true, "qwen3": true} {
+		for name, kept := range map[string]bool{"claude-haiku-4-5": false, "claude-opus-4-6": false,
+			"claude-opus-5": true, "qwen3": true} {
 			asked := encoded(t, Model{Name: name}, Request{Messages: []Message{
 				UserText("Hi"),
 				{Assistant, []Part{Thinking{Model: name, Text: "Hm."}}},
-				{Assistant, []Part{Thinking{Model: name, Text: "Hm."}, ToolCall{ID: "1", Name: "read"}}},
+				{Assistant, []Part{Thinking{Model: name, Text: "Hm."},
+					ToolCall{ID: "1", Name: "read"}}},
 				{User, []Part{ToolResult{ID: "1"}}},
 			}})
-			if got := strings.Contains(string(strictjson.Encode(asked["messages"])), "Hm."); got != kept {
+			if got := strings.Contains(string(strictjson.Encode(asked["messages"])),
+				"Hm."); got != kept {
 				t.Errorf("%s: sent what it thought: %v, want %v", name, got, kept)
 			}
 		}
 	})
 
-	call := func(first ...Part) Message { return Message{Assistant, append(first, ToolCall{ID: "1", Name: "read"})} }
+	call := func(first ...Part) Message {
+		return Message{Assistant, append(first, ToolCall{ID: "1", Name: "read"})}
+	}
 	result := Message{User, []Part{ToolResult{ID: "1"}}}
 	thought := Thinking{Model: "qwen3", Text: "Hm."}
 	for name, test := range map[string]struct {
 		messages []Message
 		thinks   bool
 	}{
-		"thought before the first call":    {[]Message{UserText("Hi"), call(thought), result, call(), result}, true},
-		"thought before a later call":      {[]Message{UserText("Hi"), call(), result, call(thought), result}, false},
-		"another model thought":            {[]Message{UserText("Hi"), call(Thinking{Model: "glm", Text: "Hm."}), result}, false},
-		"thought nothing in earlier turns": {[]Message{UserText("Hi"), call(), result, {Assistant, []Part{Text("So")}}, UserText("Go")}, true},
+		"thought before the first call": {[]Message{UserText("Hi"), call(thought), result,
+			call(), result}, true},
+		"thought before a later call": {[]Message{UserText("Hi"), call(), result,
+			call(thought), result}, false},
+		"another model thought": {[]Message{UserText("Hi"),
+			call(Thinking{Model: "glm", Text: "Hm."}), result}, false},
+		"thought nothing in earlier turns": {[]Message{UserText("Hi"), call(), result,
+			{Assistant, []Part{Text("So")}}, UserText("Go")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := encoded(t, Model{Name: "qwen3"}, Request{Effort: "high", Messages: test.messages})
+			asked := encoded(t, Model{Name: "qwen3"},
+				Request{Effort: "high", Messages: test.messages})
 			if got := asked["thinking"] != nil; got != test.thinks {
 				t.Errorf("asked to think: %v, want %v", got, test.thinks)
 			}

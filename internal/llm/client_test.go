@@ -15,12 +15,16 @@ func TestStream(t *testing.T) {
 	require.NoError(t, err)
 	defer server.Close()
 	for _, api := range []API{OpenAI, Anthropic} {
-		t.Run(string(api), func(t *testing.T) { testStream(t, New(Model{API: api, BaseURL: server.URL() + "/v1/", Name: "any"})) })
+		t.Run(string(api), func(t *testing.T) {
+			testStream(t, New(Model{API: api, BaseURL: server.URL() + "/v1/", Name: "any"}))
+		})
 	}
 }
 
 func testStream(t *testing.T, client *Client) {
-	tools := []Tool{{Name: "read_file", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}}
+	tools := []Tool{{Name: "read_file",
+		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},` +
+			`"required":["path"]}`)}}
 	var events []Event
 	for e, err := range client.Stream(t.Context(), Request{
 		System:   "You are an assistant.",
@@ -47,14 +51,18 @@ func TestThinkingGoesBack(t *testing.T) {
 	defer server.Close()
 	client := New(Model{API: Anthropic, BaseURL: server.URL(), Name: "qwen3"})
 	messages := []Message{UserText(modelserver.Prompt("Look.",
-		modelserver.Together(modelserver.Think("One."), modelserver.Say("I look."), modelserver.Read("/a"), modelserver.Read("/b")),
+		modelserver.Together(modelserver.Think("One."), modelserver.Say("I look."),
+			modelserver.Read("/a"), modelserver.Read("/b")),
 		modelserver.Together(modelserver.Think("Two."), modelserver.Read("/c")),
 	))}
 	for step := range 3 {
 		answer, results := Message{Role: Assistant}, Message{Role: User}
-		for e, err := range client.Stream(t.Context(), Request{Messages: messages, Effort: "high", Tools: []Tool{
-			{Name: "read_file", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
-		}}) {
+		for e, err := range client.Stream(t.Context(), Request{Messages: messages, Effort: "high",
+			Tools: []Tool{
+				{Name: "read_file",
+					Schema: json.RawMessage(`{"type":"object",` +
+						`"properties":{"path":{"type":"string"}},"required":["path"]}`)},
+			}}) {
 			require.NoError(t, err)
 			switch e := e.(type) {
 			case Thinking:
@@ -63,7 +71,8 @@ func TestThinkingGoesBack(t *testing.T) {
 				answer.Parts = append(answer.Parts, Text(e))
 			case ToolCall:
 				answer.Parts = append(answer.Parts, e)
-				results.Parts = append(results.Parts, ToolResult{ID: e.ID, Content: []Part{Text("nothing")}})
+				results.Parts = append(results.Parts,
+					ToolResult{ID: e.ID, Content: []Part{Text("nothing")}})
 			case Finish:
 				require.Equal(t, step < 2, e.Reason == CallsTools)
 			}

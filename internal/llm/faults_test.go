@@ -35,7 +35,10 @@ func asking(t *testing.T, api API, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return impatient(t, Model{API: api, BaseURL: server.URL, Name: "m", Key: func(context.Context, string) (string, error) { return testKey, nil }})
+	return impatient(t, Model{API: api, BaseURL: server.URL, Name: "m",
+		Key: func(context.Context, string) (string, error) {
+			return testKey, nil
+		}})
 }
 
 func impatient(t *testing.T, m Model) *Client {
@@ -66,10 +69,12 @@ func ask(t *testing.T, c *Client) (events []Event, failed *Error) {
 
 // chunk returns an event of a chat completion with this delta.
 func chunk(delta string) string {
-	return `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}` + "\n\n"
+	return `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":` + delta +
+		`,"finish_reason":null}]}` + "\n\n"
 }
 
-const finished = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+const finished = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` +
+	"\n\ndata: [DONE]\n\n"
 
 // says returns a handler that answers with a stream.
 func says(parts ...string) http.HandlerFunc {
@@ -128,19 +133,27 @@ func TestRetry(t *testing.T) {
 	good := says(chunk(`{"content":"Hello"}`), finished)
 	overloaded := `{"error":{"message":"overloaded","type":"server_error"}}`
 	for name, fail := range map[string]http.HandlerFunc{
-		"408":                      status(408, ""),
-		"429":                      status(429, overloaded),
-		"429 with Retry-After":     status(429, overloaded, "Retry-After", "0.01"),
-		"429 with Retry-After-Ms":  status(429, overloaded, "Retry-After-Ms", "5"),
-		"500":                      status(500, overloaded),
-		"502 with HTML":            status(502, "<html><title>Bad gateway</title></html>", "Content-Type", "text/html"),
-		"503":                      status(503, overloaded),
-		"504":                      status(504, ""),
-		"529":                      status(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`),
-		"cut before the answer":    cut,
-		"cut before the response":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"cut after an empty chunk": func(w http.ResponseWriter, r *http.Request) { says(chunk(`{"role":"assistant"}`))(w, r); cut(w, r) },
-		"error in the stream":      says(chunk(`{"role":"assistant"}`), `data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
+		"408":                     status(408, ""),
+		"429":                     status(429, overloaded),
+		"429 with Retry-After":    status(429, overloaded, "Retry-After", "0.01"),
+		"429 with Retry-After-Ms": status(429, overloaded, "Retry-After-Ms", "5"),
+		"500":                     status(500, overloaded),
+		"502 with HTML": status(502, "<html><title>Bad gateway</title></html>",
+			"Content-Type", "text/html"),
+		"503": status(503, overloaded),
+		"504": status(504, ""),
+		"529": status(529,
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`),
+		"cut before the answer": cut,
+		"cut before the response": func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		},
+		"cut after an empty chunk": func(w http.ResponseWriter, r *http.Request) {
+			says(chunk(`{"role":"assistant"}`))(w, r)
+			cut(w, r)
+		},
+		"error in the stream": says(chunk(`{"role":"assistant"}`),
+			`data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, failed := ask(t, asking(t, OpenAI, fails(3, fail, good)))
@@ -167,13 +180,17 @@ func TestRetry(t *testing.T) {
 			Error{Overloaded, 429, "Slow down; try again in 2m0s"},
 		},
 		"no money": {
-			status(429, `{"error":{"message":"You exceeded your current quota.","code":"insufficient_quota"}}`),
+			status(429,
+				`{"error":{"message":"You exceeded your current quota.",`+
+					`"code":"insufficient_quota"}}`),
 			Error{Rejected, 429, "You exceeded your current quota"},
 		},
-		"told not to":     {status(500, "", "X-Should-Retry", "false"), Error{Overloaded, 500, "Internal Server Error"}},
+		"told not to": {status(500, "", "X-Should-Retry", "false"),
+			Error{Overloaded, 500, "Internal Server Error"}},
 		"not implemented": {status(501, ""), Error{Rejected, 501, "Not Implemented"}},
 		"after text": {
-			says(chunk(`{"content":"Hel"}`), `data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
+			says(chunk(`{"content":"Hel"}`),
+				`data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
 			Error{Overloaded, 0, "overloaded"},
 		},
 	} {
@@ -205,12 +222,14 @@ func TestRetry(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "30": 30 * time.Second, "1.5": 1500 * time.Millisecond, "-1": 0, "NaN": 0, "soon": 0, "1e300": 1e6 * time.Second,
+		"": 0, "30": 30 * time.Second, "1.5": 1500 * time.Millisecond, "-1": 0,
+		"NaN": 0, "soon": 0, "1e300": 1e6 * time.Second,
 		"Sun, 22 Nov 2026 08:00:20 GMT": 20 * time.Second, "Sun, 22 Nov 2026 07:00:00 GMT": 0,
 	} {
 		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}, now), value)
 	}
-	require.Equal(t, 250*time.Millisecond, retryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"1"}}, now))
+	require.Equal(t, 250*time.Millisecond, retryAfter(http.Header{"Retry-After-Ms": {"250"},
+		"Retry-After": {"1"}}, now))
 }
 
 // A connection that is lost after any event, or within one, ends in an error or a retry, and yields
@@ -218,7 +237,8 @@ func TestRetryAfter(t *testing.T) {
 //
 // Clause B4.
 func TestCutConnections(t *testing.T) {
-	for _, name := range []string{"openai-text", "openai-tools", "openai-reasoning", "ollama-tools", "vllm-tools", "anthropic-text", "anthropic-tools"} {
+	for _, name := range []string{"openai-text", "openai-tools", "openai-reasoning", "ollama-tools",
+		"vllm-tools", "anthropic-text", "anthropic-tools"} {
 		t.Run(name, func(t *testing.T) {
 			stream, err := os.ReadFile(filepath.Join("testdata", name+".sse"))
 			require.NoError(t, err)
@@ -233,15 +253,17 @@ func TestCutConnections(t *testing.T) {
 			for i, event := range events {
 				for _, part := range []int{0, len(event) / 2} {
 					first := stream[:at+part]
-					got, failed := ask(t, asking(t, api, func(w http.ResponseWriter, r *http.Request) {
-						says(string(first))(w, r)
-						cut(w, r)
-					}))
+					got, failed := ask(t,
+						asking(t, api, func(w http.ResponseWriter, r *http.Request) {
+							says(string(first))(w, r)
+							cut(w, r)
+						}))
 					n, got := retries(got)
 					if failed == nil { // everything but the usage had arrived
 						last := len(whole) - 1
 						require.Equal(t, whole[:last], got[:len(got)-1], "cut in event %d", i)
-						require.Equal(t, whole[last].(Finish).Reason, got[len(got)-1].(Finish).Reason)
+						require.Equal(t, whole[last].(Finish).Reason,
+							got[len(got)-1].(Finish).Reason)
 						continue
 					}
 					require.Equal(t, Unreachable, failed.Kind)
@@ -261,42 +283,100 @@ func TestErrors(t *testing.T) {
 		want   Error
 	}{
 		"401": {
-			status(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`. You can find your API key at https://example.com."}}`),
-			Error{KeyRejected, 401, "the server rejected the key for the model m: Incorrect API key provided: [secret]. You can find your API key at https://example.com; check the key"},
+			status(401,
+				`{"error":{"message":"Incorrect API key provided: `+
+					``+testKey+`. You can find your API key at https://example.com."}}`),
+			Error{KeyRejected, 401,
+				"the server rejected the key for the model m: Incorrect API key provided: " +
+					"[secret]. You can find your API key at https://example.com; check the key"},
 		},
-		"403 without words": {status(403, ""), Error{KeyRejected, 403, "the server rejected the key for the model m: Forbidden; check the key"}},
+		"403 without words": {status(403, ""),
+			Error{KeyRejected, 403,
+				"the server rejected the key for the model m: Forbidden; check the key"}},
 		"unknown model": {
-			status(404, `{"error":{"message":"model \"m\" not found, try pulling it first","type":"api_error"}}`),
-			Error{Rejected, 404, `the server does not know the model m: model "m" not found, try pulling it first; acp-agent models lists what it offers`},
+			status(404,
+				`{"error":{"message":"model \"m\" not found, try pulling it first",`+
+					`"type":"api_error"}}`),
+			Error{Rejected, 404,
+				`the server does not know the model m: model "m" not found, try pulling it ` +
+					`first; acp-agent models lists what it offers`},
 		},
-		"redirect":            {status(307, "", "Location", "https://user:pw@elsewhere.example/v2/chat?key=1"), Error{Rejected, 307, "the server redirects to https://elsewhere.example/v2/chat; set the model's baseURL to where the API is"}},
-		"error text":          {status(400, `{"error":"bad\nrequest "}`), Error{Rejected, 400, "bad request"}},
-		"message":             {status(400, `{"object":"error","message":"No such thing","type":"BadRequestError","code":400}`), Error{Rejected, 400, "No such thing"}},
-		"detail":              {status(422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`), Error{Rejected, 422, "field required: [body]"}},
-		"array":               {status(400, `[{"error":{"code":400,"message":"Invalid value","status":"INVALID_ARGUMENT"}}]`), Error{Rejected, 400, "Invalid value"}},
-		"HTML":                {status(400, "<!DOCTYPE html>\n<html><title>Access\ndenied</title>"), Error{Rejected, 400, `Bad Request ("Access\ndenied")`}},
-		"plain text":          {status(400, "broken\nby something\n"), Error{Rejected, 400, "Bad Request: broken"}},
-		"long":                {status(400, strings.Repeat("word ", 1000)), Error{Rejected, 400, "Bad Request: " + strings.TrimSpace(strings.Repeat("word ", 200)[:199-len("Bad Request: ")]) + "…"}},
-		"no words":            {status(499, "{}"), Error{Rejected, 499, "the server reports an error without a reason"}},
-		"hidden words":        {status(400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"This model's maximum context length is 10 tokens"}}}`), Error{TooLong, 400, "Provider returned error: This model's maximum context length is 10 tokens"}},
-		"OpenAI, too long":    {status(400, `{"error":{"message":"Too much.","code":"context_length_exceeded"}}`), Error{TooLong, 400, "Too much"}},
-		"llama.cpp, too long": {status(400, `{"error":{"code":400,"message":"request (9 tokens) exceeds the available context size (8 tokens), try increasing it","type":"exceed_context_size_error"}}`), Error{TooLong, 400, "request (9 tokens) exceeds the available context size (8 tokens), try increasing it"}},
-		"Ollama, too long":    {status(500, `{"error":{"message":"the input length exceeds the context length"}}`), Error{TooLong, 500, "the input length exceeds the context length"}},
-		"Anthropic, too long": {status(400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}`), Error{TooLong, 400, "prompt is too long: 9 tokens > 8 maximum"}},
-		"too large":           {status(413, ""), Error{TooLong, 413, "Request Entity Too Large"}},
-		"200 with HTML":       {status(200, "\n<html><head><title>Sign in</title>"), Error{Malformed, 0, `the server sent a web page ("Sign in") instead of an answer; check the model's baseURL`}},
-		"200 with an error":   {status(200, `{"error":{"message":"The key is wrong","type":"authentication_error"}}`), Error{KeyRejected, 0, "The key is wrong"}},
-		"200 with JSON":       {status(200, `{"status":"ok"}`), Error{Malformed, 0, "the model's server sent something that is not an answer: JSON without a message of the model"}},
-		"empty":               {status(200, ""), *errEmpty},
-		"only the end":        {says("data: [DONE]\n\n"), *errEmpty},
-		"only comments":       {says(": waiting\n\n", ": waiting\n\n"), *errEmpty},
-		"no JSON":             {says("data: hello\n\n"), Error{Malformed, 0, "the model's server sent something that is not an answer: invalid character 'h' looking for beginning of value"}},
-		"huge line":           {says("data: ", strings.Repeat("x", 2*maxEvent+1)), Error{Malformed, 0, "the model's server sent something that is not an answer: an event of the stream is too long"}},
-		"huge event":          {says(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 9)), Error{Malformed, 0, "the model's server sent something that is not an answer: an event of the stream is too long"}},
+		"redirect": {status(307, "", "Location",
+			"https://user:pw@elsewhere.example/v2/chat?key=1"),
+			Error{Rejected, 307,
+				"the server redirects to https://elsewhere.example/v2/chat; set the model's baseURL " +
+					"to where the API is"}},
+		"error text": {status(400, `{"error":"bad\nrequest "}`),
+			Error{Rejected, 400, "bad request"}},
+		"message": {status(400,
+			`{"object":"error","message":"No such thing","type":"BadRequestError","code":400}`),
+			Error{Rejected, 400, "No such thing"}},
+		"detail": {status(422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`),
+			Error{Rejected, 422, "field required: [body]"}},
+		"array": {status(400,
+			`[{"error":{"code":400,"message":"Invalid value","status":"INVALID_ARGUMENT"}}]`),
+			Error{Rejected, 400, "Invalid value"}},
+		"HTML": {status(400, "<!DOCTYPE html>\n<html><title>Access\ndenied</title>"),
+			Error{Rejected, 400, `Bad Request ("Access\ndenied")`}},
+		"plain text": {status(400, "broken\nby something\n"),
+			Error{Rejected, 400, "Bad Request: broken"}},
+		"long": {status(400, strings.Repeat("word ", 1000)),
+			Error{Rejected, 400, "Bad Request: " + strings.TrimSpace(strings.Repeat("word ",
+				200)[:199-len("Bad Request: ")]) + "…"}},
+		"no words": {status(499, "{}"),
+			Error{Rejected, 499, "the server reports an error without a reason"}},
+		"hidden words": {status(400,
+			`{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"This `+
+				`model's maximum context length is 10 tokens"}}}`),
+			Error{TooLong, 400,
+				"Provider returned error: This model's maximum context length is 10 tokens"}},
+		"OpenAI, too long": {status(400,
+			`{"error":{"message":"Too much.","code":"context_length_exceeded"}}`),
+			Error{TooLong, 400, "Too much"}},
+		"llama.cpp, too long": {status(400,
+			`{"error":{"code":400,"message":"request (9 tokens) exceeds the available context `+
+				`size (8 tokens), try increasing it","type":"exceed_context_size_error"}}`),
+			Error{TooLong, 400,
+				"request (9 tokens) exceeds the available context size (8 tokens), try increasing it"}},
+		"Ollama, too long": {status(500,
+			`{"error":{"message":"the input length exceeds the context length"}}`),
+			Error{TooLong, 500, "the input length exceeds the context length"}},
+		"Anthropic, too long": {status(400,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too `+
+				`long: 9 tokens > 8 maximum"}}`),
+			Error{TooLong, 400, "prompt is too long: 9 tokens > 8 maximum"}},
+		"too large": {status(413, ""), Error{TooLong, 413, "Request Entity Too Large"}},
+		"200 with HTML": {status(200, "\n<html><head><title>Sign in</title>"),
+			Error{Malformed, 0,
+				`the server sent a web page ("Sign in") instead of an answer; check the model's ` +
+					`baseURL`}},
+		"200 with an error": {status(200,
+			`{"error":{"message":"The key is wrong","type":"authentication_error"}}`),
+			Error{KeyRejected, 0, "The key is wrong"}},
+		"200 with JSON": {status(200, `{"status":"ok"}`),
+			Error{Malformed, 0,
+				"the model's server sent something that is not an answer: JSON without a message of " +
+					"the model"}},
+		"empty":         {status(200, ""), *errEmpty},
+		"only the end":  {says("data: [DONE]\n\n"), *errEmpty},
+		"only comments": {says(": waiting\n\n", ": waiting\n\n"), *errEmpty},
+		"no JSON": {says("data: hello\n\n"),
+			Error{Malformed, 0,
+				"the model's server sent something that is not an answer: invalid character 'h' " +
+					"looking for beginning of value"}},
+		"huge line": {says("data: ", strings.Repeat("x", 2*maxEvent+1)),
+			Error{Malformed, 0,
+				"the model's server sent something that is not an answer: an event of the stream is " +
+					"too long"}},
+		"huge event": {says(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 9)),
+			Error{Malformed, 0,
+				"the model's server sent something that is not an answer: an event of the stream is " +
+					"too long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, api := range []API{OpenAI, Anthropic} {
-				if api == Anthropic && strings.Contains("empty, only the end, only comments, no JSON", name) {
+				if api == Anthropic &&
+					strings.Contains("empty, only the end, only comments, no JSON", name) {
 					continue // the words differ
 				}
 				events, failed := ask(t, asking(t, api, test.answer))
@@ -314,24 +394,31 @@ func TestUnreachable(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, listener.Close())
 		where := "http://" + listener.Addr().String() + "/v1"
-		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: strings.Replace(where, "//", "//user:"+testKey+"@", 1), Name: "m"}))
+		events, failed := ask(t, impatient(t, Model{API: OpenAI,
+			BaseURL: strings.Replace(where, "//", "//user:"+testKey+"@", 1), Name: "m"}))
 		require.Len(t, events, 3)
-		require.Equal(t, &Error{Unreachable, 0, "cannot reach the model's server at " + where + ": connection refused; check that it is running"}, failed)
+		require.Equal(t, &Error{Unreachable, 0, "cannot reach the model's server at " + where +
+			": connection refused; check that it is running"}, failed)
 	})
 	t.Run("unknown host", func(t *testing.T) {
 		c := impatient(t, Model{API: OpenAI, BaseURL: "http://model.invalid", Name: "m"})
-		c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}}
+		c.http.Transport.(*http.Transport).DialContext = func(
+			context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host",
+				Name: "model.invalid", IsNotFound: true}}
 		}
 		events, failed := ask(t, c)
 		require.Empty(t, events)
-		require.Equal(t, "cannot reach the model's server at http://model.invalid: dial tcp: lookup model.invalid: no such host", failed.Message)
+		require.Equal(t,
+			"cannot reach the model's server at http://model.invalid: dial tcp: lookup "+
+				"model.invalid: no such host", failed.Message)
 	})
 	t.Run("not a URL", func(t *testing.T) {
 		for _, address := range []string{"localhost:11434", "127.0.0.1:11434", "::", "http://%zz"} {
 			events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: address, Name: "m"}))
 			require.Empty(t, events)
-			require.Contains(t, failed.Message, "not an address that begins with http:// or https://")
+			require.Contains(t, failed.Message,
+				"not an address that begins with http:// or https://")
 		}
 	})
 	t.Run("certificate", func(t *testing.T) {
@@ -355,11 +442,13 @@ func TestSilence(t *testing.T) {
 		want   []Event
 		failed *Error
 	}{
-		"from the start":         {nil, nil, silent},
-		"after the status":       {[]string{head}, nil, silent},
-		"in the stream":          {[]string{head, hello}, []Event{TextDelta("Hello")}, silent},
-		"interrupted by answers": {[]string{head, hello, hello, finished}, []Event{TextDelta("Hello"), TextDelta("Hello"), Finish{Reason: Stopped}}, nil},
-		"filled with comments":   {[]string{head, ": waiting\n\n", ": waiting\n\n", finished}, []Event{Finish{Reason: Stopped}}, nil},
+		"from the start":   {nil, nil, silent},
+		"after the status": {[]string{head}, nil, silent},
+		"in the stream":    {[]string{head, hello}, []Event{TextDelta("Hello")}, silent},
+		"interrupted by answers": {[]string{head, hello, hello, finished},
+			[]Event{TextDelta("Hello"), TextDelta("Hello"), Finish{Reason: Stopped}}, nil},
+		"filled with comments": {[]string{head, ": waiting\n\n", ": waiting\n\n", finished},
+			[]Event{Finish{Reason: Stopped}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -376,7 +465,10 @@ func TestSilence(t *testing.T) {
 					_, _ = server.Read(make([]byte, 1)) // until the client closes the connection
 				}()
 				c := New(Model{API: OpenAI, BaseURL: "http://model.test"})
-				c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return client, nil }
+				c.http.Transport.(*http.Transport).DialContext = func(
+					context.Context, string, string) (net.Conn, error) {
+					return client, nil
+				}
 				events, failed := ask(t, c)
 				require.Equal(t, test.want, events)
 				require.Equal(t, test.failed, failed)
@@ -387,7 +479,8 @@ func TestSilence(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			timer := time.AfterFunc(time.Minute, func() { cancel(errSilent) })
-			b := &watchedBody{io.NopCloser(strings.NewReader("hello")), ctx, cancel, timer, time.Minute}
+			b := &watchedBody{io.NopCloser(strings.NewReader("hello")), ctx, cancel, timer,
+				time.Minute}
 			_, err := b.Read(make([]byte, 1))
 			require.NoError(t, err)
 			time.Sleep(time.Hour)
@@ -400,7 +493,9 @@ func TestSilence(t *testing.T) {
 // Clause B1.
 func TestKey(t *testing.T) {
 	t.Run("is not sent elsewhere", func(t *testing.T) {
-		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") }))
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			t.Error("asked")
+		}))
 		defer elsewhere.Close()
 		for _, api := range []API{OpenAI, Anthropic} {
 			_, failed := ask(t, asking(t, api, status(302, "", "Location", elsewhere.URL)))
@@ -416,7 +511,8 @@ func TestKey(t *testing.T) {
 					t.Errorf("got %q", got)
 				}
 				body, _ := io.ReadAll(r.Body)
-				if r.Header.Del(header); strings.Contains(fmt.Sprint(r.URL, r.Header, string(body)), testKey) {
+				if r.Header.Del(header); strings.Contains(fmt.Sprint(r.URL, r.Header, string(body)),
+					testKey) {
 					t.Error("the key is also somewhere else")
 				}
 			}
@@ -434,12 +530,13 @@ func TestKey(t *testing.T) {
 		}))
 		defer server.Close()
 		var rejected []string
-		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: server.URL, Key: func(_ context.Context, r string) (string, error) {
-			if rejected = append(rejected, r); r == "" {
-				return "old\n", nil
-			}
-			return "new", nil
-		}}))
+		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: server.URL,
+			Key: func(_ context.Context, r string) (string, error) {
+				if rejected = append(rejected, r); r == "" {
+					return "old\n", nil
+				}
+				return "new", nil
+			}}))
 		require.Nil(t, failed)
 		require.Len(t, events, 1)
 		require.Equal(t, []string{"", "old"}, rejected)
@@ -448,14 +545,19 @@ func TestKey(t *testing.T) {
 		c := asking(t, OpenAI, status(401, "Missing key"))
 		c.model.Key = nil
 		_, failed := ask(t, c)
-		require.Equal(t, "the server wants a key, and none is configured for the model m: Unauthorized: Missing key", failed.Message)
+		require.Equal(t,
+			"the server wants a key, and none is configured for the model m: Unauthorized: "+
+				"Missing key", failed.Message)
 	})
 	t.Run("cannot be had", func(t *testing.T) {
 		c := asking(t, OpenAI, nil)
-		c.model.Key = func(context.Context, string) (string, error) { return "", errors.New("the vault is locked") }
+		c.model.Key = func(context.Context, string) (string, error) {
+			return "", errors.New("the vault is locked")
+		}
 		events, failed := ask(t, c)
 		require.Empty(t, events)
-		require.Equal(t, &Error{KeyRejected, 0, "there is no key for the model m: the vault is locked"}, failed)
+		require.Equal(t,
+			&Error{KeyRejected, 0, "there is no key for the model m: the vault is locked"}, failed)
 	})
 }
 
@@ -466,23 +568,32 @@ func TestAnswers(t *testing.T) {
 		want   []Event
 	}{
 		"split UTF-8": {
-			says(`data: {"choices":[{"delta":{"content":"`+"gr\xc3", "\xbc\xc3", "\x9fe \xf0\x9f", "\x98\x80"+`"}}]}`+"\n\n", finished),
+			says(`data: {"choices":[{"delta":{"content":"`+"gr\xc3", "\xbc\xc3", "\x9fe \xf0\x9f",
+				"\x98\x80"+`"}}]}`+"\n\n", finished),
 			[]Event{TextDelta("grüße 😀"), Finish{Reason: Stopped}},
 		},
 		"malformed arguments": {
-			says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read","arguments":"{\"path\":"}}]}`), finished),
+			says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read",`+
+				`"arguments":"{\"path\":"}}]}`), finished),
 			[]Event{call, Finish{Reason: CallsTools}},
 		},
 		"a whole completion": {
 			status(200, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","reasoning_content":"Hm",
 				"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":"}}]},"finish_reason":"tool_calls"}],
 				"usage":{"prompt_tokens":5,"completion_tokens":2}}`, "Content-Type", "application/json"),
-			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Model: "m", Text: "Hm"}, call, Finish{CallsTools, Usage{Input: 5, Output: 2}}},
+			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Model: "m", Text: "Hm"}, call,
+				Finish{CallsTools, Usage{Input: 5, Output: 2}}},
 		},
-		"no end":       {says(chunk(`{"content":"Hello"}`), "data: [DONE]\n\n"), []Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
-		"more choices": {says(chunk(`{"content":"Hello"}`), `data: {"choices":[{"index":1,"delta":{"content":"Bye"}}]}`+"\n\n", finished), []Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
-		"parts":        {says(chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Hello"}]}`), finished), []Event{ThinkingDelta("Hm"), TextDelta("Hello"), Finish{Reason: Stopped}}},
-		"odd members":  {says(chunk(`{"content":"Hello","tool_calls":{},"role":5}`), finished), []Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"no end": {says(chunk(`{"content":"Hello"}`), "data: [DONE]\n\n"),
+			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"more choices": {says(chunk(`{"content":"Hello"}`),
+			`data: {"choices":[{"index":1,"delta":{"content":"Bye"}}]}`+"\n\n", finished),
+			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"parts": {says(chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text",`+
+			`"text":"Hm"}]},{"type":"text","text":"Hello"}]}`), finished),
+			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"odd members": {says(chunk(`{"content":"Hello","tool_calls":{},"role":5}`), finished),
+			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, failed := ask(t, asking(t, OpenAI, test.answer))
@@ -493,7 +604,8 @@ func TestAnswers(t *testing.T) {
 
 	t.Run("10,000 deltas", func(t *testing.T) {
 		const n = 10_000
-		events, failed := ask(t, asking(t, OpenAI, says(strings.Repeat(chunk(`{"content":"x"}`), n), finished)))
+		events, failed := ask(t, asking(t, OpenAI, says(strings.Repeat(chunk(`{"content":"x"}`), n),
+			finished)))
 		require.Nil(t, failed)
 		require.Len(t, events, n+1)
 	})
@@ -571,31 +683,52 @@ func TestEndlessAnswers(t *testing.T) {
 		return event(`{"type":"content_block_start","index":0,"content_block":` + block + `}`)
 	}
 	added := func(delta string) func(int) string {
-		return func(int) string { return event(`{"type":"content_block_delta","index":0,"delta":` + delta + `}`) }
+		return func(int) string {
+			return event(`{"type":"content_block_delta","index":0,"delta":` + delta + `}`)
+		}
 	}
 	call := `{"tool_calls":[{"index":%d,"id":"%[1]d","function":{"name":"read","arguments":"{}"}}]}`
-	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 8 MiB", "the model's answer was stopped, because it calls more than 128 tools at once"
+	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 8 " +
+		"MiB", "the model's answer was stopped, because it calls more than 128 tools at once"
 	for name, test := range map[string]struct {
 		api    API
 		answer http.HandlerFunc
 		want   string
 	}{
-		"text":                {OpenAI, forever("", func(int) string { return chunk(`{"content":"` + long + `"}`) }), tooLong},
-		"thoughts":            {OpenAI, forever("", func(int) string { return chunk(`{"reasoning_content":"` + long + `"}`) }), tooLong},
-		"arguments":           {OpenAI, forever(chunk(fmt.Sprintf(call, 0)), func(int) string { return chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"` + long + `"}}]}`) }), tooLong},
-		"calls":               {OpenAI, forever("", func(n int) string { return chunk(fmt.Sprintf(call, n)) }), tooMany},
-		"calls in one event":  {OpenAI, says(chunk(`{"tool_calls":[` + strings.Repeat(`{"index":1,"id":"1","function":{"name":"a"}},{"index":1,"id":"2","function":{"name":"a"}},`, 50_000) + `{}]}`)), tooMany},
-		"messages: text":      {Anthropic, forever(started(`{"type":"text"}`), added(`{"text":"`+long+`"}`)), tooLong},
-		"messages: thoughts":  {Anthropic, forever(started(`{"type":"thinking"}`), added(`{"thinking":"`+long+`"}`)), tooLong},
-		"messages: signature": {Anthropic, forever(started(`{"type":"thinking"}`), added(`{"signature":"`+long+`"}`)), tooLong},
-		"messages: arguments": {Anthropic, forever(started(`{"type":"tool_use","name":"a"}`), added(`{"partial_json":"`+long+`"}`)), tooLong},
+		"text": {OpenAI, forever("", func(int) string {
+			return chunk(`{"content":"` + long + `"}`)
+		}), tooLong},
+		"thoughts": {OpenAI, forever("", func(int) string {
+			return chunk(`{"reasoning_content":"` + long + `"}`)
+		}), tooLong},
+		"arguments": {OpenAI, forever(chunk(fmt.Sprintf(call, 0)), func(int) string {
+			return chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"` + long + `"}}]}`)
+		}), tooLong},
+		"calls": {OpenAI, forever("", func(n int) string {
+			return chunk(fmt.Sprintf(call, n))
+		}), tooMany},
+		"calls in one event": {OpenAI, says(chunk(`{"tool_calls":[` +
+			strings.Repeat(`{"index":1,"id":"1","function":{"name":"a"}},{"index":1,"id":"2",`+
+				`"function":{"name":"a"}},`, 50_000) + `{}]}`)), tooMany},
+		"messages: text": {Anthropic, forever(started(`{"type":"text"}`),
+			added(`{"text":"`+long+`"}`)), tooLong},
+		"messages: thoughts": {Anthropic, forever(started(`{"type":"thinking"}`),
+			added(`{"thinking":"`+long+`"}`)), tooLong},
+		"messages: signature": {Anthropic, forever(started(`{"type":"thinking"}`),
+			added(`{"signature":"`+long+`"}`)), tooLong},
+		"messages: arguments": {Anthropic, forever(started(`{"type":"tool_use","name":"a"}`),
+			added(`{"partial_json":"`+long+`"}`)), tooLong},
 		"messages: blocks": {Anthropic, forever("", func(n int) string {
-			return event(fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text"}}`, n))
+			return event(fmt.Sprintf(`{"type":"content_block_start","index":%d,`+
+				`"content_block":{"type":"text"}}`, n))
 		}), tooLong},
 		"messages: calls": {Anthropic, forever("", func(n int) string {
-			return started(fmt.Sprintf(`{"type":"tool_use","id":"%d","name":"a","input":{}}`, n)) + event(`{"type":"content_block_stop","index":0}`)
+			return started(fmt.Sprintf(`{"type":"tool_use","id":"%d","name":"a","input":{}}`, n)) +
+				event(`{"type":"content_block_stop","index":0}`)
 		}), tooMany},
-		"messages: calls at once": {Anthropic, says(`{"type":"message","content":[` + strings.Repeat(`{"type":"tool_use","name":"a"},`, 50_000) + `{}]}`), tooMany},
+		"messages: calls at once": {Anthropic,
+			says(`{"type":"message","content":[` + strings.Repeat(`{"type":"tool_use","name":"a"},`,
+				50_000) + `{}]}`), tooMany},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var size int
@@ -624,31 +757,37 @@ func TestEndlessAnswers(t *testing.T) {
 			"choices": {`{"choices":[`, `{},`, `{}]}`},
 			"calls":   {`{"choices":[{"delta":{"tool_calls":[`, `{},`, `{}]}}]}`},
 			"parts":   {`{"choices":[{"delta":{"content":[`, `{"text":"x"},`, `{}]}}]}`},
-			"thought": {`{"choices":[{"delta":{"content":[{"thinking":[`, `{"text":"x"},`, `{}]}]}}]}`},
+			"thought": {`{"choices":[{"delta":{"content":[{"thinking":[`, `{"text":"x"},`,
+				`{}]}]}}]}`},
 			"message": {`{"type":"message","content":[`, `{},`, `{}]}`},
 			"error":   {`{"error":[`, `[],`, `[]]}`},
 		} {
-			whole := []byte(test.begin + strings.Repeat(test.element, 1<<20/len(test.element)) + test.end)
+			whole := []byte(test.begin + strings.Repeat(test.element, 1<<20/len(test.element)) +
+				test.end)
 			for _, api := range []API{OpenAI, Anthropic} {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				_, _, _ = newFormat(api).decoder().decode(sseEvent{data: whole})
 				runtime.ReadMemStats(&after)
-				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(6<<20), "%s %s", api, name)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(6<<20), "%s %s", api,
+					name)
 			}
 		}
 	})
 	t.Run("nesting", func(t *testing.T) {
 		calling := func(depth int) http.HandlerFunc {
 			nested := strings.Repeat(`[`, depth-1) + strings.Repeat(`]`, depth-1)
-			return says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read","arguments":"{\"a\":`+nested+`}"}}]}`), finished)
+			return says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read",`+
+				`"arguments":"{\"a\":`+nested+`}"}}]}`), finished)
 		}
 		events, failed := ask(t, asking(t, OpenAI, calling(maxNesting)))
 		require.Nil(t, failed)
 		require.Len(t, events, 2)
 		events, failed = ask(t, asking(t, OpenAI, calling(100_000)))
 		require.Empty(t, events)
-		require.Equal(t, "the model's answer was stopped, because the arguments of a tool call have more than 64 levels", failed.Message)
+		require.Equal(t,
+			"the model's answer was stopped, because the arguments of a tool call have more than "+
+				"64 levels", failed.Message)
 	})
 	t.Run("after the end", func(t *testing.T) {
 		events, failed := ask(t, asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
@@ -663,9 +802,12 @@ func TestEndlessAnswers(t *testing.T) {
 	})
 	t.Run("numbers of tokens", func(t *testing.T) {
 		events, failed := ask(t, asking(t, OpenAI, says(chunk(`{"content":"x"}`),
-			event(`{"choices":[],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":-5,"prompt_tokens_details":{"cached_tokens":9223372036854775807}}}`), finished)))
+			event(`{"choices":[],"usage":{"prompt_tokens":9223372036854775807,`+
+				`"completion_tokens":-5,`+
+				`"prompt_tokens_details":{"cached_tokens":9223372036854775807}}}`), finished)))
 		require.Nil(t, failed)
-		require.Equal(t, Usage{Input: maxTokenCount, Cached: maxTokenCount}, events[len(events)-1].(Finish).Usage)
+		require.Equal(t, Usage{Input: maxTokenCount, Cached: maxTokenCount},
+			events[len(events)-1].(Finish).Usage)
 	})
 }
 
@@ -676,9 +818,12 @@ func TestList(t *testing.T) {
 		body string
 		want []string
 	}{
-		"OpenAI":    {OpenAI, "/models", `{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}`, []string{"a", "b"}},
-		"Anthropic": {Anthropic, "/v1/models", `{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
-		"none":      {OpenAI, "/models", `{"object":"list","data":null}`, nil},
+		"OpenAI": {OpenAI, "/models",
+			`{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}`,
+			[]string{"a", "b"}},
+		"Anthropic": {Anthropic, "/v1/models",
+			`{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
+		"none": {OpenAI, "/models", `{"object":"list","data":null}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			names, err := asking(t, test.api, func(w http.ResponseWriter, r *http.Request) {
@@ -703,9 +848,12 @@ func TestList(t *testing.T) {
 }
 
 func TestModelDefaults(t *testing.T) {
-	require.Equal(t, Model{API: OpenAI, BaseURL: "https://api.openai.com/v1", ContextTokens: 128_000}, New(Model{API: OpenAI}).Model())
-	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com", ContextTokens: 128_000, MaxTokens: 8192}, New(Model{API: Anthropic}).Model())
-	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y", ContextTokens: 1, MaxTokens: 2}
+	require.Equal(t, Model{API: OpenAI, BaseURL: "https://api.openai.com/v1",
+		ContextTokens: 128_000}, New(Model{API: OpenAI}).Model())
+	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com",
+		ContextTokens: 128_000, MaxTokens: 8192}, New(Model{API: Anthropic}).Model())
+	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
+		ContextTokens: 1, MaxTokens: 2}
 	require.Equal(t, given, New(given).Model())
 }
 
@@ -714,7 +862,8 @@ func TestModelDefaults(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	const name = "LLM_TEST_BASE_URL"
 	if address := os.Getenv(name); address != "" {
-		for e, err := range impatient(t, Model{API: OpenAI, BaseURL: address}).Stream(t.Context(), Request{}) {
+		for e, err := range impatient(t, Model{API: OpenAI, BaseURL: address}).Stream(t.Context(),
+			Request{}) {
 			fmt.Println(e, err)
 		}
 		return
@@ -731,16 +880,19 @@ func TestEnvironment(t *testing.T) {
 			says(chunk(`{"content":"for `+r.URL.String()+`"}`), finished)(w, r)
 		}))
 		defer proxy.Close()
-		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL), "for http://model.invalid/v1/chat/completions")
+		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL),
+			"for http://model.invalid/v1/chat/completions")
 	})
 	t.Run("certificates", func(t *testing.T) {
 		if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
-			t.Skip("SSL_CERT_FILE is not read on Windows and macOS, where certificates come from the system")
+			t.Skip("SSL_CERT_FILE is not read on Windows and macOS, where certificates come from " +
+				"the system")
 		}
 		server := httptest.NewTLSServer(says(chunk(`{"content":"Hello"}`), finished))
 		defer server.Close()
 		file := filepath.Join(t.TempDir(), "ca.pem")
-		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+			Bytes: server.Certificate().Raw})
 		require.NoError(t, os.WriteFile(file, block, 0o600))
 		require.Contains(t, run(server.URL, "SSL_CERT_FILE="+file), "Hello")
 	})

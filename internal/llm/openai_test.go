@@ -15,20 +15,27 @@ func TestOpenAIRequest(t *testing.T) {
 	half := 0.5
 	image := Image{MediaType: "image/png", Data: []byte("png")}
 	request := Request{
-		System: "Be <brief> & kind.", Effort: "low", Temperature: &half, Stop: []string{"END"}, MaxTokens: 100,
+		System: "Be <brief> & kind.", Effort: "low", Temperature: &half,
+		Stop: []string{"END"}, MaxTokens: 100,
 		Tools: []Tool{
-			{Name: "read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)},
+			{Name: "read", Description: "Reads.",
+				Schema: json.RawMessage(`{"type":"object",` +
+					`"properties":{"path":{"type":"string"}}}`)},
 			{Name: "now", Schema: json.RawMessage(`{"type":"object"}`)},
 		},
 		Messages: []Message{
 			UserText("Look"),
 			{User, []Part{Text("at this:"), image}},
 			{Assistant, []Part{
-				Thinking{Model: "m", Text: "Hm."}, Thinking{Model: "other", Text: "Oh."}, Text("I read."),
-				ToolCall{"1", "read", `{"path":"a"}`}, ToolCall{"2", "read", `{"path":`}, ToolCall{"3", "now", `null`},
+				Thinking{Model: "m", Text: "Hm."}, Thinking{Model: "other",
+					Text: "Oh."}, Text("I read."),
+				ToolCall{"1", "read", `{"path":"a"}`}, ToolCall{"2", "read",
+					`{"path":`}, ToolCall{"3", "now", `null`},
 			}},
-			{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A"), image, Text("B")}}, Text("The folders changed.")}},
-			{User, []Part{ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true}, ToolResult{ID: "3"}}},
+			{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A"), image, Text("B")}},
+				Text("The folders changed.")}},
+			{User, []Part{ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true},
+				ToolResult{ID: "3"}}},
 			{Assistant, []Part{ToolCall{"4", "now", `{}`}}},
 			{User, []Part{ToolResult{ID: "4", Content: []Part{Text("8:00")}}}},
 			{Assistant, []Part{Text("Done.")}},
@@ -61,7 +68,9 @@ func TestOpenAIRequest(t *testing.T) {
 
 	t.Run("without anything", func(t *testing.T) {
 		body := new(openAIFormat).encode(model, Request{Messages: []Message{UserText("Hi")}})
-		require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`, string(body))
+		require.JSONEq(t,
+			`{"model":"m","stream":true,"stream_options":{"include_usage":true},`+
+				`"messages":[{"role":"user","content":"Hi"}]}`, string(body))
 	})
 	t.Run("models without eyes", func(t *testing.T) {
 		var asked map[string]json.RawMessage
@@ -74,7 +83,8 @@ func TestOpenAIRequest(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NotContains(t, string(asked["messages"]), "image_url")
-		require.Contains(t, string(asked["messages"]), "[An image was left out, because you cannot see images.]")
+		require.Contains(t, string(asked["messages"]),
+			"[An image was left out, because you cannot see images.]")
 		require.IsType(t, image, request.Messages[1].Parts[1])
 	})
 }
@@ -84,26 +94,47 @@ func TestOpenAIRejections(t *testing.T) {
 	half := 0.5
 	request := Request{
 		MaxTokens: 5, Temperature: &half, Tools: []Tool{{Name: "now"}},
-		Messages: []Message{UserText("Hi"), {Assistant, []Part{Thinking{Model: "m", Text: "Hm"}, Text("Hello")}}, {Assistant, []Part{Text("?")}}, UserText("Go")},
+		Messages: []Message{UserText("Hi"), {Assistant, []Part{Thinking{Model: "m", Text: "Hm"},
+			Text("Hello")}}, {Assistant, []Part{Text("?")}}, UserText("Go")},
 	}
 	for name, test := range map[string]struct {
 		status        int
 		said          string
 		without, with string
 	}{
-		"OpenAI, limit":       {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"unsupported_parameter"}}`, `"max_tokens"`, `"max_completion_tokens":5`},
-		"OpenAI, temperature": {400, `{"error":{"message":"Unsupported value: 'temperature' does not support 0.5 with this model.","param":"temperature"}}`, `"temperature"`, `"stream"`},
-		"OpenAI, effort":      {400, `{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."}}`, `"low"`, `"reasoning_effort":"none"`},
-		"Mistral, usage":      {422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]}}`, `"stream_options"`, `"stream"`},
-		"Mistral, thoughts":   {422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]}}`, `"reasoning_content"`, `"stream"`},
-		"DeepSeek, thoughts":  {400, `{"error":{"message":"The \"reasoning_content\" in the thinking mode must be passed back to the API."}}`, `"reasoning_content":""`, `"reasoning_content":"Hm"`},
-		"Kimi, thoughts":      {400, `{"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"}}`, `"reasoning_content":""`, `"content":"Later","reasoning_content":" "`},
+		"OpenAI, limit": {400,
+			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this ` +
+				`model. Use 'max_completion_tokens' instead.","code":"unsupported_parameter"}}`,
+			`"max_tokens"`, `"max_completion_tokens":5`},
+		"OpenAI, temperature": {400,
+			`{"error":{"message":"Unsupported value: 'temperature' does not support 0.5 with ` +
+				`this model.","param":"temperature"}}`, `"temperature"`, `"stream"`},
+		"OpenAI, effort": {400,
+			`{"error":{"message":"Function tools with reasoning_effort are not supported for ` +
+				`gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set ` +
+				`reasoning_effort to 'none'."}}`, `"low"`, `"reasoning_effort":"none"`},
+		"Mistral, usage": {422,
+			`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body",` +
+				`"stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]}}`,
+			`"stream_options"`, `"stream"`},
+		"Mistral, thoughts": {422,
+			`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body",` +
+				`"messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not ` +
+				`permitted"}]}}`, `"reasoning_content"`, `"stream"`},
+		"DeepSeek, thoughts": {400,
+			`{"error":{"message":"The \"reasoning_content\" in the thinking mode must be passed ` +
+				`back to the API."}}`, `"reasoning_content":""`, `"reasoning_content":"Hm"`},
+		"Kimi, thoughts": {400,
+			`{"error":{"message":"thinking is enabled but reasoning_content is missing in ` +
+				`assistant tool call message at index 2"}}`, `"reasoning_content":""`,
+			`"content":"Later","reasoning_content":" "`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := 0
 			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
-				if count++; !strings.Contains(string(body), test.with) || strings.Contains(string(body), test.without) || count == 1 {
+				if count++; !strings.Contains(string(body), test.with) ||
+					strings.Contains(string(body), test.without) || count == 1 {
 					status(test.status, test.said)(w, r)
 				} else {
 					says(finished)(w, r)
@@ -124,12 +155,15 @@ func TestOpenAIRejections(t *testing.T) {
 		count := 0
 		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
 			count++
-			status(400, `{"error":{"message":"Model m does not support parameter reasoningEffort."}}`)(w, r)
+			status(400,
+				`{"error":{"message":"Model m does not support parameter reasoningEffort."}}`)(w, r)
 		})
 		var last error
 		for _, last = range c.Stream(t.Context(), Request{Effort: "high"}) {
 		}
-		require.EqualError(t, last, "Model m does not support parameter reasoningEffort; choose another thought level (HTTP status 400)")
+		require.EqualError(t, last,
+			"Model m does not support parameter reasoningEffort; choose another thought level "+
+				"(HTTP status 400)")
 		require.Equal(t, 1, count)
 	})
 }
@@ -143,24 +177,46 @@ func TestOpenAIToolCalls(t *testing.T) {
 		pieces []string
 		want   []Event
 	}{
-		"a new ID for each piece":      {"tool_calls", []string{first, `{"id":"x","index":0,"function":{"arguments":"1}"}}`}, []Event{read("1", `{"a":1}`)}},
-		"the name in each piece":       {"tool_calls", []string{first, `{"index":0,"function":{"name":"read","arguments":"1}"}}`}, []Event{read("1", `{"a":1}`)}},
-		"an empty ID in each piece":    {"tool_calls", []string{first, `{"id":"","index":0,"function":{"name":"","arguments":"1}"}}`}, []Event{read("1", `{"a":1}`)}},
-		"pieces in turns":              {"tool_calls", []string{first, `{"id":"2","index":1,"function":{"name":"read","arguments":"{"}}`, `{"index":0,"function":{"arguments":"1}"}}`, `{"index":1,"function":{"arguments":"}"}}`}, []Event{read("1", `{"a":1}`), read("2", `{}`)}},
-		"no index":                     {"tool_calls", []string{`{"id":"1","function":{"name":"read","arguments":"{"}}`, `{"function":{"arguments":"}"}}`, `{"id":"2","function":{"name":"read","arguments":"{}"}}`}, []Event{read("1", `{}`), read("2", `{}`)}},
-		"an object":                    {"stop", []string{`{"id":"1","index":0,"function":{"name":"read","arguments":{"a":1}}}`}, []Event{read("1", `{"a":1}`)}},
-		"null":                         {"function_call", []string{`{"id":"1","index":0,"function":{"name":"read","arguments":null}}`}, []Event{read("1", `{}`)}},
-		"cut off by the limit":         {"length", []string{`{"id":"0","index":0,"function":{"name":"read","arguments":"{}"}}`, strings.Replace(first, `"index":0`, `"index":1`, 1)}, []Event{read("0", `{}`)}},
-		"cut off before the arguments": {"length", []string{`{"id":"1","index":0,"function":{"name":"read","arguments":""}}`}, nil},
-		"cut off by a filter":          {"content_filter", []string{first}, nil},
-		"no calls":                     {"tool_calls", nil, nil},
+		"a new ID for each piece": {"tool_calls",
+			[]string{first, `{"id":"x","index":0,"function":{"arguments":"1}"}}`},
+			[]Event{read("1", `{"a":1}`)}},
+		"the name in each piece": {"tool_calls",
+			[]string{first, `{"index":0,"function":{"name":"read","arguments":"1}"}}`},
+			[]Event{read("1", `{"a":1}`)}},
+		"an empty ID in each piece": {"tool_calls",
+			[]string{first, `{"id":"","index":0,"function":{"name":"","arguments":"1}"}}`},
+			[]Event{read("1", `{"a":1}`)}},
+		"pieces in turns": {"tool_calls",
+			[]string{first, `{"id":"2","index":1,"function":{"name":"read","arguments":"{"}}`,
+				`{"index":0,"function":{"arguments":"1}"}}`,
+				`{"index":1,"function":{"arguments":"}"}}`},
+			[]Event{read("1", `{"a":1}`), read("2", `{}`)}},
+		"no index": {"tool_calls",
+			[]string{`{"id":"1","function":{"name":"read","arguments":"{"}}`,
+				`{"function":{"arguments":"}"}}`,
+				`{"id":"2","function":{"name":"read","arguments":"{}"}}`},
+			[]Event{read("1", `{}`), read("2", `{}`)}},
+		"an object": {"stop",
+			[]string{`{"id":"1","index":0,"function":{"name":"read","arguments":{"a":1}}}`},
+			[]Event{read("1", `{"a":1}`)}},
+		"null": {"function_call",
+			[]string{`{"id":"1","index":0,"function":{"name":"read","arguments":null}}`},
+			[]Event{read("1", `{}`)}},
+		"cut off by the limit": {"length",
+			[]string{`{"id":"0","index":0,"function":{"name":"read","arguments":"{}"}}`,
+				strings.Replace(first, `"index":0`, `"index":1`, 1)}, []Event{read("0", `{}`)}},
+		"cut off before the arguments": {"length",
+			[]string{`{"id":"1","index":0,"function":{"name":"read","arguments":""}}`}, nil},
+		"cut off by a filter": {"content_filter", []string{first}, nil},
+		"no calls":            {"tool_calls", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stream strings.Builder
 			for _, piece := range test.pieces {
 				stream.WriteString(chunk(`{"tool_calls":[` + piece + `]}`))
 			}
-			stream.WriteString(`data: {"choices":[{"delta":{},"finish_reason":"` + test.finish + `"}]}` + "\n\n")
+			stream.WriteString(`data: {"choices":[{"delta":{},"finish_reason":"` + test.finish +
+				`"}]}` + "\n\n")
 			events, failed := ask(t, asking(t, OpenAI, says(stream.String())))
 			require.Nil(t, failed)
 			reason := events[len(events)-1].(Finish).Reason

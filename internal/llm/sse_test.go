@@ -29,12 +29,14 @@ func TestSSE(t *testing.T) {
 		stream string
 		want   []string
 	}{
-		"line feeds":         {"data: a\n\ndata: b\n\n", []string{":a", ":b"}},
-		"carriage returns":   {"data: a\r\rdata: b\r\r", []string{":a", ":b"}},
-		"both":               {"data: a\r\n\r\ndata: b\r\n\r\n", []string{":a", ":b"}},
-		"mixed":              {"data: a\r\n\ndata: b\n\r\ndata: c\r\n\r", []string{":a", ":b", ":c"}},
-		"byte order mark":    {"\ufeffdata: a\n\n", []string{":a"}},
-		"names":              {"event: x\ndata: a\n\ndata: b\n\nevent: y\n\ndata: c\n\n", []string{"x:a", ":b", ":c"}},
+		"line feeds":       {"data: a\n\ndata: b\n\n", []string{":a", ":b"}},
+		"carriage returns": {"data: a\r\rdata: b\r\r", []string{":a", ":b"}},
+		"both":             {"data: a\r\n\r\ndata: b\r\n\r\n", []string{":a", ":b"}},
+		"mixed": {"data: a\r\n\ndata: b\n\r\ndata: c\r\n\r",
+			[]string{":a", ":b", ":c"}},
+		"byte order mark": {"\ufeffdata: a\n\n", []string{":a"}},
+		"names": {"event: x\ndata: a\n\ndata: b\n\nevent: y\n\ndata: c\n\n",
+			[]string{"x:a", ":b", ":c"}},
 		"lines":              {"data: a\ndata:b\ndata\ndata:  c\n\n", []string{":a\nb\n\n c"}},
 		"no data":            {"event: x\nid: 1\nretry: 5\n: comment\n\n", nil},
 		"empty data":         {"data:\n\n", []string{":"}},
@@ -75,7 +77,8 @@ func TestSSE(t *testing.T) {
 
 // FuzzSSE compares the reader with a simple one that is given the whole stream.
 func FuzzSSE(f *testing.F) {
-	f.Add([]byte("\ufeffevent: x\r\ndata: a\r\ndata: ü\r\rdata: b\n\n: comment\n\ndata: c\n"), byte(1))
+	f.Add([]byte("\ufeffevent: x\r\ndata: a\r\ndata: ü\r\rdata: b\n\n: comment\n\ndata: c\n"),
+		byte(1))
 	f.Add([]byte("data\n\n\rdata:\r\n\r\nevent: \xff\ndata:  \xc3"), byte(3))
 	f.Fuzz(func(t *testing.T, stream []byte, size byte) {
 		text := string(stream)

@@ -37,7 +37,8 @@ func TestStreams(t *testing.T) {
 	eachStream(t, func(t *testing.T, name string, stream []byte) {
 		golden := filepath.Join("testdata", name+".golden")
 		if *update {
-			if err := os.WriteFile(golden, []byte(replay(stream, bytes.NewReader(stream))), 0o600); err != nil {
+			if err := os.WriteFile(golden, []byte(replay(stream, bytes.NewReader(stream))),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,7 +73,8 @@ func TestCutStreams(t *testing.T) {
 			switch {
 			case !strings.HasPrefix(whole, part):
 				t.Errorf("cut at %d:\n%s\nwant a part of:\n%s", at, part, whole)
-			case !strings.HasPrefix(partEnd, "error") && (part != whole || strings.HasPrefix(end, "error")):
+			case !strings.HasPrefix(partEnd, "error") && (part != whole || strings.HasPrefix(end,
+				"error")):
 				t.Errorf("cut at %d: ended with %q after %q", at, partEnd, part)
 			}
 		}
@@ -101,14 +103,16 @@ func replay(stream []byte, from io.Reader) string {
 		case ThinkingDelta:
 			fmt.Fprintf(&b, "thinking %q\n", string(e))
 		case Thinking:
-			fmt.Fprintf(&b, "thought %q signature=%q redacted=%q\n", e.Text, e.Signature, e.Redacted)
+			fmt.Fprintf(&b, "thought %q signature=%q redacted=%q\n", e.Text, e.Signature,
+				e.Redacted)
 		case ToolCall:
 			if !bytes.Contains(stream, []byte(`"`+e.ID+`"`)) {
 				e.ID = "(new)"
 			}
 			fmt.Fprintf(&b, "call %s %s %s\n", e.ID, e.Name, e.Arguments)
 		case Finish:
-			fmt.Fprintf(&b, "finish %s input=%d cached=%d output=%d\n", e.Reason, e.Usage.Input, e.Usage.Cached, e.Usage.Output)
+			fmt.Fprintf(&b, "finish %s input=%d cached=%d output=%d\n", e.Reason, e.Usage.Input,
+				e.Usage.Cached, e.Usage.Output)
 		default:
 			fmt.Fprintf(&b, "%#v\n", e)
 		}
@@ -153,7 +157,8 @@ func FuzzStreams(f *testing.F) {
 				t.Errorf("%s: finished %d times, error %v", api, finished, err)
 			}
 		}
-		if whole, bytewise := replay(stream, bytes.NewReader(stream)), replay(stream, iotest.OneByteReader(bytes.NewReader(stream))); whole != bytewise {
+		if whole, bytewise := replay(stream, bytes.NewReader(stream)), replay(stream,
+			iotest.OneByteReader(bytes.NewReader(stream))); whole != bytewise {
 			t.Errorf("whole:\n%s\nbyte by byte:\n%s", whole, bytewise)
 		}
 	})

@@ -40,7 +40,9 @@ func (s *Scrubber) Add(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(value)
-	s.addParts(strings.FieldsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'\,;={}[]<>&`, r) }))
+	s.addParts(strings.FieldsFunc(value, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune(`"'\,;={}[]<>&`, r)
+	}))
 }
 
 // AddEnvironment adds the values of our own environment variables whose names are those of
@@ -67,7 +69,10 @@ func (s *Scrubber) AddURL(address string) {
 	}
 	s.hosts[strings.ToLower(u.Host)] = true
 	password, _ := u.User.Password()
-	for _, part := range []string{u.User.Username(), password, u.EscapedPath(), u.Path, u.RawQuery, u.EscapedFragment(), u.Fragment} {
+	for _, part := range []string{
+		u.User.Username(), password, u.EscapedPath(), u.Path, u.RawQuery, u.EscapedFragment(),
+		u.Fragment,
+	} {
 		s.add(part)
 	}
 	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
@@ -102,7 +107,9 @@ func (s *Scrubber) add(value string) {
 	}
 	s.replacer = nil
 	quoted := strictjson.AppendText(nil, value)
-	for _, written := range []string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value)} {
+	for _, written := range []string{
+		value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value),
+	} {
 		s.values[written] = true
 	}
 }
@@ -150,7 +157,8 @@ func (s *Scrubber) text(text string) string {
 	if s.replacer == nil {
 		var pairs []string
 		// One may contain another, and the first that matches is replaced.
-		for _, value := range slices.SortedFunc(maps.Keys(s.values), func(a, b string) int { return len(b) - len(a) }) {
+		longest := func(a, b string) int { return len(b) - len(a) }
+		for _, value := range slices.SortedFunc(maps.Keys(s.values), longest) {
 			pairs = append(pairs, value, mark)
 		}
 		s.replacer = strings.NewReplacer(pairs...)
@@ -235,7 +243,8 @@ func (s *Scrubber) json(value any) (clean any, changed bool) {
 // credentials matches the names of credentials. It matches no exported shell functions, such as
 // BASH_FUNC_x%%, no PWD, no LESSKEY and no GIT_CONFIG_KEY_0.
 var credentials = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|(api|access|secret|private)key|cookie|authorization)$` +
+	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|` +
+		`(api|access|secret|private)key|cookie|authorization)$` +
 		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
 })
 
@@ -244,7 +253,9 @@ var credentials = sync.OnceValue(func() *regexp.Regexp {
 func IsCredential(name string) bool { return credentials().MatchString(name) }
 
 // urls matches URLs in text. It is compiled on first use to keep the start of the program fast.
-var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`) })
+var urls = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]+")
+})
 
 // HideURLs returns text with each URL in it hidden by [HideURL].
 func HideURLs(text string) string { return urls().ReplaceAllStringFunc(text, HideURL) }

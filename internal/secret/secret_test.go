@@ -41,7 +41,8 @@ func TestText(t *testing.T) {
 
 func TestTextWithURLs(t *testing.T) {
 	var s secret.Scrubber
-	s.AddURL("https://user-1:pass-1@example.com:8443/api/s/t0ken%2F1/messages?profile=my-profile&bare-key&k=a%2Bb%2Bc%2Bd#frag-1")
+	s.AddURL("https://user-1:pass-1@example.com:8443/api/s/t0ken%2F1/messages" +
+		"?profile=my-profile&bare-key&k=a%2Bb%2Bc%2Bd#frag-1")
 	s.AddURL("https://%zz/unparsable-1")
 	for text, want := range map[string]string{
 		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/[secret]": refused`,
@@ -108,5 +109,6 @@ func TestHideURL(t *testing.T) {
 	} {
 		require.Equal(t, want, secret.HideURL(in), in)
 	}
-	require.Equal(t, `--url="https://example.com/[secret]" b`, secret.HideURLs(`--url="https://example.com/t0ken" b`))
+	require.Equal(t, `--url="https://example.com/[secret]" b`,
+		secret.HideURLs(`--url="https://example.com/t0ken" b`))
 }

@@ -19,7 +19,8 @@ func ExampleStart() {
 	// An agent would send this, with the prompt that its user gave it.
 	body := fmt.Sprintf(`{"model": "any", "max_tokens": 100, "messages": [{"role": "user", "content": %q}], "tools": [
 		{"name": "Read", "input_schema": {"properties": {"file_path": {"type": "string"}}}}]}`,
-		modelserver.Prompt("What does it say?", modelserver.Read("/src/a.txt"), modelserver.Say("Nothing.")))
+		modelserver.Prompt("What does it say?", modelserver.Read("/src/a.txt"),
+			modelserver.Say("Nothing.")))
 	answer, err := http.Post(s.URL()+"/v1/messages", "application/json", strings.NewReader(body))
 	if err != nil {
 		fmt.Println(err)
@@ -27,7 +28,8 @@ func ExampleStart() {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	fmt.Println(strings.Contains(string(text), `"input":{"file_path":"/src/a.txt"},"name":"Read"`), err)
+	fmt.Println(strings.Contains(string(text), `"input":{"file_path":"/src/a.txt"},"name":"Read"`),
+		err)
 	fmt.Println(s.Requests()[0].Of(modelserver.User))
 	// Output:
 	// true <nil>

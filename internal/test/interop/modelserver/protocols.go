@@ -80,7 +80,8 @@ type calls []string
 func (c *calls) answer(id string) error {
 	at := slices.Index(*c, id)
 	if at < 0 {
-		return fmt.Errorf("the result of tool call %q does not follow the message with the call", id)
+		return fmt.Errorf("the result of tool call %q does not follow the message with the call",
+			id)
 	}
 	*c = slices.Delete(*c, at, at+1)
 	return nil
@@ -95,17 +96,21 @@ func (c calls) unanswered() error {
 }
 
 func writeChat(w http.ResponseWriter, r Request, a act) {
-	finish := map[string]string{"": "stop", "stop": "stop", "length": "length", "refusal": "content_filter"}[a.end]
+	finish := map[string]string{"": "stop", "stop": "stop", "length": "length",
+		"refusal": "content_filter"}[a.end]
 	if len(a.calls) > 0 && a.end == "" {
 		finish = "tool_calls"
 	}
 	answer := func(kind string, choices ...any) object {
-		return object{"id": "chatcmpl-" + r.number(), "object": kind, "created": 1, "model": r.model, "choices": append([]any{}, choices...)}
+		return object{"id": "chatcmpl-" + r.number(), "object": kind, "created": 1,
+			"model": r.model, "choices": append([]any{}, choices...)}
 	}
 	input, output := r.usage(a)
-	usage := object{"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
+	usage := object{"prompt_tokens": input, "completion_tokens": output,
+		"total_tokens": input + output}
 	toolCall := func(i int, args string) object {
-		return object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i), "type": "function",
+		return object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i),
+			"type":     "function",
 			"function": object{"name": a.calls[i].tool.Name, "arguments": args}}
 	}
 	if !r.stream {
@@ -120,7 +125,8 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 		if all != nil {
 			message["tool_calls"] = all
 		}
-		whole := answer("chat.completion", object{"index": 0, "message": message, "finish_reason": finish})
+		whole := answer("chat.completion", object{"index": 0, "message": message,
+			"finish_reason": finish})
 		whole["usage"] = usage
 		send(w, whole)
 		return
@@ -139,7 +145,8 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 	}
 	for i, c := range a.calls {
 		delta(object{"tool_calls": []any{toolCall(i, "")}})
-		delta(object{"tool_calls": []any{object{"index": i, "function": object{"arguments": c.args}}}})
+		delta(object{"tool_calls": []any{object{"index": i,
+			"function": object{"arguments": c.args}}}})
 	}
 	last := answer(kind, object{"index": 0, "delta": object{}, "finish_reason": finish})
 	if !r.usageAsked {
@@ -228,21 +235,25 @@ func readMessages(body []byte, r *Request) error {
 func signature(thought string) string { return fmt.Sprintf("signed %d", len(thought)) }
 
 func writeMessages(w http.ResponseWriter, r Request, a act) {
-	reason := map[string]string{"": "end_turn", "stop": "stop_sequence", "length": "max_tokens", "refusal": "refusal"}[a.end]
+	reason := map[string]string{"": "end_turn", "stop": "stop_sequence", "length": "max_tokens",
+		"refusal": "refusal"}[a.end]
 	if len(a.calls) > 0 && a.end == "" {
 		reason = "tool_use"
 	}
 	input, output := r.usage(a)
-	message := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant", "model": r.model,
+	message := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant",
+		"model":   r.model,
 		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 		"usage": object{"input_tokens": input, "output_tokens": 1}}
 	toolUse := func(i int, input any) object {
-		return object{"type": "tool_use", "id": fmt.Sprintf("toolu_%s_%d", r.number(), i), "name": a.calls[i].tool.Name, "input": input}
+		return object{"type": "tool_use", "id": fmt.Sprintf("toolu_%s_%d", r.number(), i),
+			"name": a.calls[i].tool.Name, "input": input}
 	}
 	if !r.stream {
 		var blocks []any
 		if a.thought != "" {
-			blocks = append(blocks, object{"type": "thinking", "thinking": a.thought, "signature": signature(a.thought)})
+			blocks = append(blocks, object{"type": "thinking", "thinking": a.thought,
+				"signature": signature(a.thought)})
 		}
 		if a.says() {
 			blocks = append(blocks, object{"type": "text", "text": a.say})
@@ -259,7 +270,9 @@ func writeMessages(w http.ResponseWriter, r Request, a act) {
 	index := 0
 	block := func(begun object, deltas func(send func(object))) {
 		e.typed("content_block_start", object{"index": index, "content_block": begun})
-		deltas(func(delta object) { e.typed("content_block_delta", object{"index": index, "delta": delta}) })
+		deltas(func(delta object) {
+			e.typed("content_block_delta", object{"index": index, "delta": delta})
+		})
 		e.typed("content_block_stop", object{"index": index})
 		index++
 	}
@@ -280,7 +293,8 @@ func writeMessages(w http.ResponseWriter, r Request, a act) {
 			send(object{"type": "input_json_delta", "partial_json": c.args})
 		})
 	}
-	e.typed("message_delta", object{"delta": object{"stop_reason": reason, "stop_sequence": nil}, "usage": object{"output_tokens": output}})
+	e.typed("message_delta", object{"delta": object{"stop_reason": reason, "stop_sequence": nil},
+		"usage": object{"output_tokens": output}})
 	e.typed("message_stop", object{})
 }
 
@@ -306,7 +320,8 @@ func readResponses(body []byte, r *Request) error {
 			r.Tools = append(r.Tools, Tool{Name: t.Name, Schema: t.Parameters})
 		case "namespace":
 			for _, of := range t.Tools {
-				r.Tools = append(r.Tools, Tool{Name: of.Name, Namespace: t.Name, Schema: of.Parameters})
+				r.Tools = append(r.Tools, Tool{Name: of.Name, Namespace: t.Name,
+					Schema: of.Parameters})
 			}
 		}
 	}
@@ -348,20 +363,27 @@ type responsesTool struct {
 
 func writeResponses(w http.ResponseWriter, r Request, a act) {
 	a = a.one()
-	item, empty := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant", "status": "completed",
-		"content": []any{object{"type": "output_text", "text": a.say, "annotations": []any{}}}}, "content"
+	item, empty := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant",
+		"status": "completed",
+		"content": []any{object{"type": "output_text", "text": a.say,
+			"annotations": []any{}}}}, "content"
 	if len(a.calls) > 0 {
 		called := a.calls[0]
-		item, empty = object{"id": "fc_" + r.number(), "type": "function_call", "status": "completed",
-			"call_id": "call_" + r.number(), "name": called.tool.Name, "arguments": called.args}, "arguments"
+		item, empty = object{"id": "fc_" + r.number(), "type": "function_call",
+			"status": "completed",
+			"call_id": "call_" +
+				r.number(), "name": called.tool.Name, "arguments": called.args}, "arguments"
 		if called.tool.Namespace != "" {
 			item["namespace"] = called.tool.Namespace
 		}
 	}
 	response := func(status string, output ...any) object {
-		return object{"id": "resp_" + r.number(), "object": "response", "created_at": 1, "model": r.model, "status": status,
-			"output": append([]any{}, output...), "usage": object{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
-				"input_tokens_details": object{"cached_tokens": 0}, "output_tokens_details": object{"reasoning_tokens": 0}}}
+		return object{"id": "resp_" + r.number(), "object": "response", "created_at": 1,
+			"model": r.model, "status": status,
+			"output": append([]any{}, output...), "usage": object{"input_tokens": 1,
+				"output_tokens": 1, "total_tokens": 2,
+				"input_tokens_details":  object{"cached_tokens": 0},
+				"output_tokens_details": object{"reasoning_tokens": 0}}}
 	}
 	whole := response("completed", item)
 	if !r.stream {
@@ -376,14 +398,19 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 	e.send("response.output_item.added", object{"output_index": 0, "item": begun})
 	if len(a.calls) == 0 {
 		at := object{"item_id": item["id"], "output_index": 0, "content_index": 0}
-		e.send("response.content_part.added", with(at, object{"part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
+		e.send("response.content_part.added",
+			with(at, object{"part": object{"type": "output_text", "text": "",
+				"annotations": []any{}}}))
 		e.send("response.output_text.delta", with(at, object{"delta": a.say}))
 		e.send("response.output_text.done", with(at, object{"text": a.say}))
-		e.send("response.content_part.done", with(at, object{"part": object{"type": "output_text", "text": a.say, "annotations": []any{}}}))
+		e.send("response.content_part.done", with(at, object{"part": object{"type": "output_text",
+			"text": a.say, "annotations": []any{}}}))
 	} else {
 		at := object{"item_id": item["id"], "output_index": 0}
-		e.send("response.function_call_arguments.delta", with(at, object{"delta": item["arguments"]}))
-		e.send("response.function_call_arguments.done", with(at, object{"arguments": item["arguments"]}))
+		e.send("response.function_call_arguments.delta",
+			with(at, object{"delta": item["arguments"]}))
+		e.send("response.function_call_arguments.done",
+			with(at, object{"arguments": item["arguments"]}))
 	}
 	e.send("response.output_item.done", object{"output_index": 0, "item": item})
 	e.send("response.completed", object{"response": whole})
@@ -442,7 +469,8 @@ func readGemini(body []byte, r *Request) error {
 		for _, p := range c.Parts {
 			switch {
 			case p.FunctionResponse != nil:
-				r.Items = append(r.Items, Item{Kind: Result, Text: p.FunctionResponse.Response.Output + p.FunctionResponse.Response.Error})
+				r.Items = append(r.Items, Item{Kind: Result,
+					Text: p.FunctionResponse.Response.Output + p.FunctionResponse.Response.Error})
 			case p.FunctionCall != nil:
 				r.Items = append(r.Items, Item{Kind: Call, Text: string(p.FunctionCall.Args)})
 			default:
@@ -466,12 +494,15 @@ func geminiAnswer(a act) object {
 	a = a.one()
 	part := object{"text": a.say}
 	if len(a.calls) > 0 {
-		part = object{"functionCall": object{"name": a.calls[0].tool.Name, "args": json.RawMessage(a.calls[0].args)}}
+		part = object{"functionCall": object{"name": a.calls[0].tool.Name,
+			"args": json.RawMessage(a.calls[0].args)}}
 	}
 	return object{
-		"candidates":    []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},
-		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-		"modelVersion":  Model,
+		"candidates": []any{object{"index": 0, "content": object{"role": "model",
+			"parts": []any{part}}, "finishReason": "STOP"}},
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1,
+			"totalTokenCount": 2},
+		"modelVersion": Model,
 	}
 }
 

@@ -5,7 +5,7 @@
 //	POST /v1/chat/completions                          OpenAI chat completions
 //	POST /v1/responses                                 OpenAI responses
 //	POST /v1/messages, /v1/messages/count_tokens       Anthropic messages
-//	POST /v1beta/models/NAME:streamGenerateContent     Gemini, also :generateContent and :countTokens
+//	POST /v1beta/models/NAME:streamGenerateContent     Gemini; also generateContent, countTokens
 //	GET  /v1/models, /v1beta/models                    the only model, "scripted"
 //
 // The user's prompt says what the model does. [Prompt] encodes orders as lines of text, and the
@@ -62,7 +62,8 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{url: "http://" + listener.Addr().String(), done: make(chan error, 1), waiting: make(chan struct{})}
+	s := &Server{url: "http://" + listener.Addr().String(), done: make(chan error, 1),
+		waiting: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.answering(readChat, writeChat))
 	mux.HandleFunc("POST /v1/responses", s.answering(readResponses, writeResponses))
@@ -70,17 +71,20 @@ func Start() (*Server, error) {
 	mux.HandleFunc("POST /v1/messages/count_tokens", fixed(map[string]int{"input_tokens": 1}))
 	mux.HandleFunc("POST /v1beta/models/{call}", s.gemini)
 	mux.HandleFunc("GET /v1/models", fixed(map[string]any{"object": "list", "data": []any{
-		map[string]any{"id": Model, "object": "model", "type": "model", "display_name": "Scripted", "owned_by": "nobody"},
+		map[string]any{"id": Model, "object": "model", "type": "model", "display_name": "Scripted",
+			"owned_by": "nobody"},
 	}}))
-	mux.HandleFunc("GET /v1beta/models", fixed(map[string]any{"models": []any{map[string]string{"name": "models/" + Model}}}))
+	mux.HandleFunc("GET /v1beta/models",
+		fixed(map[string]any{"models": []any{map[string]string{"name": "models/" + Model}}}))
 	mux.HandleFunc("/", s.notFound)
-	s.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, asked *http.Request) {
+	handle := func(w http.ResponseWriter, asked *http.Request) {
 		if asked.Method == http.MethodConnect || asked.URL.IsAbs() {
 			s.refuse(w, asked)
 			return
 		}
 		mux.ServeHTTP(w, asked)
-	})}
+	}
+	s.server = &http.Server{Handler: http.HandlerFunc(handle)}
 	go func() { s.done <- s.server.Serve(listener) }()
 	return s, nil
 }
@@ -157,7 +161,8 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 		s.mu.Lock()
 		before := 0 // earlier attempts
 		for _, earlier := range s.requests {
-			if len(earlier.Body) == len(r.Body) && bytes.Equal(earlier.Body, r.Body) { // under the race detector, Equal reads all of both
+			if len(earlier.Body) == len(r.Body) && bytes.Equal(earlier.Body,
+				r.Body) { // under the race detector, Equal reads all of both
 				before++
 			}
 		}
@@ -188,7 +193,8 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 func reject(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": "invalid_request_error", "message": err.Error()}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error",
+		"error": map[string]string{"type": "invalid_request_error", "message": err.Error()}})
 }
 
 // errEnd ends an answer early.
@@ -528,7 +534,9 @@ func Stamps(n int, pace time.Duration) Order { return Order{Do: "say", Pieces: n
 func Read(path string) Order { return Order{Do: "read", Path: path} }
 
 // Edit orders the model to call the tool that replaces a text in a file.
-func Edit(path, old, text string) Order { return Order{Do: "edit", Path: path, Old: old, Text: text} }
+func Edit(path, old, text string) Order {
+	return Order{Do: "edit", Path: path, Old: old, Text: text}
+}
 
 // Wait orders the model to wait until the agent closes the connection, as it does when the turn is
 // cancelled.
@@ -549,7 +557,9 @@ func Invent(tool, arguments string) Order {
 }
 
 // UseWith orders the model to call a tool by name, with arguments, which should be a JSON object.
-func UseWith(tool, arguments string) Order { return Order{Do: "use", Tool: tool, Arguments: arguments} }
+func UseWith(tool, arguments string) Order {
+	return Order{Do: "use", Tool: tool, Arguments: arguments}
+}
 
 // Prompt returns a prompt that begins with words and contains orders, which the model executes one
 // after another.
@@ -653,7 +663,9 @@ func (r Request) next() act {
 			}
 			continue
 		}
-		given := slices.DeleteFunc(orders(r.Items[i].Text), func(o Order) bool { return o.IsAside != aside })
+		given := slices.DeleteFunc(orders(r.Items[i].Text), func(o Order) bool {
+			return o.IsAside != aside
+		})
 		switch {
 		case len(given) == 0:
 		case aside:

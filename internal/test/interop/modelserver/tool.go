@@ -58,7 +58,8 @@ func (r Request) carryOut(o Order) act {
 	case "together":
 		for _, each := range o.All {
 			b := r.carryOut(each)
-			a.thought, a.say, a.calls = a.thought+b.thought, a.say+b.say, append(a.calls, b.calls...)
+			a.thought, a.say, a.calls = a.thought+b.thought, a.say+b.say, append(a.calls,
+				b.calls...)
 			a.pieces, a.pace = max(a.pieces, b.pieces), max(a.pace, b.pace)
 		}
 	default:
