@@ -364,7 +364,8 @@ func (m modelConfig) check(id string) error {
 	case m.BaseURL != "":
 		return m.checkURL(hasKey)
 	case !hasKey:
-		return errors.New("needs a baseURL, such as http://127.0.0.1:11434/v1 for Ollama, or for the service of the company behind the API a keyEnv or keyCommand")
+		return errors.New("set baseURL (for example http://127.0.0.1:11434/v1 for Ollama), " +
+			"or keyEnv or keyCommand to use the provider's own API")
 	}
 	return nil
 }
