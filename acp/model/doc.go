@@ -27,7 +27,7 @@
 //	system.go, system.md   what the model is told first
 //	prompt.go              from the user's prompt to a message for the model
 //	conversation.go        what the model knows, restored from the stored history
-//	compact.go, summary.md what happens when that becomes too long
+//	compact.go             what happens when that becomes too long, with summary.md
 //	sampling.go            answers of the model to requests of the session's MCP servers
 //
 // # What survives

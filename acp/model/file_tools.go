@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -21,29 +20,25 @@ type display struct {
 
 // fileDisplays has an entry for each tool of package tools.
 var fileDisplays = map[string]display{
-	"list_roots": {sdk.ToolKindRead, func(callInput) string { return "List the roots" }},
-	"list_directory": {sdk.ToolKindRead, func(in callInput) string {
-		return "List " + cmp.Or(show(in.Path), "the first root")
-	}},
-	"directory_tree": {sdk.ToolKindRead, func(in callInput) string {
-		return "Show the tree of " + cmp.Or(show(in.Path), "the roots")
-	}},
+	"list_roots":     {sdk.ToolKindRead, func(callInput) string { return "List the roots" }},
+	"list_directory": {sdk.ToolKindRead, titlePath("List ", "the first root")},
+	"directory_tree": {sdk.ToolKindRead, titlePath("Show the tree of ", "the roots")},
 	"find_files": {sdk.ToolKindSearch, func(in callInput) string {
 		return "Find " + cmp.Or(show(in.Glob), "files") + in.where()
 	}},
 	"search": {sdk.ToolKindSearch, func(in callInput) string {
 		return "Search for " + text.Quote(text.Truncate(in.Pattern, maxTitle)) + in.where()
 	}},
-	"file_info":  {sdk.ToolKindRead, titlePath("Look up ")},
-	"read_file":  {sdk.ToolKindRead, titlePath("Read ")},
-	"read_media": {sdk.ToolKindRead, titlePath("Read ")},
+	"file_info":  {sdk.ToolKindRead, titlePath("Look up ", "")},
+	"read_file":  {sdk.ToolKindRead, titlePath("Read ", "")},
+	"read_media": {sdk.ToolKindRead, titlePath("Read ", "")},
 	"read_files": {sdk.ToolKindRead, func(in callInput) string {
 		return "Read " + show(strings.Join(in.Paths, ", "))
 	}},
-	"write_file":       {sdk.ToolKindEdit, titlePath("Write ")},
-	"edit_file":        {sdk.ToolKindEdit, titlePath("Edit ")},
-	"create_directory": {sdk.ToolKindEdit, titlePath("Create directory ")},
-	"delete_file":      {sdk.ToolKindDelete, titlePath("Delete ")},
+	"write_file":       {sdk.ToolKindEdit, titlePath("Write ", "")},
+	"edit_file":        {sdk.ToolKindEdit, titlePath("Edit ", "")},
+	"create_directory": {sdk.ToolKindEdit, titlePath("Create directory ", "")},
+	"delete_file":      {sdk.ToolKindDelete, titlePath("Delete ", "")},
 	"move_file": {sdk.ToolKindMove, func(in callInput) string {
 		return "Move " + show(in.Path) + " to " + show(in.To)
 	}},
@@ -54,17 +49,17 @@ const maxTitle = 200
 
 func show(argument string) string { return text.Printable(text.Truncate(argument, maxTitle)) }
 
-func titlePath(verb string) func(callInput) string {
-	return func(in callInput) string { return verb + show(in.Path) }
+// titlePath returns a title of a verb and the path of a call, or the default if it has none.
+func titlePath(verb, byDefault string) func(callInput) string {
+	return func(in callInput) string { return verb + cmp.Or(show(in.Path), byDefault) }
 }
 
 // fileTools returns the tools on the files of ws.
 func fileTools(ws *workspace.Workspace) []tool {
 	var all []tool
 	// The tools of this set are listed, and those that only read are called. It permits nothing.
-	set := tools.New(ws, tools.Options{
-		Permit: func(context.Context, tools.Change) error { return errRejected },
-	})
+	deny := func(context.Context, tools.Change) error { return errRejected }
+	set := tools.New(ws, tools.Options{Permit: deny})
 	for i, t := range set.Tools() {
 		forCall := func(*call) tools.Tool { return t }
 		if !t.Annotations.ReadOnly { // the user is asked as part of the call
@@ -74,5 +69,5 @@ func fileTools(ws *workspace.Workspace) []tool {
 		}
 		all = append(all, tool{Tool: t, display: fileDisplays[t.Name], forCall: forCall})
 	}
-	return slices.Clip(all)
+	return all
 }

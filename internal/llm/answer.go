@@ -31,17 +31,19 @@ const (
 // arguments.
 type answerSize struct{ bytes, calls int }
 
+// check returns an error if that is more than an answer may have.
 func (s answerSize) check() error {
 	switch {
 	case s.calls > maxCalls:
-		return stopped(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
+		return tooMuch(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
 	case s.bytes > maxAnswer:
-		return stopped("it is longer than " + text.Size(maxAnswer))
+		return tooMuch("it is longer than " + text.Size(maxAnswer))
 	}
 	return nil
 }
 
-func stopped(why string) error {
+// tooMuch returns the error for an answer that exceeds a limit.
+func tooMuch(why string) error {
 	return &Error{Kind: Malformed, Message: "the model's answer was stopped, because " + why}
 }
 
@@ -61,7 +63,7 @@ func checkNesting(c ToolCall) error {
 		}
 		if level > maxNesting {
 			why := fmt.Sprintf("the arguments of a tool call have more than %d levels", maxNesting)
-			return stopped(why)
+			return tooMuch(why)
 		}
 	}
 }

@@ -20,9 +20,10 @@
 //
 // # A further wire format
 //
-// It needs a constant of type [API], a file next to openai.go with its implementation of the
-// interface format, and a case in newFormat, both in format.go. Nothing else depends on the format;
-// users choose it by its constant, which is the key "api" in the configuration of a model.
+// It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go
+// with its implementation of the interface format, which format.go explains. Package acp/model
+// exports the constant, and cmd/acp-agent/config.go lists it as a value of the key "api". Nothing
+// else depends on the format.
 package llm
 
 import (
