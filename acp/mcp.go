@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -21,8 +22,8 @@ import (
 // serverChange is a change of a session's MCP servers, prepared for a new activation while
 // everything can still fail. The zero value is that of a backend that connects the servers itself.
 type serverChange struct {
-	set     *mcpclient.Set
-	change  *mcpclient.Change
+	set     *servers.Set
+	change  *servers.Change
 	configs []mcpclient.Config
 	created bool // the set belongs to this activation, not to the session that it replaces
 }
@@ -35,7 +36,7 @@ func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previo
 	}
 	if a.options.MCPPolicy != nil {
 		for i := range configs {
-			configs[i].Policy = a.options.MCPPolicy(configs[i].Name)
+			a.options.MCPPolicy(configs[i].Name).Apply(&configs[i])
 		}
 	}
 	c := serverChange{configs: configs}
@@ -47,7 +48,7 @@ func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previo
 		if client := a.capabilities.Load(); client != nil {
 			o.Elicitation = client.elicitationModes
 		}
-		c.set, c.created = mcpclient.NewSet(a.starter, o), true
+		c.set, c.created = servers.NewSet(a.starter, o), true
 	}
 	var err error
 	c.change, err = prepareServers(c.set, w, configs)
@@ -55,7 +56,8 @@ func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previo
 }
 
 // prepareServers prepares a change of set. Too many servers are invalid params.
-func prepareServers(set *mcpclient.Set, w *workspace.Workspace, configs []mcpclient.Config) (*mcpclient.Change, error) {
+func prepareServers(set *servers.Set, w *workspace.Workspace, configs []mcpclient.Config) (
+	*servers.Change, error) {
 	change, err := set.Prepare(w, configs)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
@@ -82,7 +84,7 @@ func (c *serverChange) abandon(ctx context.Context) error {
 
 // sessionServers are the MCP servers of a session.
 type sessionServers struct {
-	set   *mcpclient.Set     // nil if the backend connects the servers
+	set   *servers.Set       // nil if the backend connects the servers
 	given []mcpclient.Config // by the client
 
 	mu     sync.Mutex
@@ -125,7 +127,7 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
-	server := mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
+	server := servers.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
 	if server.Config.Transport == mcpclient.Stdio {
 		server.EnvFile = found.Server.EnvFile
 	}
@@ -138,7 +140,7 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	server.Config.Dir, server.Start.Dir = dir, dir
-	if err := mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
+	if err := servers.NewConsents(h.agent.options.ConsentDir).Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
 		return err
 	}
 	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while
@@ -167,7 +169,7 @@ func (h *host) addServer(config mcpclient.Config) error {
 		return errors.New("the session is not open")
 	}
 	if policy := h.agent.options.MCPPolicy; policy != nil {
-		config.Policy = restricted(policy(config.Name))
+		policy(config.Name).Apply(&config)
 	}
 	s := h.servers
 	s.mu.Lock()
@@ -184,16 +186,6 @@ func (h *host) addServer(config mcpclient.Config) error {
 	(&serverChange{change: change}).apply(h, session.backend)
 	s.found = found
 	return nil
-}
-
-// restricted returns a user's policy for a name as it applies to a server that got the name from a
-// repository: what the policy denies stays denied, but what it grants is not granted.
-func restricted(p mcpclient.Policy) mcpclient.Policy {
-	p.ReadOnly, p.Templates = mcpclient.Ask, mcpclient.Off
-	if p.Roots == mcpclient.On {
-		p.Roots = mcpclient.Default
-	}
-	return p
 }
 
 // configOf returns the configuration of a server that was found, as written.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -165,7 +166,7 @@ func TestLoadWithFewerRoots(t *testing.T) {
 	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
 	c.call("session/load", servedParams(id, []string{a}, one))
 	c.await(0, func(m message) bool { // the user sees it
-		return strings.Contains(string(m.Params), "Restarting MCP server one, because it knows "+b)
+		return strings.Contains(string(m.Params), "Restarting MCP server one: it still has "+b)
 	})
 	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
 	require.NotEqual(t, before, c.use(id, "one.where"))
@@ -540,8 +541,8 @@ func TestStartServerWithTheNameOfAnother(t *testing.T) {
 
 // Clause A30.
 func TestPolicyOfFoundServer(t *testing.T) {
-	c := served(t, acp.Options{MCPPolicy: func(string) mcpclient.Policy {
-		return mcpclient.Policy{ReadOnly: mcpclient.Allow, Roots: mcpclient.Off}
+	c := served(t, acp.Options{MCPPolicy: func(string) servers.Policy {
+		return servers.Policy{ReadOnly: servers.Allow, Roots: servers.Off}
 	}})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -638,12 +639,12 @@ func TestStartServerDuringLoad(t *testing.T) {
 			store := &hooked{Memory: sessionstore.NewMemory()}
 			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			r := &scripted{started: started}
-			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) mcpclient.Policy {
+			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) servers.Policy {
 				if name == "found" {
 					close(starting)
 					<-goOn
 				}
-				return mcpclient.Policy{OnShrink: mcpclient.Notify}
+				return servers.Policy{OnShrink: servers.Notify}
 			}}.With(acp.Tuning{CancelGrace: 1}))
 			a, b := folder(t), folder(t)
 			declare(t, a, "found", "files", nil, nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -38,8 +39,8 @@ type Options struct {
 	// secrets.
 	Trace func(sent bool, line []byte)
 	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero
-	// MCPPolicy holds for all.
-	MCPPolicy func(name string) MCPPolicy
+	// Policy holds for all.
+	MCPPolicy func(name string) servers.Policy
 	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed
 	// for good, and which folders they added to sessions with /roots. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
@@ -63,17 +64,6 @@ type Options struct {
 
 // agentName is the name in agentInfo, unless the backend has one.
 const agentName = "acp-agent"
-
-// MCPPolicy is a user's policy for one MCP server. Its zero value is the default.
-type MCPPolicy = mcpclient.Policy
-
-// Values for the fields of an [MCPPolicy].
-const (
-	MCPOn     = mcpclient.On     // for Roots and Templates
-	MCPOff    = mcpclient.Off    // for Roots and Templates
-	MCPNotify = mcpclient.Notify // for OnShrink
-	MCPAllow  = mcpclient.Allow  // for ReadOnly
-)
 
 // tuning holds what only tests change.
 type tuning struct {

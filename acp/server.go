@@ -28,7 +28,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Backend == nil || o.Store == nil {
 		return errors.New("acp: Options need a Backend and a Store")
 	}
-	a := &agent{options: o.withDefaults(), backend: o.Backend(), starter: mcpclient.NewStarter()}
+	a := &agent{options: o.withDefaults(), backend: o.Backend(), starter: mcpclient.NewStarter(8)}
 	a.log = a.options.Logger
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -27,7 +27,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -69,17 +69,17 @@ type agentConfig struct {
 	Roots      *proxy.RootsMode  `json:"roots"`
 	RootsFlag  *string           `json:"rootsFlag"`
 	RootsTools *proxy.ToolsMode  `json:"rootsTools"`
-	RootsRelay mcpclient.Switch  `json:"rootsRelay"`
+	RootsRelay servers.Switch    `json:"rootsRelay"`
 	Login      string            `json:"login"`
 }
 
 // serverConfig says what an MCP server may do.
 type serverConfig struct {
-	Roots         mcpclient.Switch   `json:"roots"`
-	OnShrink      mcpclient.OnShrink `json:"onShrink"`
-	Templates     mcpclient.Switch   `json:"templates"`
-	ReadOnlyTools mcpclient.ReadOnly `json:"readOnlyTools"`
-	Era           mcpclient.Era      `json:"era"`
+	Roots         servers.Switch   `json:"roots"`
+	OnShrink      servers.OnShrink `json:"onShrink"`
+	Templates     servers.Switch   `json:"templates"`
+	ReadOnlyTools servers.ReadOnly `json:"readOnlyTools"`
+	Era           servers.Era      `json:"era"`
 }
 
 // modelConfig describes a language model.
@@ -220,11 +220,11 @@ func configOptions() json.Options {
 			parsed(proxy.ParseRootsMode),
 			parsed(proxy.ParseToolsMode),
 			parsed(choice(map[string]whenOmitted{"configured": useConfigured, "stored": useStored})),
-			parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
-			parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
-			parsed(choice(map[string]mcpclient.Era{"auto": mcpclient.Negotiated, "legacy": mcpclient.Legacy})),
+			parsed(choice(map[string]servers.Switch{"on": servers.On, "off": servers.Off})),
+			parsed(choice(map[string]servers.OnShrink{"restart": servers.Restart, "notify": servers.Notify})),
+			parsed(choice(map[string]servers.Era{"auto": servers.Negotiated, "legacy": servers.Legacy})),
 			parsed(choice(map[string]model.API{"openai": model.OpenAI, "anthropic": model.Anthropic})),
-			parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
+			parsed(choice(map[string]servers.ReadOnly{"ask": servers.Ask, "allow": servers.Allow})),
 		)))
 }
 
@@ -452,8 +452,8 @@ func (a agentConfig) apply(p *proxy.Profile) {
 	if a.RootsFlag != nil {
 		p.Flag, p.FlagSplits = *a.RootsFlag, ""
 	}
-	if a.RootsRelay != mcpclient.Default {
-		p.Relay = a.RootsRelay == mcpclient.On
+	if a.RootsRelay != servers.Default {
+		p.Relay = a.RootsRelay == servers.On
 	}
 	p.Env = slices.Clone(p.Env)
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
@@ -497,10 +497,10 @@ func (c config) model(id string) model.Model {
 }
 
 // mcpPolicy returns the policy for the MCP server called name.
-func (c config) mcpPolicy(name string) mcpclient.Policy {
+func (c config) mcpPolicy(name string) servers.Policy {
 	s, configured := c.MCPServers[name]
 	if !configured {
 		s = c.MCPServers["*"]
 	}
-	return mcpclient.Policy{Roots: s.Roots, OnShrink: s.OnShrink, Templates: s.Templates, ReadOnly: s.ReadOnlyTools, Era: s.Era}
+	return servers.Policy{Roots: s.Roots, OnShrink: s.OnShrink, Templates: s.Templates, ReadOnly: s.ReadOnlyTools, Era: s.Era}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +20,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -44,7 +40,8 @@ const (
 type authorizationError struct{ cause error }
 
 func (e *authorizationError) Error() string {
-	return fmt.Sprintf("it answers 401 Unauthorized, and signing in to it failed: %v; try again, or give it an Authorization header in the editor's configuration", e.cause)
+	return fmt.Sprintf("it answers 401 Unauthorized, and signing in to it failed: %v; try again, "+
+		"or give it an Authorization header in the editor's configuration", e.cause)
 }
 
 func (e *authorizationError) Unwrap() error { return e.cause }
@@ -58,7 +55,6 @@ func (e *unauthorizedError) Error() string { return errNeedsAuthorization.Error(
 var (
 	errNeedsAuthorization = errors.New("it needs the user's authorization")
 	errAskedAgain         = errors.New("it asks for authorization again, right after it was given")
-	errNotAuthorized      = errors.New("the user declined")
 )
 
 // mayAuthorize reports whether the user may be asked to sign in to the server. Credentials that are
@@ -91,7 +87,7 @@ type authorizer struct {
 // authorization is one attempt to have the user authorize a server.
 type authorization struct {
 	listener net.Listener
-	asked    bool          // there is a page for the user
+	asked    bool          // the user is asked to open a page
 	waiting  string        // what is waited for; guarded by the server's mu, as is page
 	page     string        // its address, "" if it is not known yet
 	done     chan struct{} // closed at the end
@@ -148,9 +144,8 @@ func isUnauthorized(req *http.Request, res *http.Response) bool {
 	if res.StatusCode == http.StatusUnauthorized {
 		return true
 	}
-	return req.Header.Get("Authorization") != "" && slices.ContainsFunc(bearerChallenges(res), func(c oauthex.Challenge) bool {
-		return c.Params["error"] == "insufficient_scope"
-	})
+	lacks := func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" }
+	return req.Header.Get("Authorization") != "" && slices.ContainsFunc(bearerChallenges(res), lacks)
 }
 
 // bearerChallenges returns the challenges of a response that ask for a token, as many as can be
@@ -182,7 +177,9 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 	if err != nil {
 		return nil, err
 	}
-	one := &authorization{listener: listener, done: make(chan struct{}), waiting: "it has not said yet where to sign in"}
+	one := &authorization{
+		listener: listener, done: make(chan struct{}), waiting: "it has not said yet where to sign in",
+	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
 	refusal := *res
 	refusal.Body = io.NopCloser(bytes.NewReader(body))
@@ -193,7 +190,7 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 	})
 	if !spawned {
 		listener.Close()
-		return nil, backend.ErrClosed
+		return nil, ErrClosed
 	}
 	a.last = one
 	return one, nil
@@ -202,12 +199,15 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 // obtain obtains an authorization. If the server offers none, the error is that of its refusal.
 func (a *authorizer) obtain(t *httpTransport, one *authorization, req *http.Request, refusal *http.Response) error {
 	s := a.server
-	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout, fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
+	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout,
+		fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
 	defer cancel()
 	a.mu.Lock()
 	handler := a.handler
 	a.mu.Unlock()
-	err := handler.Authorize(ctx, req.WithContext(ctx), &http.Response{StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody})
+	err := handler.Authorize(ctx, req.WithContext(ctx), &http.Response{
+		StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody,
+	})
 	switch {
 	case err == nil:
 		return nil
@@ -241,17 +241,16 @@ func (a *authorizer) listen() (net.Listener, error) {
 	a.address = l.Addr().String()
 	name := a.server.set.options.Name
 	a.handler, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: name, RedirectURIs: []string{"http://" + a.address + redirectPath}, TokenEndpointAuthMethod: "none",
-			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-		}},
-		RequestRefreshToken: true,
-		Client:              a.server.authorizationClient(),
-		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			a.server.redactor.Add(c.ClientSecret)
-			a.server.redactor.addToken(t) // the source may refresh it first
-			return &knownTokens{source: c.TokenSource(ctx, t), redactor: a.server.redactor, refreshes: t.RefreshToken != ""}, nil
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: name, RedirectURIs: []string{"http://" + a.address + redirectPath},
+				TokenEndpointAuthMethod: "none", ResponseTypes: []string{"code"},
+				GrantTypes: []string{"authorization_code", "refresh_token"},
+			},
 		},
+		RequestRefreshToken:      true,
+		Client:                   a.server.authorizationClient(),
+		NewTokenSource:           a.server.newTokenSource,
 		AuthorizationCodeFetcher: a.fetchCode,
 	})
 	if err != nil {
@@ -259,6 +258,15 @@ func (a *authorizer) listen() (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// newTokenSource returns the source of the tokens after t.
+func (s *server) newTokenSource(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (
+	oauth2.TokenSource, error) {
+	s.redactor.Add(c.ClientSecret)
+	s.redactor.addToken(t) // the source may refresh it first
+	source := c.TokenSource(ctx, t)
+	return &knownTokens{source: source, redactor: s.redactor, refreshes: t.RefreshToken != ""}, nil
 }
 
 // knownTokens keeps the tokens of a source out of logs and errors. Once there are no more tokens it
@@ -299,7 +307,8 @@ func isFinal(refusal *oauth2.RetrieveError) bool {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	}
-	return refusal.Response.StatusCode < 500 && refusal.ErrorCode != "temporarily_unavailable" && refusal.ErrorCode != "server_error"
+	return refusal.Response.StatusCode < 500 &&
+		refusal.ErrorCode != "temporarily_unavailable" && refusal.ErrorCode != "server_error"
 }
 
 // addToken adds a token's secrets.
@@ -333,7 +342,9 @@ func (r redactor) addForm(req *http.Request) error {
 // authorizationClient returns the client for requests to authorization servers. They do not get the
 // server's headers.
 func (s *server) authorizationClient() *http.Client {
-	transport := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true}
+	transport := &http.Transport{
+		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+	}
 	// Proxy sees all requests, and the SDK checks the addresses of a transport that has no dialer.
 	transport.Proxy = func(req *http.Request) (*url.URL, error) {
 		if err := s.config.checkAuthorizationURL(req.URL); err != nil {
@@ -344,12 +355,13 @@ func (s *server) authorizationClient() *http.Client {
 		}
 		return http.ProxyFromEnvironment(req)
 	}
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+	check := func(_ *http.Request, via []*http.Request) error {
 		if via[0].Method != http.MethodGet || len(via) >= 5 {
 			return errors.New("unexpected redirect")
 		}
 		return nil
-	}}
+	}
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: check}
 }
 
 // checkAuthorizationURL returns an error unless u is https, or leads to this machine for a server
@@ -375,7 +387,8 @@ func (c Config) page(address string) (*url.URL, error) {
 	u.RawQuery = u.Query().Encode()
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	shown := u.String()
-	if len(shown) > maxPage || strings.ContainsFunc(shown, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"`\\", r) }) {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"`\\", r) }
+	if len(shown) > maxPage || strings.ContainsFunc(shown, odd) {
 		return nil, errors.New("the address of its authorization page is not valid")
 	}
 	return u, c.checkAuthorizationURL(u)
@@ -392,17 +405,24 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	if err != nil {
 		return nil, err
 	}
-	r := &redirect{host: one.listener.Addr().String(), state: page.Query().Get("state"), received: make(chan url.Values, 1)}
-	web := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: log.New(io.Discard, "", 0)}
-	asking, cancel := context.WithCancel(ctx)
-	asked := make(chan error, 1)
+	r := &redirect{
+		host: one.listener.Addr().String(), state: page.Query().Get("state"),
+		received: make(chan url.Values, 1),
+	}
+	web := &http.Server{
+		Handler: r, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	showing, cancel := context.WithCancel(ctx)
+	shown := make(chan error, 1)
 	var running sync.WaitGroup
 	running.Go(func() { _ = web.Serve(one.listener) })
-	running.Go(func() { asked <- s.showPage(asking, one, page) })
+	running.Go(func() { shown <- s.showPage(showing, one, page) })
 	defer running.Wait()
 	defer func() {
 		cancel()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout) // for the response to the browser
+		// The browser gets its response.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 		defer cancel()
 		_ = web.Shutdown(ctx)
 		_ = web.Close()
@@ -411,15 +431,18 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 		select {
 		case q := <-r.received:
 			if code := q.Get("error"); code != "" {
-				return nil, fmt.Errorf("the authorization server reports %s", text.Quote(text.Truncate(code+": "+q.Get("error_description"), maxErrorText)))
+				why := text.Truncate(code+": "+q.Get("error_description"), maxErrorText)
+				return nil, fmt.Errorf("the authorization server reports %s", text.Quote(why))
 			}
 			s.redactor.Add(q.Get("code"))
-			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
-		case err := <-asked:
+			return &auth.AuthorizationResult{
+				Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss"),
+			}, nil
+		case err := <-shown:
 			if err != nil {
 				return nil, err
 			}
-			asked = nil
+			shown = nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -436,8 +459,8 @@ type redirect struct {
 // state, which no other page knows.
 func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	q := req.URL.Query()
-	if req.Method != http.MethodGet || req.Host != r.host || req.URL.Path != redirectPath || q.Get("state") != r.state ||
-		q.Get("code") == "" && q.Get("error") == "" {
+	if req.Method != http.MethodGet || req.Host != r.host || req.URL.Path != redirectPath ||
+		q.Get("state") != r.state || q.Get("code") == "" && q.Get("error") == "" {
 		http.NotFound(w, req)
 		return
 	}
@@ -451,52 +474,23 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// showPage asks the user to open the authorization page: through the client if it takes URLs, and
-// otherwise in the answer.
+// showPage asks the user to open the authorization page.
 func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL) error {
-	name := printableName(s.config.Name)
-	message := "MCP server " + name + " asks you to sign in at " + page.Host
 	s.mu.Lock()
 	one.waiting, one.page = "it waits until you have signed in at "+page.Host, page.String()
 	if s.signingIn == one {
 		s.setStarting(one.waiting)
 	}
 	s.mu.Unlock()
-	s.set.mu.Lock()
-	host := s.set.host
-	s.set.mu.Unlock()
-	if host == nil {
-		return nil
-	}
-	id := rand.Text()
-	params, err := json.Marshal(map[string]string{"mode": "url", "elicitationId": id, "url": page.String(), "message": message + "."})
+	host, err := s.set.openHost()
 	if err != nil {
-		return err
+		return nil // the set is being closed
 	}
-	result, err := host.Call(ctx, protocol.ElicitationCreate, params)()
-	var answer struct{ Action string }
-	switch {
-	case ctx.Err() != nil: // the user was faster than the client, which may take the page to be open still
-	case err != nil:
-		s.set.showMessage(message + ": " + openPage(page.String()) + ".")
-		return nil
-	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
-		return errNotAuthorized
-	}
-	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
-	defer cancel()
-	_ = host.Notify(ctx, protocol.ElicitationComplete, backend.Raw(`{"elicitationId":"`+id+`"}`))
-	return nil
+	return host.SignIn(ctx, s.id(), page)
 }
 
-// openPage says how to open a page that redirects to this machine.
-func openPage(page string) string {
-	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
-}
-
-// awaitAuthorization waits for an authorization before the next start of the server, which takes up
-// nothing meanwhile.
+// awaitAuthorization waits for an authorization before the next start of the server. Until then the
+// server uses no resources.
 func (s *server) awaitAuthorization(one *authorization) error {
 	s.mu.Lock()
 	s.signingIn = one

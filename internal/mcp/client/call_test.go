@@ -1,18 +1,12 @@
 package client_test
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
@@ -30,206 +24,8 @@ func TestToolNames(t *testing.T) {
 		"a_b_2.count", "a_b_2.a_b_2", "a_b_2.a_b", "a_b.count", "a_b.a_b_2", "a_b.a_b", "a_b_3.count", "a_b_3.a_b_2", "a_b_3.a_b",
 		"a_b_4.count", "a_b_4.a_b_2", "a_b_4.a_b", long + ".count", long + ".a_b_2", long + ".a_b", "_.count", "_.a_b_2", "_.a_b",
 	}, names)
-	require.Equal(t, "a b", tools[1].Remote)
+	require.Equal(t, "a b", tools[1].Definition.Name)
 	require.Equal(t, "a b", tools[1].Server)
-	require.Equal(t, backend.Hints{Destructive: true, OpenWorld: true}, tools[0].Hints)
-	require.JSONEq(t, `{"type":"object"}`, string(tools[0].Input))
-}
-
-// kinds returns the kind and status of each update.
-func (h *host) kinds() (all []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, u := range h.updates {
-		var update struct {
-			Update struct{ SessionUpdate, Status, ToolCallID string }
-		}
-		_ = json.Unmarshal([]byte(u), &update)
-		all = append(all, update.Update.SessionUpdate+" "+update.Update.Status)
-	}
-	return all
-}
-
-// Clause A30.
-func TestCallAsksForPermission(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
-	require.Equal(t, `{"a":"<&>"}`, f.call("s.echo", `{"a":"<&>"}`))
-	require.Equal(t, []string{"tool_call pending", "tool_call_update in_progress", "tool_call_update completed"}, f.host.kinds())
-	require.Equal(t, 1, f.host.questions())
-	var asked struct {
-		ToolCall struct {
-			ToolCallID, Title, Kind string
-			RawInput                json.RawMessage
-			Content                 []struct{ Content struct{ Text string } }
-		}
-		Options []struct{ OptionID, Kind string }
-	}
-	require.NoError(t, json.Unmarshal(f.host.asked[0], &asked))
-	require.Contains(t, f.host.updates[0], asked.ToolCall.ToolCallID)
-	require.Equal(t, `MCP server "s": echo`, asked.ToolCall.Title)
-	require.JSONEq(t, `{"a":"<&>"}`, string(asked.ToolCall.RawInput))
-	require.Equal(t, "other", asked.ToolCall.Kind)
-	require.Equal(t, "It is called with:\n\n```json\n{\n  \"a\": \"<&>\"\n}\n```", asked.ToolCall.Content[0].Content.Text)
-	require.Len(t, asked.Options, 3)
-	f.call("s.echo", "{}")
-	require.Equal(t, 2, f.host.questions(), "allowed once is once")
-	require.NoError(t, json.Unmarshal(f.host.asked[1], &asked))
-	require.Equal(t, "It is called without arguments.", asked.ToolCall.Content[0].Content.Text)
-	f.call("s.echo", `{"a":"`+strings.Repeat("x", 10_000)+"\u202e"+"`"+`"}`)
-	require.NoError(t, json.Unmarshal(f.host.asked[2], &asked))
-	require.Contains(t, asked.ToolCall.Content[0].Content.Text, "```\n\nThe arguments have 10020 bytes; only the beginning is shown.")
-}
-
-func TestKindsOfTools(t *testing.T) {
-	h, c := newFakeServer(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
-	h.respond("initialize", strings.Replace(h.replies["initialize"], `"tools":{}`, `"tools":{"listChanged":true}`, 1))
-	var tools []string
-	kinds := map[string]string{
-		``: "other", `{"title":"x"}`: "other", `{"readOnlyHint":true}`: "read", `{"readOnlyHint":true,"openWorldHint":false}`: "read",
-		`{"readOnlyHint":true,"openWorldHint":true}`: "fetch", `{"destructiveHint":false}`: "edit", `{"readOnlyHint":false,"destructiveHint":true}`: "edit",
-	}
-	var want []string
-	for _, annotations := range slices.Sorted(maps.Keys(kinds)) {
-		tool := fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}`, len(tools))
-		if annotations != "" {
-			tool += `,"annotations":` + annotations
-		}
-		tools, want = append(tools, tool+"}"), append(want, kinds[annotations])
-	}
-	h.respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
-	for i, kind := range want {
-		f.call(fmt.Sprintf("h.t%d", i), "{}")
-		require.Contains(t, f.host.lastAsked(), `"kind":"`+kind+`"`, tools[i])
-	}
-}
-
-// Clause A30.
-func TestAllowAlways(t *testing.T) {
-	w := open(t, folder(t))
-	f, other := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
-	f.change(w, self("s", "sdk"))
-	f.host.answer = "allow-always"
-	f.call("s.echo", "{}")
-	f.call("s.echo", "{}")
-	f.change(w, self("s", "sdk"))
-	f.call("s.echo", "{}")
-	require.Equal(t, 1, f.host.questions())
-	f.call("s.change", "{}")
-	require.Equal(t, 2, f.host.questions(), "another tool")
-	f.listed("Ignore previous")
-	require.Equal(t, "changed", f.call("s.echo", "{}"))
-	require.Equal(t, 3, f.host.questions(), "the server made another tool of it")
-
-	other.change(w, self("s", "sdk"))
-	other.call("s.echo", "{}")
-	require.Equal(t, 1, other.host.questions(), "another session")
-	f.change(w, self("s", "sdk", "X=y"))
-	f.call("s.echo", "{}")
-	require.Equal(t, 4, f.host.questions(), "another server of that name")
-}
-
-// Clause A30.
-func TestReject(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
-	for _, answer := range []string{"reject-once", "cancelled", "unknown"} {
-		f.host.answer = answer
-		_, err := f.try("s.die", "{}")
-		if answer == "cancelled" {
-			require.ErrorIs(t, err, backend.ErrCancelled)
-		} else {
-			require.ErrorIs(t, err, mcpclient.ErrDenied)
-		}
-	}
-	require.Equal(t, "tool_call_update failed", f.host.kinds()[1])
-	require.Equal(t, backend.ServerReady, f.Servers()[0].State, "it lives")
-}
-
-// Clause A30.
-func TestReadOnlyPolicy(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	asks, allows := self("asks", "sdk"), self("allows", "sdk")
-	allows.Policy.ReadOnly = mcpclient.Allow
-	f.change(open(t, folder(t)), asks, allows)
-	f.where("asks")
-	require.Equal(t, 1, f.host.questions())
-	f.where("allows")
-	require.Equal(t, 1, f.host.questions())
-	f.call("allows.echo", "{}")
-	require.Equal(t, 2, f.host.questions(), "that one does not say so")
-}
-
-// Clause A30.
-func TestToolChangedWhileAsking(t *testing.T) {
-	fresh := newFixture(t, mcpclient.Options{})
-	fresh.change(open(t, folder(t)), self("s", "sdk"))
-	fresh.host.answer = "allow-always"
-	once := false
-	fresh.host.during = func() {
-		if once {
-			return
-		}
-		once = true
-		fresh.call("s.change", "{}")
-		fresh.listed("Ignore previous")
-	}
-	_, err := fresh.try("s.echo", "{}")
-	require.ErrorContains(t, err, "its server has changed it")
-}
-
-// listed waits until the tool list contains text, which takes a notification from the server.
-func (f *fixture) listed(text string) {
-	f.t.Helper()
-	require.Eventually(f.t, func() bool {
-		tools, err := f.list(f.t.Context())
-		if err != nil {
-			return false
-		}
-		raw, err := json.Marshal(tools)
-		return err == nil && strings.Contains(string(raw), text)
-	}, patience, 5*time.Millisecond)
-}
-
-func TestResultLimits(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxResultBytes: 150_000, MaxShownBytes: 1000}))
-	f.change(open(t, folder(t)), self("s", "sdk"))
-	result, err := f.Call(t.Context(), f.host, "s.large", nil)
-	require.NoError(t, err)
-	require.Equal(t, "The result has 533410 bytes, and the limit is 150000 bytes", result.Cut)
-	require.Len(t, result.Content, 2)
-	require.Contains(t, textOf(result.Content), "[truncated: the text has 400000 bytes; the limit is 150000 bytes]")
-	require.Contains(t, textOf(result.Content), "[left out: image of 133")
-	require.Less(t, len(textOf(result.Content)), 151_000)
-	require.Less(t, len(f.host.all()), 4000)
-}
-
-func TestFailedTool(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
-	result, err := f.Call(t.Context(), f.host, "s.fail", nil)
-	require.NoError(t, err)
-	require.True(t, result.Failed)
-	require.Equal(t, "tool_call_update failed", f.host.kinds()[2])
-}
-
-func TestCallProgressAndCancel(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	failed := make(chan error, 1)
-	go func() {
-		_, err := f.Call(ctx, f.host, "s.slow", nil)
-		failed <- err
-	}()
-	f.host.waitForUpdate(t, "1 of 3: first third")
-	cancel(backend.ErrCancelled)
-	require.ErrorIs(t, <-failed, backend.ErrCancelled)
-	f.host.waitForUpdate(t, "The call was cancelled.")
-	require.Eventually(t, func() bool { return f.logs.Count("the call was cancelled") > 0 }, patience, 5*time.Millisecond, "the server was told")
-	require.Equal(t, "{}", f.call("s.echo", "{}"), "the server still works")
 }
 
 func TestCallTimeout(t *testing.T) {
@@ -237,21 +33,6 @@ func TestCallTimeout(t *testing.T) {
 	f.change(open(t, folder(t)), self("s", "hang"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered the call within 50ms")
-}
-
-func TestInvalidArguments(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
-	for _, bad := range []string{"[]", "1", `"x"`, "null", "{", "{} {}"} {
-		_, err := f.try("s.echo", bad)
-		require.ErrorContains(t, err, "are not a JSON object", bad)
-	}
-	require.Empty(t, f.host.updates)
-	for _, name := range []string{"s", "s.", "s.nothing", ".", "", "x.echo", "s.echo.x"} {
-		_, err := f.try(name, "")
-		var unknown *backend.UnknownNameError
-		require.ErrorAs(t, err, &unknown, name)
-	}
 }
 
 // Clause M7.

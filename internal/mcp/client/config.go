@@ -56,17 +56,17 @@ type Policy struct {
 	// Roots says whether the server may ask for the roots. Default: stdio servers and servers on
 	// this machine may.
 	Roots Switch
-	// OnShrink says what happens to a server that knows a root which the session no longer has.
-	// Default: Restart.
-	OnShrink OnShrink
-	// Templates says whether ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are
-	// replaced in Args and Env. Default: Off.
-	Templates Switch
-	// Era says which revisions of MCP are tried. Default: Negotiated.
-	Era Era
-	// ReadOnly says whether tools that claim to be read-only are called without asking. Default:
-	// Ask.
-	ReadOnly ReadOnly
+	// KeepOnShrink keeps a connection to a server that knows a root which was removed. Otherwise a
+	// stdio server is restarted and others are reconnected to, because some keep such a root.
+	KeepOnShrink bool
+	// Templates says that ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are replaced
+	// in Args and Env.
+	Templates bool
+	// Legacy says that only revisions of MCP before 2026-07-28 are asked for, for servers that do
+	// not survive the question for a newer one.
+	Legacy bool
+	// Trusted says that the user trusts what the server says about its tools.
+	Trusted bool
 	// SettleAfterRoots is how long after its last answered roots/list a server counts as ready.
 	// Default 100 ms.
 	SettleAfterRoots time.Duration
@@ -83,42 +83,6 @@ const (
 	Default Switch = iota
 	On
 	Off
-)
-
-// OnShrink says what to do with a server when its session loses a root.
-type OnShrink int
-
-// The reactions to a lost root.
-const (
-	// Restart restarts a stdio server and reconnects to others, because some servers keep a root
-	// that they once knew.
-	Restart OnShrink = iota
-	// Notify only sends notifications/roots/list_changed.
-	Notify
-)
-
-// Era says which revisions of MCP a server is asked for.
-type Era int
-
-// The eras.
-const (
-	// Negotiated asks for 2026-07-28 first, and for an older revision if the server does not have
-	// it.
-	Negotiated Era = iota
-	// Legacy asks for the older revisions only, for servers that do not survive the question for a
-	// newer one.
-	Legacy
-)
-
-// ReadOnly says how tools that claim to be read-only are called.
-type ReadOnly int
-
-// The ways to call a tool that claims to be read-only.
-const (
-	// Ask asks the user, as for every tool.
-	Ask ReadOnly = iota
-	// Allow trusts the claim.
-	Allow
 )
 
 // declaresRoots reports whether the server may ask for the roots.
@@ -144,8 +108,10 @@ func isLoopback(address string) bool {
 
 // equal reports whether a server started with one configuration can be kept under the other.
 func (c Config) equal(other Config) bool {
-	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command && c.URL == other.URL && c.Dir == other.Dir &&
-		c.Policy == other.Policy && c.Found == other.Found && slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
+	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
+		c.URL == other.URL && c.Dir == other.Dir && c.Policy == other.Policy && c.Found == other.Found &&
+		slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) &&
+		slices.Equal(c.Headers, other.Headers)
 }
 
 // secrets returns a scrubber of the values to keep out of logs and errors.
@@ -156,7 +122,7 @@ func (c Config) secrets() *secret.Scrubber {
 		s.Add(value)
 	}
 	for _, p := range slices.Concat(c.Env, c.Headers) {
-		if c.Policy.Templates != On {
+		if !c.Policy.Templates {
 			s.Add(p.Value)
 			continue
 		}

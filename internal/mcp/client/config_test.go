@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
@@ -57,7 +56,7 @@ func TestChangedConfigReplacesServer(t *testing.T) {
 		"env":           func(c *mcpclient.Config) { c.Env[len(c.Env)-1].Value = "b" },
 		"name in env":   func(c *mcpclient.Config) { c.Env[len(c.Env)-1].Name = "B" },
 		"dir":           func(c *mcpclient.Config) { c.Dir = other },
-		"policy":        func(c *mcpclient.Config) { c.Policy.OnShrink = mcpclient.Notify },
+		"policy":        func(c *mcpclient.Config) { c.Policy.KeepOnShrink = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{})
@@ -86,13 +85,13 @@ func TestChangedHTTPConfigReplacesServer(t *testing.T) {
 			f.change(w, one())
 			_, err := f.list(t.Context())
 			require.NoError(t, err)
-			f.state(backend.ServerFailed)
+			f.state(mcpclient.Failed)
 			f.change(w, one())
-			require.Equal(t, backend.ServerFailed, f.Servers()[0].State, "it was not replaced")
+			require.Equal(t, mcpclient.Failed, f.Servers()[0].State, "it was not replaced")
 			c := one()
 			change(&c)
 			f.change(w, c)
-			require.Equal(t, backend.ServerIdle, f.Servers()[0].State, "it was never started")
+			require.Equal(t, mcpclient.Idle, f.Servers()[0].State, "it was never started")
 		})
 	}
 }

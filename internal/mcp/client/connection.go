@@ -18,7 +18,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -34,8 +33,8 @@ type connection struct {
 	cancel    context.CancelCauseFunc
 	readiness *readiness
 	ended     chan struct{} // closed when the connection has ended
-	tools     listCache[tool]
-	resources listCache[backend.Resource]
+	tools     listCache[Tool]
+	resources listCache[*mcp.Resource]
 	calls     activeCalls
 
 	mu     sync.Mutex
@@ -47,7 +46,8 @@ type connection struct {
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
 func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
-	c := &connection{server: s, readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax), ended: make(chan struct{})}
+	c := &connection{server: s, ended: make(chan struct{})}
+	c.readiness = newReadiness(s.config.Policy, s.set.options.limits.SettleMax)
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	transport, err := c.open(ctx, life)
@@ -115,7 +115,9 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
-	if c.process, err = process.Start(ctx, command, process.Options{Logger: s.log, Secrets: s.redactor.Scrubber}); err != nil {
+	c.process, err = process.Start(ctx, command,
+		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber})
+	if err != nil {
 		return nil, err
 	}
 	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
@@ -129,11 +131,19 @@ func (c *connection) client() *mcproots.Client {
 	o := mcproots.Options{
 		ProbeTimeout: s.set.options.limits.ProbeTimeout,
 		SDK: mcp.ClientOptions{
-			Logger:                      s.log,
-			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.tools.invalidate() },
-			ResourceListChangedHandler:  func(context.Context, *mcp.ResourceListChangedRequest) { c.resources.invalidate() },
-			LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { c.logMessage(r.Params) },
-			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { c.calls.progress(r.Params) },
+			Logger: s.log,
+			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+				c.tools.invalidate()
+			},
+			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
+				c.resources.invalidate()
+			},
+			LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
+				c.logMessage(r.Params)
+			},
+			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+				c.calls.progress(r.Params)
+			},
 		},
 	}
 	if s.config.declaresRoots() {
@@ -141,7 +151,8 @@ func (c *connection) client() *mcproots.Client {
 	}
 	c.offerElicitation(&o)
 	c.offerSampling(&o)
-	return mcproots.NewClient(&mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}, o)
+	us := &mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}
+	return mcproots.NewClient(us, o)
 }
 
 // begin is called once the server is connected. It starts waiting until the server has read its
@@ -251,7 +262,8 @@ func (c *connection) announceRoots() {
 	case <-done:
 	case <-c.ended:
 	case <-timer.C:
-		c.server.log.Warn("MCP server is not reading the notification that the roots have changed", "waited", notifyTimeout)
+		c.server.log.Warn("MCP server is not reading the notification that the roots have changed",
+			"waited", notifyTimeout)
 	}
 }
 
@@ -278,7 +290,9 @@ func (c *connection) logMessage(p *mcp.LoggingMessageParams) {
 	case "error", "critical", "alert", "emergency":
 		level = slog.LevelError
 	}
-	c.server.log.Log(context.Background(), level, "MCP server: "+text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText), "logger", text.Truncate(p.Logger, 100))
+	message := text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText)
+	c.server.log.Log(context.Background(), level, "MCP server: "+message,
+		"logger", text.Truncate(p.Logger, 100))
 	c.mu.Lock()
 	modern := c.session != nil && c.session.Modern()
 	c.mu.Unlock()
@@ -355,16 +369,17 @@ func (c *connection) limitExceeded() error {
 // exitError returns why a stopped process is no longer connected, given the errors of the session
 // and the transport.
 func (c *connection) exitError(sessionErr, transportErr error) error {
-	var exceeded *limitError
-	if errors.As(transportErr, &exceeded) {
+	if errors.As(transportErr, new(*limitError)) {
 		return transportErr
 	}
-	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) || errors.Is(transportErr, os.ErrClosed)
+	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) ||
+		errors.Is(transportErr, os.ErrClosed)
 	if transportErr == errClosedByUs || !serverClosed {
 		return sessionErr
 	}
 	if err := c.process.Wait(context.Background()); err != nil {
 		return err
 	}
-	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, under child=%s", c.process.Name())
+	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, under child=%s",
+		c.process.Name())
 }

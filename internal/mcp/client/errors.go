@@ -9,9 +9,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
+
+// ErrClosed is returned by the methods of a [Set] that was closed.
+var ErrClosed = errors.New("the MCP servers were stopped")
+
+// NotFoundError is returned for a name that no server has or offers.
+type NotFoundError struct {
+	Kind string // "tool" or "server named"
+	Name string
+}
+
+func (e *NotFoundError) Error() string { return "there is no MCP " + e.Kind + " " + e.Name }
 
 // TooManyError reports more servers than a session may have.
 type TooManyError struct{ Count, Limit int }
@@ -31,11 +41,10 @@ func messageTooLong(limit int) error {
 
 var (
 	errStopped     = errors.New("the server was stopped")
-	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say why, and it restarts when it is next needed")
-	errNotFound    = errors.New("not found")
-	errDenied      = errors.New("the user did not allow it")
-	errNoSuchRoot  = errors.New("no such root")
-	errDirectory   = errors.New("cannot start it in its working directory")
+	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say why, " +
+		"and it restarts when it is next needed")
+	errNoSuchRoot = errors.New("no such root")
+	errDirectory  = errors.New("cannot start it in its working directory")
 )
 
 // serverError adds the name of the server to err.
@@ -47,19 +56,6 @@ func serverError(server string, err error) error {
 // a time.
 func timeoutError(server, something string, d time.Duration) error {
 	return fmt.Errorf("MCP server %s has not %s within %v", printableName(server), something, d)
-}
-
-// checkAnswer returns an error unless the user allowed what they were asked for. The error is
-// [backend.ErrCancelled] if the request was cancelled with the turn.
-func checkAnswer(what string, answer backend.Answer) error {
-	switch answer {
-	case backend.AllowOnce, backend.AllowAlways:
-		return nil
-	case backend.Cancelled:
-		return fmt.Errorf("%s was not used: the permission request was cancelled: %w", what, backend.ErrCancelled)
-	default:
-		return fmt.Errorf("%s was not used: %w", what, errDenied)
-	}
 }
 
 // rpcError returns an error for the server.
@@ -75,9 +71,6 @@ func isDisconnected(err error) bool {
 // maxName is the most bytes of a name that are shown.
 const maxName = 100
 
-// printableName returns a name that a server or a client has chosen, for use in a sentence.
-// Invisible characters are marked.
+// printableName returns a name that we have not chosen, for use in a sentence. Invisible characters
+// are marked.
 func printableName(name string) string { return text.Printable(text.Truncate(name, maxName)) }
-
-// quotedName returns a name in quotes, so that it cannot pass for what follows it.
-func quotedName(name string) string { return text.Quote(text.Truncate(name, maxName)) }

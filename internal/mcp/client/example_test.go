@@ -1,55 +1,10 @@
 package client_test
 
 import (
-	"context"
 	"fmt"
-	"log"
-	"os"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// The servers of one session.
-func ExampleSet() {
-	var host backend.Host // of the session
-
-	starter := mcpclient.NewStarter() // one for the process
-	session := func(ctx context.Context, w *workspace.Workspace, configs []mcpclient.Config) error {
-		set := mcpclient.NewSet(starter, mcpclient.Options{})
-		defer set.Close(ctx)
-		change, err := set.Prepare(w, configs)
-		if err != nil {
-			return err
-		}
-		change.Commit(host, nil) // once the session is stored
-
-		listings, err := set.List(ctx)
-		if err != nil {
-			return err
-		}
-		for l := range listings {
-			for _, tool := range l.Tools {
-				result, err := set.Call(ctx, host, tool.Name, nil)
-				fmt.Println(tool.Name, result.Content, err)
-			}
-		}
-		return nil
-	}
-
-	roots, err := workspace.NewRoots(os.TempDir(), nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	w, err := workspace.Open(context.Background(), roots, workspace.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer w.Close()
-	fmt.Println(session(context.Background(), w, nil))
-	// Output: <nil>
-}
 
 func ExampleConfig() {
 	c := mcpclient.Config{Name: "files", Transport: mcpclient.HTTP, URL: "https://example.com/mcp",

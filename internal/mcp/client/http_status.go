@@ -57,7 +57,8 @@ func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error
 	if page {
 		e.code = http.StatusNotAcceptable
 	}
-	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(req.URL.String()), cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
+	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(req.URL.String()),
+		cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
 	if page {
 		e.text += " with a web page instead of MCP"
 	}
@@ -106,9 +107,11 @@ func (t *httpTransport) explainUnauthorized(req *http.Request, res *http.Respons
 		if m, err := t.protectedResource(req.Context(), address); err == nil {
 			token += " for the resource " + secret.HideURL(m.Resource)
 			if len(m.AuthorizationServers) > 0 {
-				token += " from " + text.Line(strings.Join(m.AuthorizationServers, " or "), maxFirstLine)
+				from := strings.Join(m.AuthorizationServers, " or ")
+				token += " from " + text.Line(from, maxFirstLine)
 			}
-			if scope := cmp.Or(challenge.Params["scope"], strings.Join(m.ScopesSupported, " ")); scope != "" {
+			scope := cmp.Or(challenge.Params["scope"], strings.Join(m.ScopesSupported, " "))
+			if scope != "" {
 				token += " with the scope " + text.Quote(text.Line(scope, maxFirstLine))
 			}
 		}
@@ -119,7 +122,8 @@ func (t *httpTransport) explainUnauthorized(req *http.Request, res *http.Respons
 
 // protectedResource fetches the OAuth metadata at address about this server, from this server only
 // and without our headers.
-func (t *httpTransport) protectedResource(ctx context.Context, address string) (*oauthex.ProtectedResourceMetadata, error) {
+func (t *httpTransport) protectedResource(ctx context.Context, address string) (
+	*oauthex.ProtectedResourceMetadata, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -129,6 +133,7 @@ func (t *httpTransport) protectedResource(ctx context.Context, address string) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.limits.ProbeTimeout)
 	defer cancel()
-	client := &http.Client{Transport: t.base, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client := &http.Client{Transport: t.base, CheckRedirect: noRedirects}
 	return oauthex.GetProtectedResourceMetadata(ctx, address, t.origin.String(), client)
 }

@@ -1,16 +1,17 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -68,13 +69,15 @@ func (c *listCache[T]) describeCut(kind string, l limits) []string {
 	if !c.list.cut {
 		return nil
 	}
-	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a list is limited to %d entries and %s",
+	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: "+
+		"a list is limited to %d entries and %s",
 		kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes))}
 }
 
 // collect returns the items that a server lists, up to the limits. Items without a name are left
 // out.
-func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], name func(*T) string) (list[*T], error) {
+func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], name func(*T) string) (
+	list[*T], error) {
 	var l list[*T]
 	left := c.server.set.options.limits.MaxListBytes
 	for item, err := range listed {
@@ -86,7 +89,8 @@ func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], nam
 		}
 		left -= len(encode(item))
 		if left < 0 || len(l.items) == maxItems {
-			c.server.log.Warn("MCP server lists more items than are used", "kind", kind, "used", len(l.items))
+			c.server.log.Warn("MCP server lists more items than are used",
+				"kind", kind, "used", len(l.items))
 			l.cut = true
 			break
 		}
@@ -95,13 +99,24 @@ func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], nam
 	return l, nil
 }
 
-// List implements [backend.Tools].
-func (s *Set) List(ctx context.Context) (<-chan backend.Listing, error) {
+// Listing is what a server offers, and its status afterwards. If it could not list everything, Err
+// says why.
+type Listing struct {
+	Status
+	Tools     []Tool
+	Resources []*mcp.Resource
+	// Cut says of each list that was too long how much is left out, as a sentence without its end.
+	Cut []string
+}
+
+// List sends what each server offers as soon as it is known, and then closes the channel. It starts
+// the servers and waits for them until ctx ends, or for [Options].Wait. Nobody needs to receive.
+func (s *Set) List(ctx context.Context) (<-chan Listing, error) {
 	servers, err := s.use()
 	if err != nil {
 		return nil, err
 	}
-	listings := make(chan backend.Listing, len(servers))
+	listings := make(chan Listing, len(servers))
 	spawned := s.spawn(func() {
 		defer close(listings)
 		var listing sync.WaitGroup
@@ -111,30 +126,24 @@ func (s *Set) List(ctx context.Context) (<-chan backend.Listing, error) {
 		listing.Wait()
 	})
 	if !spawned {
-		return nil, backend.ErrClosed
+		return nil, ErrClosed
 	}
 	return listings, nil
 }
 
 // list returns what the server offers, after starting it if necessary.
-func (s *server) list(ctx context.Context) backend.Listing {
-	l, err := fromServer(ctx, s, func(ctx context.Context, c *connection) (l backend.Listing, err error) {
+func (s *server) list(ctx context.Context) Listing {
+	l, err := fromServer(ctx, s, func(ctx context.Context, c *connection) (l Listing, err error) {
 		var listing sync.WaitGroup
 		var resourcesErr error
 		listing.Go(func() { l.Resources, resourcesErr = c.listResources(ctx) })
-		tools, err := c.listTools(ctx)
-		for _, t := range tools {
-			l.Tools = append(l.Tools, t.Tool)
-		}
+		l.Tools, err = c.listTools(ctx)
 		listing.Wait()
 		limits := s.set.options.limits
-		l.Cut = slices.Concat(c.tools.describeCut("tools", limits), c.resources.describeCut("resources", limits))
-		if err == nil {
-			err = resourcesErr
-		}
-		return l, err
+		l.Cut = append(c.tools.describeCut("tools", limits), c.resources.describeCut("resources", limits)...)
+		return l, cmp.Or(err, resourcesErr)
 	})
-	l.ServerStatus = s.status()
+	l.Status = s.status()
 	switch {
 	case err == nil, ctx.Err() != nil:
 	case isPermanent(err):
@@ -151,29 +160,31 @@ func (s *server) list(ctx context.Context) backend.Listing {
 // maxConnections is how many connections of one server are tried for one request.
 const maxConnections = 3
 
-// fromServer asks one server, and again if its connection had just ended. It returns what the last
-// answer has, even if that failed.
-func fromServer[T any](ctx context.Context, s *server, ask func(context.Context, *connection) (T, error)) (answer T, err error) {
+// fromServer gets something from a server, again if its connection had just ended. It returns what
+// the last get returned, even if that failed.
+func fromServer[T any](ctx context.Context, s *server, get func(context.Context, *connection) (T, error)) (
+	got T, err error) {
 	for range maxConnections {
 		c, err := s.ready(ctx)
 		if err != nil {
-			return answer, err
+			return got, err
 		}
-		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, timeoutError(s.config.Name, "answered", listTimeout))
-		answer, err = ask(bounded, c)
+		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
+			timeoutError(s.config.Name, "answered", listTimeout))
+		got, err = get(bounded, c)
 		late := context.Cause(bounded)
 		cancel()
 		switch {
 		case err == nil:
-			return answer, nil
+			return got, nil
 		case late != nil:
-			return answer, late
+			return got, late
 		case !isDisconnected(err):
-			return answer, serverError(s.config.Name, s.redactor.err(err))
+			return got, serverError(s.config.Name, s.redactor.err(err))
 		}
 		c.calls.close()
 	}
-	return answer, serverError(s.config.Name, errEndedInCall)
+	return got, serverError(s.config.Name, errEndedInCall)
 }
 
 // maxNameLength bounds a server's and a tool's part of a full name, so that the name fits what

@@ -8,11 +8,10 @@ import (
 	"slices"
 	"sync"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -38,16 +37,16 @@ func fixContent(message []byte) []byte {
 	changed := false
 	for i, block := range blocks {
 		if why := unreadable(block); why != "" {
-			blocks[i] = backend.Encode(sdk.TextBlock(why))
+			blocks[i] = strictjson.Encode(map[string]string{"type": "text", "text": why})
 			changed = true
 		}
 	}
 	if !changed {
 		return message
 	}
-	result["content"] = backend.Encode(blocks)
-	envelope["result"] = backend.Encode(result)
-	return backend.Encode(envelope)
+	result["content"] = strictjson.Encode(blocks)
+	envelope["result"] = strictjson.Encode(result)
+	return strictjson.Encode(envelope)
 }
 
 // mayBeUnreadable reports whether a message has a content block, or something that looks like one,
@@ -72,5 +71,6 @@ func unreadable(block json.RawMessage) string {
 		return fmt.Sprintf("[a content block of %s, which cannot be read: it has no type]", text.Size(len(block)))
 	}
 	return fmt.Sprintf("[a content block of type %s and %s, which cannot be read: %s]",
-		text.Quote(text.Truncate(header.Type, 40)), text.Size(len(block)), text.Truncate(text.Printable(err.Error()), 200))
+		text.Quote(text.Truncate(header.Type, 40)), text.Size(len(block)),
+		text.Truncate(text.Printable(err.Error()), 200))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	seam "github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -66,16 +65,16 @@ func TestFirstCallOfServerFilesystem(t *testing.T) {
 	}
 	dir := folder(t, "a.txt", "tangerine")
 	w := open(t, dir)
-	starter := mcpclient.NewStarterFor(4)
+	starter := mcpclient.NewStarter(4)
 	var calls sync.WaitGroup
 	failed := make(chan error, starts)
 	for range starts {
 		f := newFixtureWith(t, starter, mcpclient.Options{Wait: time.Hour})
 		f.change(w, server)
 		calls.Go(func() {
-			_, err := f.Call(t.Context(), f.host, "fs.read_text_file", seam.Raw(`{"path":"`+filepath.ToSlash(dir)+`/a.txt"}`))
-			if err == nil && !strings.Contains(f.host.all(), "tangerine") {
-				err = &os.PathError{Op: "read", Path: f.host.all(), Err: os.ErrPermission}
+			text, err := f.send(t.Context(), "fs.read_text_file", `{"path":"`+filepath.ToSlash(dir)+`/a.txt"}`)
+			if err == nil && !strings.Contains(text, "tangerine") {
+				err = &os.PathError{Op: "read", Path: text, Err: os.ErrPermission}
 			}
 			failed <- err
 		})

@@ -13,8 +13,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Name and Version identify acp-agent to the servers. Default "acp-agent", "dev".
 	Name, Version string
-	// Elicitation are the ways in which the session's client can ask the user what servers want to
-	// know: "form", "url".
+	// Elicitation are the ways in which the host can ask the user what servers want to know:
+	// "form", "url".
 	Elicitation []string
 	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
 	Wait time.Duration
@@ -24,24 +24,22 @@ type Options struct {
 
 // limits bound what a server may use and how long it is waited for.
 type limits struct {
-	StartTimeout   time.Duration // to start and answer initialize; some servers download themselves first
-	ProbeTimeout   time.Duration // to answer server/discover; a server that does not is taken for a legacy one
-	CallTimeout    time.Duration // to answer a tool call
-	SettleMax      time.Duration // to become ready, answer pings and take answers to its requests
-	CheckRoots     time.Duration // interval between checks that the roots exist
-	Backoff        time.Duration // before the first restart; doubles with each failure in a row, up to maxBackoff
-	MaxRestarts    int           // failures in a row before the server is given up
-	MaxMessage     int           // bytes of one message; a longer one ends the connection
-	MaxNotices     int           // notifications and events read per second; the server waits beyond
-	MaxRequests    int           // requests of a server that wait for it to take the answers
-	MaxListBytes   int           // bytes of JSON of one list of tools or resources; the rest is left out
-	MaxResultBytes int           // bytes of a tool's result given to the backend
-	MaxShownBytes  int           // bytes of a tool's result shown to the client
+	StartTimeout time.Duration // to start and answer initialize; some download themselves first
+	ProbeTimeout time.Duration // to answer server/discover, before it is taken for a legacy server
+	CallTimeout  time.Duration // to answer a tool call
+	SettleMax    time.Duration // to become ready, answer pings and take answers to its requests
+	CheckRoots   time.Duration // interval between checks that the roots exist
+	Backoff      time.Duration // before the first restart; doubles up to maxBackoff
+	MaxRestarts  int           // failures in a row before the server is given up
+	MaxMessage   int           // bytes of one message; a longer one ends the connection
+	MaxNotices   int           // notifications and events per second; the server waits beyond
+	MaxRequests  int           // requests of a server that wait for it to take the answers
+	MaxListBytes int           // bytes of JSON of one list; the rest is left out
 }
 
 // Limits that no test changes.
 const (
-	maxServers    = 64               // of a session
+	maxServers    = 64               // of a set
 	maxItems      = 1000             // tools or resources of a server
 	maxBackoff    = 30 * time.Second // between restarts
 	stableAfter   = time.Minute      // a server that lived so long is restarted as if for the first time
@@ -69,17 +67,15 @@ func (o Options) withDefaults() Options {
 	l.MaxNotices = cmp.Or(l.MaxNotices, 5000)
 	l.MaxRequests = cmp.Or(l.MaxRequests, 256)
 	l.MaxListBytes = cmp.Or(l.MaxListBytes, 4<<20)
-	l.MaxResultBytes = cmp.Or(l.MaxResultBytes, 1<<20)
-	l.MaxShownBytes = cmp.Or(l.MaxShownBytes, 64<<10)
 	return o
 }
 
-// Starter bounds how many servers start at once. All sessions of a process share one. It is safe
+// Starter bounds how many servers start at once. All sets of a process share one. It is safe
 // for concurrent use.
 type Starter struct{ slots chan struct{} }
 
-// NewStarter returns a Starter that lets 8 servers start at once.
-func NewStarter() *Starter { return &Starter{slots: make(chan struct{}, 8)} }
+// NewStarter returns a Starter that lets n servers start at once.
+func NewStarter(n int) *Starter { return &Starter{slots: make(chan struct{}, n)} }
 
 // acquire waits until a server may start. The caller calls release once it has started.
 func (s *Starter) acquire(ctx context.Context) (release func(), err error) {

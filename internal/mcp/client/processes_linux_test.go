@@ -61,7 +61,7 @@ func runOwner() int {
 	if err != nil {
 		return 1
 	}
-	set := mcpclient.NewSet(mcpclient.NewStarter(), mcpclient.Options{})
+	set := mcpclient.NewSet(mcpclient.NewStarter(8), mcpclient.Options{})
 	change, err := set.Prepare(w, []mcpclient.Config{withMark(self("ours", "sdk"), mark), withMark(npm, mark), withMark(behindShell(npm), mark)})
 	if err != nil {
 		return 1

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -17,7 +16,7 @@ func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
 	roots, visible, closed := s.roots, s.visible, s.closed
 	s.mu.Unlock()
 	if closed {
-		return mcproots.Snapshot{}, backend.ErrClosed
+		return mcproots.Snapshot{}, ErrClosed
 	}
 	existing := roots.Existing()
 	if !existing.Equal(visible) {
@@ -59,11 +58,14 @@ func (s *Set) checkRoots() {
 	servers := s.servers
 	s.mu.Unlock()
 	if gone := before.Missing(now); len(gone) > 0 {
-		s.options.Logger.Warn("roots vanished; the session's MCP servers no longer see them", "roots", len(gone))
-		s.showMessage("No longer there: " + rootPaths(gone) + ". The session's MCP servers no longer see it.")
+		s.options.Logger.Warn("roots vanished; the session's MCP servers no longer see them",
+			"roots", len(gone))
+		s.showMessage("No longer there: " + rootPaths(gone) +
+			". The session's MCP servers no longer see it.")
 	}
 	if back := now.Missing(before); len(back) > 0 {
-		s.showMessage("There again: " + rootPaths(back) + ". The session's MCP servers see it again.")
+		s.showMessage("There again: " + rootPaths(back) +
+			". The session's MCP servers see it again.")
 	}
 	var announcing sync.WaitGroup
 	for _, one := range servers {

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
 
 // asking returns a server that fetches the roots at its start and on each change.
@@ -40,7 +40,7 @@ func TestAnnounceRoots(t *testing.T) {
 func TestRestartOnLostRoot(t *testing.T) {
 	a, b := folder(t), folder(t)
 	notified := asking("notified")
-	notified.Policy.OnShrink = mcpclient.Notify
+	notified.Policy.KeepOnShrink = true
 	never, early := self("never", "sdk"), self("early", "early")
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, a, b), asking("s"), notified, never, early)
@@ -53,7 +53,7 @@ func TestRestartOnLostRoot(t *testing.T) {
 	require.True(t, ended(s))
 	require.Equal(t, n, f.where("notified").PID, "its policy says so")
 	require.Equal(t, v, f.where("never").PID, "it had not asked")
-	f.host.waitForUpdate(t, "Restarting MCP server s, because it knows "+b)
+	f.host.waitFor(t, "Restarting MCP server s: it still has "+b)
 	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
 	require.Equal(t, "1", f.call("early.count", ""))
 	require.Equal(t, 1, f.logs.Count("roots announced before the end"))
@@ -68,12 +68,12 @@ func TestVanishedRoot(t *testing.T) {
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 
 	require.NoError(t, os.Rename(b, b+".away"))
-	f.host.waitForUpdate(t, "No longer there: "+b)
+	f.host.waitFor(t, "No longer there: "+b)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
 
 	require.NoError(t, os.Rename(b+".away", b))
-	f.host.waitForUpdate(t, "There again: "+b)
+	f.host.waitFor(t, "There again: "+b)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
 }
@@ -87,7 +87,7 @@ func TestVanishedRootNoticedOnUse(t *testing.T) {
 	f.call("s.echo", "{}")
 	require.NoError(t, os.RemoveAll(b))
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
-	f.host.waitForUpdate(t, "No longer there: "+b)
+	f.host.waitFor(t, "No longer there: "+b)
 }
 
 // Clause A24.
@@ -116,7 +116,7 @@ func TestCommitDoesNotWait(t *testing.T) {
 		defer close(listed)
 		_, _ = f.list(ctx)
 	}()
-	f.state(backend.ServerStarting)
+	f.state(mcpclient.Starting)
 	f.change(open(t, a, b), self("silent", "silent"), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	cancel()
@@ -151,20 +151,20 @@ func TestKeptServerKeepsToolNames(t *testing.T) {
 func TestReconnectOnLostRoot(t *testing.T) {
 	a, b := folder(t), folder(t)
 	for name, c := range map[string]struct {
-		policy mcpclient.OnShrink
-		asks   bool
-		times  int64
+		keep  bool
+		asks  bool
+		times int64
 	}{
-		"asked":                 {mcpclient.Restart, true, 2},
-		"never asked":           {mcpclient.Restart, false, 2},
-		"asked, to be notified": {mcpclient.Notify, true, 1},
-		"never, to be notified": {mcpclient.Notify, false, 1},
+		"asked":                 {false, true, 2},
+		"never asked":           {false, false, 2},
+		"asked, to be notified": {true, true, 1},
+		"never, to be notified": {true, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
-			handler := mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil)
+			handler := mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil)
 			server := remote("r", mcpclient.HTTP, remoteServer(t, handler).URL+"/mcp")
-			server.Policy.OnShrink = c.policy
+			server.Policy.KeepOnShrink = c.keep
 			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, a, b), server)
 			tool := "r.echo"
@@ -204,7 +204,7 @@ func TestSettlesOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 100 {
-		_, err := f.Call(ctx, f.host, "s.echo", backend.Raw("{}"))
+		_, err := f.send(ctx, "s.echo", "{}")
 		require.NoError(t, err)
 	}
 	require.Nil(t, f.Servers()[0].SentRoots, "it never asked")

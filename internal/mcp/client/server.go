@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
+	"golang.org/x/time/rate"
+
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
@@ -24,15 +24,17 @@ type server struct {
 	prefix   string // of the names of its tools
 	log      *slog.Logger
 	redactor redactor
-	asking   chan struct{}        // holds one value while the server asks the user
-	restarts chan []mcproots.Root // asks run to reconnect; holds the roots that the session has lost
-	ctx      context.Context      // ends with the server
+	ctx      context.Context // ends with the server
 	stop     context.CancelCauseFunc
+
+	questions chan struct{}        // holds one value while the server has a question
+	samples   *rate.Limiter        // of its requests to the model
+	restarts  chan []mcproots.Root // tells run to reconnect; holds the roots that were lost
 
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
 	mu         sync.Mutex
-	state      backend.ServerState
+	state      State
 	waiting    string         // what is waited for while the server is starting
 	signingIn  *authorization // that is waited for, nil if none is
 	err        error
@@ -44,17 +46,17 @@ type server struct {
 	restarted  int           // how often it was restarted after a failure
 	failures   int           // in a row, before the current start
 	warnings   []deprecation
-	always     map[[sha256.Size]byte]bool // fingerprints of the tools that the user always allows
-	sampled    []time.Time                // when it asked the model in the last minute
 }
 
 func (s *Set) newServer(c Config, prefix string) *server {
 	r := redactor{c.secrets()}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	one := &server{
-		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
-		asking: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
-		state: backend.ServerIdle, legacy: c.Policy.Era == Legacy, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
+		set: s, config: c, prefix: prefix, ctx: ctx, stop: stop,
+		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
+		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
+		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
+		state:   Idle, legacy: c.Policy.Legacy, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
@@ -62,12 +64,15 @@ func (s *Set) newServer(c Config, prefix string) *server {
 	return one
 }
 
+func (s *server) id() ServerID { return ServerID{s.config.Name, s.prefix} }
+
 // ready waits until the server takes calls, starting it if necessary, and returns its connection.
 func (s *server) ready(ctx context.Context) (*connection, error) {
 	if c := s.connected(); c != nil && c.isReady() {
 		return c, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.set.options.Wait, timeoutError(s.config.Name, "become ready", s.set.options.Wait))
+	wait := s.set.options.Wait
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, timeoutError(s.config.Name, "become ready", wait))
 	defer cancel()
 	s.ensureRunning()
 	for {
@@ -78,10 +83,10 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		switch {
 		case c != nil && !c.calls.isClosed():
 			settled = c.readiness.ready()
-		case state == backend.ServerFailed, state == backend.ServerWaiting && failures > 1:
+		case state == Failed, state == Waiting && failures > 1:
 			return nil, err // it may recover, but waiting for that is not worthwhile
-		case state == backend.ServerStopped:
-			return nil, backend.ErrClosed
+		case state == Stopped:
+			return nil, ErrClosed
 		}
 		select {
 		case <-settled:
@@ -98,9 +103,9 @@ func (s *server) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.state == backend.ServerStarting && s.waiting != "":
+	case s.state == Starting && s.waiting != "":
 		return fmt.Errorf("%w: %s", err, s.waiting)
-	case s.state == backend.ServerWaiting && s.err != nil:
+	case s.state == Waiting && s.err != nil:
 		return fmt.Errorf("%w: the last attempt failed: %w", err, s.err)
 	}
 	return err
@@ -139,7 +144,7 @@ func (s *server) ensureRunning() {
 }
 
 // setState changes the state and wakes those who wait for a change. The caller holds mu.
-func (s *server) setState(to backend.ServerState, err error) {
+func (s *server) setState(to State, err error) {
 	s.state, s.err = to, err
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -148,7 +153,7 @@ func (s *server) setState(to backend.ServerState, err error) {
 // setStarting records what is waited for before the server is ready. The caller holds mu.
 func (s *server) setStarting(waiting string) {
 	s.waiting = waiting
-	s.setState(backend.ServerStarting, nil)
+	s.setState(Starting, nil)
 }
 
 // run keeps the server connected until it is stopped or has failed too often.
@@ -175,7 +180,7 @@ func (s *server) run() {
 			}
 		}
 		if s.ctx.Err() != nil {
-			s.exit(backend.ServerStopped, nil, 0)
+			s.exit(Stopped, nil, 0)
 			return
 		}
 		failures++
@@ -183,7 +188,7 @@ func (s *server) run() {
 		err = serverError(s.config.Name, s.redactor.err(err))
 		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
 			s.log.Error("MCP server failed", "error", err)
-			s.exit(backend.ServerFailed, err, wait)
+			s.exit(Failed, err, wait)
 			return
 		}
 		s.log.Warn("restarting an MCP server that failed", "error", err, "in", wait)
@@ -193,20 +198,18 @@ func (s *server) run() {
 
 // isPermanent reports whether err would only occur again.
 func isPermanent(err error) bool {
-	var start *process.StartError
-	var missing *exec.Error
-	var unauthorized *authorizationError
-	if errors.As(err, &unauthorized) {
+	if errors.As(err, new(*authorizationError)) {
 		return true
 	}
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.isPermanent()
 	}
-	return errors.As(err, &start) || errors.As(err, &missing) || errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory)
+	return errors.As(err, new(*process.StartError)) || errors.As(err, new(*exec.Error)) ||
+		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory)
 }
 
 // exit records the end of run. The server is not started again before wait has passed.
-func (s *server) exit(state backend.ServerState, err error, wait time.Duration) {
+func (s *server) exit(state State, err error, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.connection, s.retryAt = false, nil, time.Now().Add(wait)
@@ -218,7 +221,7 @@ func (s *server) backOff(err error, wait time.Duration, failures int) {
 	s.mu.Lock()
 	s.restarted++
 	s.failures, s.retryAt = failures, time.Now().Add(wait)
-	s.setState(backend.ServerWaiting, err)
+	s.setState(Waiting, err)
 	s.mu.Unlock()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -285,7 +288,7 @@ func (s *server) serve(c *connection) error {
 			ready = nil
 			s.mu.Lock()
 			if s.connection == c {
-				s.setState(backend.ServerReady, nil)
+				s.setState(Ready, nil)
 			}
 			s.mu.Unlock()
 		case <-c.ended:
@@ -329,8 +332,10 @@ func (s *server) connectionError(c *connection) error {
 func (s *server) restart(c *connection, lost []mcproots.Root) error {
 	if sent, _ := c.sentRoots(); len(lost) > 0 && sent != nil {
 		c.announceRoots()
-		s.log.Info("restarting an MCP server that knows roots which the session has lost", "roots", len(lost))
-		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) + ", because it knows " + rootPaths(lost) + ", which the session no longer has.")
+		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
+			"roots", len(lost))
+		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) + ": it still has " +
+			rootPaths(lost) + ", which was removed from the session.")
 	}
 	s.disconnect(c)
 	return errRestart
@@ -374,9 +379,9 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 // server is connecting, when it is not known yet what it has been told.
 func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	switch {
-	case s.config.Transport == Stdio && s.config.Policy.Templates == On:
+	case s.config.Transport == Stdio && s.config.Policy.Templates:
 		return true
-	case len(lost) == 0 || s.config.Policy.OnShrink == Notify || !s.config.declaresRoots():
+	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
 		return false
 	case s.config.Transport != Stdio || c == nil:
 		return true
@@ -391,51 +396,21 @@ func (s *server) markStopped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running {
-		s.setState(backend.ServerStopped, nil)
+		s.setState(Stopped, nil)
 	}
-}
-
-// status returns the server's status, without secrets.
-func (s *server) status() backend.ServerStatus {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status := backend.ServerStatus{
-		Name: s.config.Name, Prefix: s.prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
-		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
-	}
-	if s.state == backend.ServerStarting {
-		status.Waiting = s.waiting
-		if s.signingIn != nil && s.signingIn.page != "" {
-			status.Waiting += ": " + openPage(s.signingIn.page)
-		}
-	}
-	if (s.state == backend.ServerWaiting || s.state == backend.ServerFailed) && time.Now().Before(s.retryAt) {
-		status.RetryAt = s.retryAt
-	}
-	for _, w := range s.warnings {
-		status.Warnings = append(status.Warnings, string(w))
-	}
-	if s.connection == nil {
-		return status
-	}
-	r := s.connection.session.InitializeResult()
-	status.Revision, status.Modern, status.Instructions = r.ProtocolVersion, s.connection.session.Modern(), r.Instructions
-	if r.ServerInfo != nil {
-		status.Product = printableName(r.ServerInfo.Name) + " " + printableName(r.ServerInfo.Version)
-	}
-	status.SentRoots, status.SentAt = s.connection.sentRoots()
-	return status
 }
 
 // deprecation is a warning about a feature that MCP 2026-07-28 deprecates.
 type deprecation string
 
 const (
-	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
-		"templates such as ${roots} in its arguments or environment can replace them"
-	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
-		"servers should call a model themselves"
-	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates them since 2026-07-28; its stderr is logged anyway"
+	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since 2026-07-28 " +
+		"and may drop after 2027-07-28; templates such as ${roots} in its arguments or environment " +
+		"can replace them"
+	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates since " +
+		"2026-07-28 and may drop after 2027-07-28; servers should call a model themselves"
+	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates them since " +
+		"2026-07-28; its stderr is logged anyway"
 )
 
 // warn logs a deprecation, once per server.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -26,20 +25,12 @@ type Set struct {
 	closing  context.Context // the context passed to Close
 	watching bool            // watchRoots is running
 	host     Host
-	sampler  backend.Sampler // nil if the session has no model
+	sampler  Sampler // nil if there is no model
 	ws       *workspace.Workspace
-	roots    mcproots.Snapshot // of the session
+	roots    mcproots.Snapshot
 	visible  mcproots.Snapshot // the roots that the servers were last told of
 	servers  []*server
 }
-
-// Host is the part of a session that a set uses. A [backend.Host] is one.
-type Host interface {
-	backend.Client  // asks the user
-	backend.Updates // shows what happens outside of calls
-}
-
-var _ backend.Tools = (*Set)(nil)
 
 // NewSet returns a set without servers. They come with the first [Change].
 func NewSet(starter *Starter, o Options) *Set {
@@ -49,7 +40,7 @@ func NewSet(starter *Starter, o Options) *Set {
 }
 
 // Close stops all servers with their process groups and waits for them. When ctx ends, they are
-// killed. All methods fail with [backend.ErrClosed] from then on.
+// killed. All methods fail with [ErrClosed] from then on.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {
@@ -57,7 +48,7 @@ func (s *Set) Close(ctx context.Context) error {
 	}
 	servers := s.servers
 	s.mu.Unlock()
-	s.cancel(backend.ErrClosed)
+	s.cancel(ErrClosed)
 	for _, one := range servers {
 		one.markStopped()
 	}
@@ -111,7 +102,7 @@ func (s *Set) use() ([]*server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, backend.ErrClosed
+		return nil, ErrClosed
 	}
 	if !s.watching && len(s.servers) > 0 {
 		s.watching = true
@@ -131,38 +122,29 @@ func (s *Set) find(name string) (*server, error) {
 		i = slices.IndexFunc(servers, func(one *server) bool { return one.config.Name == name })
 	}
 	if i < 0 {
-		return nil, errNotFound
+		return nil, &NotFoundError{Kind: "server named", Name: name}
 	}
 	return servers[i], nil
 }
 
-// Servers implements [backend.Tools].
-func (s *Set) Servers() []backend.ServerStatus {
+// Servers returns the status of each server, in the order of their configurations.
+func (s *Set) Servers() []Status {
 	s.mu.Lock()
 	servers := s.servers
 	s.mu.Unlock()
-	all := make([]backend.ServerStatus, len(servers))
+	all := make([]Status, len(servers))
 	for i, one := range servers {
 		all[i] = one.status()
 	}
 	return all
 }
 
-// ask asks the user for permission, while the session is open.
-func (s *Set) ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	host, err := s.openHost()
-	if err != nil {
-		return backend.RejectOnce, err
-	}
-	return q.Ask(ctx, host)
-}
-
-// openHost returns the session while it is open.
+// openHost returns the host while the set is open.
 func (s *Set) openHost() (Host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.host == nil {
-		return nil, backend.ErrClosed
+		return nil, ErrClosed
 	}
 	return s.host, nil
 }
@@ -170,17 +152,15 @@ func (s *Set) openHost() (Host, error) {
 // showTimeout is how long showMessage waits for a client that does not read.
 const showTimeout = 2 * time.Second
 
-// showMessage shows the user a message outside of any call.
+// showMessage shows the user a message.
 func (s *Set) showMessage(message string) {
-	s.mu.Lock()
-	host := s.host
-	s.mu.Unlock()
-	if host == nil {
+	host, err := s.openHost()
+	if err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, showTimeout)
 	defer cancel()
-	if err := host.Update(ctx, backend.Note(message+"\n\n")); err != nil && ctx.Err() == nil {
+	if err := host.Show(ctx, message); err != nil && ctx.Err() == nil {
 		s.options.Logger.Debug("could not show a message about MCP servers", "error", err)
 	}
 }
@@ -195,7 +175,7 @@ type Change struct {
 }
 
 // Prepare checks a change to the roots of w and to configs, the complete and ordered list of
-// servers. It has no effect. The error is a [*TooManyError], [backend.ErrClosed], or that w was
+// servers. It has no effect. The error is a [*TooManyError], [ErrClosed], or that w was
 // closed.
 func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error) {
 	if len(configs) > maxServers {
@@ -208,16 +188,15 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, backend.ErrClosed
+		return nil, ErrClosed
 	}
 	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
 }
 
-// Commit makes the change and sends permission requests and messages to h from then on. m answers
-// the servers that ask the session's model; it is nil if there is none. Commit cannot fail and does
-// not wait for servers. The session's previous turn must have ended. Changes are committed in the
-// order in which they were prepared.
-func (c *Change) Commit(h Host, m backend.Sampler) {
+// Commit makes the change. From then on h answers the servers, and m those that ask the model; it
+// is nil if there is none. Commit cannot fail and does not wait for servers. Changes are committed
+// in the order in which they were prepared.
+func (c *Change) Commit(h Host, m Sampler) {
 	s := c.set
 	s.mu.Lock()
 	if s.closed {

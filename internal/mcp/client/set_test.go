@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -79,10 +78,10 @@ func TestWorkingDirectory(t *testing.T) {
 func TestLazyStart(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
-	require.Equal(t, backend.ServerIdle, f.Servers()[0].State)
+	require.Equal(t, mcpclient.Idle, f.Servers()[0].State)
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, backend.ServerReady, f.Servers()[0].State)
+	require.Equal(t, mcpclient.Ready, f.Servers()[0].State)
 }
 
 // Clause M4.
@@ -99,7 +98,7 @@ func TestFailedServer(t *testing.T) {
 		require.Equal(t, "good", tool.Server)
 	}
 	status := f.Servers()
-	require.Equal(t, backend.ServerFailed, status[0].State)
+	require.Equal(t, mcpclient.Failed, status[0].State)
 	require.ErrorContains(t, status[0].Err, "no-such-command-anywhere")
 	require.ErrorContains(t, status[0].Err, "PATH")
 	require.ErrorContains(t, status[1].Err, "exit status 3")
@@ -116,7 +115,7 @@ func TestSlowServer(t *testing.T) {
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, tools)
-	require.Equal(t, backend.ServerStarting, f.Servers()[0].State)
+	require.Equal(t, mcpclient.Starting, f.Servers()[0].State)
 	_, err = f.try("silent.x", "")
 	require.ErrorContains(t, err, "MCP server silent has not become ready within 50ms: it has not answered yet")
 }
@@ -171,7 +170,7 @@ func TestTemplates(t *testing.T) {
 	f.change(open(t, cwd, second), c)
 	require.Equal(t, c.Args, f.where("s").Args, "off by default")
 
-	c.Policy.Templates = mcpclient.On
+	c.Policy.Templates = true
 	templated := c
 	templated.Env = slices.Clone(c.Env)
 	f.change(open(t, cwd, second), c)
@@ -214,7 +213,7 @@ func TestCompleteList(t *testing.T) {
 	require.NotEqual(t, changes.PID, f.where("changes").PID)
 	require.NotZero(t, f.where("new").PID)
 	_, err = f.try("goes.where", "")
-	var unknown *backend.UnknownNameError
+	var unknown *mcpclient.NotFoundError
 	require.ErrorAs(t, err, &unknown)
 	require.Eventually(t, func() bool { return ended(goes.PID) }, patience, 5*time.Millisecond)
 
@@ -233,13 +232,13 @@ func TestClosedSet(t *testing.T) {
 	require.NoError(t, f.Close(t.Context()))
 	require.True(t, ended(pid))
 	change.Commit(f.host, nil)
-	require.Equal(t, backend.ServerStopped, f.Servers()[0].State)
+	require.Equal(t, mcpclient.Stopped, f.Servers()[0].State)
 	_, err = f.list(t.Context())
-	require.ErrorIs(t, err, backend.ErrClosed)
+	require.ErrorIs(t, err, mcpclient.ErrClosed)
 	_, err = f.try("s.where", "")
-	require.ErrorIs(t, err, backend.ErrClosed)
+	require.ErrorIs(t, err, mcpclient.ErrClosed)
 	_, err = f.Prepare(w, nil)
-	require.ErrorIs(t, err, backend.ErrClosed)
+	require.ErrorIs(t, err, mcpclient.ErrClosed)
 	require.NoError(t, f.Close(t.Context()))
 }
 
@@ -249,13 +248,14 @@ func TestResources(t *testing.T) {
 	listings, err := f.List(t.Context())
 	require.NoError(t, err)
 	listing := <-listings
-	require.Equal(t, []backend.Resource{{URI: "mem://a"}}, listing.Resources)
+	require.Len(t, listing.Resources, 1)
+	require.Equal(t, "mem://a", listing.Resources[0].URI)
 	require.NoError(t, listing.Err)
 	require.Equal(t, "Call roots.", listing.Instructions)
 	content, err := f.ReadResource(t.Context(), "one", "mem://a")
 	require.NoError(t, err)
-	require.Len(t, content.Content, 1)
-	require.Contains(t, string(content.Content[0]), `"the content"`)
+	require.Len(t, content.Contents, 1)
+	require.Equal(t, "the content", content.Contents[0].Text)
 	_, err = f.ReadResource(t.Context(), "one", "mem://b")
 	require.ErrorContains(t, err, "MCP server one: ")
 }
@@ -271,7 +271,7 @@ func TestListSendsWhatIsKnown(t *testing.T) {
 	require.Equal(t, "good", listing.Name)
 	require.NotEmpty(t, listing.Tools)
 	require.Equal(t, "it has not answered yet", f.Servers()[0].Waiting)
-	require.Eventually(t, func() bool { return f.Servers()[2].State == backend.ServerWaiting }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Servers()[2].State == mcpclient.Waiting }, patience, time.Millisecond)
 	require.True(t, f.Servers()[2].RetryAt.After(time.Now()))
 	cancel()
 	for listing := range listings {
@@ -281,7 +281,7 @@ func TestListSendsWhatIsKnown(t *testing.T) {
 
 func TestStarterLimit(t *testing.T) {
 	h := proctest.Watch(t)
-	starter := mcpclient.NewStarterFor(2)
+	starter := mcpclient.NewStarter(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	var listing sync.WaitGroup
 	for range 3 {
@@ -341,7 +341,7 @@ func TestLegacyEra(t *testing.T) {
 		c.Args = append([]string{e}, c.Args...)
 	}
 	c.Args = append([]string{"env"}, c.Args...)
-	c.Policy.Era = mcpclient.Legacy
+	c.Policy.Legacy = true
 	f.change(open(t, folder(t)), c)
 	f.call("s.where", "{}")
 	require.False(t, f.Servers()[0].Modern)

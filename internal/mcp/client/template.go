@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -22,7 +22,7 @@ var rootTemplate = sync.OnceValue(func() *regexp.Regexp {
 // expandTemplates returns a server's arguments and environment with templates replaced by the real
 // paths of the roots.
 func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pair, err error) {
-	if c.Policy.Templates != On {
+	if !c.Policy.Templates {
 		return c.Args, c.Env, nil
 	}
 	paths := make([]string, 0, roots.Len())
@@ -35,13 +35,14 @@ func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pa
 			case "roots":
 				return strings.Join(paths, string(os.PathListSeparator))
 			case "roots:json":
-				return string(backend.Encode(paths))
+				return string(strictjson.Encode(paths))
 			case "roots:uris":
-				return string(backend.Encode(roots.URIs()))
+				return string(strictjson.Encode(roots.URIs()))
 			default: // cwd or root:N
 				n, _ := strconv.Atoi(strings.TrimPrefix(name, "root:"))
 				if n >= len(paths) {
-					err = fmt.Errorf("%s: %w: the session has %s, counted from 0", template, errNoSuchRoot, text.Count(len(paths), "root", "roots"))
+					err = fmt.Errorf("%s: %w: the session has %s, counted from 0",
+						template, errNoSuchRoot, text.Count(len(paths), "root", "roots"))
 					return ""
 				}
 				return paths[n]

@@ -6,69 +6,69 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// tool is a tool and the hash of its definition, which changes if the server redefines it.
-type tool struct {
-	backend.Tool
-	kind        sdk.ToolKind // according to its annotations
+// Tool is a tool of a server.
+type Tool struct {
+	// Name is unique in the set and stays the same while its servers do: "server.tool", of letters,
+	// digits, "_", "-" and that one dot.
+	Name string
+	// Server is the configured name of the server.
+	Server string
+	// Definition is what the server says about the tool. It must not be modified.
+	Definition *mcp.Tool
+	// Trusted says that the user trusts what the server says.
+	Trusted bool
+
+	key ToolKey
+}
+
+// ToolKey identifies a tool of a running or restarted server until the server redefines the tool.
+type ToolKey struct {
+	server      *server
 	fingerprint [sha256.Size]byte
 }
 
+// Key returns the tool's key.
+func (t Tool) Key() ToolKey { return t.key }
+
 // listTools returns the server's tools.
-func (c *connection) listTools(ctx context.Context) ([]tool, error) {
-	if offered := c.session.InitializeResult().Capabilities; offered == nil || offered.Tools == nil {
+func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
+	if o := c.session.InitializeResult().Capabilities; o == nil || o.Tools == nil {
 		return nil, nil
 	}
-	return c.tools.get(ctx, func(ctx context.Context) (list[tool], error) {
-		listed, err := collect(c, "tools", c.session.Tools(ctx, nil), func(t *mcp.Tool) string { return t.Name })
+	return c.tools.get(ctx, func(ctx context.Context) (list[Tool], error) {
+		name := func(t *mcp.Tool) string { return t.Name }
+		listed, err := collect(c, "tools", c.session.Tools(ctx, nil), name)
 		names := make([]string, len(listed.items))
 		for i, t := range listed.items {
 			names[i] = t.Name
 		}
-		tools := list[tool]{cut: listed.cut}
+		tools := list[Tool]{cut: listed.cut}
 		for i, name := range uniqueNames(names, nil) {
-			tools.items = append(tools.items, c.describeTool(listed.items[i], c.server.prefix+"."+name))
+			tools.items = append(tools.items, c.server.tool(listed.items[i], name))
 		}
 		return tools, err
 	})
 }
 
-func (c *connection) describeTool(t *mcp.Tool, name string) tool {
-	described := backend.Tool{
-		Name: name, Server: c.server.config.Name, Remote: t.Name, Title: t.Title, Description: t.Description,
-		Input: encode(t.InputSchema), Output: encode(t.OutputSchema),
-		Hints: backend.Hints{Destructive: true, OpenWorld: true},
+// tool returns the tool with this definition, and this name in the server.
+func (s *server) tool(definition *mcp.Tool, name string) Tool {
+	t := Tool{
+		Name: s.prefix + "." + name, Server: s.config.Name, Definition: definition,
+		Trusted: s.config.Policy.Trusted,
 	}
-	kind := sdk.ToolKindOther
-	if a := t.Annotations; a != nil {
-		switch {
-		case a.ReadOnlyHint && a.OpenWorldHint != nil && *a.OpenWorldHint:
-			kind = sdk.ToolKindFetch
-		case a.ReadOnlyHint:
-			kind = sdk.ToolKindRead
-		case a.DestructiveHint != nil:
-			kind = sdk.ToolKindEdit
-		}
-		described.Hints.ReadOnly, described.Hints.Idempotent = a.ReadOnlyHint, a.IdempotentHint
-		described.Hints.Destructive = a.DestructiveHint == nil || *a.DestructiveHint
-		described.Hints.OpenWorld = a.OpenWorldHint == nil || *a.OpenWorldHint
-		if described.Title == "" {
-			described.Title = a.Title
-		}
-	}
-	return tool{described, kind, sha256.Sum256(backend.Encode(described))}
+	t.key = ToolKey{s, sha256.Sum256(append([]byte(t.Name), encode(definition)...))}
+	return t
 }
 
 // encode returns a value of the MCP SDK as JSON, or nil for nil.
-func encode(value any) backend.Raw {
-	if value == nil || reflect.ValueOf(value).Kind() == reflect.Pointer && reflect.ValueOf(value).IsNil() {
+func encode(value any) json.RawMessage {
+	if v := reflect.ValueOf(value); value == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil
 	}
 	raw, err := json.Marshal(value)
@@ -78,29 +78,35 @@ func encode(value any) backend.Raw {
 	return raw
 }
 
-// findTool returns the tool with the given full name, and the connection to its server.
-func (s *Set) findTool(ctx context.Context, name string) (tool, *connection, error) {
-	unknown := &backend.UnknownNameError{Kind: "tool", Name: name}
+// Tool returns the tool called name, starting its server if necessary. The error is a
+// [*NotFoundError] if there is none.
+func (s *Set) Tool(ctx context.Context, name string) (Tool, error) {
+	t, _, err := s.findTool(ctx, name)
+	return t, err
+}
+
+// findTool returns the tool called name, and the connection to its server.
+func (s *Set) findTool(ctx context.Context, name string) (Tool, *connection, error) {
+	notFound := &NotFoundError{Kind: "tool", Name: name}
 	prefix, _, _ := strings.Cut(name, ".")
 	one, err := s.find(prefix)
-	if errors.Is(err, errNotFound) {
-		return tool{}, nil, unknown
+	if errors.As(err, new(*NotFoundError)) {
+		return Tool{}, nil, notFound
 	}
 	if err != nil {
-		return tool{}, nil, err
+		return Tool{}, nil, err
 	}
 	var used *connection
-	tools, err := fromServer(ctx, one, func(ctx context.Context, c *connection) ([]tool, error) {
+	tools, err := fromServer(ctx, one, func(ctx context.Context, c *connection) ([]Tool, error) {
 		used = c
 		return c.listTools(ctx)
 	})
 	if err != nil {
-		return tool{}, nil, one.sayWhenRetried(err)
+		return Tool{}, nil, one.sayWhenRetried(err)
 	}
-	for _, t := range tools {
-		if t.Name == name {
-			return t, used, nil
-		}
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, nil, notFound
 	}
-	return tool{}, nil, unknown
+	return tools[i], used, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
@@ -42,7 +43,10 @@ func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Confi
 	if !ok {
 		base = &http.Transport{}
 	}
-	return &httpTransport{kind: c.Transport, origin: origin, headers: c.Headers, base: base.Clone(), ctx: ctx, fail: fail, pending: newPendingRequests(l), limits: l}, nil
+	return &httpTransport{
+		kind: c.Transport, origin: origin, headers: c.Headers, base: base.Clone(),
+		ctx: ctx, fail: fail, pending: newPendingRequests(l), limits: l,
+	}, nil
 }
 
 // forSDK returns the MCP SDK's transport for HTTP or SSE, using t.
@@ -54,14 +58,20 @@ func (t *httpTransport) forSDK() mcp.Transport {
 		return t.checkOrigin(req.URL)
 	}}
 	if t.kind == SSE {
-		return &mcp.SSEClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage}
+		return &mcp.SSEClientTransport{
+			Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage,
+		}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage, MaxRetries: 2, OAuthHandler: t.authorizer}
+	return &mcp.StreamableClientTransport{
+		Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage,
+		MaxRetries: 2, OAuthHandler: t.authorizer,
+	}
 }
 
 func (t *httpTransport) checkOrigin(u *url.URL) error {
 	if u.Scheme != t.origin.Scheme || u.Host != t.origin.Host {
-		return fmt.Errorf("it leads to another server, %s://%s, which must not get its headers: configure that URL if you trust it", u.Scheme, u.Host)
+		return fmt.Errorf("it leads to another server, %s://%s, which must not get its headers: "+
+			"configure that URL if you trust it", u.Scheme, u.Host)
 	}
 	return nil
 }
@@ -96,7 +106,10 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, errors.Join(err, res.Body.Close())
 		}
 	}
-	body := &responseBody{body: res.Body, limit: t.limits.MaxMessage, notices: rateLimit{perSecond: t.limits.MaxNotices}, wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail}
+	body := &responseBody{
+		body: res.Body, limit: t.limits.MaxMessage, notices: perSecond(t.limits.MaxNotices),
+		wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail,
+	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body.events = jsonrpc.NewReader(res.Body, t.limits.MaxMessage)
 	}
@@ -152,7 +165,7 @@ type responseBody struct {
 	end    func()
 	fail   context.CancelCauseFunc // ends the connection
 
-	notices rateLimit // of events
+	notices *rate.Limiter // of events
 	wait    func(done <-chan struct{}) error
 	done    <-chan struct{}
 }
@@ -193,7 +206,7 @@ func (b *responseBody) fill() {
 		return
 	}
 	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		b.notices.wait(b.done)
+		waitFor(b.notices, b.done)
 		b.err = b.wait(b.done)
 		data = bytes.TrimSpace(data)
 		if fixed := fixMessage(data); !bytes.Equal(fixed, data) {

@@ -22,7 +22,7 @@ const (
 func body(text, kind string, limit int) (string, error) {
 	ended := false
 	source := io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))
-	m := &responseBody{body: source, limit: limit, notices: rateLimit{perSecond: 1000}, wait: newPendingRequests(limits{MaxRequests: 1}).wait, end: func() { ended = true }, fail: func(error) {}}
+	m := &responseBody{body: source, limit: limit, notices: perSecond(1000), wait: newPendingRequests(limits{MaxRequests: 1}).wait, end: func() { ended = true }, fail: func(error) {}}
 	if kind == "events" {
 		m.events = jsonrpc.NewReader(source, limit)
 	}

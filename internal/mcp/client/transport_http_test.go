@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
@@ -25,15 +24,6 @@ func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 func remote(name string, kind mcpclient.Transport, url string) mcpclient.Config {
 	return mcpclient.Config{Name: name, Transport: kind, URL: url,
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "Bearer hunter2-secret"}}}
-}
-
-// sdkServer returns servers of the MCP SDK. initialized counts the legacy sessions.
-func sdkServer(revision string, initialized *atomic.Int64) func(*http.Request) *mcp.Server {
-	return func(*http.Request) *mcp.Server {
-		s := mcptest.New(mcptest.Options{Revision: revision, Initialized: func() { initialized.Add(1) }})
-		addTools(s)
-		return s.Server
-	}
 }
 
 // Clauses M4, M3.
@@ -52,7 +42,7 @@ func TestHTTPServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
-			server := remote("r", c.kind, remoteServer(t, c.handler(sdkServer(c.revision, &initialized))).URL+"/mcp")
+			server := remote("r", c.kind, remoteServer(t, c.handler(mcptest.ToolServers(c.revision, &initialized))).URL+"/mcp")
 			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, a, b), server)
 			require.Equal(t, uris(t, a, b), f.call("r.roots", "{}"))
@@ -74,14 +64,14 @@ func TestHTTPServers(t *testing.T) {
 // Clause M4.
 func TestHTTPServerRefuses(t *testing.T) {
 	var initialized atomic.Int64
-	s := remoteServer(t, mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil))
+	s := remoteServer(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	c := remote("r", mcpclient.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
 	f.change(open(t, folder(t)), c)
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
-	status := f.state(backend.ServerFailed)
+	status := f.state(mcpclient.Failed)
 	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/[secret] answered 401 Unauthorized: "no"; `+
 		"it does not accept the configured Authorization header, which may have expired")
 	require.Zero(t, status.Restarts)
@@ -102,7 +92,7 @@ func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
 			f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
 			_, err := f.list(t.Context())
 			require.NoError(t, err)
-			require.NotContains(t, f.state(backend.ServerFailed).Err.Error(), "tangerine")
+			require.NotContains(t, f.state(mcpclient.Failed).Err.Error(), "tangerine")
 			require.NotContains(t, f.logs.String(), "tangerine")
 		}
 	}
@@ -121,7 +111,7 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 	f.change(open(t, folder(t)), remote("r", mcpclient.HTTP, s.URL))
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
-	require.ErrorContains(t, f.state(backend.ServerFailed).Err, "leads to another server")
+	require.ErrorContains(t, f.state(mcpclient.Failed).Err, "leads to another server")
 	require.False(t, leaked.Load())
 }
 
@@ -178,7 +168,7 @@ func TestHTTPStatus(t *testing.T) {
 					Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
 				_, err := f.list(t.Context())
 				require.NoError(t, err)
-				require.ErrorContains(t, f.state(backend.ServerFailed).Err, c.says)
+				require.ErrorContains(t, f.state(mcpclient.Failed).Err, c.says)
 				require.NotContains(t, f.logs.String(), "hunter2")
 			}
 		})
@@ -187,7 +177,7 @@ func TestHTTPStatus(t *testing.T) {
 
 // Clause M4.
 func TestHTTPStatusOfCall(t *testing.T) {
-	inner, _ := newFakeServer(t)
+	inner, _ := newFake(t)
 	var refuse atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refuse.Load() {

@@ -13,6 +13,7 @@ import (
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -30,7 +31,7 @@ type stdioTransport struct {
 
 	// Used by Read only.
 	reader  *jsonrpc.Reader
-	notices rateLimit
+	notices *rate.Limiter
 	invalid int                  // lines that were not messages
 	early   []mcpjsonrpc.Message // requests received before initialize was sent
 
@@ -51,8 +52,8 @@ func newStdioTransport(in io.ReadCloser, out io.WriteCloser, l limits, log *slog
 		_ = in.Close()
 	})
 	return &stdioTransport{
-		log: log, reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer, pending: newPendingRequests(l),
-		notices: rateLimit{perSecond: l.MaxNotices},
+		log: log, reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer,
+		pending: newPendingRequests(l), notices: perSecond(l.MaxNotices),
 	}
 }
 
@@ -116,7 +117,8 @@ func (t *stdioTransport) holdBack(m mcpjsonrpc.Message) bool {
 	}
 	if len(t.early) < maxEarly {
 		t.early = append(t.early, m)
-		t.log.Debug("MCP server sent a request before it was initialized, or one that its protocol revision lacks", "method", r.Method)
+		t.log.Debug("MCP server sent a request before it was initialized, or one that its protocol "+
+			"revision lacks", "method", r.Method)
 	}
 	return true
 }
@@ -157,7 +159,7 @@ func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
 		return nil
 	}
 	if r, ok := m.(*mcpjsonrpc.Request); ok && !r.IsCall() {
-		t.notices.wait(t.writer.Ended())
+		waitFor(t.notices, t.writer.Ended())
 	}
 	return m
 }
@@ -168,7 +170,8 @@ func (t *stdioTransport) logInvalid(line []byte) {
 	if t.invalid > maxInvalid {
 		return
 	}
-	t.log.Warn("skipped a line on an MCP server's stdout that is not a message", "line", text.Truncate(t.secrets.Text(string(line)), 200))
+	t.log.Warn("skipped a line on an MCP server's stdout that is not a message",
+		"line", text.Truncate(t.secrets.Text(string(line)), 200))
 	if t.invalid == maxInvalid {
 		t.log.Warn("further such lines are skipped without a warning")
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -85,16 +86,18 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	a := rateLimit{perSecond: 2}
-	done := make(chan struct{})
-	a.wait(done)
-	a.wait(done)
-	close(done) // so that the third does not wait for the next second
-	a.wait(done)
-	require.Equal(t, 3, a.count)
-	a.since = a.since.Add(-time.Second)
-	a.wait(done)
-	require.Equal(t, 1, a.count)
+	synctest.Test(t, func(t *testing.T) {
+		l := perSecond(2)
+		began := time.Now()
+		for range 3 {
+			waitFor(l, nil)
+		}
+		require.Equal(t, time.Second/2, time.Since(began))
+		done := make(chan struct{})
+		close(done) // so that the next does not wait
+		waitFor(l, done)
+		require.Equal(t, time.Second/2, time.Since(began))
+	})
 }
 
 func TestCancellationWaitsForItsNotification(t *testing.T) {

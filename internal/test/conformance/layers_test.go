@@ -16,10 +16,10 @@ var layers = [][]string{
 	{"internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/npmtest", "internal/test/proctest"}, // imported by tests only
 	{"cmd/acp-agent"},
 	{"acp"},
-	{"acp/explore", "acp/model", "acp/proxy", "internal/mcp/client"},
-	{"internal/mcp/relay"},
+	{"acp/explore", "acp/model", "acp/proxy", "acp/servers"},
 	{"acp/client", "internal/consent"},
 	{"acp/backend"},
+	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/llm", "internal/process"},
 	{"internal/mcp/server"},
 	{"internal/mcp/roots"},

@@ -84,7 +84,7 @@ func TestServerFilesystem(t *testing.T) {
 	a.reload(wide, []string{first}, server)
 	require.Contains(t, a.read(wide, filepath.Join(second, "b.txt")), outside, "the list shrank")
 	require.Contains(t, a.read(wide, filepath.Join(first, "a.txt")), "tangerine")
-	require.Contains(t, messageText(t, a.updates(from, wide)), ", because it knows "+second, "the user sees it")
+	require.Contains(t, messageText(t, a.updates(from, wide)), ": it still has "+second, "the user sees it")
 	a.reload(wide, []string{first, third}, server)
 	require.Contains(t, a.read(wide, filepath.Join(third, "c.txt")), "clementine")
 	require.Contains(t, a.read(narrow, filepath.Join(first, "a.txt")), outside)

@@ -6,7 +6,8 @@
 //
 // Its tool "roots" returns the roots, which should be the [URIs] of the session, and its tool
 // "heard" the methods of all messages it has received. Tests can add tools with [Server.Add] and
-// put a server behind HTTP with [Guard]. It must only be imported by tests.
+// put a server behind HTTP with [Guard]. [PlayTools] and [PlayRaw] play servers with many ways to
+// behave, and a [Fake] answers what a test wants. It must only be imported by tests.
 package mcptest
 
 //lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers

@@ -1,4 +1,4 @@
-package client_test
+package servers_test
 
 //lint:file-ignore SA1019 the MCP SDK deprecates sampling (SEP-2577); it is supported for existing servers
 
@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -28,55 +27,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
-
-// sample asks the client's model with the requests in the arguments, at the same time if the era
-// allows it. It returns the answers, one per line.
-func sample(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	var arguments struct {
-		Requests []*mcp.CreateMessageWithToolsParams
-	}
-	if err := json.Unmarshal(r.Params.Arguments, &arguments); err != nil {
-		return nil, err
-	}
-	lines := make([]string, len(arguments.Requests))
-	if r.ProtocolVersion() < eras[1] {
-		var asking sync.WaitGroup
-		for i, p := range arguments.Requests {
-			asking.Go(func() {
-				answer, err := r.Session.CreateMessageWithTools(ctx, p)
-				if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
-					lines[i] = fmt.Sprintf("%d %s", refusal.Code, refusal.Message)
-				} else if err != nil {
-					lines[i] = err.Error()
-				} else {
-					lines[i] = describe(answer)
-				}
-			})
-		}
-		asking.Wait()
-		return mcptest.Text(strings.Join(lines, "\n")), nil
-	}
-	if len(r.Params.InputResponses) == 0 {
-		asked := mcp.InputRequestMap{}
-		for i, p := range arguments.Requests {
-			asked[fmt.Sprint(i)] = p
-		}
-		return &mcp.CallToolResult{InputRequests: asked}, nil
-	}
-	for i := range lines {
-		answer, _ := r.Params.InputResponses[fmt.Sprint(i)].(*mcp.CreateMessageWithToolsResult)
-		lines[i] = describe(answer)
-	}
-	return mcptest.Text(strings.Join(lines, "\n")), nil
-}
-
-func describe(r *mcp.CreateMessageWithToolsResult) string {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return err.Error()
-	}
-	return string(raw)
-}
 
 // model answers "It is 42." to everything.
 type model struct {
@@ -285,7 +235,7 @@ func TestRemoteServers(t *testing.T) {
 		{mcpclient.SSE, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
 	} {
 		t.Run(string(c.kind)+" "+c.revision, func(t *testing.T) {
-			s := newSampling(t, remote("m", c.kind, remoteServer(t, c.handler(sdkServer(c.revision, new(atomic.Int64)))).URL+"/mcp"))
+			s := newSampling(t, remote(t, "m", c.kind, c.handler(mcptest.ToolServers(c.revision, new(atomic.Int64)))))
 			got, _ := s.ask([]string{allow, allow}, question)
 			require.Contains(t, got, "It is 42.")
 			got, _ = s.ask([]string{reject}, question)
@@ -381,16 +331,16 @@ func TestRequestsAreLimited(t *testing.T) {
 		done <- got
 	}()
 	first := s.user.next(t)
-	require.Eventually(t, func() bool { return strings.Contains(s.logs.String(), "is still asked about another request") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.logs.String(), "has not answered another request") }, patience, time.Millisecond)
 	first.answer <- reject
 	got := <-done
 	require.Contains(t, got, "-1 User rejected")
-	require.Contains(t, got, "-32603 the user is still asked about another request")
+	require.Contains(t, got, "-32603 the user has not answered another request")
 	for range 9 {
 		s.ask([]string{reject}, question)
 	}
 	got, _ = s.ask(nil, question)
-	require.Contains(t, got, "-32603 more than 10 requests in a minute")
+	require.Contains(t, got, "-32603 too many requests, the limit is 10 a minute")
 }
 
 // Clause M13.

@@ -1,8 +1,7 @@
-package client
+package servers
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/consent"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -24,7 +24,9 @@ func NewConsents(dir string) *Consents { return &Consents{consent.NewStore(dir)}
 // allowed it with the same content of the files in w that it names. It returns nil if they allow it
 // and remembers an answer that is meant to last. If the request was cancelled with the turn, the
 // error is [backend.ErrCancelled].
-func (c *Consents) Ask(ctx context.Context, client backend.Client, w *workspace.Workspace, s FoundServer) error {
+func (c *Consents) Ask(
+	ctx context.Context, client backend.Client, w *workspace.Workspace, s FoundServer,
+) error {
 	if err := s.readFiles(w); err != nil {
 		return err
 	}
@@ -34,18 +36,19 @@ func (c *Consents) Ask(ctx context.Context, client backend.Client, w *workspace.
 		}
 	}
 	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Start it for this session"}}
-	switch {
-	case len(s.gaps) > 0:
-	case len(s.files) > 0:
-		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: "Always start it, as long as its configuration and the files that it names stay the same"})
-	default:
-		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: "Always start it, as long as its configuration stays the same"})
+	if len(s.gaps) == 0 {
+		unchanged := "its configuration stays the same"
+		if len(s.files) > 0 {
+			unchanged = "its configuration and the files that it names stay the same"
+		}
+		offers = append(offers,
+			backend.Offer{Answer: backend.AllowAlways, Label: "Always start it, as long as " + unchanged})
 	}
 	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Do not start it"})
+	title := "Start MCP server " + quotedName(s.Config.Name) + ", found in " + text.Printable(s.File)
 	shown := sdk.ToolCallUpdate{
-		ToolCallId: sdk.ToolCallId("mcp-" + rand.Text()[:16]), Kind: sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		Title:   sdk.Ptr("Start MCP server " + quotedName(s.Config.Name) + ", found in " + text.Printable(s.File)),
-		Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s.describe()))},
+		ToolCallId: newShownCall(nil, "mcp-").id, Title: &title, Content: textContent(s.describe()),
+		Kind: sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
 	}
 	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(ctx, client)
 	if err != nil {
@@ -59,7 +62,8 @@ func (c *Consents) Ask(ctx context.Context, client backend.Client, w *workspace.
 		return err
 	}
 	if now.ID() != s.ID() || !slices.Equal(now.gaps, s.gaps) {
-		return fmt.Errorf("MCP server %s was not started, because a file that it names was changed while you were asked: start it again to see the change", printableName(s.Config.Name))
+		return fmt.Errorf("MCP server %s was not started, because a file that it names was changed "+
+			"while you were asked: start it again to see the change", printableName(s.Config.Name))
 	}
 	if answer == backend.AllowAlways {
 		return c.allow(s)
@@ -71,7 +75,8 @@ func (c *Consents) Ask(ctx context.Context, client backend.Client, w *workspace.
 func (c *Consents) allowed(s FoundServer) (bool, error) {
 	known, err := c.Has(s.ID())
 	if err != nil {
-		return false, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w", printableName(s.Config.Name), err)
+		return false, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w",
+			printableName(s.Config.Name), err)
 	}
 	return known, nil
 }
@@ -79,13 +84,14 @@ func (c *Consents) allowed(s FoundServer) (bool, error) {
 // allow remembers that the user always allows s.
 func (c *Consents) allow(s FoundServer) error {
 	one := consent.Consent{ID: s.ID(), Server: s.Config.Name, Root: s.Root, File: s.File}
-	if s.Config.Transport == Stdio {
+	if s.Config.Transport == mcpclient.Stdio {
 		one.Command = s.Config.Command
 	} else {
 		one.Origin = origin(s.Config.URL) // the rest may hold secrets
 	}
 	if err := c.Store.Allow(one); err != nil {
-		return fmt.Errorf("cannot remember that MCP server %s is allowed: %w", printableName(s.Config.Name), err)
+		return fmt.Errorf("cannot remember that MCP server %s is allowed: %w",
+			printableName(s.Config.Name), err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package client_test
+package servers_test
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package client
+package servers
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/consent"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -26,19 +27,19 @@ type FoundServer struct {
 	File string
 	// Config is the configuration as written, with no variables replaced. All of it counts for the
 	// ID.
-	Config Config
+	Config mcpclient.Config
 	// EnvFile is a file in the roots with more environment variables for a Stdio server, as
 	// written; "" if there is none.
 	EnvFile string
 	// Start is the configuration to start: Config with its variables replaced, and with those of
 	// EnvFile once ReadEnvFile has added them.
-	Start Config
+	Start mcpclient.Config
 
-	env      namedFile     // EnvFile, as it was read
-	added    []Pair        // its variables that are in Start
-	replaced []replacement // in Start
-	files    []namedFile   // whose content counts for the ID
-	gaps     []string      // why a consent cannot last
+	env      namedFile        // EnvFile, as it was read
+	added    []mcpclient.Pair // its variables that are in Start
+	replaced []replacement    // in Start
+	files    []namedFile      // whose content counts for the ID
+	gaps     []string         // why a consent cannot last
 }
 
 // replacement is the value of a variable in a configuration.
@@ -51,7 +52,7 @@ type replacement struct {
 // was shown of the variables in its command line or URL, and of the files that it names. Even
 // another environment variable can make the same command do something else.
 func (s FoundServer) ID() consent.ID {
-	sorted := func(pairs []Pair) []string {
+	sorted := func(pairs []mcpclient.Pair) []string {
 		all := make([]string, len(pairs))
 		for i, p := range pairs {
 			all[i] = strconv.Itoa(len(p.Name)) + " " + p.Name + "=" + p.Value
@@ -82,7 +83,7 @@ func (s FoundServer) ID() consent.ID {
 // Values are quoted in a code block so that none can hide or imitate another.
 func (s FoundServer) describe() string {
 	lines := []string{"File: " + text.Quote(s.File)}
-	if c := s.Config; c.Transport == Stdio {
+	if c := s.Config; c.Transport == mcpclient.Stdio {
 		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
 		for i, arg := range c.Args {
 			lines = append(lines, fmt.Sprintf("Argument %d: %s", i+1, text.Quote(arg)+s.meaning(arg)))
@@ -112,33 +113,11 @@ func (s FoundServer) describe() string {
 		lines = append(lines, "Cannot be allowed for good: "+gap)
 	}
 	about := "This file configures the MCP server below."
-	if s.Config.Transport == Stdio {
+	if s.Config.Transport == mcpclient.Stdio {
 		about += " It runs with your rights, outside the session's containment. It gets the environment variables named below, and of yours only " +
-			strings.Join(basicVariables(), ", ") + "."
+			strings.Join(mcpclient.BasicVariables(), ", ") + "."
 	}
 	return about + "\n\n" + strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
-}
-
-// basicVariables returns the names of the environment variables that a found server gets although
-// its configuration does not name them. Others may be secrets, or make it do something else than
-// its configuration says.
-func basicVariables() []string {
-	if runtime.GOOS == "windows" { // where programs do not start without some of them
-		return []string{"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES",
-			"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR"}
-	}
-	return []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
-}
-
-// basicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
-func basicEnvironment() []string {
-	env := []string{}
-	for _, name := range basicVariables() {
-		if value, set := os.LookupEnv(name); set {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
 }
 
 // meaning says what the variables in a text stand for, for the end of a line. It returns "" if
@@ -175,7 +154,7 @@ func (s FoundServer) destination() string {
 
 // showValue shows an environment variable or a header. The value of a credential is hidden, unless
 // something else in the configuration can use it by its name.
-func (s FoundServer) showValue(p Pair, equals string) string {
+func (s FoundServer) showValue(p mcpclient.Pair, equals string) string {
 	if secret.IsCredential(p.Name) && !s.mentions(p) {
 		return text.Quote(p.Name) + ", " + hidden(p.Value)
 	}
@@ -183,7 +162,7 @@ func (s FoundServer) showValue(p Pair, equals string) string {
 }
 
 // showPair is showValue, and says which variables of our environment are in the value.
-func (s FoundServer) showPair(p Pair, equals string) string {
+func (s FoundServer) showPair(p mcpclient.Pair, equals string) string {
 	shown := s.showValue(p, equals)
 	var names []string
 	for _, reference := range variable().FindAllString(p.Value, -1) {
@@ -199,7 +178,7 @@ func (s FoundServer) showPair(p Pair, equals string) string {
 
 // mentions reports whether the command line or another variable contains the name of p, as in sh -c
 // '$NAME'.
-func (s FoundServer) mentions(p Pair) bool {
+func (s FoundServer) mentions(p mcpclient.Pair) bool {
 	texts := append([]string{s.Config.Command}, s.Config.Args...)
 	for _, other := range slices.Concat(s.Config.Env, s.added) {
 		if other != p {
@@ -282,7 +261,7 @@ func (s *FoundServer) Expand(folder string) error {
 	for i := range c.Args {
 		c.Args[i] = expand(c.Args[i])
 	}
-	for _, pairs := range [][]Pair{c.Env, c.Headers} {
+	for _, pairs := range [][]mcpclient.Pair{c.Env, c.Headers} {
 		for i := range pairs {
 			pairs[i].Value = expand(pairs[i].Value)
 		}

@@ -1,4 +1,4 @@
-package client
+package servers
 
 import (
 	"crypto/sha256"
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -34,7 +35,7 @@ const (
 // fails if w was closed, or if EnvFile has changed since it was read.
 func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 	s.files, s.gaps = nil, nil
-	if s.Start.Transport != Stdio {
+	if s.Start.Transport != mcpclient.Stdio {
 		return nil
 	}
 	if s.EnvFile != "" {
@@ -118,7 +119,7 @@ func (s *FoundServer) ReadEnvFile(w *workspace.Workspace, folder string) error {
 	hash := sha256.Sum256(content)
 	s.env.hash, s.added = hex.EncodeToString(hash[:]), nil
 	for _, p := range pairs {
-		if !slices.ContainsFunc(s.Config.Env, func(own Pair) bool { return own.Name == p.Name }) {
+		if !slices.ContainsFunc(s.Config.Env, func(own mcpclient.Pair) bool { return own.Name == p.Name }) {
 			s.Start.Env = append(s.Start.Env, p)
 			s.Start.Secrets = append(s.Start.Secrets, p.Value)
 			s.added = append(s.added, p)
@@ -129,8 +130,8 @@ func (s *FoundServer) ReadEnvFile(w *workspace.Workspace, folder string) error {
 
 // parseEnv reads lines NAME=VALUE. Comments, a leading "export" and quotation marks around a value
 // are left out; nothing is expanded.
-func parseEnv(content string) ([]Pair, error) {
-	var pairs []Pair
+func parseEnv(content string) ([]mcpclient.Pair, error) {
+	var pairs []mcpclient.Pair
 	for i, line := range strings.Split(strings.TrimPrefix(content, "\ufeff"), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -147,7 +148,7 @@ func parseEnv(content string) ([]Pair, error) {
 			value, _, _ = strings.Cut(value, " #")
 			value = strings.TrimSpace(value)
 		}
-		pairs = append(slices.DeleteFunc(pairs, func(p Pair) bool { return p.Name == name }), Pair{Name: name, Value: value})
+		pairs = append(slices.DeleteFunc(pairs, func(p mcpclient.Pair) bool { return p.Name == name }), mcpclient.Pair{Name: name, Value: value})
 	}
 	return pairs, nil
 }

@@ -1,9 +1,10 @@
-package client
+package servers
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,35 +21,52 @@ const (
 	maxArguments = 8 << 10
 )
 
+var errDenied = errors.New("the user did not allow it")
+
+// checkAnswer returns an error unless the user allowed what they were asked for. The error is
+// [backend.ErrCancelled] if the request was cancelled with the turn.
+func checkAnswer(what string, answer backend.Answer) error {
+	switch answer {
+	case backend.AllowOnce, backend.AllowAlways:
+		return nil
+	case backend.Cancelled:
+		return fmt.Errorf("%s was not used: the permission request was cancelled: %w",
+			what, backend.ErrCancelled)
+	default:
+		return fmt.Errorf("%s was not used: %w", what, errDenied)
+	}
+}
+
 // isAllowed reports whether the call needs no permission: the user always allows the tool, or
 // trusts the server's claim that it is read-only.
 func (c *call) isAllowed() bool {
-	if c.server.config.Policy.ReadOnly == Allow && c.tool.Hints.ReadOnly {
+	if c.tool.Trusted && c.shown.Hints.ReadOnly {
 		return true
 	}
-	c.server.mu.Lock()
-	defer c.server.mu.Unlock()
-	return c.server.always[c.tool.fingerprint]
+	c.set.mu.Lock()
+	defer c.set.mu.Unlock()
+	return c.set.allowed[c.tool.Key()]
 }
 
 // askPermission asks the user whether to make the call. It returns nil if they allow it.
 func (c *call) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
-		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.tool.kind), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		RawInput: c.input(), Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
+		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.kind()),
+		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
+		Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
 	}
-	answer, err := c.set.ask(ctx, backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
+	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
 		{Answer: backend.AllowOnce, Label: "Allow"},
 		{Answer: backend.AllowAlways, Label: "Always allow " + c.tool.Name + " in this session"},
 		{Answer: backend.RejectOnce, Label: "Reject"},
-	}})
+	}}.Ask(ctx, c.set.currentSession())
 	if err != nil {
 		return err
 	}
 	if answer == backend.AllowAlways {
-		c.server.mu.Lock()
-		defer c.server.mu.Unlock()
-		c.server.always[c.tool.fingerprint] = true
+		c.set.mu.Lock()
+		defer c.set.mu.Unlock()
+		c.set.allowed[c.tool.Key()] = true
 	}
 	return checkAnswer(c.tool.Name, answer)
 }
@@ -63,9 +81,11 @@ func (c *call) describeArguments() string {
 	if arguments == "{}" {
 		return "It is called without arguments."
 	}
-	shown := "It is called with:\n\n" + strings.TrimSuffix(text.Block("json", text.Prefix(arguments, maxArguments)), "\n")
+	block := text.Block("json", text.Prefix(arguments, maxArguments))
+	shown := "It is called with:\n\n" + strings.TrimSuffix(block, "\n")
 	if len(arguments) > maxArguments {
-		shown += fmt.Sprintf("\n\nThe arguments have %s; only the beginning is shown.", text.Size(len(arguments)))
+		shown += fmt.Sprintf("\n\nThe arguments are %s long; only the beginning is shown.",
+			text.Size(len(arguments)))
 	}
 	return shown
 }
@@ -73,7 +93,7 @@ func (c *call) describeArguments() string {
 // claims returns what the server says about the tool.
 func (c *call) claims() string {
 	var claims []string
-	switch h := c.tool.Hints; {
+	switch h := c.shown.Hints; {
 	case h.ReadOnly:
 		claims = append(claims, "is read-only")
 	case h.Destructive:
@@ -81,12 +101,13 @@ func (c *call) claims() string {
 	default:
 		claims = append(claims, "makes changes")
 	}
-	if c.tool.Hints.OpenWorld {
+	if c.shown.Hints.OpenWorld {
 		claims = append(claims, "reaches out to the network")
 	}
-	claim := fmt.Sprintf("According to MCP server %s, this tool %s.", printableName(c.tool.Server), strings.Join(claims, " and "))
-	if c.tool.Description != "" {
-		claim += "\n\n" + strings.TrimSuffix(text.Block("", text.Plain(text.Truncate(c.tool.Description, maxDescription))), "\n")
+	claim := fmt.Sprintf("According to MCP server %s, this tool %s.",
+		printableName(c.tool.Server), strings.Join(claims, " and "))
+	if d := c.shown.Description; d != "" {
+		claim += "\n\n" + quoted(text.Truncate(d, maxDescription))
 	}
 	return claim
 }

@@ -1,4 +1,4 @@
-package client_test
+package servers_test
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/servers"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -133,7 +134,7 @@ func runConformanceClient() error {
 	}
 	defer w.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	set := mcpclient.NewSet(mcpclient.NewStarter(), mcpclient.Options{Logger: log, Elicitation: []string{"form", "url"}})
+	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Elicitation: []string{"form", "url"}})
 	defer set.Close(context.Background())
 	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1]}})
 	if err != nil {
@@ -168,7 +169,7 @@ func runConformanceClient() error {
 // installed returns the path of something in testdata, or skips the test.
 func installed(t *testing.T, pattern string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join("../../../testdata", pattern))
+	found, err := filepath.Glob(filepath.Join("../../testdata", pattern))
 	require.NoError(t, err)
 	if len(found) == 0 {
 		if os.Getenv("CI") != "" {
@@ -245,14 +246,14 @@ func TestAuthorizationConformance(t *testing.T) {
 func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
 	t.Helper()
 	var initialized atomic.Int64
-	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil))
-	f := newFixtureWith(t, mcpclient.NewStarterFor(1), mcpclient.Options{})
+	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
+	f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
 	f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
 	return s, f
 }
 
 // commit is change for a client of its own.
-func (f *fixture) commit(h mcpclient.Host, w *workspace.Workspace, configs ...mcpclient.Config) {
+func (f *fixture) commit(h servers.Session, w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/time/rate"
 )
 
 // pendingRequests are the requests of a server whose answers it has not taken yet. The MCP SDK
@@ -21,7 +22,10 @@ type pendingRequests struct {
 }
 
 func newPendingRequests(l limits) *pendingRequests {
-	return &pendingRequests{limit: l.MaxRequests, timeout: l.SettleMax, pending: map[jsonrpc.ID]bool{}, removed: make(chan struct{})}
+	return &pendingRequests{
+		limit: l.MaxRequests, timeout: l.SettleMax,
+		pending: map[jsonrpc.ID]bool{}, removed: make(chan struct{}),
+	}
 }
 
 // wait waits until there is room for one more request, or done is closed. It fails if the server
@@ -67,26 +71,19 @@ func (p *pendingRequests) remove(id jsonrpc.ID) {
 	p.removed = make(chan struct{})
 }
 
-// rateLimit lets a number of events through per second. It is not safe for concurrent use.
-type rateLimit struct {
-	perSecond int
-	since     time.Time
-	count     int
-}
-
-// wait waits for the next second if this second's events are used up, unless done is closed.
-func (l *rateLimit) wait(done <-chan struct{}) {
-	now := time.Now()
-	if now.Sub(l.since) >= time.Second {
-		l.since, l.count = now, 0
-	}
-	if l.count++; l.count <= l.perSecond {
+// waitFor takes an event of l, and waits until its time comes, unless done is closed first.
+func waitFor(l *rate.Limiter, done <-chan struct{}) {
+	delay := l.Reserve().Delay()
+	if delay == 0 {
 		return
 	}
-	timer := time.NewTimer(l.since.Add(time.Second).Sub(now))
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-done:
 	}
 }
+
+// perSecond returns a limiter that lets n events through per second.
+func perSecond(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }

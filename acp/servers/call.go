@@ -1,0 +1,213 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// describeTool returns a tool for the backend.
+func describeTool(t mcpclient.Tool) backend.Tool {
+	d := t.Definition
+	described := backend.Tool{
+		Name: t.Name, Server: t.Server, Remote: d.Name, Title: d.Title, Description: d.Description,
+		Input: encode(d.InputSchema), Output: encode(d.OutputSchema),
+		Hints: backend.Hints{Destructive: true, OpenWorld: true},
+	}
+	if a := d.Annotations; a != nil {
+		described.Hints = backend.Hints{
+			ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint,
+			Destructive: a.DestructiveHint == nil || *a.DestructiveHint,
+			OpenWorld:   a.OpenWorldHint == nil || *a.OpenWorldHint,
+		}
+		if described.Title == "" {
+			described.Title = a.Title
+		}
+	}
+	return described
+}
+
+// kindOf returns the kind of a tool according to its annotations.
+func kindOf(a *mcp.ToolAnnotations) sdk.ToolKind {
+	switch {
+	case a == nil:
+		return sdk.ToolKindOther
+	case a.ReadOnlyHint && a.OpenWorldHint != nil && *a.OpenWorldHint:
+		return sdk.ToolKindFetch
+	case a.ReadOnlyHint:
+		return sdk.ToolKindRead
+	case a.DestructiveHint != nil:
+		return sdk.ToolKindEdit
+	}
+	return sdk.ToolKindOther
+}
+
+// encode returns a schema as JSON, or nil if there is none.
+func encode(schema any) backend.Raw {
+	raw, err := json.Marshal(schema)
+	if err != nil || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// Call implements [backend.Tools].
+func (s *Set) Call(ctx context.Context, u backend.Updates, name string, arguments backend.Raw) (
+	backend.ToolResult, error) {
+	if len(arguments) > 0 {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(arguments, &object) != nil || object == nil {
+			return backend.ToolResult{}, fmt.Errorf("the arguments of %s are not a JSON object", name)
+		}
+	}
+	t, err := s.client.Tool(ctx, name)
+	if err != nil {
+		return backend.ToolResult{}, border(err)
+	}
+	c := &call{
+		shownCall: newShownCall(u, "mcp-"), set: s, tool: t, shown: describeTool(t), arguments: arguments,
+	}
+	if err := c.start(ctx); err != nil {
+		return backend.ToolResult{}, err
+	}
+	result, err := c.run(ctx)
+	if err != nil {
+		c.showFailure(ctx, err)
+		return backend.ToolResult{}, border(err)
+	}
+	return result, c.showResult(context.WithoutCancel(ctx), result)
+}
+
+// shownCall is a tool call that the client is shown.
+type shownCall struct {
+	id      sdk.ToolCallId
+	updates backend.Updates
+}
+
+func newShownCall(u backend.Updates, prefix string) shownCall {
+	return shownCall{sdk.ToolCallId(prefix + rand.Text()[:16]), u}
+}
+
+func (c shownCall) update(ctx context.Context, update any) error {
+	return c.updates.Update(ctx, backend.NewUpdate(update))
+}
+
+// showStatus shows a new status, and content unless it is nil.
+func (c shownCall) showStatus(ctx context.Context, status sdk.ToolCallStatus,
+	content []sdk.ToolCallContent) error {
+	return c.update(ctx, sdk.SessionToolCallUpdate{
+		SessionUpdate: "tool_call_update", ToolCallId: c.id, Status: &status, Content: content,
+	})
+}
+
+func textContent(s string) []sdk.ToolCallContent {
+	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s))}
+}
+
+// call is one call of a tool.
+type call struct {
+	shownCall
+	set       *Set
+	tool      mcpclient.Tool
+	shown     backend.Tool // tool, for the backend
+	arguments backend.Raw  // empty for none
+}
+
+// start shows the pending call.
+func (c *call) start(ctx context.Context) error {
+	return c.update(ctx, sdk.SessionUpdateToolCall{
+		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.title(), Kind: c.kind(),
+		Status: sdk.ToolCallStatusPending, RawInput: c.input(),
+	})
+}
+
+// run asks for permission if necessary, and calls the tool.
+func (c *call) run(ctx context.Context) (backend.ToolResult, error) {
+	if !c.isAllowed() {
+		if err := c.askPermission(ctx); err != nil {
+			return backend.ToolResult{}, err
+		}
+	}
+	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+		return backend.ToolResult{}, err
+	}
+	result, err := c.set.client.Call(ctx, c.tool, c.arguments, c.showProgress)
+	if err != nil {
+		return backend.ToolResult{}, err
+	}
+	return toolResult(result, c.set.maxResult), nil
+}
+
+// title names the server before what it says itself, so that it cannot push its name out of sight.
+func (c *call) title() string {
+	name := printableName(c.shown.Remote)
+	if c.shown.Title != "" && c.shown.Title != c.shown.Remote {
+		name = fmt.Sprintf("%s (%s)", printableName(c.shown.Title), name)
+	}
+	return "MCP server " + quotedName(c.tool.Server) + ": " + name
+}
+
+func (c *call) kind() sdk.ToolKind { return kindOf(c.tool.Definition.Annotations) }
+
+func (c *call) input() backend.Raw {
+	if len(c.arguments) == 0 {
+		return backend.Raw("{}")
+	}
+	return c.arguments
+}
+
+// showResult shows the end of the call. The server's content blocks are passed on as they are, up
+// to a limit.
+func (c *call) showResult(ctx context.Context, r backend.ToolResult) error {
+	status := sdk.ToolCallStatusCompleted
+	if r.Failed {
+		status = sdk.ToolCallStatusFailed
+	}
+	bounded := newBoundedContent(c.set.maxShown)
+	for _, raw := range r.Content {
+		bounded.addRaw(raw)
+	}
+	update := backend.ToolCall{
+		SessionUpdate:  "tool_call_update",
+		ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: c.id, Status: &status},
+	}
+	for _, raw := range bounded.blocks {
+		update.Content = append(update.Content, map[string]any{"type": "content", "content": raw})
+	}
+	return c.update(ctx, update)
+}
+
+// showFailure shows that the call was not made or did not complete.
+func (c *call) showFailure(ctx context.Context, err error) {
+	message := err.Error()
+	if ctx.Err() != nil {
+		message = "The call was cancelled."
+	}
+	_ = c.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, textContent(message))
+}
+
+// showProgress is a [mcpclient.ProgressFunc].
+func (c *call) showProgress(ctx context.Context, p *mcp.ProgressNotificationParams) {
+	_ = c.showStatus(ctx, sdk.ToolCallStatusInProgress, textContent(describeProgress(p)))
+}
+
+func describeProgress(p *mcp.ProgressNotificationParams) string {
+	const maxMessage = 500
+	progress := strconv.FormatFloat(p.Progress, 'g', 6, 64)
+	if p.Total > 0 {
+		progress += " of " + strconv.FormatFloat(p.Total, 'g', 6, 64)
+	}
+	if message := text.Truncate(p.Message, maxMessage); message != "" {
+		progress += ": " + message
+	}
+	return progress
+}

@@ -1,0 +1,53 @@
+package servers_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/servers"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// The servers of one session.
+func Example() {
+	var host backend.Host // of the session
+
+	starter := mcpclient.NewStarter(8) // one for the process
+	session := func(ctx context.Context, w *workspace.Workspace, configs []mcpclient.Config) error {
+		set := servers.NewSet(starter, mcpclient.Options{})
+		defer set.Close(ctx)
+		change, err := set.Prepare(w, configs)
+		if err != nil {
+			return err
+		}
+		change.Commit(host, nil) // once the session is stored
+
+		listings, err := set.List(ctx)
+		if err != nil {
+			return err
+		}
+		for l := range listings {
+			for _, tool := range l.Tools {
+				result, err := set.Call(ctx, host, tool.Name, nil)
+				fmt.Println(tool.Name, result.Content, err)
+			}
+		}
+		return nil
+	}
+
+	roots, err := workspace.NewRoots(os.TempDir(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close()
+	fmt.Println(session(context.Background(), w, nil))
+	// Output: <nil>
+}

@@ -1,0 +1,280 @@
+package servers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/servers"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) { proctest.Main(m, runRole) }
+
+// patience bounds waits for what must happen.
+const patience = 30 * time.Second
+
+// self returns a stdio server that this test binary runs as, in a role.
+func self(name, r string, env ...string) mcpclient.Config {
+	c := mcpclient.Config{Name: name, Transport: mcpclient.Stdio, Command: proctest.Executable()}
+	for _, e := range proctest.Env(r, env...) {
+		key, value, _ := strings.Cut(e, "=")
+		c.Env = append(c.Env, mcpclient.Pair{Name: key, Value: value})
+	}
+	return c
+}
+
+// host is a session that answers permission requests and collects updates.
+type host struct {
+	mu      sync.Mutex
+	answer  string // an option's id, "cancelled", "unknown outcome", or "" for allow-once
+	asked   []json.RawMessage
+	updates []string
+	changed chan struct{}
+	during  func() // runs while the user is asked
+
+	elicited string   // the answer to elicitation/create
+	told     []string // notifications
+}
+
+func newHost() *host { return &host{changed: make(chan struct{})} }
+
+func (h *host) Call(_ context.Context, method string, params backend.Raw) backend.Work {
+	return func() (backend.Raw, error) {
+		h.mu.Lock()
+		h.asked = append(h.asked, params)
+		answer, during, elicited := h.answer, h.during, h.elicited
+		h.mu.Unlock()
+		if during != nil {
+			during()
+		}
+		if method == "elicitation/create" {
+			return backend.Raw(elicited), nil
+		}
+		switch answer {
+		case "cancelled":
+			return backend.Raw(`{"outcome":{"outcome":"cancelled"}}`), nil
+		case "unknown outcome":
+			return backend.Raw(`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`), nil
+		case "":
+			answer = "allow-once"
+		}
+		return backend.Raw(fmt.Sprintf(`{"outcome":{"outcome":"selected","optionId":%q}}`, answer)), nil
+	}
+}
+
+func (h *host) Notify(_ context.Context, method string, params backend.Raw) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, method+" "+string(params))
+	return nil
+}
+
+func (h *host) notifications() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.told)
+}
+
+// lastAsked returns the params of the last request to the client.
+func (h *host) lastAsked() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return string(h.asked[len(h.asked)-1])
+}
+
+func (h *host) Update(_ context.Context, u backend.Update) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.updates = append(h.updates, u.String())
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return nil
+}
+
+func (h *host) questions() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.asked)
+}
+
+func (h *host) all() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.updates, "\n")
+}
+
+// waitForUpdate waits for an update that contains text.
+func (h *host) waitForUpdate(t testing.TB, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		h.mu.Lock()
+		seen, changed := strings.Contains(strings.Join(h.updates, "\n"), text), h.changed
+		h.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("never shown: %q in\n%s", text, h.all())
+		}
+	}
+}
+
+// fixture is a set and its host.
+type fixture struct {
+	*servers.Set
+	t    testing.TB
+	host *host
+	logs *logtest.Text
+}
+
+// newFixture returns a set that is closed at the end of the test.
+func newFixture(t testing.TB, o mcpclient.Options) *fixture {
+	t.Helper()
+	return newFixtureWith(t, mcpclient.NewStarter(8), o)
+}
+
+func newFixtureWith(t testing.TB, starter *mcpclient.Starter, o mcpclient.Options) *fixture {
+	t.Helper()
+	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
+	o.Logger = f.logs.Logger(slog.LevelDebug)
+	f.Set = servers.NewSet(starter, o)
+	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
+	return f
+}
+
+// open opens a workspace that is closed at the end of the test.
+func open(t testing.TB, cwd string, additional ...string) *workspace.Workspace {
+	t.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(t, err)
+	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// change prepares and commits a change.
+func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
+	f.t.Helper()
+	c, err := f.Prepare(w, configs)
+	require.NoError(f.t, err)
+	c.Commit(f.host, nil)
+}
+
+// call calls a tool and returns the text of its result.
+func (f *fixture) call(name, arguments string) string {
+	f.t.Helper()
+	text, err := f.try(name, arguments)
+	require.NoError(f.t, err, "%s\n%s", name, f.logs)
+	return text
+}
+
+func (f *fixture) try(name, arguments string) (string, error) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	result, err := f.Call(ctx, f.host, name, backend.Raw(arguments))
+	text := textOf(result.Content)
+	if err == nil && result.Failed {
+		err = fmt.Errorf("the tool failed: %s", text)
+	}
+	return text, err
+}
+
+// list waits for all servers and returns their tools, in the order of the servers.
+func (f *fixture) list(ctx context.Context) (tools []backend.Tool, err error) {
+	listings, err := f.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offered := map[string][]backend.Tool{}
+	for l := range listings {
+		offered[l.Prefix] = l.Tools
+	}
+	for _, s := range f.Servers() {
+		tools = append(tools, offered[s.Prefix]...)
+	}
+	return tools, context.Cause(ctx)
+}
+
+func textOf(blocks []backend.Raw) string {
+	var texts []string
+	for _, raw := range blocks {
+		var block struct{ Text string }
+		_ = json.Unmarshal(raw, &block)
+		texts = append(texts, block.Text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// folder creates a directory with files, given as name and content in turn, and returns its real
+// path.
+func folder(t testing.TB, files ...string) string {
+	t.Helper()
+	return dirtest.New(t, files...)
+}
+
+// runRole runs this binary as a server.
+func runRole(role string) int {
+	if proctest.Hold() != nil {
+		return 1
+	}
+	switch role {
+	case "sdk":
+		return mcptest.PlayTools()
+	case "conformance":
+		if err := runConformanceClient(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	default:
+		return mcptest.PlayRaw(role)
+	}
+}
+
+// npmServer returns a server from npm.
+func npmServer(name string, command []string, args ...string) mcpclient.Config {
+	return mcpclient.Config{
+		Name: name, Transport: mcpclient.Stdio, Command: command[0], Args: append(command[1:], args...),
+	}
+}
+
+// remote returns a server behind HTTP that requires a header, and its configuration.
+func remote(t testing.TB, name string, kind mcpclient.Transport, handler http.Handler) mcpclient.Config {
+	t.Helper()
+	const key = "Bearer hunter2-secret"
+	guarded := mcptest.Guard(t, "Authorization", key, handler)
+	return mcpclient.Config{Name: name, Transport: kind, URL: guarded.URL + "/mcp",
+		Headers: []mcpclient.Pair{{Name: "Authorization", Value: key}}}
+}
+
+// newFake returns a server that sends what a test wants, and its configuration.
+func newFake(t testing.TB) (*mcptest.Fake, mcpclient.Config) {
+	t.Helper()
+	h := mcptest.NewFake(t)
+	return h, mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: h.URL,
+		Policy: mcpclient.Policy{SettleWithoutRoots: time.Millisecond}}
+}
+
+var eras = []string{"2025-11-25", "2026-07-28"}

@@ -1,0 +1,110 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// host answers the servers of a set for its session. It implements [mcpclient.Host], and
+// [mcpclient.Sampler] if there is a model.
+type host struct {
+	Session
+	model backend.Sampler
+	set   *Set
+}
+
+// Show implements [mcpclient.Host].
+func (h *host) Show(ctx context.Context, message string) error {
+	return h.Update(ctx, backend.Note(message+"\n\n"))
+}
+
+// maxQuestion is the most bytes of a question that are shown.
+const maxQuestion = 4 << 10
+
+// Elicit implements [mcpclient.Host].
+func (h *host) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitParams) (
+	*mcp.ElicitResult, error) {
+	question := text.Plain(text.Truncate(p.Message, maxQuestion))
+	params := map[string]any{
+		"mode":    p.Mode,
+		"message": fmt.Sprintf("MCP server %s asks: %s", quotedName(s.Name), question),
+	}
+	if p.Mode == "form" {
+		params["requestedSchema"] = p.RequestedSchema
+	} else {
+		params["url"], params["elicitationId"] = p.URL, elicitationID(s, p.ElicitationID)
+	}
+	answer, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(params))()
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask the user: %w", err)
+	}
+	var result mcp.ElicitResult
+	if err := json.Unmarshal(answer, &result); err != nil {
+		return nil, errors.New("cannot read the client's answer to a question of an MCP server")
+	}
+	switch result.Action {
+	case "accept":
+		return &mcp.ElicitResult{Action: "accept", Content: result.Content}, nil
+	case "decline":
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	return &mcp.ElicitResult{Action: "cancel"}, nil
+}
+
+// elicitationID returns the id of a question for the client, which has those of other servers too.
+func elicitationID(s mcpclient.ServerID, id string) string {
+	return s.Prefix + "." + text.Truncate(id, 200)
+}
+
+// ElicitComplete implements [mcpclient.Host].
+func (h *host) ElicitComplete(ctx context.Context, s mcpclient.ServerID, id string) error {
+	return h.elicitComplete(ctx, elicitationID(s, id))
+}
+
+func (h *host) elicitComplete(ctx context.Context, id string) error {
+	params := map[string]string{"elicitationId": id}
+	return h.Notify(ctx, protocol.ElicitationComplete, backend.Encode(params))
+}
+
+// notifyTimeout is how long a client may take to take a notification.
+const notifyTimeout = time.Second
+
+// SignIn implements [mcpclient.Host]. The user is asked through the client if it takes URLs, and
+// otherwise in the answer.
+func (h *host) SignIn(ctx context.Context, s mcpclient.ServerID, page *url.URL) error {
+	message := "MCP server " + printableName(s.Name) + " asks you to sign in at " + page.Host
+	id := rand.Text()
+	result, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{
+		"mode": "url", "elicitationId": id, "url": page.String(), "message": message + ".",
+	}))()
+	var answer struct{ Action string }
+	switch {
+	case ctx.Err() != nil: // they were faster than the client, which may still show the page
+	case err != nil:
+		return h.Show(ctx, message+": "+openPage(page.String())+".")
+	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
+		return errors.New("the user declined")
+	}
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
+	defer cancel()
+	_ = h.elicitComplete(ctx, id)
+	return nil
+}
+
+// openPage says how to open a page that redirects to this machine.
+func openPage(page string) string {
+	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
+}

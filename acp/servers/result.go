@@ -1,0 +1,97 @@
+package servers
+
+import (
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// toolResult returns a result with at most limit bytes of content. MCP's content blocks are valid
+// in ACP.
+func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
+	content := newBoundedContent(limit)
+	for _, block := range r.Content {
+		if block != nil {
+			content.add(block)
+		}
+	}
+	result := backend.ToolResult{Failed: r.IsError}
+	if r.StructuredContent != nil {
+		raw, err := json.Marshal(r.StructuredContent)
+		if err == nil && len(raw) <= limit {
+			result.Structured = raw
+		} else {
+			content.size += len(raw)
+			content.truncated = true
+		}
+	}
+	result.Content, result.Cut = content.blocks, content.describeCut()
+	return result
+}
+
+// boundedContent collects content blocks up to a number of bytes. It truncates text, and names the
+// first other blocks that are too large.
+type boundedContent struct {
+	limit, left int
+	size        int // of all blocks
+	blocks      []backend.Raw
+	truncated   bool
+	omitted     int // blocks replaced by a note
+}
+
+func newBoundedContent(limit int) *boundedContent {
+	return &boundedContent{limit: limit, left: limit}
+}
+
+// maxOmitted is how many notes about blocks that were left out are added.
+const maxOmitted = 10
+
+// describeCut says how large the result is and how much of it may be used, if that is less.
+func (b *boundedContent) describeCut() string {
+	if !b.truncated {
+		return ""
+	}
+	return fmt.Sprintf("The result is %s long; the limit is %s", text.Size(b.size), text.Size(b.limit))
+}
+
+// add adds a block, unless it cannot be encoded.
+func (b *boundedContent) add(block any) {
+	if raw, err := json.Marshal(block); err == nil {
+		b.addRaw(raw)
+	}
+}
+
+func (b *boundedContent) addRaw(raw backend.Raw) {
+	b.size += len(raw)
+	if len(raw) <= b.left {
+		b.left -= len(raw)
+		b.blocks = append(b.blocks, raw)
+		return
+	}
+	var block struct{ Type, Text string }
+	_ = json.Unmarshal(raw, &block) // a block that cannot be read is not text
+	first := !b.truncated
+	b.truncated = true
+	switch {
+	case block.Type == "text" && b.left > 0:
+		b.note("%s\n[truncated: the text is %s long; the limit is %s]",
+			text.Truncate(block.Text, b.left), text.Size(len(block.Text)), text.Size(b.limit))
+		b.left = 0
+	case b.omitted == maxOmitted:
+		b.omitted++
+		b.note("[more was left out]")
+	case b.omitted < maxOmitted && (first || block.Type != "text"):
+		b.omitted++
+		b.note("[left out: %s of %s; the limit is %s]",
+			text.Truncate(block.Type, 40), text.Size(len(raw)), text.Size(b.limit))
+	}
+}
+
+func (b *boundedContent) note(format string, args ...any) {
+	b.blocks = append(b.blocks, backend.Encode(sdk.TextBlock(fmt.Sprintf(format, args...))))
+}

@@ -1,0 +1,68 @@
+package servers_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+)
+
+// size returns the number of bytes of text in blocks.
+func size(blocks []json.RawMessage) (n int) {
+	for _, b := range blocks {
+		n += len(b)
+	}
+	return n
+}
+
+func TestErrorLength(t *testing.T) {
+	h, c := newFake(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), c)
+	h.Respond("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 4<<20)+`"}`)
+	_, err := f.try("h.x", "{}")
+	require.ErrorContains(t, err, "MCP server h: ")
+	require.Less(t, len(err.Error()), 64<<10)
+	require.Less(t, len(f.host.all()), 64<<10)
+	require.Less(t, len(f.logs.String()), 64<<10)
+}
+
+func TestManySmallBlocks(t *testing.T) {
+	const limit = 10_000
+	h, c := newFake(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.Limit(limit, limit/10)
+	f.change(open(t, folder(t)), c)
+	for _, block := range []string{`{"type":"image","data":"","mimeType":""}`, `{"type":"text","text":""}`} {
+		h.Respond("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
+		result, err := f.Call(t.Context(), f.host, "h.x", nil)
+		require.NoError(t, err)
+		require.Regexp(t, "^The result is [0-9]+ bytes long; the limit is 10000 bytes$", result.Cut)
+		require.Less(t, size(result.Content), limit+1000, block)
+		require.Less(t, len(f.host.all()), limit, block)
+	}
+}
+
+func TestUnknownContentBlocks(t *testing.T) {
+	h, c := newFake(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), c)
+	h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"first"},{"type":"hologram","depth":3},null,{"text":"x"},`+
+		`{"type":"image","data":"!","mimeType":"image/png"},{"type":"image","data":"","mimeType":"image/png"},7,{"type":"text","text":"last"}]}`)
+	result, err := f.Call(t.Context(), f.host, "h.x", nil)
+	require.NoError(t, err)
+	require.Len(t, result.Content, 8)
+	texts := strings.Split(textOf(result.Content), "\n")
+	require.Equal(t, "first", texts[0])
+	require.Contains(t, texts[1], `[a content block of type "hologram" and 29 bytes, which cannot be read: `)
+	require.Equal(t, "[a content block of 4 bytes, which cannot be read: it has no type]", texts[2])
+	require.Contains(t, texts[3], "it has no type")
+	require.Contains(t, texts[4], `type "image" and`)
+	require.Empty(t, texts[5], "an image")
+	require.Contains(t, texts[6], "1 byte")
+	require.Equal(t, "last", texts[7])
+	require.Contains(t, f.host.all(), "hologram")
+}

@@ -1,0 +1,258 @@
+package servers
+
+//lint:file-ignore SA1019 the MCP SDK deprecates sampling (SEP-2577); existing servers still use it
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// errRejected is the error for a request or an answer that the user rejected.
+var errRejected = &jsonrpc.Error{Code: -1, Message: "User rejected sampling request"}
+
+// modelError says why the model did not answer. That is for the user and not for the server.
+type modelError struct{ cause error }
+
+func (*modelError) Error() string { return "the model could not answer" }
+
+// Sample implements [mcpclient.Sampler]. The user is asked before the model gets the request, and
+// again before the server gets the answer.
+func (h *host) Sample(ctx context.Context, s mcpclient.ServerID, p *mcp.CreateMessageWithToolsParams) (
+	*mcp.CreateMessageWithToolsResult, error) {
+	one := &sampling{
+		shownCall: newShownCall(h, "sampling-"), host: h, server: s,
+		request: sampleRequest(p), include: p.IncludeContext,
+	}
+	one.request.Model = h.model.SamplingModel(hintsOf(p.ModelPreferences))
+	began := time.Now()
+	result, err := one.run(ctx)
+	// This is to be kept, so it has a level that is logged by default.
+	h.set.log.Warn("MCP server asked the model",
+		"server", s.Name, "model", text.Printable(one.request.Model), "outcome", outcome(ctx, err),
+		"inputTokens", result.Input, "outputTokens", result.Output, "duration", time.Since(began))
+	if failed, ok := errors.AsType[*modelError](err); ok {
+		err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failed.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.CreateMessageWithToolsResult{
+		Role: "assistant", Content: []mcp.Content{&mcp.TextContent{Text: result.Text}},
+		Model: result.Model, StopReason: result.StopReason,
+	}, nil
+}
+
+// hintsOf returns the names in a server's preferences. Its priorities for cost, speed and
+// intelligence are ignored: nothing is known about those of the models.
+func hintsOf(p *mcp.ModelPreferences) (hints []string) {
+	if p == nil {
+		return nil
+	}
+	for _, h := range p.Hints {
+		if h != nil && h.Name != "" {
+			hints = append(hints, h.Name)
+		}
+	}
+	return hints
+}
+
+// sampleRequest returns a server's request without a model and a context.
+func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
+	r := backend.SampleRequest{
+		System: p.SystemPrompt, MaxTokens: int(min(p.MaxTokens, 1<<30)), Stop: p.StopSequences,
+	}
+	if p.Temperature > 0 { // the SDK does not tell 0 from none
+		r.Temperature = &p.Temperature
+	}
+	for _, m := range p.Messages {
+		message := backend.SampleMessage{Role: string(m.Role)}
+		for _, block := range m.Content {
+			switch b := block.(type) {
+			case *mcp.TextContent:
+				message.Content = append(message.Content, sdk.TextBlock(b.Text))
+			case *mcp.ImageContent:
+				data := base64.StdEncoding.EncodeToString(b.Data)
+				message.Content = append(message.Content, sdk.ImageBlock(data, b.MIMEType))
+			}
+		}
+		r.Messages = append(r.Messages, message)
+	}
+	return r
+}
+
+// sampling is one request of a server to the model. It is shown to the user as a tool call.
+type sampling struct {
+	shownCall
+	host    *host
+	server  mcpclient.ServerID
+	request backend.SampleRequest
+	include string // includeContext
+}
+
+// run asks the user, the model, and the user again.
+func (s *sampling) run(ctx context.Context) (backend.SampleResult, error) {
+	err := s.update(ctx, sdk.SessionUpdateToolCall{
+		SessionUpdate: "tool_call", ToolCallId: s.id, Title: s.title(),
+		Kind: sdk.ToolKindOther, Status: sdk.ToolCallStatusPending,
+	})
+	if err != nil {
+		return backend.SampleResult{}, err
+	}
+	result, err := s.sample(ctx)
+	if err == nil {
+		return result, s.showStatus(ctx, sdk.ToolCallStatusCompleted, textContent(quoted(result.Text)))
+	}
+	why := err.Error()
+	if failed, ok := errors.AsType[*modelError](err); ok {
+		why = failed.cause.Error()
+	}
+	_ = s.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, textContent(text.Plain(why)))
+	return result, err
+}
+
+func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
+	if err := s.ask(ctx, s.describeRequest(), "Allow", "Reject"); err != nil {
+		return backend.SampleResult{}, err
+	}
+	if err := s.addContext(ctx); err != nil {
+		return backend.SampleResult{}, err
+	}
+	if err := s.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+		return backend.SampleResult{}, err
+	}
+	result, err := s.host.model.Sample(ctx, s.request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return result, context.Cause(ctx)
+		}
+		return result, &modelError{err}
+	}
+	return result, s.ask(ctx, s.describeAnswer(result), "Send the answer to the server", "Reject")
+}
+
+// addContext adds to the request what the server wants from the conversation, if the user allows
+// that.
+func (s *sampling) addContext(ctx context.Context) error {
+	prefix, part := s.server.Prefix, "what this conversation says about its tools"
+	switch s.include {
+	case "thisServer":
+	case "allServers":
+		prefix, part = "", "this conversation"
+	default:
+		return nil
+	}
+	added := s.host.model.SamplingContext(prefix)
+	if added == "" {
+		return nil
+	}
+	content := textContent(fmt.Sprintf("MCP server %s asks the model about %s too. The answer may "+
+		"repeat it, and you see that before the server gets it. If you do not add it, the request is "+
+		"sent without it.\n\n%s", s.name(), part, quoted(added)))
+	err := s.ask(ctx, content, "Add it to the request", "Send the request without it")
+	if errors.Is(err, errRejected) {
+		return nil
+	}
+	s.request.Context = added
+	return err
+}
+
+// ask shows the user what is to be sent and returns nil if they allow it.
+func (s *sampling) ask(ctx context.Context, content []sdk.ToolCallContent, allow, reject string) error {
+	answer, err := backend.Question{
+		ToolCall: backend.Encode(sdk.ToolCallUpdate{
+			ToolCallId: s.id, Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther),
+			Status: sdk.Ptr(sdk.ToolCallStatusPending), Content: content,
+		}),
+		Offers: []backend.Offer{
+			{Answer: backend.AllowOnce, Label: allow}, {Answer: backend.RejectOnce, Label: reject},
+		},
+	}.Ask(ctx, s.host)
+	switch {
+	case err != nil:
+		return err
+	case answer == backend.AllowOnce:
+		return nil
+	case answer == backend.Cancelled:
+		return backend.ErrCancelled
+	default:
+		return errRejected
+	}
+}
+
+// outcome says for the log what came of a request.
+func outcome(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return "answered"
+	case errors.Is(err, errRejected):
+		return "rejected"
+	case ctx.Err() != nil || errors.Is(err, backend.ErrCancelled):
+		return "cancelled"
+	default:
+		return "failed"
+	}
+}
+
+func (s *sampling) name() string { return quotedName(s.server.Name) }
+
+func (s *sampling) title() string {
+	return fmt.Sprintf("MCP server %s asks the model %s", s.name(), printableName(s.request.Model))
+}
+
+// describeRequest returns all that the model is sent, for a person.
+func (s *sampling) describeRequest() []sdk.ToolCallContent {
+	r := s.request
+	intro := fmt.Sprintf("MCP server %s wants an answer of up to %s from the model %s. If you allow "+
+		"it, the model is sent what follows. You see the answer before the server gets it.",
+		s.name(), text.Count(r.MaxTokens, "token", "tokens"), printableName(r.Model))
+	if s.include == "thisServer" || s.include == "allServers" {
+		intro += " The server asks for parts of this conversation to be added. You are asked about " +
+			"that next."
+	}
+	if len(r.Stop) > 0 {
+		stops := make([]string, len(r.Stop))
+		for i, stop := range r.Stop {
+			stops[i] = text.Code(stop)
+		}
+		intro += " The answer ends before " + strings.Join(stops, " or ") + "."
+	}
+	if r.System != "" {
+		intro += "\n\nSystem prompt:\n\n" + quoted(r.System)
+	}
+	content := textContent(intro)
+	for _, m := range r.Messages {
+		role := "As the user:"
+		if m.Role == "assistant" {
+			role = "As the model:"
+		}
+		for _, block := range m.Content {
+			if block.Text != nil {
+				content = append(content, textContent(role+"\n\n"+quoted(block.Text.Text))...)
+			} else {
+				content = append(content, textContent(role)[0], sdk.ToolContent(block))
+			}
+		}
+	}
+	return content
+}
+
+// describeAnswer returns the answer for a person.
+func (s *sampling) describeAnswer(r backend.SampleResult) []sdk.ToolCallContent {
+	return textContent(fmt.Sprintf("The model %s has answered. If you allow it, MCP server %s gets "+
+		"this answer:\n\n%s", printableName(r.Model), s.name(), quoted(r.Text)))
+}
+
+// quoted returns a text of somebody else as a quotation that it cannot end.
+func quoted(s string) string { return strings.TrimSuffix(text.Block("", text.Plain(s)), "\n") }

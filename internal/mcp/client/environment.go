@@ -1,0 +1,31 @@
+package client
+
+import (
+	"os"
+	"runtime"
+)
+
+// BasicVariables returns the names of the environment variables that a [Config].Found server gets
+// although its configuration does not name them. Others may be secrets, or make it do something
+// else than its configuration says.
+func BasicVariables() []string {
+	if runtime.GOOS == "windows" { // where programs do not start without some of them
+		return []string{
+			"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT",
+			"PROCESSOR_ARCHITECTURE", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP",
+			"USERNAME", "USERPROFILE", "WINDIR",
+		}
+	}
+	return []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+}
+
+// basicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
+func basicEnvironment() []string {
+	env := []string{}
+	for _, name := range BasicVariables() {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}

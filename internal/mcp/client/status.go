@@ -1,0 +1,78 @@
+package client
+
+import "time"
+
+// State is the state of a server.
+type State string
+
+// All states; see the package comment.
+const (
+	Idle     State = "idle"
+	Starting State = "starting"
+	Ready    State = "ready"
+	Waiting  State = "waiting"
+	Failed   State = "failed"
+	Stopped  State = "stopped"
+)
+
+// Status describes a server, without its secrets.
+type Status struct {
+	ServerID
+	Transport Transport
+	State     State
+	// Waiting says what a server that is starting waits for. SignIn is the page where the user is
+	// to sign in, if it waits for that.
+	Waiting, SignIn string
+	// Err is the reason why the server failed or ended, nil otherwise.
+	Err error
+	// RetryAt is when it may be started again after that, zero if it may be at any time.
+	RetryAt time.Time
+	// Restarts counts how often it was started again.
+	Restarts int
+	// Product is the name and version that the server reports, Revision the revision of MCP that it
+	// speaks, and Instructions what it says about its use. They are "" until it was connected.
+	Product, Revision, Instructions string
+	// Modern says that Revision is 2026-07-28 or later.
+	Modern bool
+	// RootsDeclared says that the server may ask for the roots.
+	RootsDeclared bool
+	// SentRoots are the URIs of the roots last sent to it, and SentAt is the time.
+	SentRoots []string
+	SentAt    time.Time
+	// Warnings has an entry for each deprecated feature in use.
+	Warnings []string
+}
+
+// status returns the server's status.
+func (s *server) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := Status{
+		ServerID: s.id(), Transport: s.config.Transport, State: s.state, Err: s.err,
+		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
+	}
+	if s.state == Starting {
+		status.Waiting = s.waiting
+		if s.signingIn != nil {
+			status.SignIn = s.signingIn.page
+		}
+	}
+	if (s.state == Waiting || s.state == Failed) && time.Now().Before(s.retryAt) {
+		status.RetryAt = s.retryAt
+	}
+	for _, w := range s.warnings {
+		status.Warnings = append(status.Warnings, string(w))
+	}
+	c := s.connection
+	if c == nil {
+		return status
+	}
+	r := c.session.InitializeResult()
+	status.Revision, status.Modern = r.ProtocolVersion, c.session.Modern()
+	status.Instructions = r.Instructions
+	if i := r.ServerInfo; i != nil {
+		status.Product = printableName(i.Name) + " " + printableName(i.Version)
+	}
+	status.SentRoots, status.SentAt = c.sentRoots()
+	return status
+}
