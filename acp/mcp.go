@@ -30,7 +30,9 @@ type serverChange struct {
 
 // changeServers prepares the servers configs on the roots of w, starting from those of the previous
 // session, nil if there is none.
-func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config) (serverChange, error) {
+func (a *agent) changeServers(
+	id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config,
+) (serverChange, error) {
 	if a.init.mcpOwner() == backend.BackendConnects {
 		return serverChange{}, nil
 	}
@@ -122,10 +124,12 @@ func (s *sessionServers) close(ctx context.Context) error {
 func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error {
 	if h.servers.set == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
+			"the agent behind this one connects MCP servers itself: add %s to its configuration",
+			found.Name)
 	}
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is not an MCP server that can be started: %s", found.Name, found.Reason)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
 	server := servers.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
 	if server.Config.Transport == mcpclient.Stdio {
@@ -140,7 +144,8 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	server.Config.Dir, server.Start.Dir = dir, dir
-	if err := servers.NewConsents(h.agent.options.ConsentDir).Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
+	consents := servers.NewConsents(h.agent.options.ConsentDir)
+	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
 		return err
 	}
 	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while
@@ -177,7 +182,8 @@ func (h *host) addServer(config mcpclient.Config) error {
 	if s.passed {
 		return errors.New("the session was loaded again meanwhile: try again")
 	}
-	found := slices.DeleteFunc(slices.Clone(s.found), func(c mcpclient.Config) bool { return c.Name == config.Name })
+	same := func(c mcpclient.Config) bool { return c.Name == config.Name }
+	found := slices.DeleteFunc(slices.Clone(s.found), same)
 	found = append(found, config)
 	change, err := prepareServers(s.set, h.workspace, slices.Concat(s.given, found))
 	if err != nil {
@@ -200,7 +206,8 @@ func configOf(found discovery.Artifact) mcpclient.Config {
 		return list
 	}
 	return mcpclient.Config{
-		Name: found.Name, Transport: mcpclient.Transport(server.Transport), Command: server.Command, Args: server.Args, Dir: server.Cwd,
+		Name: found.Name, Transport: mcpclient.Transport(server.Transport),
+		Command: server.Command, Args: server.Args, Dir: server.Cwd,
 		Env: pairs(server.Env), URL: string(server.URL), Headers: pairs(server.Headers),
 	}
 }
@@ -209,7 +216,9 @@ func configOf(found discovery.Artifact) mcpclient.Config {
 type mcpTransports struct{ http, sse bool }
 
 // decodeServers reads mcpServers. Its violations have no values, which may be secrets.
-func decodeServers(v *strictjson.Violations, f strictjson.Field, p presence, offered mcpTransports) []mcpclient.Config {
+func decodeServers(
+	v *strictjson.Violations, f strictjson.Field, p presence, offered mcpTransports,
+) []mcpclient.Config {
 	if f.IsNull() || (!f.Present() && p == optional) {
 		return nil
 	}
@@ -225,7 +234,9 @@ func decodeServers(v *strictjson.Violations, f strictjson.Field, p presence, off
 	return servers
 }
 
-func decodeServer(v *strictjson.Violations, object strictjson.Object, offered mcpTransports) mcpclient.Config {
+func decodeServer(
+	v *strictjson.Violations, object strictjson.Object, offered mcpTransports,
+) mcpclient.Config {
 	c := mcpclient.Config{Name: v.Text(object.Field("name")), Transport: mcpclient.Stdio}
 	if kind := object.Field("type"); kind.Present() {
 		name, wrong := kind.Text()
@@ -244,8 +255,9 @@ func decodeServer(v *strictjson.Violations, object strictjson.Object, offered mc
 		c.URL = v.Text(object.Field("url"))
 		c.Headers = decodePairs(v, object.Field("headers"))
 	default:
+		kind := text.Truncate(string(c.Transport), 64)
 		v.Add(object.Field("type").Refuse(strictjson.Unsupported).Expecting(
-			fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", text.Truncate(string(c.Transport), 64))))
+			fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", kind)))
 	}
 	return c
 }
@@ -258,7 +270,9 @@ func decodePairs(v *strictjson.Violations, f strictjson.Field) []mcpclient.Pair 
 			break
 		}
 		if object, ok := v.Object(entry); ok {
-			pairs = append(pairs, mcpclient.Pair{Name: v.Text(object.Field("name")), Value: v.Text(object.Field("value"))})
+			pairs = append(pairs, mcpclient.Pair{
+				Name: v.Text(object.Field("name")), Value: v.Text(object.Field("value")),
+			})
 		}
 	}
 	return pairs

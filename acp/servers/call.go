@@ -63,26 +63,26 @@ func encode(schema any) backend.Raw {
 // Call implements [backend.Tools].
 func (s *Set) Call(ctx context.Context, u backend.Updates, name string, arguments backend.Raw) (
 	backend.ToolResult, error) {
+	var none backend.ToolResult
 	if len(arguments) > 0 {
 		var object map[string]json.RawMessage
 		if json.Unmarshal(arguments, &object) != nil || object == nil {
-			return backend.ToolResult{}, fmt.Errorf("the arguments of %s are not a JSON object", name)
+			return none, fmt.Errorf("the arguments of %s are not a JSON object", name)
 		}
 	}
 	t, err := s.client.Tool(ctx, name)
 	if err != nil {
-		return backend.ToolResult{}, border(err)
+		return none, border(err)
 	}
-	c := &call{
-		shownCall: newShownCall(u, "mcp-"), set: s, tool: t, shown: describeTool(t), arguments: arguments,
-	}
+	c := &call{shownCall: newShownCall(u, "mcp-"), set: s, tool: t, arguments: arguments}
+	c.shown = describeTool(t)
 	if err := c.start(ctx); err != nil {
-		return backend.ToolResult{}, err
+		return none, err
 	}
 	result, err := c.run(ctx)
 	if err != nil {
 		c.showFailure(ctx, err)
-		return backend.ToolResult{}, border(err)
+		return none, border(err)
 	}
 	return result, c.showResult(context.WithoutCancel(ctx), result)
 }

@@ -41,16 +41,18 @@ func (c *Consents) Ask(
 		if len(s.files) > 0 {
 			unchanged = "its configuration and the files that it names stay the same"
 		}
-		offers = append(offers,
-			backend.Offer{Answer: backend.AllowAlways, Label: "Always start it, as long as " + unchanged})
+		label := "Always start it, as long as " + unchanged
+		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: label})
 	}
 	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Do not start it"})
-	title := "Start MCP server " + quotedName(s.Config.Name) + ", found in " + text.Printable(s.File)
+	name := quotedName(s.Config.Name)
+	title := "Start MCP server " + name + ", found in " + text.Printable(s.File)
 	shown := sdk.ToolCallUpdate{
 		ToolCallId: newShownCall(nil, "mcp-").id, Title: &title, Content: textContent(s.describe()),
 		Kind: sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
 	}
-	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(ctx, client)
+	question := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}
+	answer, err := question.Ask(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -62,8 +64,9 @@ func (c *Consents) Ask(
 		return err
 	}
 	if now.ID() != s.ID() || !slices.Equal(now.gaps, s.gaps) {
-		return fmt.Errorf("MCP server %s was not started, because a file that it names was changed "+
-			"while you were asked: start it again to see the change", printableName(s.Config.Name))
+		return fmt.Errorf("MCP server %s was not started, because a file that it names was "+
+			"changed while you were asked: start it again to see the change",
+			printableName(s.Config.Name))
 	}
 	if answer == backend.AllowAlways {
 		return c.allow(s)

@@ -60,14 +60,16 @@ func (s FoundServer) ID() consent.ID {
 		slices.Sort(all)
 		return all
 	}
+	c := s.Config
 	parts := [][]string{
-		{s.Root.String(), s.Config.Name, string(s.Config.Transport), s.Config.Command, s.Config.Dir, s.Config.URL},
-		s.Config.Args, sorted(s.Config.Env), sorted(s.Config.Headers),
+		{s.Root.String(), c.Name, string(c.Transport), c.Command, c.Dir, c.URL},
+		c.Args, sorted(c.Env), sorted(c.Headers),
 	}
-	if len(s.Config.Env)+len(s.Config.Headers) > 0 {
+	if len(c.Env)+len(c.Headers) > 0 {
 		parts = append(parts, []string{"values were shown"}) // which older versions did not do
 	}
-	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")) + s.destination(); meaning != "" {
+	line := strings.Join(append([]string{c.Command}, c.Args...), "\n")
+	if meaning := s.meaning(line) + s.destination(); meaning != "" {
 		parts = append(parts, []string{meaning})
 	}
 	if s.EnvFile != "" {
@@ -86,7 +88,8 @@ func (s FoundServer) describe() string {
 	if c := s.Config; c.Transport == mcpclient.Stdio {
 		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
 		for i, arg := range c.Args {
-			lines = append(lines, fmt.Sprintf("Argument %d: %s", i+1, text.Quote(arg)+s.meaning(arg)))
+			line := fmt.Sprintf("Argument %d: %s", i+1, text.Quote(arg)+s.meaning(arg))
+			lines = append(lines, line)
 		}
 		if c.Dir != "" {
 			lines = append(lines, "Directory: "+text.Quote(c.Dir))
@@ -114,7 +117,8 @@ func (s FoundServer) describe() string {
 	}
 	about := "This file configures the MCP server below."
 	if s.Config.Transport == mcpclient.Stdio {
-		about += " It runs with your rights, outside the session's containment. It gets the environment variables named below, and of yours only " +
+		about += " It runs with your rights, outside the session's containment. It gets the " +
+			"environment variables named below, and of yours only " +
 			strings.Join(mcpclient.BasicVariables(), ", ") + "."
 	}
 	return about + "\n\n" + strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
@@ -126,7 +130,8 @@ func (s FoundServer) meaning(written string) string {
 	var b strings.Builder
 	seen := map[string]bool{}
 	for _, reference := range variable().FindAllString(written, -1) {
-		i := slices.IndexFunc(s.replaced, func(r replacement) bool { return r.written == reference })
+		is := func(r replacement) bool { return r.written == reference }
+		i := slices.IndexFunc(s.replaced, is)
 		if i < 0 || seen[reference] {
 			continue
 		}
@@ -211,8 +216,8 @@ func origin(address string) string {
 // userInfo matches a URL with a user or password.
 var userInfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s]*@`) })
 
-// reference is a reference in a configuration file that is resolved when the server starts: ${NAME}, ${NAME:-default},
-// ${env:NAME} or ${workspaceFolder}.
+// reference is a reference in a configuration file that is resolved when the server starts:
+// ${NAME}, ${NAME:-default}, ${env:NAME} or ${workspaceFolder}.
 type reference struct {
 	name, fallback string
 	hasFallback    bool
@@ -230,8 +235,9 @@ func parseReference(written string) reference {
 // isFolder reports whether r refers to the folder of the file instead of the environment.
 func (r reference) isFolder() bool { return r.name == "workspaceFolder" && !r.hasFallback }
 
-// Expand sets Start to Config with its variables replaced by values of our environment, which are among Start's secrets, and by
-// folder, the root as the client spells it. It fails if a variable has no value.
+// Expand sets Start to Config with its variables replaced by values of our environment, which are
+// among Start's secrets, and by folder, the root as the client spells it. It fails if a variable
+// has no value.
 func (s *FoundServer) Expand(folder string) error {
 	var failed error
 	c := s.Config
@@ -248,15 +254,19 @@ func (s *FoundServer) Expand(folder string) error {
 			c.Secrets = append(c.Secrets, value)
 		case r.hasFallback:
 		case strings.Contains(r.name, ":"):
-			failed = cmp.Or(failed, fmt.Errorf("only an editor can ask for %s: set an environment variable and write ${NAME} in the file", written))
+			failed = cmp.Or(failed, fmt.Errorf("only an editor can ask for %s: "+
+				"set an environment variable and write ${NAME} in the file", written))
 		default:
 			failed = cmp.Or(failed, fmt.Errorf("%s is not set in the environment", written))
 		}
 		s.replaced = append(s.replaced, to)
 		return to.value
 	}
-	expand := func(written string) string { return variable().ReplaceAllStringFunc(written, replace) }
-	c.Command, c.Dir, c.URL, s.env.path = expand(c.Command), expand(c.Dir), expand(c.URL), expand(s.EnvFile)
+	expand := func(written string) string {
+		return variable().ReplaceAllStringFunc(written, replace)
+	}
+	c.Command, c.Dir, c.URL = expand(c.Command), expand(c.Dir), expand(c.URL)
+	s.env.path = expand(s.EnvFile)
 	c.Args, c.Env, c.Headers = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Headers)
 	for i := range c.Args {
 		c.Args[i] = expand(c.Args[i])

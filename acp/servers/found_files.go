@@ -42,20 +42,25 @@ func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 		left := int64(maxEnvFile)
 		hash, err := hashFile(w, s.env.path, &left)
 		if err == nil && hash != s.env.hash {
-			err = fmt.Errorf("the environment file %s was changed meanwhile: start the server again to see the change", text.Quote(s.env.path))
+			err = fmt.Errorf("the environment file %s has changed: start the server again to see "+
+				"the change", text.Quote(s.env.path))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	names := []string{s.Start.Command}
-	if path, err := exec.LookPath(s.Start.Command); err == nil && !strings.ContainsRune(s.Start.Command, filepath.Separator) {
-		names[0] = path
+	if !strings.ContainsRune(names[0], filepath.Separator) {
+		if path, err := exec.LookPath(names[0]); err == nil {
+			names[0] = path
+		}
 	}
 	for i, arg := range s.Start.Args {
 		words := wordsOf(arg)
 		if strings.ContainsAny(arg, "$`*") || slices.Contains(words, "cd") {
-			s.gaps = append(s.gaps, fmt.Sprintf("a shell may decide which files argument %d means", i+1)) // which may hold a secret
+			// The argument may hold a secret.
+			s.gaps = append(s.gaps,
+				fmt.Sprintf("a shell may decide which files argument %d means", i+1))
 		}
 		names = append(names, words...)
 	}
@@ -73,14 +78,16 @@ func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 		}
 		seen[name] = true
 		if !filepath.IsAbs(name) {
-			name = s.Start.Dir + string(filepath.Separator) + name // not cleaned, since the system follows a link before ".."
+			// Not cleaned, since the system follows a link before "..".
+			name = s.Start.Dir + string(filepath.Separator) + name
 		}
 		hash, err := hashFile(w, name, &left)
 		switch {
 		case errors.Is(err, workspace.ErrClosed):
 			return err
 		case err != nil:
-			s.gaps = append(s.gaps, "changes of "+text.Quote(name)+" cannot be noticed: "+text.Printable(err.Error()))
+			why := text.Printable(err.Error())
+			s.gaps = append(s.gaps, "changes of "+text.Quote(name)+" cannot be noticed: "+why)
 		case hash != "":
 			s.files = append(s.files, namedFile{name, hash})
 		}
@@ -119,7 +126,8 @@ func (s *FoundServer) ReadEnvFile(w *workspace.Workspace, folder string) error {
 	hash := sha256.Sum256(content)
 	s.env.hash, s.added = hex.EncodeToString(hash[:]), nil
 	for _, p := range pairs {
-		if !slices.ContainsFunc(s.Config.Env, func(own mcpclient.Pair) bool { return own.Name == p.Name }) {
+		named := func(own mcpclient.Pair) bool { return own.Name == p.Name }
+		if !slices.ContainsFunc(s.Config.Env, named) {
 			s.Start.Env = append(s.Start.Env, p)
 			s.Start.Secrets = append(s.Start.Secrets, p.Value)
 			s.added = append(s.added, p)
@@ -139,16 +147,19 @@ func parseEnv(content string) ([]mcpclient.Pair, error) {
 		}
 		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if !ok || name == "" || strings.ContainsAny(name, " \t\x00") || strings.ContainsRune(value, 0) {
+		if !ok || name == "" || strings.ContainsAny(name, " \t\x00") ||
+			strings.ContainsRune(value, 0) {
 			return nil, fmt.Errorf("line %d is not NAME=VALUE", i+1)
 		}
-		if value != "" && (value[0] == '"' || value[0] == '\'') && strings.IndexByte(value[1:], value[0]) >= 0 {
+		quoted := value != "" && (value[0] == '"' || value[0] == '\'')
+		if quoted && strings.IndexByte(value[1:], value[0]) >= 0 {
 			value = value[1 : 1+strings.IndexByte(value[1:], value[0])]
 		} else {
 			value, _, _ = strings.Cut(value, " #")
 			value = strings.TrimSpace(value)
 		}
-		pairs = append(slices.DeleteFunc(pairs, func(p mcpclient.Pair) bool { return p.Name == name }), mcpclient.Pair{Name: name, Value: value})
+		pairs = slices.DeleteFunc(pairs, func(p mcpclient.Pair) bool { return p.Name == name })
+		pairs = append(pairs, mcpclient.Pair{Name: name, Value: value})
 	}
 	return pairs, nil
 }
@@ -156,13 +167,17 @@ func parseEnv(content string) ([]mcpclient.Pair, error) {
 // wordsOf returns the parts of an argument or a value that may be names of files: all of it, the
 // words of a shell command, and the values in options and lists.
 func wordsOf(s string) []string {
-	words := append([]string{s}, strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`;|&()<>", r) })...)
+	split := func(s, separators string) []string {
+		separates := func(r rune) bool { return strings.ContainsRune(separators, r) }
+		return strings.FieldsFunc(s, separates)
+	}
+	words := append([]string{s}, split(s, " \t\r\n\"'`;|&()<>")...)
 	separators := "=,@"
 	if runtime.GOOS != "windows" {
 		separators += ":"
 	}
 	for _, word := range words[1:] {
-		words = append(words, strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })...)
+		words = append(words, split(word, separators)...)
 		if len(word) > 2 && word[0] == '-' && word[1] != '-' { // such as -rFILE
 			words = append(words, word[2:])
 		}
@@ -178,7 +193,8 @@ func hashFile(w *workspace.Workspace, path string, left *int64) (string, error) 
 	switch {
 	case errors.As(err, &outside) && outside.Link == "": // an ordinary program
 		return "", nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
+		errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return "", nil
 	case err != nil:
 		return "", err

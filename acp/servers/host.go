@@ -93,7 +93,8 @@ func (h *host) SignIn(ctx context.Context, s mcpclient.ServerID, page *url.URL) 
 	switch {
 	case ctx.Err() != nil: // they were faster than the client, which may still show the page
 	case err != nil:
-		return h.Show(ctx, message+": "+openPage(page.String())+".")
+		_ = h.Show(ctx, message+": "+openPage(page.String())+".")
+		return nil // status says it too
 	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
 		return errors.New("the user declined")
 	}

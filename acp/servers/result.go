@@ -56,7 +56,8 @@ func (b *boundedContent) describeCut() string {
 	if !b.truncated {
 		return ""
 	}
-	return fmt.Sprintf("The result is %s long; the limit is %s", text.Size(b.size), text.Size(b.limit))
+	size, limit := text.Size(b.size), text.Size(b.limit)
+	return fmt.Sprintf("The result is %s long; the limit is %s", size, limit)
 }
 
 // add adds a block, unless it cannot be encoded.

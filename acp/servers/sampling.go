@@ -29,8 +29,8 @@ func (*modelError) Error() string { return "the model could not answer" }
 
 // Sample implements [mcpclient.Sampler]. The user is asked before the model gets the request, and
 // again before the server gets the answer.
-func (h *host) Sample(ctx context.Context, s mcpclient.ServerID, p *mcp.CreateMessageWithToolsParams) (
-	*mcp.CreateMessageWithToolsResult, error) {
+func (h *host) Sample(ctx context.Context, s mcpclient.ServerID,
+	p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
 	one := &sampling{
 		shownCall: newShownCall(h, "sampling-"), host: h, server: s,
 		request: sampleRequest(p), include: p.IncludeContext,
@@ -112,13 +112,15 @@ func (s *sampling) run(ctx context.Context) (backend.SampleResult, error) {
 	}
 	result, err := s.sample(ctx)
 	if err == nil {
-		return result, s.showStatus(ctx, sdk.ToolCallStatusCompleted, textContent(quoted(result.Text)))
+		answer := textContent(quoted(result.Text))
+		return result, s.showStatus(ctx, sdk.ToolCallStatusCompleted, answer)
 	}
 	why := err.Error()
 	if failed, ok := errors.AsType[*modelError](err); ok {
 		why = failed.cause.Error()
 	}
-	_ = s.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, textContent(text.Plain(why)))
+	ctx = context.WithoutCancel(ctx)
+	_ = s.showStatus(ctx, sdk.ToolCallStatusFailed, textContent(text.Plain(why)))
 	return result, err
 }
 
@@ -157,9 +159,9 @@ func (s *sampling) addContext(ctx context.Context) error {
 	if added == "" {
 		return nil
 	}
-	content := textContent(fmt.Sprintf("MCP server %s asks the model about %s too. The answer may "+
-		"repeat it, and you see that before the server gets it. If you do not add it, the request is "+
-		"sent without it.\n\n%s", s.name(), part, quoted(added)))
+	content := textContent(fmt.Sprintf("MCP server %s asks the model about %s too. The answer "+
+		"may repeat it, and you see that before the server gets it. If you do not add it, the "+
+		"request is sent without it.\n\n%s", s.name(), part, quoted(added)))
 	err := s.ask(ctx, content, "Add it to the request", "Send the request without it")
 	if errors.Is(err, errRejected) {
 		return nil
@@ -169,7 +171,9 @@ func (s *sampling) addContext(ctx context.Context) error {
 }
 
 // ask shows the user what is to be sent and returns nil if they allow it.
-func (s *sampling) ask(ctx context.Context, content []sdk.ToolCallContent, allow, reject string) error {
+func (s *sampling) ask(
+	ctx context.Context, content []sdk.ToolCallContent, allow, reject string,
+) error {
 	answer, err := backend.Question{
 		ToolCall: backend.Encode(sdk.ToolCallUpdate{
 			ToolCallId: s.id, Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther),
@@ -214,12 +218,13 @@ func (s *sampling) title() string {
 // describeRequest returns all that the model is sent, for a person.
 func (s *sampling) describeRequest() []sdk.ToolCallContent {
 	r := s.request
-	intro := fmt.Sprintf("MCP server %s wants an answer of up to %s from the model %s. If you allow "+
-		"it, the model is sent what follows. You see the answer before the server gets it.",
+	intro := fmt.Sprintf("MCP server %s wants an answer of up to %s from the model %s. "+
+		"If you allow it, the model is sent what follows. "+
+		"You see the answer before the server gets it.",
 		s.name(), text.Count(r.MaxTokens, "token", "tokens"), printableName(r.Model))
 	if s.include == "thisServer" || s.include == "allServers" {
-		intro += " The server asks for parts of this conversation to be added. You are asked about " +
-			"that next."
+		intro += " The server asks for parts of this conversation to be added. " +
+			"You are asked about that next."
 	}
 	if len(r.Stop) > 0 {
 		stops := make([]string, len(r.Stop))
@@ -250,8 +255,9 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 
 // describeAnswer returns the answer for a person.
 func (s *sampling) describeAnswer(r backend.SampleResult) []sdk.ToolCallContent {
-	return textContent(fmt.Sprintf("The model %s has answered. If you allow it, MCP server %s gets "+
-		"this answer:\n\n%s", printableName(r.Model), s.name(), quoted(r.Text)))
+	return textContent(fmt.Sprintf("The model %s has answered. "+
+		"If you allow it, MCP server %s gets this answer:\n\n%s",
+		printableName(r.Model), s.name(), quoted(r.Text)))
 }
 
 // quoted returns a text of somebody else as a quotation that it cannot end.

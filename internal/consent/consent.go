@@ -108,7 +108,8 @@ func (s *Store) Allow(c Consent) error {
 	}
 	return privatefile.WriteFile(s.path(c.ID), append(encode(record{
 		Server: c.Server, Root: c.Root.String(), File: c.File, Command: c.Command, Origin: c.Origin,
-		Folder: c.Folder.String(), Session: c.Session, Allowed: time.Now().UTC().Truncate(time.Second),
+		Folder: c.Folder.String(), Session: c.Session,
+		Allowed: time.Now().UTC().Truncate(time.Second),
 	}), '\n'))
 }
 
@@ -137,7 +138,8 @@ func (s *Store) List() ([]Consent, error) {
 	}
 	sort.Slice(all, func(i, j int) bool {
 		a, b := &all[i], &all[j]
-		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()), cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID)) < 0
+		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()),
+			cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID)) < 0
 	})
 	return all, nil
 }
@@ -151,7 +153,8 @@ func (s *Store) Folders(cwd workspace.Dir, session string) ([]Consent, error) {
 	})
 	sort.SliceStable(found, func(i, j int) bool {
 		a, b := &found[i], &found[j]
-		return cmp.Or(a.Allowed.Compare(b.Allowed), cmp.Compare(a.Folder.String(), b.Folder.String())) < 0
+		return cmp.Or(a.Allowed.Compare(b.Allowed),
+			cmp.Compare(a.Folder.String(), b.Folder.String())) < 0
 	})
 	return found, err
 }
@@ -162,12 +165,16 @@ func (s *Store) Find(prefix ID) (Consent, error) {
 	if err != nil {
 		return Consent{}, err
 	}
-	matches := slices.DeleteFunc(all, func(one Consent) bool { return !strings.HasPrefix(string(one.ID), string(prefix)) })
+	matches := slices.DeleteFunc(all, func(one Consent) bool {
+		return !strings.HasPrefix(string(one.ID), string(prefix))
+	})
 	switch {
 	case prefix == "" || len(matches) == 0:
-		return Consent{}, fmt.Errorf("no consent %q: acp-agent consents list shows all consents", text.Truncate(string(prefix), 100))
+		return Consent{}, fmt.Errorf("no consent %q: acp-agent consents list shows all consents",
+			text.Truncate(string(prefix), 100))
 	case len(matches) > 1:
-		return Consent{}, fmt.Errorf("%d consents start with %s: give more of the ID", len(matches), prefix)
+		return Consent{}, fmt.Errorf("%d consents start with %s: give more of the ID",
+			len(matches), prefix)
 	}
 	return matches[0], nil
 }
@@ -252,7 +259,8 @@ func (s *Store) read(id ID) (Consent, error) {
 		}
 		one.Folder, one.Session = folder, r.Session
 	}
-	one.Server, one.Root, one.File, one.Command, one.Origin = r.Server, root, r.File, r.Command, r.Origin
+	one.Server, one.Root, one.File = r.Server, root, r.File
+	one.Command, one.Origin = r.Command, r.Origin
 	if !r.Allowed.IsZero() { // older versions did not record it
 		one.Allowed = r.Allowed
 	}

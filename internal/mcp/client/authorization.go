@@ -70,7 +70,8 @@ func (c Config) mayAuthorize() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.Headers, func(h Pair) bool { return strings.EqualFold(h.Name, "Authorization") })
+	given := func(h Pair) bool { return strings.EqualFold(h.Name, "Authorization") }
+	return !slices.ContainsFunc(c.Headers, given)
 }
 
 // authorizer obtains the user's authorization for a server and holds the tokens, in memory only,
@@ -113,7 +114,9 @@ func (a *authorizer) TokenSource(ctx context.Context) (oauth2.TokenSource, error
 
 // Authorize implements [auth.OAuthHandler]. It waits for the user only during calls: a connection
 // that is being made is given up, and made again afterwards.
-func (a *connectionAuthorizer) Authorize(ctx context.Context, req *http.Request, res *http.Response) error {
+func (a *connectionAuthorizer) Authorize(
+	ctx context.Context, req *http.Request, res *http.Response,
+) error {
 	defer res.Body.Close()
 	c := a.connection
 	if !isUnauthorized(req, res) {
@@ -127,7 +130,7 @@ func (a *connectionAuthorizer) Authorize(ctx context.Context, req *http.Request,
 		return &authorizationError{err}
 	}
 	c.mu.Lock()
-	connecting := c.session == nil
+	connecting := c.peer == nil
 	if connecting {
 		c.authorization = one
 	}
@@ -145,7 +148,8 @@ func isUnauthorized(req *http.Request, res *http.Response) bool {
 		return true
 	}
 	lacks := func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" }
-	return req.Header.Get("Authorization") != "" && slices.ContainsFunc(bearerChallenges(res), lacks)
+	return req.Header.Get("Authorization") != "" &&
+		slices.ContainsFunc(bearerChallenges(res), lacks)
 }
 
 // bearerChallenges returns the challenges of a response that ask for a token, as many as can be
@@ -167,7 +171,8 @@ func (a *authorizer) isReplaced(ctx context.Context, req *http.Request) bool {
 
 // begin begins to obtain the authorization that the server's response asks for, unless that has
 // begun already.
-func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Response) (*authorization, error) {
+func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Response) (
+	*authorization, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.last != nil && !a.last.hasEnded() {
@@ -178,7 +183,8 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 		return nil, err
 	}
 	one := &authorization{
-		listener: listener, done: make(chan struct{}), waiting: "it has not said yet where to sign in",
+		listener: listener, done: make(chan struct{}),
+		waiting: "it has not said yet where to sign in",
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
 	refusal := *res
@@ -197,7 +203,9 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 }
 
 // obtain obtains an authorization. If the server offers none, the error is that of its refusal.
-func (a *authorizer) obtain(t *httpTransport, one *authorization, req *http.Request, refusal *http.Response) error {
+func (a *authorizer) obtain(
+	t *httpTransport, one *authorization, req *http.Request, refusal *http.Response,
+) error {
 	s := a.server
 	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout,
 		fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
@@ -219,7 +227,8 @@ func (a *authorizer) obtain(t *httpTransport, one *authorization, req *http.Requ
 	s.log.Debug("cannot sign in to an MCP server", "error", err)
 	defer t.close()
 	refused := t.checkStatus(req.WithContext(ctx), refusal)
-	if status, ok := errors.AsType[*statusError](refused); ok && len(bearerChallenges(refusal)) > 0 {
+	status, ok := errors.AsType[*statusError](refused)
+	if ok && len(bearerChallenges(refusal)) > 0 {
 		status.text += "; acp-agent cannot sign in to it: " + err.Error()
 	}
 	return cmp.Or(refused, error(&authorizationError{err}))
@@ -395,7 +404,8 @@ func (c Config) page(address string) (*url.URL, error) {
 }
 
 // fetchCode shows the user the authorization page and waits for the redirect.
-func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (
+	*auth.AuthorizationResult, error) {
 	s := a.server
 	a.mu.Lock()
 	one := a.last

@@ -64,7 +64,7 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 		params.Arguments = arguments
 	}
 	cancelled := newCancellation()
-	result, err := conn.session.CallTool(cancelled.in(ctx), params)
+	result, err := conn.peer.CallTool(cancelled.in(ctx), params)
 	if err != nil && ctx.Err() != nil && conn.stdio != nil {
 		cancelled.wait(conn.ended)
 	}
@@ -81,8 +81,9 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 
 // begin records the call at conn, or at the next connection if conn has just ended, since nothing
 // was sent yet.
-func (c *call) begin(ctx context.Context, conn *connection,
-	onProgress func(context.Context, *activeCall)) (context.Context, *connection, *activeCall, error) {
+func (c *call) begin(
+	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
+) (context.Context, *connection, *activeCall, error) {
 	timeout := c.set.options.limits.CallTimeout
 	late := timeoutError(c.tool.Server, "answered the call", timeout)
 	for range maxConnections {
@@ -174,7 +175,8 @@ func (s *activeCalls) begin(ctx context.Context, timeout time.Duration, late err
 		return nil, nil, false
 	}
 	s.lastToken++
-	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout, changed: make(chan struct{}, 1)}
+	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout}
+	a.changed = make(chan struct{}, 1)
 	ctx, a.cancel = context.WithCancelCause(ctx)
 	a.ctx, a.timer = ctx, time.AfterFunc(timeout, func() { a.cancel(late) })
 	if s.paused > 0 {
@@ -248,7 +250,8 @@ func (s *activeCalls) isClosed() bool {
 }
 
 // progress records the progress of a call. It does not block: only the latest is kept.
-func (s *activeCalls) progress(p *mcp.ProgressNotificationParams) {
+func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	p := r.Params
 	if p == nil {
 		return
 	}

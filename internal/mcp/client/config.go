@@ -109,9 +109,9 @@ func isLoopback(address string) bool {
 // equal reports whether a server started with one configuration can be kept under the other.
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
-		c.URL == other.URL && c.Dir == other.Dir && c.Policy == other.Policy && c.Found == other.Found &&
-		slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) &&
-		slices.Equal(c.Headers, other.Headers)
+		c.URL == other.URL && c.Dir == other.Dir && c.Policy == other.Policy &&
+		c.Found == other.Found && slices.Equal(c.Args, other.Args) &&
+		slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 
 // secrets returns a scrubber of the values to keep out of logs and errors.

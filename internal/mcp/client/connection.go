@@ -1,6 +1,6 @@
 package client
 
-//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); existing servers still use them
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577)
 
 import (
 	"cmp"
@@ -26,10 +26,10 @@ import (
 // connection is one connection to a server. A reconnected server has a new one.
 type connection struct {
 	server    *server
-	session   *mcproots.Session
-	process   *process.Process // nil for http and sse
-	stdio     *stdioTransport  // nil for http and sse
-	http      *httpTransport   // nil for stdio
+	peer      *mcproots.Session // the server, as the SDK reaches it
+	process   *process.Process  // nil for http and sse
+	stdio     *stdioTransport   // nil for http and sse
+	http      *httpTransport    // nil for stdio
 	cancel    context.CancelCauseFunc
 	readiness *readiness
 	ended     chan struct{} // closed when the connection has ended
@@ -56,11 +56,12 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
 		// passed.
 		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-		var session *mcproots.Session
-		session, err = c.client().Connect(life, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+		var peer *mcproots.Session
+		o := &mcp.ClientSessionOptions{ProtocolVersion: revision}
+		peer, err = c.client().Connect(life, transport, o)
 		connected()
 		c.mu.Lock()
-		c.session, needed = session, c.authorization
+		c.peer, needed = peer, c.authorization
 		c.mu.Unlock()
 	}
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		return nil, c.abandon(ctx, err)
 	}
 	go func() {
-		_ = c.session.Wait()
+		_ = c.peer.Wait()
 		c.calls.close()
 		close(c.ended)
 	}()
@@ -138,12 +139,8 @@ func (c *connection) client() *mcproots.Client {
 			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
 				c.resources.invalidate()
 			},
-			LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
-				c.logMessage(r.Params)
-			},
-			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-				c.calls.progress(r.Params)
-			},
+			LoggingMessageHandler:       c.logMessage,
+			ProgressNotificationHandler: c.calls.progress,
 		},
 	}
 	if s.config.declaresRoots() {
@@ -158,14 +155,14 @@ func (c *connection) client() *mcproots.Client {
 // begin is called once the server is connected. It starts waiting until the server has read its
 // first roots.
 func (c *connection) begin() {
-	modern := c.session.Modern()
+	modern := c.peer.Modern()
 	if c.server.config.declaresRoots() && !modern {
 		c.readiness.initialized()
 		if !c.server.set.spawn(c.settle) {
 			c.readiness.markReady()
 		}
 	}
-	capabilities := c.session.InitializeResult().Capabilities
+	capabilities := c.peer.InitializeResult().Capabilities
 	switch {
 	case capabilities == nil || capabilities.Logging == nil:
 	case modern:
@@ -193,7 +190,7 @@ func (c *connection) settle() {
 	ctx, cancel := context.WithCancel(c.server.ctx)
 	defer cancel()
 	c.readiness.settle(ctx, func(ctx context.Context) error {
-		err := c.session.Ping(ctx, nil)
+		err := c.peer.Ping(ctx, nil)
 		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
 			return nil // an error response is an answer too
 		}
@@ -206,17 +203,17 @@ func (c *connection) rootsSent(roots mcproots.Snapshot) {
 	c.readiness.rootsSent()
 	c.mu.Lock()
 	c.sent, c.sentAt = roots.URIs(), time.Now()
-	session := c.session // nil if the server asks before Connect has returned
+	peer := c.peer // nil if the server asks before Connect has returned
 	c.mu.Unlock()
-	if session != nil && session.Modern() && !c.isOwn(session) {
+	if peer != nil && peer.Modern() && !c.isOwn(peer) {
 		c.server.warn(deprecatedRoots)
 	}
 }
 
 // isOwn reports whether the server is a part of this program, such as acp-agent mcp, which will
 // follow the protocol.
-func (c *connection) isOwn(session *mcproots.Session) bool {
-	info := session.InitializeResult().ServerInfo
+func (c *connection) isOwn(peer *mcproots.Session) bool {
+	info := peer.InitializeResult().ServerInfo
 	return info != nil && info.Name == c.server.set.options.Name
 }
 
@@ -230,7 +227,7 @@ func (c *connection) sentRoots() ([]string, time.Time) {
 
 // rootsChanged tells the server of new roots. It is not ready until it has had time to read them.
 func (c *connection) rootsChanged() {
-	if !c.server.config.declaresRoots() || c.session.Modern() {
+	if !c.server.config.declaresRoots() || c.peer.Modern() {
 		return
 	}
 	wasReady := c.readiness.reset()
@@ -248,13 +245,13 @@ func (c *connection) rootsChanged() {
 // announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
 // until it has taken it.
 func (c *connection) announceRoots() {
-	if c.session.Modern() || !c.server.config.declaresRoots() {
+	if c.peer.Modern() || !c.server.config.declaresRoots() {
 		return
 	}
 	done := make(chan struct{})
 	c.server.set.running.Go(func() {
 		defer close(done)
-		c.session.Announce()
+		c.peer.Announce()
 	})
 	timer := time.NewTimer(notifyTimeout)
 	defer timer.Stop()
@@ -271,13 +268,15 @@ func (c *connection) announceRoots() {
 func (c *connection) enableLogMessages() {
 	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
 	defer cancel()
-	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+	err := c.peer.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
+	if err != nil {
 		c.server.log.Debug("MCP server rejected the logging level", "error", err)
 	}
 }
 
 // logMessage writes a log message of the server to our log.
-func (c *connection) logMessage(p *mcp.LoggingMessageParams) {
+func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest) {
+	p := r.Params
 	if p == nil {
 		return
 	}
@@ -294,7 +293,7 @@ func (c *connection) logMessage(p *mcp.LoggingMessageParams) {
 	c.server.log.Log(context.Background(), level, "MCP server: "+message,
 		"logger", text.Truncate(p.Logger, 100))
 	c.mu.Lock()
-	modern := c.session != nil && c.session.Modern()
+	modern := c.peer != nil && c.peer.Modern()
 	c.mu.Unlock()
 	if modern {
 		c.server.warn(deprecatedLogging)
@@ -311,7 +310,7 @@ func (c *connection) close(ctx context.Context) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		_ = c.session.Close()
+		_ = c.peer.Close()
 	}()
 	timer := time.NewTimer(notifyTimeout)
 	defer timer.Stop()
@@ -366,20 +365,20 @@ func (c *connection) limitExceeded() error {
 	return nil
 }
 
-// exitError returns why a stopped process is no longer connected, given the errors of the session
+// exitError returns why a stopped process is no longer connected, given the errors of the SDK
 // and the transport.
-func (c *connection) exitError(sessionErr, transportErr error) error {
+func (c *connection) exitError(peerErr, transportErr error) error {
 	if errors.As(transportErr, new(*limitError)) {
 		return transportErr
 	}
 	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) ||
 		errors.Is(transportErr, os.ErrClosed)
 	if transportErr == errClosedByUs || !serverClosed {
-		return sessionErr
+		return peerErr
 	}
 	if err := c.process.Wait(context.Background()); err != nil {
 		return err
 	}
-	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, under child=%s",
-		c.process.Name())
+	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, "+
+		"under child=%s", c.process.Name())
 }

@@ -38,19 +38,17 @@ func (c *connection) offerElicitation(o *mcproots.Options) {
 	if slices.Contains(modes, urlMode) {
 		o.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 	}
-	o.SDK.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	o.SDK.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (
+		*mcp.ElicitResult, error) {
 		return c.elicit(ctx, r.Params)
 	}
-	o.SDK.ElicitationCompleteHandler = func(ctx context.Context, r *mcp.ElicitationCompleteNotificationRequest) {
-		if r.Params != nil {
-			c.server.elicitComplete(ctx, r.Params.ElicitationID)
-		}
-	}
+	o.SDK.ElicitationCompleteHandler = c.server.elicitComplete
 }
 
 // elicit asks the user what the server wants to know, one question at a time and without a limit of
 // time. A question in a mode that is not offered is declined.
-func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
+	*mcp.ElicitResult, error) {
 	defer c.calls.pause()()
 	s, p := c.server, *params
 	if p.Mode == "" && (p.URL != "" || p.ElicitationID != "") {
@@ -82,22 +80,26 @@ func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (*mcp
 func checkElicit(p *mcp.ElicitParams) error {
 	if p.Mode == formMode {
 		if schema, err := json.Marshal(p.RequestedSchema); err != nil || len(schema) > maxForm {
-			return rpcError(jsonrpc.CodeInvalidParams, "requestedSchema has more than %s", text.Size(maxForm))
+			return rpcError(jsonrpc.CodeInvalidParams,
+				"requestedSchema has more than %s", text.Size(maxForm))
 		}
 		return nil
 	}
 	u, err := url.Parse(p.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(p.URL) > maxForm {
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		len(p.URL) > maxForm {
 		return rpcError(jsonrpc.CodeInvalidParams, "url is not an http or https URL")
 	}
 	return nil
 }
 
 // elicitComplete says that the user has finished at a URL.
-func (s *server) elicitComplete(ctx context.Context, id string) {
+func (s *server) elicitComplete(
+	ctx context.Context, r *mcp.ElicitationCompleteNotificationRequest,
+) {
 	host, err := s.set.openHost()
-	if err == nil {
-		err = host.ElicitComplete(ctx, s.id(), id)
+	if err == nil && r.Params != nil {
+		err = host.ElicitComplete(ctx, s.id(), r.Params.ElicitationID)
 	}
 	if err != nil {
 		s.log.Debug("could not say that a question of an MCP server was answered", "error", err)

@@ -36,13 +36,14 @@ type limitError struct{ text string }
 func (e *limitError) Error() string { return e.text }
 
 func messageTooLong(limit int) error {
-	return &limitError{fmt.Sprintf("it sent a message of more than %s, which is the limit", text.Size(limit))}
+	size := text.Size(limit)
+	return &limitError{"it sent a message of more than " + size + ", which is the limit"}
 }
 
 var (
 	errStopped     = errors.New("the server was stopped")
-	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say why, " +
-		"and it restarts when it is next needed")
+	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say " +
+		"why, and it restarts when it is next needed")
 	errNoSuchRoot = errors.New("no such root")
 	errDirectory  = errors.New("cannot start it in its working directory")
 )

@@ -27,7 +27,9 @@ type statusError struct {
 func (e *statusError) Error() string { return e.text }
 
 // isPermanent reports whether the server would only answer the same again.
-func (e *statusError) isPermanent() bool { return e.code < 500 && e.code != http.StatusTooManyRequests }
+func (e *statusError) isPermanent() bool {
+	return e.code < 500 && e.code != http.StatusTooManyRequests
+}
 
 const (
 	maxRefusal   = 64 << 10 // bytes read of the body of a response that is not one of MCP
@@ -69,7 +71,8 @@ func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error
 	case res.StatusCode == http.StatusUnauthorized:
 		e.text += "; " + t.explainUnauthorized(req, res)
 	case e.isPermanent():
-		e.text += "; check the URL and the headers of this server in the configuration of your editor"
+		e.text += "; check the URL and the headers of this server " +
+			"in the configuration of your editor"
 	}
 	return e
 }
@@ -95,12 +98,12 @@ func (t *httpTransport) explainUnauthorized(req *http.Request, res *http.Respons
 	const where = "to this server in the configuration of your editor"
 	explanation := "add the header that it needs, such as Authorization, " + where
 	if req.Header.Get("Authorization") != "" {
-		explanation = "it does not accept the configured Authorization header, which may have expired"
+		explanation = "it does not accept the configured Authorization header, " +
+			"which may have expired"
 	}
-	challenges, _ := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate")) // as many as can be read
-	for _, challenge := range challenges {
+	for _, challenge := range bearerChallenges(res) {
 		address := challenge.Params["resource_metadata"]
-		if !strings.EqualFold(challenge.Scheme, "Bearer") || address == "" {
+		if address == "" {
 			continue
 		}
 		token := "it needs an OAuth access token"

@@ -23,10 +23,9 @@ type list[T any] struct {
 
 // listCache keeps a list until the server says that it has changed.
 type listCache[T any] struct {
-	fetching sync.Mutex   // held while the list is fetched
-	version  atomic.Int64 // incremented by invalidate
+	version atomic.Int64 // incremented by invalidate
 
-	mu      sync.Mutex
+	mu      sync.Mutex // held while the list is fetched
 	known   bool
 	fetched int64 // the version of list
 	list    list[T]
@@ -35,31 +34,20 @@ type listCache[T any] struct {
 // invalidate has the list fetched again when it is next needed.
 func (c *listCache[T]) invalidate() { c.version.Add(1) }
 
-func (c *listCache[T]) cached() (list[T], bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.list, c.known && c.fetched == c.version.Load()
-}
-
 // get returns the items, from the cache if possible. Several callers share one fetch.
-func (c *listCache[T]) get(ctx context.Context, fetch func(context.Context) (list[T], error)) ([]T, error) {
-	if l, ok := c.cached(); ok {
-		return l.items, nil
-	}
-	c.fetching.Lock()
-	defer c.fetching.Unlock()
-	if l, ok := c.cached(); ok {
-		return l.items, nil
-	}
-	version := c.version.Load()
-	l, err := fetch(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (c *listCache[T]) get(
+	ctx context.Context, fetch func(context.Context) (list[T], error),
+) ([]T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.fetched, c.list = true, version, l
-	return l.items, nil
+	if version := c.version.Load(); !c.known || c.fetched != version {
+		l, err := fetch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.known, c.fetched, c.list = true, version, l
+	}
+	return c.list.items, nil
 }
 
 // describeCut says what is left out of the list, if it was cut.
@@ -140,14 +128,16 @@ func (s *server) list(ctx context.Context) Listing {
 		l.Tools, err = c.listTools(ctx)
 		listing.Wait()
 		limits := s.set.options.limits
-		l.Cut = append(c.tools.describeCut("tools", limits), c.resources.describeCut("resources", limits)...)
+		l.Cut = append(c.tools.describeCut("tools", limits),
+			c.resources.describeCut("resources", limits)...)
 		return l, cmp.Or(err, resourcesErr)
 	})
 	l.Status = s.status()
 	switch {
 	case err == nil, ctx.Err() != nil:
 	case isPermanent(err):
-		s.log.Debug("could not list what an MCP server offers", "error", err) // its failure has been logged
+		// Its failure has been logged.
+		s.log.Debug("could not list what an MCP server offers", "error", err)
 	default:
 		s.log.Warn("could not list what an MCP server offers", "error", err)
 	}
@@ -162,8 +152,9 @@ const maxConnections = 3
 
 // fromServer gets something from a server, again if its connection had just ended. It returns what
 // the last get returned, even if that failed.
-func fromServer[T any](ctx context.Context, s *server, get func(context.Context, *connection) (T, error)) (
-	got T, err error) {
+func fromServer[T any](
+	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
+) (got T, err error) {
 	for range maxConnections {
 		c, err := s.ready(ctx)
 		if err != nil {
@@ -201,7 +192,8 @@ func uniqueNames(names, given []string) []string {
 		taken[name] = true
 	}
 	for i, name := range names {
-		if out[i] == "" && plainName(name) == name && !taken[name] { // names that need no change come first
+		// Names that need no change come first.
+		if out[i] == "" && plainName(name) == name && !taken[name] {
 			out[i], taken[name] = name, true
 		}
 	}

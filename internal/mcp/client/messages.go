@@ -20,7 +20,9 @@ import (
 func fixMessage(message []byte) []byte { return fixContent(mcproots.FixInputRequests(message)) }
 
 // blockType matches the type of a content block, in a message that is not text inside of a string.
-var blockType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"([^"]*)"`) })
+var blockType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"type"\s*:\s*"([^"]*)"`)
+})
 
 // fixContent replaces the content blocks of a result that the MCP SDK cannot read by texts that say
 // so. One of them would make the SDK reject the whole result.
@@ -30,7 +32,8 @@ func fixContent(message []byte) []byte {
 	}
 	var envelope, result map[string]json.RawMessage
 	var blocks []json.RawMessage
-	if json.Unmarshal(message, &envelope) != nil || json.Unmarshal(envelope["result"], &result) != nil ||
+	if json.Unmarshal(message, &envelope) != nil ||
+		json.Unmarshal(envelope["result"], &result) != nil ||
 		json.Unmarshal(result["content"], &blocks) != nil {
 		return message
 	}
@@ -62,13 +65,15 @@ func mayBeUnreadable(message []byte) bool {
 
 // unreadable says why a content block cannot be read, "" if it can.
 func unreadable(block json.RawMessage) string {
-	err := json.Unmarshal(slices.Concat([]byte(`{"content":[`), block, []byte(`]}`)), &mcp.CallToolResult{})
+	alone := slices.Concat([]byte(`{"content":[`), block, []byte(`]}`))
+	err := json.Unmarshal(alone, &mcp.CallToolResult{})
 	if err == nil {
 		return ""
 	}
 	var header struct{ Type string }
 	if json.Unmarshal(block, &header) != nil || header.Type == "" {
-		return fmt.Sprintf("[a content block of %s, which cannot be read: it has no type]", text.Size(len(block)))
+		return fmt.Sprintf("[a content block of %s, which cannot be read: it has no type]",
+			text.Size(len(block)))
 	}
 	return fmt.Sprintf("[a content block of type %s and %s, which cannot be read: %s]",
 		text.Quote(text.Truncate(header.Type, 40)), text.Size(len(block)),

@@ -42,7 +42,7 @@ const (
 	maxServers    = 64               // of a set
 	maxItems      = 1000             // tools or resources of a server
 	maxBackoff    = 30 * time.Second // between restarts
-	stableAfter   = time.Minute      // a server that lived so long is restarted as if for the first time
+	stableAfter   = time.Minute      // of life, then failures are forgotten
 	listTimeout   = 15 * time.Second // to list tools and resources, or to return a resource
 	notifyTimeout = time.Second      // to take a notification
 	stopTimeout   = 2 * time.Second  // to end before it is killed

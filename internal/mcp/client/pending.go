@@ -47,7 +47,8 @@ func (p *pendingRequests) wait(done <-chan struct{}) error {
 		select {
 		case <-removed:
 		case <-late:
-			return &limitError{fmt.Sprintf("it sent %d requests and took no answers within %v", p.limit, p.timeout)}
+			return &limitError{fmt.Sprintf("it sent %d requests and took no answers within %v",
+				p.limit, p.timeout)}
 		case <-done:
 			return nil
 		}

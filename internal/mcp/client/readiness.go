@@ -172,4 +172,6 @@ func (r *readiness) waitQuiet(ctx context.Context) bool {
 
 // due returns when the server will have been quiet for long enough, if nothing happens until then.
 // The caller holds mu.
-func (r *readiness) due() time.Time { return r.lastEvent.Add(max(r.quiet, pingFactor*r.slowestPing)) }
+func (r *readiness) due() time.Time {
+	return r.lastEvent.Add(max(r.quiet, pingFactor*r.slowestPing))
+}

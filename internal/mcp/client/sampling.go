@@ -1,6 +1,6 @@
 package client
 
-//lint:file-ignore SA1019 the MCP SDK deprecates sampling (SEP-2577); it is supported for existing servers
+//lint:file-ignore SA1019 the MCP SDK deprecates sampling (SEP-2577); existing servers still use it
 
 import (
 	"context"
@@ -29,14 +29,7 @@ func (c *connection) offerSampling(o *mcproots.Options) {
 		return
 	}
 	o.Sampling = &mcp.SamplingCapabilities{Context: &mcp.SamplingContextCapabilities{}}
-	o.SDK.CreateMessageWithToolsHandler = func(ctx context.Context, r *mcp.CreateMessageWithToolsRequest) (
-		*mcp.CreateMessageWithToolsResult, error) {
-		result, err := c.sample(ctx, r.Params)
-		if err != nil {
-			c.server.log.Debug("MCP server gets no answer of the model", "error", err)
-		}
-		return result, err
-	}
+	o.SDK.CreateMessageWithToolsHandler = c.sample
 }
 
 // currentSampler returns who answers for the model, nil if there is none.
@@ -48,9 +41,14 @@ func (s *Set) currentSampler() Sampler {
 
 // sample asks the model for a server, during a call of one of its tools and without a limit of
 // time.
-func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (
-	*mcp.CreateMessageWithToolsResult, error) {
-	s := c.server
+func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRequest) (
+	result *mcp.CreateMessageWithToolsResult, err error) {
+	s, p := c.server, r.Params
+	defer func() {
+		if err != nil {
+			s.log.Debug("MCP server gets no answer of the model", "error", err)
+		}
+	}()
 	s.warn(deprecatedSampling)
 	ctx, cancel, ok := c.calls.during(ctx)
 	if !ok {

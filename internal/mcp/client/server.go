@@ -72,7 +72,8 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		return c, nil
 	}
 	wait := s.set.options.Wait
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, timeoutError(s.config.Name, "become ready", wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		timeoutError(s.config.Name, "become ready", wait))
 	defer cancel()
 	s.ensureRunning()
 	for {
@@ -114,7 +115,8 @@ func (s *server) explain(err error) error {
 // sayWhenRetried adds to err when the server may be started again, if it may not be now.
 func (s *server) sayWhenRetried(err error) error {
 	if status := s.status(); !status.RetryAt.IsZero() {
-		return fmt.Errorf("%w; it can be started again in %v", err, max(time.Until(status.RetryAt), time.Second).Round(time.Second))
+		left := max(time.Until(status.RetryAt), time.Second).Round(time.Second)
+		return fmt.Errorf("%w; it can be started again in %v", err, left)
 	}
 	return err
 }
@@ -250,12 +252,15 @@ func (s *server) start() (*connection, error) {
 	}
 	s.mu.Unlock()
 	timeout := s.set.options.limits.StartTimeout
-	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout, timeoutError(s.config.Name, "answered initialize", timeout))
+	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout,
+		timeoutError(s.config.Name, "answered initialize", timeout))
 	defer cancel()
 	c, err := s.connect(ctx, revision)
-	if err != nil && revision == "" && s.config.Transport == Stdio && !isPermanent(err) && ctx.Err() == nil {
+	if err != nil && revision == "" && s.config.Transport == Stdio && !isPermanent(err) &&
+		ctx.Err() == nil {
 		// Some servers exit on a request that they do not know.
-		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol", "error", err)
+		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
+			"error", err)
 		c, err = s.connect(ctx, newestLegacy)
 	}
 	return c, err
@@ -274,13 +279,13 @@ func (s *server) serve(c *connection) error {
 		return s.restart(c, lost)
 	default:
 	}
-	s.connection, s.legacy = c, !c.session.Modern()
+	s.connection, s.legacy = c, !c.peer.Modern()
 	s.setStarting("it is given time to read the roots")
 	s.mu.Unlock()
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
 	}
-	s.log.Info("MCP server connected", "revision", c.session.InitializeResult().ProtocolVersion)
+	s.log.Info("MCP server connected", "revision", c.peer.InitializeResult().ProtocolVersion)
 	ready := c.readiness.ready()
 	for {
 		select {
@@ -313,7 +318,7 @@ func (s *server) hasOldRoots(c *connection) bool {
 
 // connectionError returns why a connection ended by itself.
 func (s *server) connectionError(c *connection) error {
-	err := c.session.Wait()
+	err := c.peer.Wait()
 	if err == nil {
 		err = errors.New("it closed the connection")
 	}
@@ -334,8 +339,8 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 		c.announceRoots()
 		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
 			"roots", len(lost))
-		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) + ": it still has " +
-			rootPaths(lost) + ", which was removed from the session.")
+		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) +
+			": it still has " + rootPaths(lost) + ", which was removed from the session.")
 	}
 	s.disconnect(c)
 	return errRestart
@@ -404,13 +409,13 @@ func (s *server) markStopped() {
 type deprecation string
 
 const (
-	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since 2026-07-28 " +
-		"and may drop after 2027-07-28; templates such as ${roots} in its arguments or environment " +
-		"can replace them"
-	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates since " +
-		"2026-07-28 and may drop after 2027-07-28; servers should call a model themselves"
-	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates them since " +
-		"2026-07-28; its stderr is logged anyway"
+	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since " +
+		"2026-07-28 and may drop after 2027-07-28; templates such as ${roots} in its arguments " +
+		"or environment can replace them"
+	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates " +
+		"since 2026-07-28 and may drop after 2027-07-28; servers should call a model themselves"
+	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates " +
+		"them since 2026-07-28; its stderr is logged anyway"
 )
 
 // warn logs a deprecation, once per server.

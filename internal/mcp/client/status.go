@@ -67,8 +67,8 @@ func (s *server) status() Status {
 	if c == nil {
 		return status
 	}
-	r := c.session.InitializeResult()
-	status.Revision, status.Modern = r.ProtocolVersion, c.session.Modern()
+	r := c.peer.InitializeResult()
+	status.Revision, status.Modern = r.ProtocolVersion, c.peer.Modern()
 	status.Instructions = r.Instructions
 	if i := r.ServerInfo; i != nil {
 		status.Product = printableName(i.Name) + " " + printableName(i.Version)

@@ -38,12 +38,12 @@ func (t Tool) Key() ToolKey { return t.key }
 
 // listTools returns the server's tools.
 func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
-	if o := c.session.InitializeResult().Capabilities; o == nil || o.Tools == nil {
+	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Tools == nil {
 		return nil, nil
 	}
 	return c.tools.get(ctx, func(ctx context.Context) (list[Tool], error) {
 		name := func(t *mcp.Tool) string { return t.Name }
-		listed, err := collect(c, "tools", c.session.Tools(ctx, nil), name)
+		listed, err := collect(c, "tools", c.peer.Tools(ctx, nil), name)
 		names := make([]string, len(listed.items))
 		for i, t := range listed.items {
 			names[i] = t.Name

@@ -34,7 +34,8 @@ type httpTransport struct {
 }
 
 // newHTTPTransport returns a transport that works until ctx ends. fail ends ctx.
-func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Config, l limits) (*httpTransport, error) {
+func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Config, l limits) (
+	*httpTransport, error) {
 	origin, err := url.Parse(c.URL)
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
@@ -51,12 +52,13 @@ func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Confi
 
 // forSDK returns the MCP SDK's transport for HTTP or SSE, using t.
 func (t *httpTransport) forSDK() mcp.Transport {
-	client := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	check := func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 5 {
 			return errors.New("too many redirects")
 		}
 		return t.checkOrigin(req.URL)
-	}}
+	}
+	client := &http.Client{Transport: t, CheckRedirect: check}
 	if t.kind == SSE {
 		return &mcp.SSEClientTransport{
 			Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage,
@@ -100,7 +102,8 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	if t.authorizer == nil || res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+	refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
+	if t.authorizer == nil || !refused {
 		if err := t.checkStatus(req, res); err != nil {
 			end()
 			return nil, errors.Join(err, res.Body.Close())

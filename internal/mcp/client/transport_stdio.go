@@ -46,7 +46,9 @@ const (
 )
 
 // newStdioTransport communicates over in and out, which it closes with the connection.
-func newStdioTransport(in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger) *stdioTransport {
+func newStdioTransport(
+	in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger,
+) *stdioTransport {
 	writer := jsonrpc.NewWriter(out, func() {
 		_ = out.Close()
 		_ = in.Close()
@@ -117,8 +119,8 @@ func (t *stdioTransport) holdBack(m mcpjsonrpc.Message) bool {
 	}
 	if len(t.early) < maxEarly {
 		t.early = append(t.early, m)
-		t.log.Debug("MCP server sent a request before it was initialized, or one that its protocol "+
-			"revision lacks", "method", r.Method)
+		t.log.Debug("MCP server sent a request before it was initialized, or one that its "+
+			"protocol revision lacks", "method", r.Method)
 	}
 	return true
 }
