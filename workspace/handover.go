@@ -10,6 +10,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
+// A path that another process opens, such as an editor, an agent or an MCP server, is handed over.
+// The process does not use our handles, so each such path passes HandOverFile or HandOverDir first:
+// those in an agent's requests to the editor (acp/capabilities.go) and the working directories of
+// MCP servers (acp/mcp.go and internal/mcp/client). Package acp/proxy sends an agent the session's
+// roots as the client gave them, and starts agents in our own working directory.
+
 // HandOverFile returns an error unless another program that opens path as a file, such as an
 // editor, now reaches what this workspace reaches: a regular file without other hard links, or
 // nothing yet in an existing directory. It follows links, the last one too. path must be absolute.

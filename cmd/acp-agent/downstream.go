@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -131,13 +130,9 @@ func newBackend(d downstream, stateDir string, roots workspace.Options, trace tr
 // runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
 // start the configured command in a terminal with the agent's own arguments appended.
 func (d downstream) runInTerminal(ctx context.Context, s streams) error {
-	cmd := exec.CommandContext(ctx, d.command.Path, d.command.Args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
-	cmd.Env = append(os.Environ(), d.command.Env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	err := cmd.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return &childStatusError{name: proxy.ProgramName(d.command.Path), status: exit.ExitCode()}
+	err := process.RunInTerminal(ctx, d.command, s.in, s.out, s.err)
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		return &childStatusError{proxy.ProgramName(d.command.Path), exit.Code}
 	}
 	return err
 }

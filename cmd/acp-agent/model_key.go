@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ func (c *keyCommand) key(ctx context.Context, rejected string) (string, error) {
 	}
 	running, cancel := context.WithTimeoutCause(ctx, keyTimeout, fmt.Errorf("it took longer than %v", keyTimeout))
 	defer cancel()
-	out, err := commandOutput(running, c.command)
+	out, err := process.Output(running, c.command)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -70,27 +69,6 @@ func (c *keyCommand) key(ctx context.Context, rejected string) (string, error) {
 		c.last = key
 	}
 	return key, err
-}
-
-// commandOutput runs a command without input and returns what it printed.
-func commandOutput(ctx context.Context, c process.Command) ([]byte, error) {
-	const limit = 64 << 10
-	p, err := process.Start(ctx, c, process.Options{})
-	if err != nil {
-		return nil, err
-	}
-	_ = p.Stdin().Close()
-	read := make(chan []byte, 1)
-	go func() {
-		defer p.Stdout().Close()
-		out, _ := io.ReadAll(io.LimitReader(p.Stdout(), limit))
-		read <- out
-	}()
-	err = p.Wait(ctx)
-	if err := p.Stop(ctx); err != nil {
-		return nil, err // it still runs, and may keep its output open
-	}
-	return <-read, err
 }
 
 // checkKey checks that a key can be sent. from says where it comes from.

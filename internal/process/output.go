@@ -40,6 +40,9 @@ func newPipes() (pipes, error) {
 	return p, nil
 }
 
+// childEnds returns the streams as the child sees them.
+func (p pipes) childEnds() stdio { return stdio{p.stdin.read, p.stdout.write, p.stderr.write} }
+
 // closeChildEnds closes the ends that the child has inherited. Closing a nil file does nothing.
 func (p pipes) closeChildEnds() {
 	_ = p.stdin.read.Close()

@@ -6,35 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
-
-// Command is a program to start.
-type Command struct {
-	// Path is the program. A name without a separator is looked up in our own PATH, not in that of
-	// Env. A relative path is relative to Dir.
-	Path string
-	// Args are the arguments after the program's name.
-	Args []string
-	// Env is added to Base as NAME=VALUE. The last value of a name wins.
-	Env []string
-	// Base is our environment if it is nil.
-	Base []string
-	// Dir is the working directory, "" for ours.
-	Dir string
-	// Name is the child's name in the log and in errors. Default: the base name of Path.
-	Name string
-}
 
 // Options configure a child. The zero value is usable.
 type Options struct {
@@ -82,49 +62,45 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 		return nil, context.Cause(ctx)
 	}
 	o = o.withDefaults()
-	cmd, err := c.prepare()
-	if errors.Is(err, exec.ErrNotFound) {
-		o.Logger.Debug("cannot find a program", "program", c.Path, "PATH", os.Getenv("PATH"))
-	}
-	if err != nil {
-		return nil, err
-	}
 	pipes, err := newPipes()
 	if err != nil {
 		return nil, &StartError{Command: c, Err: err}
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes.stdin.read, pipes.stdout.write, pipes.stderr.write
 	p := &Process{
-		name:    cmp.Or(c.Name, filepath.Base(c.Path)),
+		name:    c.name(),
 		options: o,
 		stdin:   pipes.stdin.write,
 		stdout:  &output{file: pipes.stdout.read},
 		done:    make(chan struct{}),
 	}
 	started := make(chan error)
-	go p.run(cmd, &output{file: pipes.stderr.read}, started)
+	go p.run(c, pipes, started)
 	err = <-started
 	pipes.closeChildEnds()
-	if err != nil {
-		pipes.closeOurEnds()
-		return nil, &StartError{Command: c, Hint: c.startHint(err), Err: err}
+	if err == nil {
+		return p, nil
 	}
-	return p, nil
+	pipes.closeOurEnds()
+	if errors.Is(err, exec.ErrNotFound) {
+		o.Logger.Debug("cannot find a program", "program", c.Path, "PATH", os.Getenv("PATH"))
+	}
+	return nil, err
 }
 
 // run starts the child and waits for it and its group to end.
-func (p *Process) run(cmd *exec.Cmd, stderr *output, started chan<- error) {
+func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	// On Linux the kernel kills the child when the thread that started it ends, so this goroutine
 	// keeps its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	group, err := startGroup(cmd)
+	cmd, group, err := startGroup(c, pipes.childEnds())
 	if err != nil {
 		started <- err
 		return
 	}
 	p.group, p.pid = group, cmd.Process.Pid
+	stderr := &output{file: pipes.stderr.read}
 	p.stderr = newStderrLog(p.options, p.name, p.pid)
 	p.stderr.start(stderr)
 	started <- nil
@@ -138,12 +114,7 @@ func (p *Process) run(cmd *exec.Cmd, stderr *output, started chan<- error) {
 	p.stderr.wait(p.options.Grace)
 	_ = p.stdin.Close()
 	if !cmd.ProcessState.Success() {
-		p.err = &ExitError{
-			Name:   p.name,
-			Code:   cmd.ProcessState.ExitCode(),
-			State:  cmd.ProcessState.String(),
-			Stderr: explanation(p.stderr.recent),
-		}
+		p.err = newExitError(p.name, cmd.ProcessState, explanation(p.stderr.recent)...)
 	}
 	close(p.done)
 }
@@ -223,78 +194,6 @@ func (p *Process) endsWithin(ctx context.Context, grace time.Duration) bool {
 	return false
 }
 
-// prepare returns the exec.Cmd for c, or a *StartError.
-func (c Command) prepare() (*exec.Cmd, error) {
-	if c.Path == "" {
-		return nil, &StartError{Command: c, Err: errors.New("no command given")}
-	}
-	if c.Dir != "" {
-		if _, err := os.Stat(c.Dir); err != nil {
-			return nil, &StartError{Command: c, Hint: "its working directory cannot be used", Err: err}
-		}
-	}
-	cmd := exec.Command(c.Path, c.Args...)
-	if cmd.Err != nil {
-		return nil, &StartError{Command: c, Hint: c.notFoundHint(), Err: cmd.Err}
-	}
-	base := c.Base
-	if base == nil {
-		base = os.Environ()
-	}
-	cmd.Env = slices.Concat(base, c.Env)
-	cmd.Dir = c.Dir
-	return cmd, nil
-}
-
-func (c Command) notFoundHint() string {
-	if strings.ContainsRune(c.Path, filepath.Separator) {
-		return "check that the path exists and is executable"
-	}
-	return "if it is installed, use its absolute path"
-}
-
-// startHint explains an error of the operating system for a program that was found.
-func (c Command) startHint(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return "the file is not executable"
-	case !errors.Is(err, fs.ErrNotExist):
-		return ""
-	}
-	path := c.Path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Dir, path)
-	}
-	if _, statErr := os.Stat(path); statErr == nil {
-		return "the file exists, but the interpreter named in its first line does not"
-	}
-	return c.notFoundHint()
-}
-
-// StartError is returned for a command that could not be started. Its text says what to do.
-type StartError struct {
-	Command Command
-	// Hint says what to check, or is "".
-	Hint string
-	// Err is the cause; exec.ErrNotFound if the program was not found in PATH.
-	Err error
-}
-
-func (e *StartError) Error() string {
-	text := fmt.Sprintf("cannot start %q: %v", e.Command.Path, e.Err)
-	var search *exec.Error
-	if errors.As(e.Err, &search) {
-		text = fmt.Sprintf("cannot start %q: %v", e.Command.Path, search.Err)
-	}
-	if e.Hint != "" {
-		text += " (" + e.Hint + ")"
-	}
-	return text
-}
-
-// Unwrap returns the cause.
-func (e *StartError) Unwrap() error { return e.Err }
-
 // ExitError is returned for a child that ended with a status other than 0.
 type ExitError struct {
 	// Name is the child's name in the log.
@@ -307,12 +206,17 @@ type ExitError struct {
 	Stderr []string
 }
 
+func newExitError(name string, state *os.ProcessState, stderr ...string) *ExitError {
+	return &ExitError{Name: name, Code: state.ExitCode(), State: state.String(), Stderr: stderr}
+}
+
 func (e *ExitError) Error() string {
 	text := fmt.Sprintf("%s ended: %s", e.Name, e.State)
 	// Shells and env(1) report a missing program with this status.
 	const notFound = 127
 	if e.Code == notFound {
-		text += " (usually a program that it needs is not in PATH, which is short in editors started from a desktop)"
+		text += " (usually a program that it needs is not in PATH, " +
+			"which is short in editors started from a desktop)"
 	}
 	if len(e.Stderr) > 0 {
 		text += ": " + strings.Join(e.Stderr, "\n")

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 	"sync"
@@ -17,13 +18,13 @@ type group struct {
 	closed bool // the id may have been reused
 }
 
-// startGroup starts cmd as the leader of a new group.
-func startGroup(cmd *exec.Cmd) (*group, error) {
-	cmd.SysProcAttr = attributes()
-	if err := cmd.Start(); err != nil {
-		return nil, err
+// startGroup starts c as the leader of a new group.
+func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
+	cmd, err := start(context.Background(), c, s, attributes())
+	if err != nil {
+		return nil, nil, err
 	}
-	return &group{pgid: cmd.Process.Pid}, nil
+	return cmd, &group{pgid: cmd.Process.Pid}, nil
 }
 
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"sync"
@@ -18,19 +19,19 @@ type group struct {
 	job windows.Handle // 0 once closed
 }
 
-// startGroup starts cmd and assigns it to a new job, which ends with our process.
-func startGroup(cmd *exec.Cmd) (*group, error) {
+// startGroup starts c and assigns it to a new job, which ends with our process.
+func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
 	job, err := newJob()
 	if err != nil {
-		return nil, err
+		return nil, nil, &StartError{Command: c, Err: err}
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
+	cmd, err := start(context.Background(), c, s, &syscall.SysProcAttr{
 		HideWindow:    true,
 		CreationFlags: windows.CREATE_NEW_PROCESS_GROUP,
-	}
-	if err := cmd.Start(); err != nil {
+	})
+	if err != nil {
 		_ = windows.CloseHandle(job)
-		return nil, err
+		return nil, nil, err
 	}
 	var assigned error
 	withHandle := cmd.Process.WithHandle(func(process uintptr) {
@@ -43,9 +44,10 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = windows.CloseHandle(job)
-		return nil, fmt.Errorf("cannot assign the process to a job: %w", assigned)
+		err = fmt.Errorf("cannot assign the process to a job: %w", assigned)
+		return nil, nil, &StartError{Command: c, Err: err}
 	}
-	return &group{pid: uint32(cmd.Process.Pid), job: job}, nil
+	return cmd, &group{pid: uint32(cmd.Process.Pid), job: job}, nil
 }
 
 func newJob() (windows.Handle, error) {

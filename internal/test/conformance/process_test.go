@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"go/ast"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -37,4 +39,33 @@ func changesTheProcess(s source, f *ast.SelectorExpr) bool {
 		return !s.test
 	}
 	return false
+}
+
+// starters are the functions and types that start a process.
+var starters = map[string][]string{
+	"exec":    {"Command", "CommandContext", "Cmd"},
+	"os":      {"StartProcess"},
+	"syscall": {"Exec", "ForkExec", "StartProcess"},
+	"unix":    {"Exec"},
+	"windows": {"CreateProcess", "CreateProcessAsUser"},
+}
+
+// What holds for every child, such as a sandbox, has one place: start in internal/process.
+func TestChildrenStartInOnePlace(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.dir() == "internal/process" || strings.HasPrefix(s.path, "internal/test/") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			f, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			pkg, ok := f.X.(*ast.Ident)
+			if ok && slices.Contains(starters[pkg.Name], f.Sel.Name) {
+				t.Errorf("%s: %s.%s starts a process: use internal/process", s.at(n), pkg.Name, f.Sel.Name)
+			}
+			return true
+		})
+	}
 }

@@ -1,0 +1,48 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+)
+
+// maxOutput is how much [Output] returns, in bytes.
+const maxOutput = 64 << 10
+
+// Output runs a command without input and returns the beginning of what it printed. It ends the
+// command when ctx ends. If the command ends with a status other than 0, the error is an
+// [*ExitError].
+func Output(ctx context.Context, c Command) ([]byte, error) {
+	p, err := Start(ctx, c, Options{})
+	if err != nil {
+		return nil, err
+	}
+	_ = p.Stdin().Close()
+	read := make(chan []byte, 1)
+	go func() {
+		defer p.Stdout().Close()
+		out, _ := io.ReadAll(io.LimitReader(p.Stdout(), maxOutput))
+		read <- out
+	}()
+	err = p.Wait(ctx)
+	if err := p.Stop(ctx); err != nil {
+		return nil, err // it still runs, and may keep its output open
+	}
+	return <-read, err
+}
+
+// RunInTerminal runs a command that talks to the user. It stays in our process group, so that it
+// can read from the terminal and receives the terminal's signals. When ctx ends it is interrupted.
+// If it ends with a status other than 0, the error is an [*ExitError].
+func RunInTerminal(ctx context.Context, c Command, in io.Reader, out, err io.Writer) error {
+	cmd, startErr := start(ctx, c, stdio{in, out, err}, nil)
+	if startErr != nil {
+		return startErr
+	}
+	waitErr := cmd.Wait()
+	if _, ended := errors.AsType[*exec.ExitError](waitErr); ended {
+		return newExitError(c.name(), cmd.ProcessState)
+	}
+	return waitErr
+}

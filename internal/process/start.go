@@ -1,0 +1,124 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Command is a program to start.
+type Command struct {
+	// Path is the program. A name without a separator is looked up in our own PATH, not in that of
+	// Env. A relative path is relative to Dir.
+	Path string
+	// Args are the arguments after the program's name.
+	Args []string
+	// Env is added to Base as NAME=VALUE. The last value of a name wins.
+	Env []string
+	// Base is our environment if it is nil.
+	Base []string
+	// Dir is the working directory, "" for ours. A directory of a session must have been checked
+	// with workspace.HandOverDir.
+	Dir string
+	// Name is the child's name in the log and in errors. Default: the base name of Path.
+	Name string
+}
+
+func (c Command) name() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
+
+// stdio are the standard streams of a child.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// start starts c with the given streams and attributes. Every child process of the program starts
+// here: agents, MCP servers and short commands. So this is the place for what holds for all of
+// them, such as a sandbox. A test in internal/test/conformance keeps other packages from starting
+// processes. When ctx ends, the child is sent an interrupt. The error is a [*StartError].
+func start(
+	ctx context.Context, c Command, s stdio, attributes *syscall.SysProcAttr,
+) (*exec.Cmd, error) {
+	if c.Path == "" {
+		return nil, &StartError{Command: c, Err: errors.New("no command given")}
+	}
+	if c.Dir != "" {
+		if _, err := os.Stat(c.Dir); err != nil {
+			return nil, &StartError{c, "its working directory cannot be used", err}
+		}
+	}
+	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
+	if cmd.Err != nil {
+		return nil, &StartError{c, c.notFoundHint(), cmd.Err}
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	base := c.Base
+	if base == nil {
+		base = os.Environ()
+	}
+	cmd.Env = slices.Concat(base, c.Env)
+	cmd.Dir = c.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
+	cmd.SysProcAttr = attributes
+	if err := cmd.Start(); err != nil {
+		return nil, &StartError{c, c.startHint(err), err}
+	}
+	return cmd, nil
+}
+
+func (c Command) notFoundHint() string {
+	if strings.ContainsRune(c.Path, filepath.Separator) {
+		return "check that the path exists and is executable"
+	}
+	return "if it is installed, use its absolute path"
+}
+
+// startHint explains an error of the operating system for a program that was found.
+func (c Command) startHint(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "the file is not executable"
+	case !errors.Is(err, fs.ErrNotExist):
+		return ""
+	}
+	path := c.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	if _, statErr := os.Stat(path); statErr == nil {
+		return "the file exists, but the interpreter named in its first line does not"
+	}
+	return c.notFoundHint()
+}
+
+// StartError is returned for a command that could not be started. Its text says what to do.
+type StartError struct {
+	Command Command
+	// Hint says what to check, or is "".
+	Hint string
+	// Err is the cause; exec.ErrNotFound if the program was not found in PATH.
+	Err error
+}
+
+func (e *StartError) Error() string {
+	text := fmt.Sprintf("cannot start %q: %v", e.Command.Path, e.Err)
+	if search, ok := errors.AsType[*exec.Error](e.Err); ok {
+		text = fmt.Sprintf("cannot start %q: %v", e.Command.Path, search.Err)
+	}
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }
