@@ -244,9 +244,9 @@ func (p *proxy) introduce(ctx context.Context, c *child) error {
 	if login == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.options.limits.StartTimeout)
 	defer cancel()
-	if _, err := c.call(ctx, protocol.Authenticate, login)(); err != nil {
+	if _, err := c.request(ctx, protocol.Authenticate, login)(); err != nil {
 		c.log.Warn("the restarted agent is not logged in", "error", err)
 	}
 	return nil
@@ -273,7 +273,7 @@ func (p *proxy) backOff(ctx context.Context) error {
 	if failures < 2 {
 		return nil
 	}
-	delay := p.options.limits.backoff << min(failures-2, 5)
+	delay := p.options.limits.Backoff << min(failures-2, 5)
 	p.log.Warn("the agent failed several times: waiting before the next start", "failures", failures, "delay", delay)
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // childSession is a session of a child. While one of our sessions replaces another, both use it:
@@ -36,9 +34,6 @@ type childSession struct {
 func newChildSession(c *child, id backend.Raw) *childSession {
 	return &childSession{child: c, id: id, key: decodeID(id)}
 }
-
-// alive reports whether the child is running.
-func (cs *childSession) alive() bool { return cs.child.running() }
 
 // join adds a user.
 func (cs *childSession) join(s *session) {
@@ -145,10 +140,7 @@ func (cs *childSession) handle(m message) {
 	case m.method == protocol.SessionUpdate:
 		u, err := backend.ParseUpdate(m.params)
 		if err == nil {
-			if s.isLive() {
-				cs.settings.update(u)
-			}
-			err = s.handleUpdate(m.ctx, t, u)
+			err = s.handleUpdate(m.ctx, cs, t, u)
 		}
 		if m.answer != nil {
 			m.answer <- failed(err)
@@ -168,13 +160,13 @@ func (cs *childSession) handle(m message) {
 	}
 }
 
-// call sends a request of the client. What the child sends after its response follows ours.
-func (cs *childSession) call(ctx context.Context, method string, params backend.Raw) backend.Work {
+// forward sends a request of the client. What the child sends after its response follows ours.
+func (cs *childSession) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
 	childParams, err := withSessionID(params, cs.id)
 	if err != nil {
 		return failed(err)
 	}
-	return cs.child.callFunc(ctx, method, childParams, func(result backend.Raw, err error) {
+	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
 			cs.settings.record(method, params, result)
 		}
@@ -182,14 +174,14 @@ func (cs *childSession) call(ctx context.Context, method string, params backend.
 	})
 }
 
-// repeat sends a request that changed a setting of an earlier session of the child. Unlike in call,
+// repeat sends a request that changed a setting of an earlier session of the child. Unlike in forward,
 // ctx belongs to another request of the client.
 func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	params, err := withSessionID(c.params, cs.id)
 	if err != nil {
 		return err
 	}
-	result, err := cs.child.call(ctx, c.method, params)()
+	result, err := cs.child.request(ctx, c.method, params)()
 	if err == nil {
 		cs.settings.record(c.method, c.params, result)
 	}
@@ -260,102 +252,6 @@ func (cs *childSession) currentResult() backend.Raw {
 	result := cs.result
 	cs.mu.Unlock()
 	return cs.settings.current(result)
-}
-
-// settings are what was chosen in a session of the child: mode, model and options. They are applied
-// again when the child is restarted, so that the session stays in the mode that the user sees.
-type settings struct {
-	mu      sync.Mutex
-	changes []settingChange
-	mode    string      // the current one, "" if unknown
-	options backend.Raw // configOptions as last sent by the child, nil if never
-}
-
-// settingChange is a request that changes a setting.
-type settingChange struct {
-	method, option string
-	params         backend.Raw // without sessionId
-}
-
-// record notes a request of the client that succeeded, if it changes a setting.
-func (s *settings) record(method string, params, result backend.Raw) {
-	var p struct{ ModeID, ConfigID string }
-	switch method {
-	case protocol.SessionSetMode, protocol.SessionSetConfigOption, protocol.SessionSetModel:
-		if json.Unmarshal(params, &p) != nil {
-			return
-		}
-	default:
-		return
-	}
-	var r struct{ ConfigOptions backend.Raw }
-	_ = json.Unmarshal(result, &r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.put(settingChange{method, p.ConfigID, params})
-	if method == protocol.SessionSetMode {
-		s.mode = p.ModeID
-	}
-	if r.ConfigOptions != nil {
-		s.options = r.ConfigOptions
-	}
-}
-
-// put replaces an earlier change of the same setting.
-func (s *settings) put(c settingChange) {
-	at := slices.IndexFunc(s.changes, func(before settingChange) bool {
-		return before.method == c.method && before.option == c.option
-	})
-	if at < 0 {
-		s.changes = append(s.changes, c)
-	} else {
-		s.changes[at] = c
-	}
-}
-
-// update notes an update by which the child reports a changed setting.
-func (s *settings) update(u backend.Update) {
-	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
-		return
-	}
-	var p struct {
-		Update struct {
-			CurrentModeID string
-			ConfigOptions backend.Raw
-		}
-	}
-	if json.Unmarshal(u.Raw, &p) != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case u.Kind == sessionstore.CurrentModeUpdate && p.Update.CurrentModeID != "":
-		s.mode = p.Update.CurrentModeID
-		s.put(settingChange{method: protocol.SessionSetMode, params: backend.Encode(map[string]string{"modeId": s.mode})})
-	case u.Kind == sessionstore.ConfigOptionUpdate && p.Update.ConfigOptions != nil:
-		s.options = p.Update.ConfigOptions
-	}
-}
-
-// list returns the requests that give a new session the same settings.
-func (s *settings) list() []settingChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.changes)
-}
-
-// current returns the result of a lifecycle request with the current mode and options.
-func (s *settings) current(result backend.Raw) backend.Raw {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.options != nil {
-		result = replaced(result, "configOptions", s.options)
-	}
-	if modes, _, err := strictjson.Take(result, "modes"); err == nil && modes != nil && s.mode != "" {
-		result = replaced(result, "modes", replaced(modes, "currentModeId", backend.Encode(s.mode)))
-	}
-	return result
 }
 
 // replaced returns object with a member set, or object itself if it is not a JSON object.

@@ -46,53 +46,66 @@ type Options struct {
 
 // limits are bounds and times that tests change. A zero field means its default.
 type limits struct {
-	startTimeout    time.Duration // for the agent's answer to initialize, 60 s: some agents download themselves when first started
-	cancelGrace     time.Duration // for the answer to a prompt after session/cancel, 5 s
-	endTimeout      time.Duration // for the answer to session/close, session/delete and a ping, 2 s
-	idle            time.Duration // after which a process that was started for certain directories is stopped, 10 min; it may be twice that
-	backoff         time.Duration // before a start that follows two failures, 250 ms; each further failure doubles it, up to 32 times
-	processGrace    time.Duration // for the process to exit by itself, process.Options.Grace
-	maxQueue        int           // bytes of output to the agent, jsonrpc.Options.MaxQueue
-	maxHeld         int           // messages for sessions that the agent has not announced, and notifications it has not read, 1,000
-	maxHeldBytes    int           // the same in bytes of params, 4 MiB
-	maxContext      int           // bytes of conversation told to an agent that does not have it, 32 KiB
-	maxInstructions int           // bytes of instructions, 64 KiB
-	maxSkills       int           // bytes of the list of skills, 16 KiB
-	maxPages        int           // of the agent's list of sessions, 10,000
+	// StartTimeout is for the agent's answer to initialize. Some agents download themselves when
+	// first started. Default 60 s.
+	StartTimeout time.Duration
+	// CancelGrace is for the answer to a prompt after session/cancel. Default 5 s.
+	CancelGrace time.Duration
+	// EndTimeout is for the answer to session/close, session/delete and a ping. Default 2 s.
+	EndTimeout time.Duration
+	// Idle is the time after which a process that was started for certain directories is stopped.
+	// It may be twice that. Default 10 min.
+	Idle time.Duration
+	// Backoff is the delay before a start that follows two failures. Each further failure doubles
+	// it, up to 32 times. Default 250 ms.
+	Backoff time.Duration
+	// ProcessGrace is process.Options.Grace.
+	ProcessGrace time.Duration
+	// MaxQueue is jsonrpc.Options.MaxQueue for output to the agent.
+	MaxQueue int
+	// MaxHeld bounds messages for sessions that the agent has not announced, and notifications
+	// beyond MaxQueue that it has not read. Default 1,000.
+	MaxHeld int
+	// MaxHeldBytes is MaxHeld in bytes of params. Default 4 MiB.
+	MaxHeldBytes int
+	// MaxContext is how many bytes of a conversation an agent is told that does not have it.
+	// Default 32 KiB.
+	MaxContext int
+	// MaxInstructions is in bytes. Default 64 KiB.
+	MaxInstructions int
+	// MaxSkills bounds the list of skills, in bytes. Default 16 KiB.
+	MaxSkills int
+	// MaxPages bounds the agent's list of sessions. Default 10,000.
+	MaxPages int
 }
 
 // withDefaults returns o with defaults for the logger and the limits.
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	o.limits = o.limits.withDefaults()
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	l := &o.limits
+	l.StartTimeout = cmp.Or(l.StartTimeout, time.Minute)
+	l.CancelGrace = cmp.Or(l.CancelGrace, 5*time.Second)
+	l.EndTimeout = cmp.Or(l.EndTimeout, 2*time.Second)
+	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
+	l.Backoff = cmp.Or(l.Backoff, 250*time.Millisecond)
+	l.MaxHeld = cmp.Or(l.MaxHeld, 1000)
+	l.MaxHeldBytes = cmp.Or(l.MaxHeldBytes, 4<<20)
+	l.MaxContext = cmp.Or(l.MaxContext, 32<<10)
+	l.MaxInstructions = cmp.Or(l.MaxInstructions, 64<<10)
+	l.MaxSkills = cmp.Or(l.MaxSkills, 16<<10)
+	l.MaxPages = cmp.Or(l.MaxPages, 10_000)
 	return o
-}
-
-func (l limits) withDefaults() limits {
-	l.startTimeout = cmp.Or(l.startTimeout, time.Minute)
-	l.cancelGrace = cmp.Or(l.cancelGrace, 5*time.Second)
-	l.endTimeout = cmp.Or(l.endTimeout, 2*time.Second)
-	l.idle = cmp.Or(l.idle, 10*time.Minute)
-	l.backoff = cmp.Or(l.backoff, 250*time.Millisecond)
-	l.maxHeld = cmp.Or(l.maxHeld, 1000)
-	l.maxHeldBytes = cmp.Or(l.maxHeldBytes, 4<<20)
-	l.maxContext = cmp.Or(l.maxContext, 32<<10)
-	l.maxInstructions = cmp.Or(l.maxInstructions, 64<<10)
-	l.maxSkills = cmp.Or(l.maxSkills, 16<<10)
-	l.maxPages = cmp.Or(l.maxPages, 10_000)
-	return l
 }
 
 // process returns the options of the agent's process.
 func (o Options) process(secrets *secret.Scrubber) process.Options {
-	return process.Options{Logger: o.Logger, Secrets: secrets, Grace: o.limits.processGrace}
+	return process.Options{Logger: o.Logger, Secrets: secrets, Grace: o.limits.ProcessGrace}
 }
 
 // connection returns the options of the connection to the agent.
 func (o Options) connection(tap jsonrpc.Tap) jsonrpc.Options {
 	return jsonrpc.Options{
-		OpaqueParams: true, Tap: tap, MaxQueue: o.limits.maxQueue, Grace: 100 * time.Millisecond, Logger: o.Logger,
+		OpaqueParams: true, Tap: tap, MaxQueue: o.limits.MaxQueue,
+		Grace: 100 * time.Millisecond, Logger: o.Logger,
 	}
 }

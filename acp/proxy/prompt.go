@@ -61,7 +61,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	if t.before == nil {
 		cs = s.use()
 	}
-	if _, late := s.lateReplay(); cs != nil && !late {
+	if _, late := s.updates.lateReplay(); cs != nil && !late {
 		defer close(t.sent)
 		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
 	}
@@ -118,7 +118,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		return failed(err)
 	}
 	// A cancelled turn ends with the child's own answer.
-	lasting, free := extend(t.ctx, s.proxy.options.limits.cancelGrace)
+	lasting, free := extend(t.ctx, s.proxy.options.limits.CancelGrace)
 	lasting, end := context.WithCancelCause(lasting)
 	t.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
 	s.promptMu.Lock()
@@ -136,7 +136,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		return unsent(failed(err))
 	}
 	cs.beginTurn(t)
-	work := cs.child.callFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
+	work := cs.child.requestFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
 		cs.endTurn(t)
 		cs.barrier.add(jsonrpc.Answered(t.ctx))
 	})

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,8 +22,6 @@ import (
 // Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name
 // of the agent's program with its arguments, quoted as for a shell.
 const Kind = "proxy"
-
-var errNotInitialized = errors.New("the agent is not running: call initialize first")
 
 // New returns a backend that answers from the agent that command starts. Initialize starts it. The
 // backend implements [backend.Foreign].
@@ -159,13 +159,13 @@ func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params 
 			p.login = params
 		}
 		p.mu.Unlock()
-		ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
+		ctx, cancel := context.WithTimeout(ctx, p.options.limits.StartTimeout)
 		defer cancel()
 		for _, other := range p.children.list() {
 			if other == c {
 				continue
 			}
-			if _, err := other.call(ctx, method, params)(); err != nil {
+			if _, err := other.request(ctx, method, params)(); err != nil {
 				other.log.Warn("another process of the agent rejected a request", "method", method, "error", err)
 			}
 		}
@@ -182,11 +182,6 @@ func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
 
 // Close implements [backend.Backend]: it ends the children with their process groups.
 func (p *proxy) Close(ctx context.Context) error { return p.children.close(ctx) }
-
-// failed returns Work that fails.
-func failed(err error) backend.Work {
-	return func() (backend.Raw, error) { return nil, err }
-}
 
 // Owner returns the agent that sessions of c's agent belong to in a store.
 func Owner(c Command) sessionstore.Agent {
@@ -206,4 +201,24 @@ func shellLine(program string, args []string) string {
 		words = append(words, text.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
+}
+
+// addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in
+// what the agent says about itself.
+func (p *proxy) addSecrets(params backend.Raw) {
+	for _, raw := range listServers(params) {
+		var server struct {
+			URL          string
+			Args         []string
+			Env, Headers []struct{ Value string }
+		}
+		_ = json.Unmarshal(raw, &server) // members of the wrong type are left out
+		for _, pair := range slices.Concat(server.Env, server.Headers) {
+			p.secrets.Add(pair.Value)
+		}
+		p.secrets.AddURL(server.URL)
+		for _, arg := range server.Args {
+			p.secrets.AddURLsIn(arg)
+		}
+	}
 }

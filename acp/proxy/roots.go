@@ -2,11 +2,10 @@ package proxy
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,28 +34,54 @@ func rootsMode(p Profile, a client.Agent, roots workspace.Roots) (mode RootsMode
 	return RootsByContext, nil
 }
 
-// paramsWithRoots returns the params of a lifecycle request with the additional directories, each
-// once, if the child takes them by the protocol, and without them otherwise. A child that takes
-// them is always sent the list, except by a session/new of a client that left it out.
-func paramsWithRoots(params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots) (backend.Raw, error) {
-	given, without, err := strictjson.Take(params, protocol.AdditionalDirectories)
-	if err != nil {
-		return nil, err
+// RootsMode is a way to give an agent the additional directories of a session.
+type RootsMode string
+
+// The ways to give an agent additional directories.
+const (
+	RootsAuto       RootsMode = ""         // by the protocol if the agent advertises it, else by flags if it has one, else in the prompt
+	RootsByProtocol RootsMode = "protocol" // as additionalDirectories in lifecycle requests
+	RootsByFlags    RootsMode = "flags"    // as arguments of its process, which sessions with the same ones share
+	RootsByContext  RootsMode = "context"  // in words: in the system prompt, or in a marked block after the first prompt
+)
+
+// ParseRootsMode parses auto, protocol, flags or context.
+func ParseRootsMode(s string) (RootsMode, error) {
+	switch m := RootsMode(s); m {
+	case "auto":
+		return RootsAuto, nil
+	case RootsByProtocol, RootsByFlags, RootsByContext:
+		return m, nil
 	}
-	if mode == RootsByProtocol && (given != nil || method != backend.New) {
-		params, err = strictjson.Put(params, protocol.AdditionalDirectories, backend.Encode(roots.Additional()))
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		params = without
+	return RootsAuto, fmt.Errorf("%q is not a way to give an agent directories: use auto, protocol, flags or context", s)
+}
+
+// String returns the mode as ParseRootsMode reads it.
+func (m RootsMode) String() string {
+	if m == RootsAuto {
+		return "auto"
 	}
-	if method != backend.New && method != backend.Load {
-		return params, nil
+	return string(m)
+}
+
+// given returns the additional directories that the child is given, so that it may write there.
+func (s *session) given(mode RootsMode) workspace.Dirs {
+	if mode == RootsByContext {
+		return workspace.Dirs{}
 	}
-	// These requests need mcpServers. The client may have sent one that does not.
-	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil || servers != nil {
-		return params, err
+	return s.roots.Additional()
+}
+
+// Describe says how the agent of a session is given its directories, for a person to read. state is
+// what the proxy saved with the session. Describe returns "" if it does not say.
+func Describe(state []byte) string {
+	switch decodeState(state).RootsMode {
+	case RootsByProtocol:
+		return "by the protocol: the agent takes additionalDirectories"
+	case RootsByFlags:
+		return "by flags: the agent has a process for the directories"
+	case RootsByContext:
+		return "by context: the agent is told about them in words"
 	}
-	return strictjson.Put(params, protocol.MCPServers, backend.Raw(`[]`))
+	return ""
 }

@@ -42,13 +42,11 @@ type session struct {
 	updates updateFilter
 }
 
-var errSessionClosed = errors.New("the session was closed")
-
 // running returns the session of the child, or nil if the child is not running.
 func (s *session) running() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil || !s.current.alive() {
+	if s.current == nil || !s.current.child.running() {
 		return nil
 	}
 	return s.current
@@ -76,15 +74,10 @@ func (s *session) replace(cs *childSession, saved state, pendingHistory string) 
 	return before, true
 }
 
-// save stores what must survive a restart.
-func (s *session) save(ctx context.Context, saved state) error {
-	return s.host.SaveState(ctx, saved.encode())
-}
-
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if cs := s.use(); cs != nil {
-		return cs.child.whileUsed(cs.call(ctx, method, params))
+		return cs.child.whileUsed(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
 		cs, err := s.revive(ctx)
@@ -92,7 +85,7 @@ func (s *session) Call(ctx context.Context, method string, params backend.Raw) b
 			return nil, err
 		}
 		defer cs.child.unuse()
-		return cs.call(ctx, method, params)()
+		return cs.forward(ctx, method, params)()
 	}
 }
 
@@ -129,4 +122,45 @@ func (s *session) CloseFor(ctx context.Context, params backend.Raw) (result back
 		result, err = cs.leave(ctx, s, params)
 	}
 	return result, errors.Join(err, s.relays.leave(s))
+}
+
+// revive opens the child's session again after the child has ended, and returns it in use.
+func (s *session) revive(ctx context.Context) (*childSession, error) {
+	select {
+	case s.reviving <- struct{}{}:
+		defer func() { <-s.reviving }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if cs := s.use(); cs != nil {
+		return cs, nil
+	}
+	s.mu.Lock()
+	before, saved, closed := s.current, s.state, s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, errSessionClosed
+	}
+	if err := before.child.awaitEnd(ctx); err != nil {
+		return nil, err
+	}
+	r := openRequest{cause: backend.Resume, state: saved, historyOptional: true}
+	_, c, err := s.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	cs := s.current
+	s.mu.Unlock()
+	if cs == nil {
+		c.unuse()
+		return nil, errSessionClosed
+	}
+	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.process.Name())
+	for _, change := range before.settings.list() {
+		if err := cs.repeat(ctx, change); err != nil {
+			s.proxy.log.Warn("the restarted agent rejected a setting", "method", change.method, "error", err)
+		}
+	}
+	return cs, nil
 }

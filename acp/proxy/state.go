@@ -72,21 +72,6 @@ func dirDigests(dirs workspace.Dirs) []string {
 // key returns the child's session id as a string, or "".
 func (s state) key() string { return decodeID(s.ID) }
 
-// rootsDigest returns a digest of what describeRoots says about roots and tools.
-func rootsDigest(roots workspace.Roots, tools toolServer) string {
-	var parts []string
-	for _, dir := range roots.All() {
-		parts = append(parts, dir.String())
-	}
-	if tools.name != "" {
-		parts = append(parts, tools.name)
-	}
-	if tools.readOnly {
-		parts = append(parts, "read-only")
-	}
-	return digest(parts...)
-}
-
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -94,18 +79,4 @@ func digest(parts ...string) string {
 		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// Describe says how the agent of a session is given its directories, for a person to read. state is
-// what the proxy saved with the session. Describe returns "" if it does not say.
-func Describe(state []byte) string {
-	switch decodeState(state).RootsMode {
-	case RootsByProtocol:
-		return "by the protocol: the agent takes additionalDirectories"
-	case RootsByFlags:
-		return "by flags: the agent has a process for the directories"
-	case RootsByContext:
-		return "by context: the agent is told about them in words"
-	}
-	return ""
 }

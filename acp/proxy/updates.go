@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -18,9 +19,10 @@ const (
 	discardingLate                   // drop them also after the response, until awaitReplay
 )
 
-// updateFilter handles the updates that the child sends while its session is opened. Of state
-// updates only the latest of each kind is kept, and passed on once the session is open.
+// updateFilter decides about the updates that the child sends while its session is opened. Of state
+// updates it keeps the latest of each kind, to be passed on once the session is open.
 type updateFilter struct {
+	mu       sync.Mutex
 	mode     updateMode
 	replayed int // other updates so far, unless the mode is live
 	states   []backend.Update
@@ -31,50 +33,64 @@ func isState(kind sessionstore.Kind) bool {
 	return kind.IsState() || kind == sessionstore.SessionInfoUpdate
 }
 
-// setUpdateMode sets the mode and forgets earlier updates.
-func (s *session) setUpdateMode(mode updateMode) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.updates = updateFilter{mode: mode}
+// set sets the mode and forgets earlier updates.
+func (f *updateFilter) set(mode updateMode) { f.end(mode) }
+
+// end sets the mode. It returns how many updates of the history came before, and the latest states.
+func (f *updateFilter) end(next updateMode) (replayed int, states []backend.Update) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	replayed, states = f.replayed, f.states
+	f.mode, f.replayed, f.states = next, 0, nil
+	return replayed, states
 }
 
-// endReplay sets the mode. It returns how many updates of the history came before, and the latest
-// states.
-func (s *session) endReplay(next updateMode) (replayed int, states []backend.Update) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.updates
-	s.updates = updateFilter{mode: next}
-	return before.replayed, before.states
+// take returns the mode for an update, and whether the filter keeps it. It counts an update that is
+// part of a history.
+func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.mode == live:
+	case !isState(u.Kind):
+		f.replayed++
+	case f.mode != discardingLate:
+		f.states = slices.DeleteFunc(f.states, func(before backend.Update) bool {
+			return before.Kind == u.Kind
+		})
+		f.states = append(f.states, u)
+		return f.mode, true
+	}
+	return f.mode, false
 }
 
-// isLive reports whether updates are passed on as they come.
-func (s *session) isLive() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.updates.mode == live
+// lateReplay returns how many updates of a late replay have come so far, and false if none is to be
+// expected.
+func (f *updateFilter) lateReplay() (replayed int, expected bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.replayed, f.mode == discardingLate
 }
 
-// handleUpdate passes on an update of the child. t is the turn it belongs to, or nil. Updates of a
-// turn that was answered without waiting for the child are dropped.
-func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) error {
+// handleUpdate passes on an update of cs. t is the turn it belongs to, or nil. Updates of a turn
+// that was answered without waiting for the child are dropped.
+func (s *session) handleUpdate(
+	ctx context.Context, cs *childSession, t *turn, u backend.Update,
+) error {
 	u, ok := withoutContext(u)
 	if !ok {
 		return nil
 	}
-	switch s.modeFor(u) {
-	case replaying:
-		if s.keepState(u) {
-			return nil
-		}
-		return s.host.Replay(ctx, u)
-	case discarding:
-		s.keepState(u)
+	mode, kept := s.updates.take(u)
+	switch {
+	case kept:
 		return nil
-	case discardingLate:
-		if !isState(u.Kind) {
-			return nil
-		}
+	case mode == replaying:
+		return s.host.Replay(ctx, u)
+	case mode != live && !isState(u.Kind):
+		return nil
+	case mode == live:
+		cs.settings.update(u)
 	}
 	if t != nil {
 		return s.passOn(ctx, t.updates, u)
@@ -90,24 +106,6 @@ func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Upda
 	return to.Update(ctx, u)
 }
 
-// modeFor returns the mode for an update, and counts it if it is part of a history.
-func (s *session) modeFor(u backend.Update) updateMode {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.updates.mode != live && !isState(u.Kind) {
-		s.updates.replayed++
-	}
-	return s.updates.mode
-}
-
-// lateReplay returns how many updates of a late replay have come so far, and false if none is to be
-// expected.
-func (s *session) lateReplay() (replayed int, expected bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.updates.replayed, s.updates.mode == discardingLate
-}
-
 // pingMethod is a request that the child rejects. Its answer follows what the child has written
 // before.
 const pingMethod = "_acp-agent/ping"
@@ -116,40 +114,23 @@ const pingMethod = "_acp-agent/ping"
 // is about to begin. It is over when the child answers a request without having replayed more: it
 // writes the rest of a replay while it waits for input.
 func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
-	before, expected := s.lateReplay()
+	before, expected := s.updates.lateReplay()
 	if !expected {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.endTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.EndTimeout, errNoAnswer)
 	defer cancel()
 	for {
-		_, err := cs.child.call(ctx, pingMethod, backend.Raw(`{}`))()
+		_, err := cs.child.request(ctx, pingMethod, backend.Raw(`{}`))()
 		if err != nil && responseError(err) == nil {
 			cs.child.log.Debug("the agent may still replay a conversation", "error", err)
 			break
 		}
-		now, _ := s.lateReplay()
+		now, _ := s.updates.lateReplay()
 		if now == before {
 			break
 		}
 		before = now
 	}
-	s.setUpdateMode(live)
-}
-
-// keepState keeps u if it is a state update.
-func (s *session) keepState(u backend.Update) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := &s.updates
-	if !isState(u.Kind) {
-		return false
-	}
-	at := slices.IndexFunc(f.states, func(before backend.Update) bool { return before.Kind == u.Kind })
-	if at < 0 {
-		f.states = append(f.states, u)
-	} else {
-		f.states[at] = u
-	}
-	return true
+	s.updates.set(live)
 }

@@ -61,7 +61,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 				return // the end, or the list repeats itself
 			}
 			cursors[cursor] = true
-			if limit := p.options.limits.maxPages; len(cursors) >= limit {
+			if limit := p.options.limits.MaxPages; len(cursors) >= limit {
 				c.log.Warn("the agent's list of sessions is too long", "pages", limit)
 				return
 			}
@@ -103,7 +103,7 @@ func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor str
 	if c.info.Archive {
 		request.Archived = "include"
 	}
-	result, err := c.call(ctx, protocol.SessionList, backend.Encode(request))()
+	result, err := c.request(ctx, protocol.SessionList, backend.Encode(request))()
 	if err != nil {
 		return sessionPage{}, fmt.Errorf("session/list of the agent: %w", err)
 	}
@@ -158,7 +158,7 @@ func (p *proxy) CallStored(ctx context.Context, method string, saved []byte, par
 	if err != nil || !servesStored(c.info, method) {
 		return nil, err
 	}
-	return c.callStored(ctx, method, s.ID, params)
+	return c.requestStored(ctx, method, s.ID, params)
 }
 
 // servesStored reports whether an agent serves a method for sessions that are not open.

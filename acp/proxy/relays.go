@@ -1,12 +1,8 @@
 package proxy
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -17,117 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
-
-// mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
-// missing or null.
-func mcpServers(params backend.Raw) []byte {
-	servers, _, err := strictjson.Take(params, protocol.MCPServers)
-	if err != nil || servers == nil || string(servers) == "null" {
-		return []byte("[]")
-	}
-	return bytes.TrimSpace(servers)
-}
-
-// listServers returns the entries of mcpServers, none if they are malformed: the agent will say
-// what is wrong.
-func listServers(params backend.Raw) []json.RawMessage {
-	var servers []json.RawMessage
-	if json.Unmarshal(mcpServers(params), &servers) != nil {
-		return nil
-	}
-	return servers
-}
-
-// addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in
-// what the agent says about itself.
-func (p *proxy) addSecrets(params backend.Raw) {
-	for _, raw := range listServers(params) {
-		var server struct {
-			URL          string
-			Args         []string
-			Env, Headers []struct{ Value string }
-		}
-		_ = json.Unmarshal(raw, &server) // members of the wrong type are left out
-		for _, pair := range slices.Concat(server.Env, server.Headers) {
-			p.secrets.Add(pair.Value)
-		}
-		p.secrets.AddURL(server.URL)
-		for _, arg := range server.Args {
-			p.secrets.AddURLsIn(arg)
-		}
-	}
-}
-
-// toolServerName is the name of our MCP server, unless the client has given it to another one.
-const toolServerName = "acp_agent_roots"
-
-// toolServer is an MCP server of ours with tools for all roots, for a child that is told about its
-// roots in a prompt. It asks us for the session's roots in each call, so it has none once the
-// session is closed.
-type toolServer struct {
-	name     string // "" for none
-	readOnly bool
-}
-
-// offersTools reports whether a child that is told about its roots in a prompt gets the server.
-func (p *proxy) offersTools() bool {
-	o := p.options
-	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
-}
-
-// toolServer returns the server for a child that is given its roots in the given way. sent says
-// that the child session has the server already: it is given it again even if there is only one
-// root, because some agents keep a server that is not named any more. The server can write only if
-// the child is known to ask the user first, or if the user has allowed it.
-func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
-	if mode != RootsByContext || s.relays == nil || !s.proxy.offersTools() || s.roots.Additional().Len() == 0 && !sent {
-		return toolServer{}
-	}
-	var servers []struct{ Name string }
-	_ = json.Unmarshal(mcpServers(s.params), &servers)
-	taken := make(map[string]bool)
-	for _, server := range servers {
-		taken[server.Name] = true
-	}
-	name := toolServerName
-	for n := 2; taken[name]; n++ {
-		name = fmt.Sprintf("%s_%d", toolServerName, n)
-	}
-	profile := s.proxy.options.Profile
-	return toolServer{name: name, readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
-}
-
-// askEnv returns the environment that makes the agent ask before it writes by the server's tools.
-// Variables that the user has set are left alone.
-func (p *proxy) askEnv() []string {
-	if !p.offersTools() {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(p.options.Profile.AskEnv), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		_, set := os.LookupEnv(name)
-		return set || slices.ContainsFunc(p.command.Env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
-	})
-}
-
-// withToolServer appends a tool server to the MCP servers in the params of a lifecycle request.
-func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.Raw, error) {
-	if tools.name == "" {
-		return params, nil
-	}
-	command := s.proxy.options.RootsTools
-	args := append([]string{}, command.Args...)
-	if tools.readOnly {
-		args = append(args, "--read-only")
-	}
-	args = append(args, "--roots-from", s.relays.publisher.Address())
-	server := sdk.McpServerStdio{Name: tools.name, Command: command.Path, Args: args, Env: []sdk.EnvVariable{s.relays.secret()}}
-	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
-	if !ok {
-		return params, nil // the agent will say what is wrong with them
-	}
-	return strictjson.Put(params, protocol.MCPServers, servers)
-}
 
 // relays tells the MCP servers of a session its roots. Where the agent does not tell them, each
 // stdio server is started behind a relay that answers roots/list; HTTP servers have none. Our own

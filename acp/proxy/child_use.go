@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+// claim is a session's use of the MCP servers in its working directory.
+type claim struct {
+	session *session
+	alone   bool // they serve its additional directories
+}
+
+// claim claims the MCP servers in the working directory of s. It returns false if s or another
+// session there needs them alone. The activation that s replaces does not count.
+func (c *child) claim(s *session, r openRequest) bool {
+	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.claims {
+		if other.session == s || other.session == r.previous || other.session.roots.Cwd() != s.roots.Cwd() {
+			continue
+		}
+		if alone || other.alone {
+			return false
+		}
+	}
+	c.claims = append(c.claims, claim{s, alone})
+	return true
+}
+
+// unclaim undoes claim, if s has claimed anything.
+func (c *child) unclaim(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claims = slices.DeleteFunc(c.claims, func(of claim) bool { return of.session == s })
+}
+
+// awaitEnd waits until a child that was stopped as idle has ended, because another process is about
+// to open its sessions.
+func (c *child) awaitEnd(ctx context.Context) error {
+	c.mu.Lock()
+	retired := c.retired
+	c.mu.Unlock()
+	if !retired {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// running reports whether sessions can use the child.
+func (c *child) running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.retired && !c.ended.Load()
+}
+
+// use reports whether the child is running, and if so keeps it from being stopped as idle until
+// unuse is called.
+func (c *child) use() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired || c.ended.Load() {
+		return false
+	}
+	c.uses++
+	return true
+}
+
+// unuse undoes use.
+func (c *child) unuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses--
+	c.active.Store(true)
+}
+
+// whileUsed wraps work that begins with a use of the child, which it ends.
+func (c *child) whileUsed(work backend.Work) backend.Work {
+	return func() (backend.Raw, error) {
+		defer c.unuse()
+		return work()
+	}
+}
+
+// acquire adds a session that the child serves, and a use for opening it. It returns false if the
+// child is not running.
+func (c *child) acquire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired || c.ended.Load() {
+		return false
+	}
+	c.refs++
+	c.uses++
+	return true
+}
+
+// retain adds a session that the child serves.
+func (c *child) retain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refs++
+}
+
+// release undoes retain. A child other than the main one ends with the last session that uses it.
+func (c *child) release(ctx context.Context) error {
+	c.mu.Lock()
+	c.refs--
+	last := c.refs == 0 && c.place != place{}
+	c.retired = c.retired || last
+	c.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return c.close(ctx)
+}
+
+// setLoadable sets whether sessions of the child can be opened in another process.
+func (c *child) setLoadable(loadable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loadable = loadable
+}
+
+// stopWhenIdle stops the child once it is idle. It returns when ctx ends.
+func (c *child) stopWhenIdle(ctx context.Context) {
+	ticker := time.NewTicker(c.limits.Idle)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.stopIfIdle()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stopIfIdle stops the child if there was nothing to do for it since the last call, and its
+// sessions can be opened in another process.
+func (c *child) stopIfIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active.Swap(false) || c.uses > 0 || !c.loadable || c.retired {
+		return
+	}
+	c.log.Info("stopping an idle process of the agent: it is started again for the next prompt in its sessions")
+	c.retired = true
+	c.stop()
+}

@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// endedError is returned for the requests of a child that has ended or closed its output.
+type endedError struct {
+	Name      string   // as in the log
+	Exit      error    // a *process.ExitError, nil for status 0
+	Stderr    []string // its last lines, nil if unknown
+	Reason    error    // why we ended it, nil if it ended by itself
+	InSession bool     // the request names a session
+}
+
+// Error says how the child ended and what to do.
+func (e *endedError) Error() string {
+	how := e.Name + " ended: exit status 0"
+	if e.Exit != nil {
+		how = e.Exit.Error()
+	} else if len(e.Stderr) > 0 {
+		how += ": " + text.Plain(e.Stderr[len(e.Stderr)-1])
+	}
+	if e.Reason != nil {
+		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Reason)
+	}
+	separator := "; "
+	if strings.Contains(how, "\n") {
+		separator = "\n"
+	}
+	advice := "see its stderr in acp-agent's log, under child=" + e.Name
+	if e.Stderr != nil && len(e.Stderr) == 0 {
+		advice = "it wrote nothing to its stderr"
+	}
+	if e.InSession {
+		advice = "try again: it is restarted and the session continues; " + advice
+	}
+	return "the agent " + how + separator + advice
+}
+
+// Unwrap returns how the process ended.
+func (e *endedError) Unwrap() error { return e.Exit }
+
+var (
+	// errNotReading is the reason for killing a child that leaves too much input unread.
+	errNotReading = errors.New("it does not read its input")
+	// errNoAnswer is the cause of a context whose time for an answer is over.
+	errNoAnswer = errors.New("the agent did not answer")
+)
+
+// responseError returns the error with which the child answered, or nil if err is another error.
+func responseError(err error) *jsonrpc.Error {
+	e, _ := errors.AsType[*jsonrpc.Error](err)
+	return e
+}
+
+// failed returns Work that fails.
+func failed(err error) backend.Work {
+	return func() (backend.Raw, error) { return nil, err }
+}
+
+var errNotInitialized = errors.New("the agent is not running: call initialize first")
+
+var errSessionClosed = errors.New("the session was closed")
+
+// explain returns the error of a request with the given params as the client is told it: without
+// secrets, and with what the user can do.
+func (c *child) explain(params backend.Raw, err error) error {
+	if e := responseError(err); e != nil {
+		explained := &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
+		if e.Code == protocol.CodeAuthRequired && c.login != "" {
+			explained.Message += fmt.Sprintf(" (if your editor does not offer to log in, run in a terminal: %s)", c.login)
+		}
+		return explained
+	}
+	if e, ok := errors.AsType[*endedError](err); ok {
+		explained := *e
+		id, _, _ := protocol.TakeSessionID(params)
+		explained.InSession = id != ""
+		return &explained
+	}
+	return err
+}

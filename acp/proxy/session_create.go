@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// create has the child create a session, as a copy of the one that was saved if method is byFork.
+func (s *session) create(
+	ctx context.Context, method openMethod, r openRequest,
+) (openResult, error) {
+	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
+	if err != nil {
+		return openResult{}, err
+	}
+	if r.copied && r.stop != nil { // the copy would lack the running turn
+		if err := r.stop(ctx); err != nil {
+			return openResult{}, err
+		}
+	}
+	c := r.child
+	c.router.begin()
+	defer func() {
+		for _, m := range c.router.end() {
+			c.reject(m, errUnknownSession)
+		}
+	}()
+	s.updates.set(live)
+	if method == byFork {
+		s.updates.set(discarding) // some agents replay the copy
+	}
+	created := &creation{owner: s, child: c, method: method}
+	_, err = c.requestFunc(ctx, string(method), params, func(result backend.Raw, err error) {
+		if err == nil {
+			created.handleResponse(ctx, result)
+		}
+	})()
+	if err != nil {
+		if cs := created.abandon(); cs != nil { // the response came at the last moment
+			cs.abandon(s)
+			created.discard(cs.id)
+		}
+		return openResult{}, err
+	}
+	if created.err != nil {
+		return openResult{}, created.err
+	}
+	return openResult{created.session, method, created.session.result, 0}, nil
+}
+
+// creation is a session that the child was asked to create. If the response comes after the request
+// was abandoned, the session is closed again.
+type creation struct {
+	owner  *session
+	child  *child
+	method openMethod
+
+	mu        sync.Mutex // guards the rest until the response has been handled
+	abandoned bool
+	session   *childSession
+	err       error
+}
+
+// handleResponse takes the child's response. It runs on the read loop.
+func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
+	id, result, err := strictjson.Take(response, protocol.SessionID)
+	if err != nil || decodeID(id) == "" {
+		cr.err = fmt.Errorf("the agent answered %s without a session id", cr.method)
+		return
+	}
+	cs := newChildSession(cr.child, id)
+	cs.result = result
+	cs.join(cr.owner)
+	cr.mu.Lock()
+	cr.session = cs
+	late := cr.abandoned
+	cr.mu.Unlock()
+	if late {
+		cr.discard(id)
+	} else if cr.err = cs.attach(); cr.err == nil {
+		cr.owner.finishReplay(ctx, cr.method)
+	}
+}
+
+// abandon has a later response discarded. If the session has been created already, abandon returns
+// it.
+func (cr *creation) abandon() *childSession {
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	cr.abandoned = true
+	return cr.session
+}
+
+// discard closes and deletes a session that is not needed. It does not wait for the responses.
+func (cr *creation) discard(id backend.Raw) {
+	cr.child.log.Info("closing a session that the agent created too late")
+	params, err := withSessionID(backend.Raw(`{}`), id)
+	if err != nil {
+		return
+	}
+	if cr.child.info.Close {
+		_ = cr.child.request(context.Background(), protocol.SessionClose, params)
+	}
+	if cr.child.info.Delete {
+		_ = cr.child.request(context.Background(), protocol.SessionDelete, params)
+	}
+}

@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// lifecycleParams returns the params of a lifecycle request to the child about the session of
+// saved. byNew names none. system is what the child is told in its system prompt.
+func (s *session) lifecycleParams(
+	method openMethod, mode RootsMode, saved state, system []contextPart,
+) (backend.Raw, error) {
+	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
+	if err != nil {
+		return nil, err
+	}
+	if params, err = s.withRelays(params); err != nil {
+		return nil, err
+	}
+	tools := s.toolServer(mode, method != byNew && saved.SentTools)
+	if params, err = s.withToolServer(params, tools); err != nil {
+		return nil, err
+	}
+	if params, err = withSystemPrompt(params, system); err != nil || method == byNew {
+		return params, err
+	}
+	return withSessionID(params, saved.ID)
+}
+
+// paramsWithRoots returns the params of a lifecycle request with the additional directories, each
+// once, if the child takes them by the protocol, and without them otherwise. A child that takes
+// them is always sent the list, except by a session/new of a client that left it out.
+func paramsWithRoots(
+	params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots,
+) (backend.Raw, error) {
+	const member = protocol.AdditionalDirectories
+	given, without, err := strictjson.Take(params, member)
+	if err != nil {
+		return nil, err
+	}
+	if mode == RootsByProtocol && (given != nil || method != backend.New) {
+		params, err = strictjson.Put(params, member, backend.Encode(roots.Additional()))
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		params = without
+	}
+	if method != backend.New && method != backend.Load {
+		return params, nil
+	}
+	// These requests need mcpServers. The client may have sent one that does not.
+	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil || servers != nil {
+		return params, err
+	}
+	return strictjson.Put(params, protocol.MCPServers, backend.Raw(`[]`))
+}
+
+// mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
+// missing or null.
+func mcpServers(params backend.Raw) []byte {
+	servers, _, err := strictjson.Take(params, protocol.MCPServers)
+	if err != nil || servers == nil || string(servers) == "null" {
+		return []byte("[]")
+	}
+	return bytes.TrimSpace(servers)
+}
+
+// listServers returns the entries of mcpServers, none if they are malformed: the agent will say
+// what is wrong.
+func listServers(params backend.Raw) []json.RawMessage {
+	var servers []json.RawMessage
+	if json.Unmarshal(mcpServers(params), &servers) != nil {
+		return nil
+	}
+	return servers
+}
+
+// withSessionID returns params with a session id, which is raw JSON.
+func withSessionID(params, id backend.Raw) (backend.Raw, error) {
+	return strictjson.Put(params, protocol.SessionID, id)
+}
+
+// decodeID returns a session id as a string, "" if it is missing or not a string.
+func decodeID(id backend.Raw) string {
+	var s string
+	if len(id) == 0 || json.Unmarshal(id, &s) != nil {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+// reopen loads or resumes the child session that was saved.
+func (s *session) reopen(
+	ctx context.Context, method openMethod, r openRequest,
+) (o openResult, err error) {
+	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
+	if err != nil {
+		return o, err
+	}
+	cs, err := s.joinSaved(ctx, r)
+	if err != nil {
+		return o, err
+	}
+	shows := method == byLoad && r.showsReplay()
+	if shows {
+		s.updates.set(replaying)
+	} else {
+		s.updates.set(discarding)
+	}
+	cs.setRequester(s)
+	replayed := 0
+	o = openResult{session: cs, method: method}
+	o.result, err = r.child.requestFunc(ctx, string(method), params, func(_ backend.Raw, err error) {
+		if err == nil {
+			replayed = s.finishReplay(ctx, method)
+		}
+	})()
+	if err == nil {
+		cs.setResult(o.result)
+		o.shown = replayed
+	} else {
+		o.shown, _ = s.updates.end(live) // not replayed: a late response may be setting it
+		s.undoJoin(ctx, cs, err)
+	}
+	if !shows {
+		o.shown = 0 // what came was dropped
+	}
+	return o, err
+}
+
+// undoJoin undoes joinSaved after the lifecycle request has failed. Without a response, the child
+// may have opened the session for s all the same.
+func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
+	left, before := cs.abandon(s)
+	switch {
+	case responseError(err) != nil:
+	case before != nil:
+		before.restore(ctx, cs, s)
+	case left == 0:
+		lasting := context.WithoutCancel(ctx)
+		if _, err := cs.child.closeSession(lasting, cs.id, backend.Raw(`{}`)); err != nil {
+			cs.child.log.Warn("cannot close a session of the agent", "error", err)
+		}
+	}
+}
+
+// joinSaved makes s a user of the child session that was saved, and routes its messages to s. It
+// ends a turn that is running there.
+func (s *session) joinSaved(ctx context.Context, r openRequest) (*childSession, error) {
+	c, current := r.child, r.current()
+	if current != nil && current.key != r.state.key() {
+		current = nil
+	}
+	if current != nil && r.stop != nil {
+		// The child cannot open a session with a running turn, and the turn's updates would be
+		// mixed with the replay.
+		if err := r.stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if current != nil && current.child == c {
+		current.join(s)
+		current.setOwner(s)
+		_ = c.release(ctx) // current has the child already
+		return current, nil
+	}
+	cs := newChildSession(c, r.state.ID)
+	cs.join(s)
+	err := cs.attach()
+	if errors.Is(err, errDuplicateID) {
+		err = errAlreadyOpen
+	}
+	return cs, err
+}
+
+var errAlreadyOpen = errors.New(
+	"the agent's session is already open here under another id: close that one first")
+
+// finishReplay ends the replay when the response is read, passes on the latest states, and returns
+// how many updates were replayed. It runs on the read loop.
+func (s *session) finishReplay(ctx context.Context, method openMethod) (replayed int) {
+	next := live
+	if method == byLoad && s.proxy.options.Profile.LateReplay {
+		next = discardingLate
+	}
+	replayed, states := s.updates.end(next)
+	for _, state := range states {
+		if err := s.passOn(ctx, s.host, state); err != nil {
+			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind, "error", err)
+		}
+	}
+	return replayed
+}
+
+// restore opens the child session for s again after other, which was to replace s, may have changed
+// its directories and MCP servers.
+func (s *session) restore(ctx context.Context, cs *childSession, other *session) {
+	c := cs.child
+	if c.ended.Load() || s.roots.Equal(other.roots) && s.sameServers(other) {
+		return
+	}
+	method := byResume
+	if !c.info.Resume {
+		method = byLoad
+		s.updates.set(discardingLate)
+	}
+	s.mu.Lock()
+	saved := s.state
+	s.mu.Unlock()
+	saved.ID = cs.id
+	mode := saved.RootsMode
+	params, err := s.lifecycleParams(method, mode, saved, s.systemParts(c, mode))
+	if err == nil {
+		lasting := context.WithoutCancel(ctx)
+		ctx, cancel := context.WithTimeoutCause(lasting, c.limits.EndTimeout, errNoAnswer)
+		defer cancel()
+		_, err = c.requestFunc(ctx, string(method), params, func(backend.Raw, error) {
+			s.finishReplay(lasting, method)
+		})()
+	}
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, errNoAnswer) { // otherwise the replay may still come
+		s.updates.set(live)
+	}
+	c.log.Warn("cannot restore a session's directories and MCP servers: load it again", "error", err)
+}
