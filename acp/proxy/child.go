@@ -35,21 +35,20 @@ type child struct {
 
 	place place // which sessions it serves
 
-	stop    context.CancelFunc // ends the connection
-	ended   atomic.Bool        // the connection has ended
-	crashed atomic.Bool        // it ended although we did not call stop
-	done    chan struct{}      // closed when the connection and the process have ended
-	exit    error              // why they ended, usually an *endedError; set before done is closed
+	stop    context.CancelCauseFunc // ends the connection; the cause is nil or a misbehaviour
+	ended   atomic.Bool             // the connection has ended
+	crashed atomic.Bool             // it ended although we did not call stop, or by a misbehaviour
+	done    chan struct{}           // closed when the connection and the process have ended
+	exit    error                   // why, usually an *endedError; set before done is closed
 
-	active atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
+	active   atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
+	loadable atomic.Bool // its sessions can be opened in another process
 
-	mu       sync.Mutex
-	reason   error   // why we ended it, nil if we did not or if it was closed
-	refs     int     // the sessions that it serves
-	uses     int     // requests to it and from it, and openings of sessions, that are in progress
-	loadable bool    // its sessions can be opened in another process
-	retired  bool    // no session may use it any more, because it is being ended
-	claims   []claim // if its sessions share MCP servers
+	mu      sync.Mutex
+	refs    int     // the sessions that it serves
+	uses    int     // requests to it and from it, and openings of sessions, that are in progress
+	retired bool    // no session may use it any more, because it is being ended
+	claims  []claim // if its sessions share MCP servers
 }
 
 // startChild starts the process of a place. onEnd is called once it has ended.
@@ -65,7 +64,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	c := &child{
 		limits:  o.limits,
 		log:     o.Logger.With("child", process.Name()),
-		client:  p.upstream(),
+		client:  p.client,
 		process: process,
 		router:  newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
 		secrets: p.secrets,
@@ -74,8 +73,9 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		place:   at,
 		done:    make(chan struct{}),
 	}
-	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.serveMessage), o.connection(c.tap(o.Trace)))
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process},
+		jsonrpc.HandlerFunc(c.serveMessage), o.connection(c.tap(o.Trace)))
+	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.stop = stop
 	go c.serve(serving, onEnd)
 	return c, nil
@@ -100,24 +100,32 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	defer close(c.done)
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	defer c.stop()
+	defer c.stop(nil)
 	if c.place != (place{}) {
 		watching.Go(func() { c.stopWhenIdle(ctx) })
 	}
 	err := c.conn.Serve(ctx)
 	c.ended.Store(true)
-	crashed := ctx.Err() == nil
-	c.crashed.Store(crashed)
-	c.stop()
+	crashed, reason := ctx.Err() == nil, context.Cause(ctx)
+	if reason == context.Canceled {
+		reason = nil
+	}
+	c.crashed.Store(crashed || reason != nil)
+	c.stop(nil)
 	lasting := context.WithoutCancel(ctx)
 	_ = c.process.Stdout().Close() // the connection may have closed it
 	if c.exit = c.process.Stop(lasting); c.exit != nil {
 		c.log.Error("cannot end the agent", "error", c.exit)
 	} else {
-		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(lasting), Stderr: c.process.Stderr(), Reason: c.whyKilled()}
+		c.exit = &endedError{
+			Name: c.process.Name(), Exit: c.process.Wait(lasting),
+			Stderr: c.process.Stderr(), Reason: reason,
+		}
 	}
 	if crashed {
 		c.logCrash(err)
+	} else if reason != nil {
+		c.log.Error("ended the agent because it misbehaved", "reason", reason)
 	}
 	onEnd()
 }
@@ -154,8 +162,8 @@ func (i childInput) Close() error { return i.process.Stdin().Close() }
 // initialize sends initialize and sets info.
 func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	timeout := c.limits.StartTimeout
-	slow := fmt.Errorf("%s did not answer initialize within %v: see acp-agent's log at level info, under child=%[1]s",
-		c.process.Name(), timeout)
+	slow := fmt.Errorf("%s did not answer initialize within %v: "+
+		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
 	result, err := c.request(ctx, protocol.Initialize, params)()
@@ -166,7 +174,8 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 		return err
 	}
 	if c.info.Version != client.ProtocolVersion {
-		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: install a version of it that speaks %[3]d",
+		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: "+
+			"install a version of it that speaks %[3]d",
 			c.info.Name, c.info.Version, client.ProtocolVersion)
 	}
 	return nil
@@ -180,12 +189,16 @@ func (c *child) request(ctx context.Context, method string, params backend.Raw) 
 // forward sends a request of the client that names no session. What the child sends after its
 // response follows ours.
 func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return c.requestFunc(ctx, method, params, func(backend.Raw, error) { c.barrier.add(jsonrpc.Answered(ctx)) })
+	return c.requestFunc(ctx, method, params, func(backend.Raw, error) {
+		c.barrier.add(jsonrpc.Answered(ctx))
+	})
 }
 
-// requestFunc sends a request and returns its result unchanged, or its error explained. onResponse may
-// be nil; see [jsonrpc.Conn.CallFunc].
-func (c *child) requestFunc(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
+// requestFunc sends a request and returns its result unchanged, or its error explained. onResponse
+// may be nil; see [jsonrpc.Conn.CallFunc].
+func (c *child) requestFunc(
+	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
+) backend.Work {
 	work := c.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
@@ -209,9 +222,11 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 	return c.requestStored(ctx, protocol.SessionClose, id, params)
 }
 
-// requestStored sends a request about a session that may not be open. It is not an error if the session
-// does not exist, or if the child has ended or does not answer in time.
-func (c *child) requestStored(ctx context.Context, method string, id, params backend.Raw) (backend.Raw, error) {
+// requestStored sends a request about a session that may not be open. It is not an error if the
+// session does not exist, or if the child has ended or does not answer in time.
+func (c *child) requestStored(
+	ctx context.Context, method string, id, params backend.Raw,
+) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
 	defer cancel()
 	params, err := withSessionID(params, id)
@@ -235,7 +250,7 @@ func (c *child) requestStored(ctx context.Context, method string, id, params bac
 // close ends the connection once everything sent has been written, and then the process. When ctx
 // ends, the process is killed.
 func (c *child) close(ctx context.Context) error {
-	c.stop()
+	c.stop(nil)
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -246,26 +261,6 @@ func (c *child) close(ctx context.Context) error {
 		return c.exit
 	}
 	return nil
-}
-
-// kill ends the child because it misbehaves.
-func (c *child) kill(reason error) {
-	c.mu.Lock()
-	first := c.reason == nil
-	if first {
-		c.reason = reason
-	}
-	c.mu.Unlock()
-	if first {
-		c.log.Error("ending the agent", "reason", reason)
-		c.stop()
-	}
-}
-
-func (c *child) whyKilled() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reason
 }
 
 // unread counts the notifications that were sent while the output to the child was full.
@@ -285,7 +280,7 @@ func (c *child) notify(method string, params backend.Raw) {
 	case !errors.Is(err, jsonrpc.ErrQueueFull):
 		u.count, u.bytes = 0, 0
 	case u.count == c.limits.MaxHeld || u.bytes+len(params) > c.limits.MaxHeldBytes:
-		c.kill(errNotReading)
+		c.stop(errNotReading)
 		return
 	default:
 		u.count++

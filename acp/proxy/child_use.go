@@ -21,10 +21,10 @@ func (c *child) claim(s *session, r openRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, other := range c.claims {
-		if other.session == s || other.session == r.previous || other.session.roots.Cwd() != s.roots.Cwd() {
+		if other.session == s || other.session == r.previous {
 			continue
 		}
-		if alone || other.alone {
+		if other.session.roots.Cwd() == s.roots.Cwd() && (alone || other.alone) {
 			return false
 		}
 	}
@@ -124,13 +124,6 @@ func (c *child) release(ctx context.Context) error {
 	return c.close(ctx)
 }
 
-// setLoadable sets whether sessions of the child can be opened in another process.
-func (c *child) setLoadable(loadable bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.loadable = loadable
-}
-
 // stopWhenIdle stops the child once it is idle. It returns when ctx ends.
 func (c *child) stopWhenIdle(ctx context.Context) {
 	ticker := time.NewTicker(c.limits.Idle)
@@ -150,10 +143,10 @@ func (c *child) stopWhenIdle(ctx context.Context) {
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active.Swap(false) || c.uses > 0 || !c.loadable || c.retired {
+	if c.active.Swap(false) || c.uses > 0 || !c.loadable.Load() || c.retired {
 		return
 	}
-	c.log.Info("stopping an idle process of the agent: it is started again for the next prompt in its sessions")
+	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
 	c.retired = true
-	c.stop()
+	c.stop(nil)
 }

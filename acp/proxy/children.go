@@ -113,7 +113,7 @@ func (cs *children) remove(c *child) {
 			delete(cs.slots, at)
 		}
 	}
-	if c.crashed.Load() || c.whyKilled() != nil {
+	if c.crashed.Load() {
 		cs.failures++
 	}
 }
@@ -228,7 +228,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		}
 		return nil, err
 	}
-	c.setLoadable(c.info.Load || c.info.Resume)
+	c.loadable.Store(c.info.Load || c.info.Resume)
 	return c, nil
 }
 
@@ -247,7 +247,7 @@ func (p *proxy) introduce(ctx context.Context, c *child) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.limits.StartTimeout)
 	defer cancel()
 	if _, err := c.request(ctx, protocol.Authenticate, login)(); err != nil {
-		c.log.Warn("the restarted agent is not logged in", "error", err)
+		c.log.Warn("cannot log the restarted agent in", "error", err)
 	}
 	return nil
 }
@@ -260,8 +260,8 @@ func (p *proxy) setAgentInfo(info client.Agent) {
 	p.info = info
 	p.mu.Unlock()
 	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
-		p.log.Warn("the agent's capabilities have changed since the editor connected: restart the connection to use all of them",
-			"agent", info.Name)
+		p.log.Warn("the agent's capabilities have changed since the editor connected: "+
+			"restart the connection to use all of them", "agent", info.Name)
 	}
 }
 
@@ -274,7 +274,8 @@ func (p *proxy) backOff(ctx context.Context) error {
 		return nil
 	}
 	delay := p.options.limits.Backoff << min(failures-2, 5)
-	p.log.Warn("the agent failed several times: waiting before the next start", "failures", failures, "delay", delay)
+	p.log.Warn("the agent failed several times: waiting before the next start",
+		"failures", failures, "delay", delay)
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {

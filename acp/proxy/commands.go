@@ -32,9 +32,9 @@ const (
 // announcement holds the slash commands that a session's client was sent. Activations that replace
 // each other share it, because a child need not announce its commands again.
 type announcement struct {
-	sending sync.Mutex  // held while an announcement is sent, so that the latest is sent last; guards sent and stale
-	sent    backend.Raw // nil if none
-	stale   bool        // the stored history may end with commands of the roots that are gone
+	sending sync.Mutex  // held while one is sent, so that the latest is sent last
+	sent    backend.Raw // nil if none; guarded by sending
+	stale   bool        // the history may end with commands that are gone; guarded by sending
 
 	mu      sync.Mutex
 	said    map[string]bool    // names of commands whose conflicts the user was told about
@@ -60,7 +60,8 @@ func (a *announcement) outdated(now *discovery.Catalog) bool {
 
 // send shows the client an announcement. The caller must hold a.sending.
 func (a *announcement) send(ctx context.Context, to backend.Updates, u backend.Raw) error {
-	if err := to.Update(ctx, backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}); err != nil {
+	update := backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}
+	if err := to.Update(ctx, update); err != nil {
 		return err
 	}
 	a.sent, a.stale = u, false
@@ -87,7 +88,8 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 	u := a.childCommands()
 	if u == nil {
 		u = backend.Encode(map[string]any{"update": sdk.SessionAvailableCommandsUpdate{
-			SessionUpdate: string(sessionstore.AvailableCommandsUpdate), AvailableCommands: []sdk.AvailableCommand{},
+			SessionUpdate:     string(sessionstore.AvailableCommandsUpdate),
+			AvailableCommands: []sdk.AvailableCommand{},
 		}})
 	}
 	with, added := s.withRootCommands(u)
@@ -95,7 +97,7 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 		return
 	}
 	if err := a.send(ctx, to, with); err != nil {
-		s.proxy.log.Debug("the commands of the roots were not announced", "error", err)
+		s.proxy.log.Debug("cannot announce the commands of the roots", "error", err)
 	}
 }
 
@@ -107,7 +109,9 @@ func (s *session) rootCommands(announced backend.Raw) (offered, taken []discover
 	if catalog == nil {
 		return nil, nil
 	}
-	return catalog.SlashCommands(slices.Concat([]string{backend.RootsCommand}, commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
+	names := slices.Concat([]string{backend.RootsCommand}, commonCommands(),
+		s.proxy.options.Profile.Commands, commandNames(announced))
+	return catalog.SlashCommands(names...)
 }
 
 // withRootCommands appends the commands of the roots to an announcement, and returns how many. An
@@ -115,7 +119,8 @@ func (s *session) rootCommands(announced backend.Raw) (offered, taken []discover
 func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
 	commands, _ := s.rootCommands(u)
 	if len(commands) > maxCommands {
-		s.proxy.log.Warn("not all commands of the roots are announced", "found", len(commands), "limit", maxCommands)
+		s.proxy.log.Warn("cannot announce all commands of the roots: there are too many",
+			"found", len(commands), "limit", maxCommands)
 		commands = commands[:maxCommands]
 	}
 	if len(commands) == 0 {
@@ -125,25 +130,20 @@ func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) 
 	for i, c := range commands {
 		entries[i] = commandEntry(c)
 	}
-	inner, _, err := strictjson.Take(u, "update")
-	if err != nil {
-		return u, 0
-	}
-	list, _, err := strictjson.Take(inner, commandsMember)
-	if err != nil {
-		return u, 0
-	}
-	list, ok := strictjson.Append(list, entries...)
+	update := strictjson.Find(u, "update")
+	list, ok := strictjson.Append(strictjson.Find(update, commandsMember), entries...)
 	if !ok {
 		return u, 0
 	}
-	return replaced(u, "update", replaced(inner, commandsMember, list)), len(commands)
+	return replaced(u, "update", replaced(update, commandsMember, list)), len(commands)
 }
 
 // commandEntry returns a command of the roots as it is announced, with its root.
 func commandEntry(c discovery.SlashCommand) backend.Raw {
-	description := strings.TrimSpace(fmt.Sprintf("%s (from %s)", text.Line(c.Description, maxDescription), c.Artifact.Root.Dir))
-	return backend.Encode(backend.NewCommand(c.Name, description, text.Line(c.Hint, maxDescription)))
+	description := text.Line(c.Description, maxDescription)
+	description = strings.TrimSpace(fmt.Sprintf("%s (from %s)", description, c.Artifact.Root.Dir))
+	hint := text.Line(c.Hint, maxDescription)
+	return backend.Encode(backend.NewCommand(c.Name, description, hint))
 }
 
 // commandNames returns the names in an announcement. Codex puts "$" before those of skills.

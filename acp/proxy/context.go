@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// topic is a subject that a child is told about in words.
+// topic is a subject that a child is told about in its system prompt or in a prompt.
 type topic struct {
 	// text returns what there is to say now, "" for nothing, and its digest.
 	text func(s *session, mode RootsMode) (text, digest string)
@@ -118,7 +118,7 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 	if s.telling == cs {
 		s.telling = nil
 	}
-	if s.current != cs { // the session was opened again meanwhile
+	if s.current != cs { // the session was opened again in between
 		s.mu.Unlock()
 		return
 	}
@@ -131,7 +131,7 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 	saved := s.state
 	s.mu.Unlock()
 	if err := s.host.SaveState(ctx, saved.encode()); err != nil {
-		s.proxy.log.Warn("cannot record what the agent was told: it will be told again", "error", err)
+		s.proxy.log.Warn("cannot store what the agent was told: it will be told again", "error", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// What a child is told in words goes to its system prompt if it takes text for that when a session
+// The context for a child goes to its system prompt if it takes text for that when a session
 // is created. Otherwise, and when it changes later, it is a block of text between these marks,
 // after the content of a prompt. Such a block is for the child alone and is removed where it comes
 // back, in a replay or a title.
@@ -47,7 +47,8 @@ func appendText(params backend.Raw, text string) (backend.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	longer, ok := strictjson.Append(prompt, backend.Encode(sdk.TextBlock("\n\n"+text))) // some agents join the texts of blocks
+	block := sdk.TextBlock("\n\n" + text) // some agents join the texts of blocks
+	longer, ok := strictjson.Append(prompt, backend.Encode(block))
 	if !ok || len(prompt) == 0 {
 		return params, nil
 	}
@@ -63,48 +64,27 @@ func countBlocks(params backend.Raw) int {
 
 // withoutContext removes marked blocks from an update. It returns false if nothing else was in it.
 func withoutContext(u backend.Update) (backend.Update, bool) {
-	if u.Kind != sessionstore.SessionInfoUpdate && !bytes.Contains(u.Raw, []byte(contextTag)) {
+	path, edit := []string{"update", "content", "text"}, withoutBlocks
+	switch {
+	case u.Kind == sessionstore.SessionInfoUpdate:
+		path, edit = []string{"update", "title"}, withoutBlocksInTitle
+	case u.Kind != sessionstore.UserMessageChunk, !bytes.Contains(u.Raw, []byte(contextTag)):
 		return u, true
 	}
-	inner, _, err := strictjson.Take(u.Raw, "update")
-	if err != nil || inner == nil {
-		return u, true
-	}
-	switch u.Kind {
-	case sessionstore.UserMessageChunk:
-		content, _, err := strictjson.Take(inner, "content")
-		if err != nil {
-			return u, true
-		}
-		content, left, changed := editMember(content, "text", withoutBlocks)
-		if !changed {
-			return u, true
-		}
-		u.Raw = replaced(u.Raw, "update", replaced(inner, "content", content))
-		return u, left != ""
-	case sessionstore.SessionInfoUpdate:
-		inner, left, changed := editMember(inner, "title", withoutBlocksInTitle)
-		if !changed {
-			return u, true
-		}
-		u.Raw = replaced(u.Raw, "update", inner)
-		return u, left != ""
-	}
-	return u, true
-}
-
-// editMember applies edit to a string member of object. It returns the new object and string, and
-// whether they differ from before.
-func editMember(object backend.Raw, member string, edit func(string) string) (edited backend.Raw, value string, changed bool) {
-	raw, _, err := strictjson.Take(object, member)
 	var before string
-	if err != nil || raw == nil || json.Unmarshal(raw, &before) != nil {
-		return object, "", false
+	if json.Unmarshal(strictjson.Find(u.Raw, path...), &before) != nil {
+		return u, true
 	}
-	if value = edit(before); value == before {
-		return object, "", false
+	after := edit(before)
+	if after == before {
+		return u, true
 	}
-	return replaced(object, member, backend.Encode(value)), value, true
+	value := backend.Encode(after)
+	for i := len(path) - 1; i >= 0; i-- {
+		value = replaced(strictjson.Find(u.Raw, path[:i]...), path[i], value)
+	}
+	u.Raw = value
+	return u, after != ""
 }
 
 // withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was

@@ -15,7 +15,7 @@ import (
 // maxRootsText is how many bytes of paths describeRoots returns.
 const maxRootsText = 16 << 10
 
-// rootsText returns the text about the session's roots for a child that is given them in words.
+// rootsText returns the text about the session's roots for a child that is told them in a prompt.
 func (s *session) rootsText(mode RootsMode) (text, digest string) {
 	if mode != RootsByContext || s.roots.Additional().Len() == 0 {
 		return "", ""

@@ -52,7 +52,8 @@ var (
 	// errNotReading is the reason for killing a child that leaves too much input unread.
 	errNotReading = errors.New("it does not read its input")
 	// errNoAnswer is the cause of a context whose time for an answer is over.
-	errNoAnswer = errors.New("the agent did not answer")
+	errNoAnswer      = errors.New("the agent did not answer")
+	errSessionClosed = errors.New("the session was closed")
 )
 
 // responseError returns the error with which the child answered, or nil if err is another error.
@@ -66,19 +67,18 @@ func failed(err error) backend.Work {
 	return func() (backend.Raw, error) { return nil, err }
 }
 
-var errNotInitialized = errors.New("the agent is not running: call initialize first")
-
-var errSessionClosed = errors.New("the session was closed")
-
 // explain returns the error of a request with the given params as the client is told it: without
 // secrets, and with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
-		explained := &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
-		if e.Code == protocol.CodeAuthRequired && c.login != "" {
-			explained.Message += fmt.Sprintf(" (if your editor does not offer to log in, run in a terminal: %s)", c.login)
+		clean := &jsonrpc.Error{
+			Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data),
 		}
-		return explained
+		if e.Code == protocol.CodeAuthRequired && c.login != "" {
+			const advice = " (if your editor does not offer to log in, run in a terminal: %s)"
+			clean.Message += fmt.Sprintf(advice, c.login)
+		}
+		return clean
 	}
 	if e, ok := errors.AsType[*endedError](err); ok {
 		explained := *e

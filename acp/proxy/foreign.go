@@ -71,10 +71,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 
 // listingChild returns a child that lists sessions and can open them, nil if the agent does not.
 func (p *proxy) listingChild(ctx context.Context) (*child, error) {
-	switch {
-	case p.upstream() == nil:
-		return nil, errNotInitialized
-	case !opensListed(p.agentInfo()):
+	if !opensListed(p.agentInfo()) {
 		return nil, nil
 	}
 	c, err := p.mainChild(ctx)
@@ -151,7 +148,7 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 // method.
 func (p *proxy) CallStored(ctx context.Context, method string, saved []byte, params backend.Raw) (backend.Raw, error) {
 	s := decodeState(saved)
-	if s.key() == "" || p.upstream() == nil || !servesStored(p.agentInfo(), method) {
+	if s.key() == "" || !servesStored(p.agentInfo(), method) {
 		return nil, nil
 	}
 	c, err := p.mainChild(ctx)

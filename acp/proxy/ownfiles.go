@@ -123,7 +123,8 @@ func (p *proxy) tempEnv() []string {
 	}
 	for _, dir := range []string{filepath.Dir(dir), dir} { // the first keeps other users from replacing the second
 		if err := privatefile.MakeDir(dir); err != nil {
-			p.log.Warn("the agent gets no temporary directory of its own: it may be unable to read long output of its tools", "error", err)
+			p.log.Warn("cannot give the agent a temporary directory of its own: "+
+				"it may be unable to read long output of its tools", "error", err)
 			return nil
 		}
 	}
@@ -150,7 +151,7 @@ func (s *session) ownFile(ctx context.Context, own []ownDir, method string, para
 			continue
 		}
 		return func() (result backend.Raw, err error) {
-			err = dir.open(ctx, s.proxy.options.Workspace, func(w *workspace.Workspace) error {
+			err = dir.withWorkspace(ctx, s.proxy.options.Workspace, func(w *workspace.Workspace) error {
 				path := filepath.Join(dir.real, rel)
 				if method == readMethod {
 					result, err = readOwn(ctx, w, path, r.Line, r.Limit)
@@ -191,8 +192,11 @@ func (s *session) hasRootIn(dir ownDir, path string) bool {
 	return false
 }
 
-// open calls use with a workspace of the directory. It fails if the path leads elsewhere by now.
-func (d ownDir) open(ctx context.Context, o workspace.Options, use func(*workspace.Workspace) error) error {
+// withWorkspace calls use with a workspace of the directory. It fails if the path now points
+// somewhere else.
+func (d ownDir) withWorkspace(
+	ctx context.Context, o workspace.Options, use func(*workspace.Workspace) error,
+) error {
 	roots, err := workspace.NewRoots(d.real, nil)
 	if err != nil {
 		return err

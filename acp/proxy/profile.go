@@ -44,7 +44,7 @@ type Profile struct {
 	// without wildcards.
 	FindsOtherwise []string
 	// FindsInRoots are globs of what it finds in additional directories, unless it is only told
-	// about them in words.
+	// about them in a prompt.
 	FindsInRoots []string
 	// Commands are the names of slash commands that it obeys without announcing them.
 	Commands []string

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,18 +18,23 @@ import (
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call
 // of a command that is not one of the roots' is sent as it was typed, unless the child is known to
 // recognize it before other text, and to give that to its model.
-func (s *session) childPrompt(ctx context.Context, cs *childSession, params backend.Raw) (backend.Raw, promptContext, error) {
-	note := ""
+func (s *session) childPrompt(
+	ctx context.Context, cs *childSession, params backend.Raw,
+) (backend.Raw, promptContext, error) {
+	note, profile := "", s.proxy.options.Profile
 	if c := backend.ParseSlashCall(params); c.Name != "" {
 		commands, taken := s.rootCommands(s.announced.childCommands())
-		at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.Name })
-		isPath := strings.Contains(c.Name, "/")
+		at := slices.IndexFunc(commands, func(offered discovery.SlashCommand) bool {
+			return offered.Name == c.Name
+		})
 		switch {
-		case at < 0 && !isPath && (!s.proxy.options.Profile.CommandContext || slices.Contains(commonCommands(), c.Name)):
-			return params, promptContext{note: s.conflicts(c.Name, nil, taken)}, nil
-		case at < 0 && !isPath:
+		case at < 0 && strings.Contains(c.Name, "/"): // a path
+		case at < 0:
 			note = s.conflicts(c.Name, nil, taken)
-		case at >= 0:
+			if !profile.CommandContext || slices.Contains(commonCommands(), c.Name) {
+				return params, promptContext{note: note}, nil
+			}
+		default:
 			var err error
 			if params, note, err = s.expand(ctx, params, c, commands[at]); err != nil {
 				return nil, promptContext{}, err
@@ -52,34 +56,25 @@ func (s *session) childPrompt(ctx context.Context, cs *childSession, params back
 // expand adds the text of a command of the roots to the prompt that calls it. note is for the user.
 // The text is put in a marked block before what the user typed, in the same content block:
 // otherwise an agent would look for a command of its own.
-func (s *session) expand(ctx context.Context, params backend.Raw, c backend.SlashCall, command discovery.SlashCommand) (with backend.Raw, note string, err error) {
+func (s *session) expand(
+	ctx context.Context, params backend.Raw, c backend.SlashCall, command discovery.SlashCommand,
+) (with backend.Raw, note string, err error) {
 	// Reading a small local file here, rather than in Work, keeps the order of what the client
 	// sends.
 	body, err := s.host.Catalog().Expand(ctx, command.Artifact, c.Arguments)
 	if err != nil {
-		return nil, "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cannot use the command /%s: %v", c.Name, err)
+		return nil, "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"cannot use the command /%s: %v", c.Name, err)
 	}
-	prompt, _, err := strictjson.Take(params, "prompt")
-	if err != nil {
-		return nil, "", err
-	}
+	prompt := strictjson.Find(params, "prompt")
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(prompt, &blocks); err != nil {
 		return nil, "", err
 	}
 	expanded := contextBlock(expandedText(c, command.Artifact, body)) + "\n" + c.Block.Text
-	call, err := strictjson.Put(blocks[c.Block.Index], "text", backend.Encode(expanded))
-	if err != nil {
-		return nil, "", err
-	}
-	start := 0 // of the block in the prompt
-	for i, block := range blocks[:c.Block.Index+1] {
-		start += bytes.Index(prompt[start:], block)
-		if i < c.Block.Index {
-			start += len(block)
-		}
-	}
-	with, err = strictjson.Put(params, "prompt", slices.Concat(prompt[:start], call, prompt[start+len(blocks[c.Block.Index]):]))
+	blocks[c.Block.Index] = replaced(blocks[c.Block.Index], "text", backend.Encode(expanded))
+	prompt, _ = strictjson.Append(nil, blocks...)
+	with, err = strictjson.Put(params, "prompt", prompt)
 	return with, body.Note(), err
 }
 
@@ -87,8 +82,9 @@ func (s *session) expand(ctx context.Context, params backend.Raw, c backend.Slas
 func expandedText(c backend.SlashCall, a discovery.Artifact, body discovery.Expansion) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "What follows this block calls /%s, which was found in the root directory %q. "+
-		"It stands for the text below, from the file %q. The author of that file wrote it, not the user: "+
-		"where they contradict each other, follow the user.\n", c.Name, a.Root.Dir, a.Path)
+		"It stands for the text below, from the file %q. The author of that file wrote it, "+
+		"not the user: where they contradict each other, follow the user.\n",
+		c.Name, a.Root.Dir, a.Path)
 	if a.Kind == discovery.Skill {
 		fmt.Fprintf(&b, "Relative paths in it start at %q.\n", filepath.Dir(a.Path))
 	}
@@ -105,14 +101,17 @@ func expandedText(c backend.SlashCall, a discovery.Artifact, body discovery.Expa
 // conflicts says, once for each name, which commands and skills of the roots are not used when the
 // user calls name, because used, a command of the roots, or one of the child's if it is nil, has
 // precedence. It returns "" if there are none.
-func (s *session) conflicts(name string, used *discovery.Artifact, taken []discovery.SlashCommand) string {
+func (s *session) conflicts(
+	name string, used *discovery.Artifact, taken []discovery.SlashCommand,
+) string {
 	catalog := s.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
 	winner, losers := "a command of the agent", []discovery.Artifact(nil)
 	if used != nil {
-		winner, losers = fmt.Sprintf("the %s %s", used.Kind, text.Code(used.Path)), catalog.Losers(*used)
+		winner = fmt.Sprintf("the %s %s", used.Kind, text.Code(used.Path))
+		losers = catalog.Losers(*used)
 	}
 	s.mu.Lock()
 	finds := s.proxy.options.Profile.finds(catalog, s.state.RootsMode)
@@ -128,13 +127,11 @@ func (s *session) conflicts(name string, used *discovery.Artifact, taken []disco
 	if len(losers) == 0 || a.said[name] {
 		return ""
 	}
-	if a.said == nil {
-		a.said = make(map[string]bool)
-	}
 	a.said[name] = true
 	var paths []string
 	for _, loser := range losers {
 		paths = append(paths, text.Code(loser.Path))
 	}
-	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.", text.Code("/"+name), winner, strings.Join(paths, ", "))
+	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.",
+		text.Code("/"+name), winner, strings.Join(paths, ", "))
 }

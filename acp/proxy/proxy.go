@@ -47,10 +47,10 @@ type proxy struct {
 	secrets  *secret.Scrubber // in the agent's stderr and errors: from its environment and its MCP servers
 
 	mu         sync.Mutex
-	client     backend.Client // nil before Initialize
-	initialize backend.Raw    // the params of initialize for every child
-	info       client.Agent   // what the child that was initialized last said about itself
-	login      backend.Raw    // the params of the authenticate that succeeded, nil if none did
+	client     backend.Client
+	initialize backend.Raw  // the params of initialize for every child
+	info       client.Agent // what the child that was initialized last said about itself
+	login      backend.Raw  // the params of the authenticate that succeeded, nil if none did
 }
 
 // Initialize implements [backend.Backend]: it starts the agent.
@@ -64,9 +64,6 @@ func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 	p.client, p.initialize = c, params
 	p.mu.Unlock()
 	if _, err := p.mainChild(ctx); err != nil {
-		p.mu.Lock()
-		p.client = nil
-		p.mu.Unlock()
 		return backend.Info{}, err
 	}
 	return backend.Info{
@@ -87,25 +84,15 @@ func (p *proxy) agentInfo() client.Agent {
 	return p.info
 }
 
-// upstream returns the connection to the client, nil before Initialize.
-func (p *proxy) upstream() backend.Client {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.client
-}
-
 // Open implements [backend.Backend]: it opens a session of the child.
 func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	if p.upstream() == nil {
-		return nil, backend.Opened{}, errNotInitialized
-	}
 	roots, err := parseRoots(a.Params)
 	if err != nil {
 		return nil, backend.Opened{}, err
 	}
 	s := &session{
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
-		announced: &announcement{}, reviving: make(chan struct{}, 1),
+		announced: &announcement{said: make(map[string]bool)}, reviving: make(chan struct{}, 1),
 	}
 	s.nested = sync.OnceValues(s.findNested)
 	p.addSecrets(a.Params)
@@ -127,9 +114,6 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 
 // Call implements [backend.Backend]: it passes the request on.
 func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if p.upstream() == nil {
-		return failed(errNotInitialized)
-	}
 	if c := p.children.main(); c != nil {
 		return p.trackLogin(ctx, c, method, params, c.forward(ctx, method, params))
 	}

@@ -49,7 +49,8 @@ func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
 	if err != nil {
-		p.log.Warn("the agent's MCP servers are not told the session's roots, and it is given none with tools for them", "error", err)
+		p.log.Warn("cannot tell the agent's MCP servers the session's roots, "+
+			"or give it tools for them", "error", err)
 		return nil
 	}
 	p.secrets.Add(publisher.Secret())
@@ -84,7 +85,7 @@ func (r *relays) publish(s *session) {
 	}
 	roots, err := mcproots.Take(s.host.Workspace())
 	if err != nil {
-		s.proxy.log.Warn("the agent's MCP servers are not told the session's new roots", "error", err)
+		s.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
 		return
 	}
 	r.mu.Lock()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -39,10 +40,16 @@ type RootsMode string
 
 // The ways to give an agent additional directories.
 const (
-	RootsAuto       RootsMode = ""         // by the protocol if the agent advertises it, else by flags if it has one, else in the prompt
-	RootsByProtocol RootsMode = "protocol" // as additionalDirectories in lifecycle requests
-	RootsByFlags    RootsMode = "flags"    // as arguments of its process, which sessions with the same ones share
-	RootsByContext  RootsMode = "context"  // in words: in the system prompt, or in a marked block after the first prompt
+	// RootsAuto means by the protocol if the agent advertises it, else by flags if it has one, else
+	// in the prompt.
+	RootsAuto RootsMode = ""
+	// RootsByProtocol means as additionalDirectories in lifecycle requests.
+	RootsByProtocol RootsMode = "protocol"
+	// RootsByFlags means as arguments of a process, which sessions with the same ones share.
+	RootsByFlags RootsMode = "flags"
+	// RootsByContext means described in the system prompt, or in a marked block after the first
+	// prompt.
+	RootsByContext RootsMode = "context"
 )
 
 // ParseRootsMode parses auto, protocol, flags or context.
@@ -53,16 +60,12 @@ func ParseRootsMode(s string) (RootsMode, error) {
 	case RootsByProtocol, RootsByFlags, RootsByContext:
 		return m, nil
 	}
-	return RootsAuto, fmt.Errorf("%q is not a way to give an agent directories: use auto, protocol, flags or context", s)
+	return RootsAuto, fmt.Errorf(
+		"%q is not a way to give an agent directories: use auto, protocol, flags or context", s)
 }
 
 // String returns the mode as ParseRootsMode reads it.
-func (m RootsMode) String() string {
-	if m == RootsAuto {
-		return "auto"
-	}
-	return string(m)
-}
+func (m RootsMode) String() string { return cmp.Or(string(m), "auto") }
 
 // given returns the additional directories that the child is given, so that it may write there.
 func (s *session) given(mode RootsMode) workspace.Dirs {
@@ -81,7 +84,7 @@ func Describe(state []byte) string {
 	case RootsByFlags:
 		return "by flags: the agent has a process for the directories"
 	case RootsByContext:
-		return "by context: the agent is told about them in words"
+		return "by context: the prompt describes them"
 	}
 	return ""
 }

@@ -95,7 +95,7 @@ func (c *child) logDropped(method string, err error) {
 		c.log.Debug("a notification of the agent came too late", "method", method, "error", err)
 		return
 	}
-	c.log.Warn("a notification of the agent was not passed on", "method", method, "error", err)
+	c.log.Warn("cannot pass on a notification of the agent", "method", method, "error", err)
 }
 
 var (

@@ -99,7 +99,8 @@ func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 	defer cs.child.unuse()
 	params, err := withSessionID(params, cs.id)
 	if err != nil {
-		s.proxy.log.Warn("dropped a notification whose params are not an object", "method", method)
+		s.proxy.log.Warn("cannot pass on a notification: its params are not an object",
+			"method", method)
 		return
 	}
 	cs.child.notify(method, params)

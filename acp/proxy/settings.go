@@ -101,7 +101,7 @@ func (s *settings) current(result backend.Raw) backend.Raw {
 	if s.options != nil {
 		result = replaced(result, "configOptions", s.options)
 	}
-	if modes, _, err := strictjson.Take(result, "modes"); err == nil && modes != nil && s.mode != "" {
+	if modes := strictjson.Find(result, "modes"); modes != nil && s.mode != "" {
 		result = replaced(result, "modes", replaced(modes, "currentModeId", backend.Encode(s.mode)))
 	}
 	return result

@@ -20,7 +20,7 @@ type state struct {
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
 	RootsMode RootsMode `json:"way,omitempty"`
-	// SentRoots is the digest of the roots that the child was told about in words.
+	// SentRoots is the digest of the roots that the child was told about in a prompt.
 	SentRoots string `json:"told,omitempty"`
 	// SentInstructions is the digest of the instructions that it was told, "" if none.
 	SentInstructions string `json:"taught,omitempty"`

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -27,38 +28,30 @@ type toolServer struct {
 
 // ToolsMode says whether an agent that takes additional directories neither by the protocol nor by
 // flags gets an MCP server with tools for them.
-type ToolsMode int
+type ToolsMode string
 
 // The choices of tools.
 const (
-	ToolsOn    ToolsMode = iota // tools that read; also tools that write, if the agent is known to ask before it uses them
-	ToolsWrite                  // tools that read and write
-	ToolsOff                    // none
+	// ToolsOn means tools that read. If the agent is known to ask before it uses them, also tools
+	// that write.
+	ToolsOn    ToolsMode = ""
+	ToolsWrite ToolsMode = "write" // tools that read and write
+	ToolsOff   ToolsMode = "off"   // none
 )
 
 // ParseToolsMode parses on, write or off.
 func ParseToolsMode(s string) (ToolsMode, error) {
-	switch s {
+	switch m := ToolsMode(s); m {
 	case "on":
 		return ToolsOn, nil
-	case "write":
-		return ToolsWrite, nil
-	case "off":
-		return ToolsOff, nil
+	case ToolsWrite, ToolsOff:
+		return m, nil
 	}
 	return ToolsOn, fmt.Errorf("invalid choice of tools %q: use on, write or off", s)
 }
 
 // String returns the choice as ParseToolsMode reads it.
-func (m ToolsMode) String() string {
-	switch m {
-	case ToolsWrite:
-		return "write"
-	case ToolsOff:
-		return "off"
-	}
-	return "on"
-}
+func (m ToolsMode) String() string { return cmp.Or(string(m), "on") }
 
 // offersTools reports whether a child that is told about its roots in a prompt gets the server.
 func (p *proxy) offersTools() bool {
@@ -71,7 +64,8 @@ func (p *proxy) offersTools() bool {
 // root, because some agents keep a server that is not named any more. The server can write only if
 // the child is known to ask the user first, or if the user has allowed it.
 func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
-	if mode != RootsByContext || s.relays == nil || !s.proxy.offersTools() || s.roots.Additional().Len() == 0 && !sent {
+	wanted := s.roots.Additional().Len() > 0 || sent
+	if mode != RootsByContext || s.relays == nil || !s.proxy.offersTools() || !wanted {
 		return toolServer{}
 	}
 	var servers []struct{ Name string }
@@ -94,10 +88,10 @@ func (p *proxy) askEnv() []string {
 	if !p.offersTools() {
 		return nil
 	}
+	set := slices.Concat(os.Environ(), p.command.Env)
 	return slices.DeleteFunc(slices.Clone(p.options.Profile.AskEnv), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		_, set := os.LookupEnv(name)
-		return set || slices.ContainsFunc(p.command.Env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+		return slices.ContainsFunc(set, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 	})
 }
 
@@ -112,7 +106,10 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 		args = append(args, "--read-only")
 	}
 	args = append(args, "--roots-from", s.relays.publisher.Address())
-	server := sdk.McpServerStdio{Name: tools.name, Command: command.Path, Args: args, Env: []sdk.EnvVariable{s.relays.secret()}}
+	server := sdk.McpServerStdio{
+		Name: tools.name, Command: command.Path, Args: args,
+		Env: []sdk.EnvVariable{s.relays.secret()},
+	}
 	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
 	if !ok {
 		return params, nil // the agent will say what is wrong with them
