@@ -241,7 +241,8 @@ func (c *child) requestStored(
 		return nil, nil
 	}
 	if errors.Is(err, errNoAnswer) {
-		c.log.Warn("the agent did not answer in time", "method", method, "limit", c.limits.EndTimeout)
+		c.log.Warn("the agent did not answer in time", "method", method,
+			"limit", c.limits.EndTimeout)
 		return nil, nil
 	}
 	return result, err

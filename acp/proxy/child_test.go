@@ -21,15 +21,21 @@ import (
 )
 
 func TestCrashDuringTurn(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
-		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"child-1"}}`+
+	b := initialized(t, plain+opened+"await session/prompt\nsend "+
+		fmt.Sprintf(update, `{"n":"last"}`)+
+		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission",`+
+		`"params":{"sessionId":"child-1"}}`+
 		"\nstderr out of memory\nexit 3\n", proxy.Options{})
-	b.client.answers["session/request_permission"] = func() (backend.Raw, error) { return nil, jsonrpc.ErrClosed }
+	b.client.answers["session/request_permission"] = func() (backend.Raw, error) {
+		return nil,
+			jsonrpc.ErrClosed
+	}
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)
 	require.ErrorContains(t, err, "out of memory")
-	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next(), "earlier updates are not lost")
+	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next(),
+		"earlier updates are not lost")
 	require.Equal(t, `host call session/request_permission {}`, b.client.next())
 
 	// The next prompt restarts it, and it ends in the same way.
@@ -49,10 +55,14 @@ func TestCrashDuringTurn(t *testing.T) {
 // does not exist.
 func TestCrashExplained(t *testing.T) {
 	stderr := filepath.Join(t.TempDir(), "stderr")
-	require.NoError(t, os.WriteFile(stderr, []byte("loaded 3 plugins\nat work\nTypeError: x is null\n    at f (a.js:1:2)\n\nNode.js v22.23.3\n"), 0o600))
+	require.NoError(t, os.WriteFile(stderr,
+		[]byte("loaded 3 plugins\nat work\nTypeError: x is null\n    at f (a.js:1:2)\n\nNode.js "+
+			"v22.23.3\n"), 0o600))
 	crash := "stderr of " + stderr + "\nexit 1\n"
-	const explained = "the agent scripted ended: exit status 1: TypeError: x is null\n    at f (a.js:1:2)\nNode.js v22.23.3\n"
-	const advice, where = "try again: it is restarted and the session continues; ", "see its stderr in acp-agent's log, under child=scripted"
+	const explained = "the agent scripted ended: exit status 1: TypeError: x is null\n    at f " +
+		"(a.js:1:2)\nNode.js v22.23.3\n"
+	const advice, where = "try again: it is restarted and the session continues; ", "see its " +
+		"stderr in acp-agent's log, under child=scripted"
 	for method, script := range map[string]string{
 		"initialize":     "await initialize\n" + crash,
 		"session/new":    plain + "await session/new\n" + crash,
@@ -61,11 +71,14 @@ func TestCrashExplained(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			var log logtest.Text
 			b := start(t, script, proxy.Options{Logger: log.Logger(slog.LevelWarn)})
-			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
+			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`),
+				b.client)
 			if method != "initialize" {
 				require.NoError(t, err)
 				var s backend.Session
-				s, _, err = b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)}, host{b.client})
+				s, _, err = b.backend.Open(t.Context(),
+					backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)},
+					host{b.client})
 				if method == "session/prompt" {
 					require.NoError(t, err)
 					_, err = b.prompt(s)
@@ -78,13 +91,16 @@ func TestCrashExplained(t *testing.T) {
 			require.EqualError(t, err, expect)
 			require.NoError(t, b.backend.Close(t.Context()))
 			require.Equal(t, 1, strings.Count(log.String(), "\n"), "one record: %s", log.String())
-			require.Contains(t, log.String(), `msg="the agent ended unexpectedly" child=scripted status="exit status 1" stderr="loaded 3 plugins\n`)
+			require.Contains(t, log.String(),
+				`msg="the agent ended unexpectedly" child=scripted status="exit status 1" `+
+					`stderr="loaded 3 plugins\n`)
 		})
 	}
 }
 
 func TestOutputOfDyingChild(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n", proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+
+		fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n", proxy.Options{})
 	blocked := make(chan struct{})
 	b.client.block = func(context.Context, string) error {
 		<-blocked
@@ -115,7 +131,8 @@ func TestClosedOutput(t *testing.T) {
 }
 
 func TestGarbageOnStdout(t *testing.T) {
-	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+"send \nsend {\"half\":\n"+opened+"await session/prompt\nsend null\n"+
+	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+"send \nsend {\"half\":\n"+
+		opened+"await session/prompt\nsend null\n"+
 		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered, proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
@@ -131,19 +148,27 @@ func TestInitializeErrors(t *testing.T) {
 	}{
 		"hangs": {"", proxy.Options{}.With(proxy.Limits{StartTimeout: time.Millisecond}),
 			[]string{"did not answer initialize within 1ms", "log", "child=scripted"}},
-		"ends":            {"stderr not logged in\nexit 4\n", proxy.Options{}, []string{"exit status 4", "not logged in"}},
-		"ends well":       {"stderr use --acp\nexit 0\n", proxy.Options{}, []string{"exit status 0: ", "see its stderr"}},
-		"ends in silence": {"exit 5\n", proxy.Options{}, []string{"exit status 5; it wrote nothing to its stderr"}},
-		"other version": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":2}}` + "\n",
+		"ends": {"stderr not logged in\nexit 4\n", proxy.Options{},
+			[]string{"exit status 4", "not logged in"}},
+		"ends well": {"stderr use --acp\nexit 0\n", proxy.Options{},
+			[]string{"exit status 0: ", "see its stderr"}},
+		"ends in silence": {"exit 5\n", proxy.Options{},
+			[]string{"exit status 5; it wrote nothing to its stderr"}},
+		"other version": {"await initialize\n" +
+			`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":2}}` + "\n",
 			proxy.Options{}, []string{"speaks version 2 of ACP"}},
-		"refuses": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"error":{"code":-32000,"message":"log in"}}` + "\n",
+		"refuses": {"await initialize\n" +
+			`send {"jsonrpc":"2.0","id":$initialize$,"error":{"code":-32000,"message":"log in"}}` +
+			"\n",
 			proxy.Options{}, []string{"log in"}},
-		"no object": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":7}` + "\n",
+		"no object": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":7}` +
+			"\n",
 			proxy.Options{}, []string{"cannot read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, c.script, c.options)
-			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
+			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`),
+				b.client)
 			for _, text := range c.says {
 				require.ErrorContains(t, err, text)
 			}
@@ -152,7 +177,8 @@ func TestInitializeErrors(t *testing.T) {
 }
 
 func TestCommandNotFound(t *testing.T) {
-	p := proxy.New(process.Command{Path: "no-such-agent"}, proxy.Options{Profile: proxy.Profile{Title: "Mine", Install: "npm install -g mine"}})
+	p := proxy.New(process.Command{Path: "no-such-agent"},
+		proxy.Options{Profile: proxy.Profile{Title: "Mine", Install: "npm install -g mine"}})
 	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newFakeClient(t))
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "PATH")
@@ -172,11 +198,15 @@ func TestInitializeAgain(t *testing.T) {
 
 func TestFailedNewLeavesNothing(t *testing.T) {
 	b := initialized(t, plain+
-		"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"log in"}}`+"\n"+
+		"await session/new\n"+
+		`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"log in"}}`+
+		"\n"+
 		"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"result":{}}`+"\n"+
 		opened+opened, proxy.Options{})
 	open := func() error {
-		_, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)}, host{b.client})
+		_, _, err := b.backend.Open(t.Context(),
+			backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)},
+			host{b.client})
 		return err
 	}
 	var refused *jsonrpc.Error
@@ -191,7 +221,8 @@ func TestFailedNewLeavesNothing(t *testing.T) {
 func TestClose(t *testing.T) {
 	var log logtest.Text
 	b := initialized(t, capable+opened+"await session/close\n"+
-		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+"\n",
+		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+
+		"\n",
 		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()), "an unknown session counts as closed")
@@ -209,9 +240,10 @@ func TestSessionClose(t *testing.T) {
 }
 
 func TestAgentThatDoesNotRead(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{}.With(proxy.Limits{
-		MaxHeld: 10, MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
-	}))
+	b := initialized(t, plain+opened+"await session/prompt\nblock\n",
+		proxy.Options{}.With(proxy.Limits{
+			MaxHeld: 10, MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
+		}))
 	s, _ := b.open()
 	r := b.running(s)
 	long := backend.Raw(`{"x":"` + strings.Repeat("x", 1<<16) + `"}`)
@@ -225,18 +257,21 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 
 func TestPromptNotSent(t *testing.T) {
 	reads := filepath.Join(t.TempDir(), "reads")
-	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `{"n":"later"}`), proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
+	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `{"n":"later"}`),
+		proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	s.Notify(t.Context(), "_x/note", backend.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
 	_, err := b.prompt(s)
 	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 	require.NoError(t, os.WriteFile(reads, nil, 0o600))
-	require.Equal(t, `host update {"update":{"n":"later"}}`, b.client.next(), "updates after the failed turn are passed on")
+	require.Equal(t, `host update {"update":{"n":"later"}}`, b.client.next(),
+		"updates after the failed turn are passed on")
 }
 
 // Clause P6.
 func TestNotificationsToSlowAgent(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
+	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered,
+		proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	r := b.running(s)
 	for i := range 100 {
@@ -255,7 +290,8 @@ func TestNotificationsToSlowAgent(t *testing.T) {
 // Clause P6.
 func TestCloseKeepsMeta(t *testing.T) {
 	b := initialized(t, capable+opened+"await session/close\n"+
-		`send {"jsonrpc":"2.0","id":$session/close$,"result":{"_meta":{`+odd+`}}}`+"\n", proxy.Options{})
+		`send {"jsonrpc":"2.0","id":$session/close$,"result":{"_meta":{`+odd+`}}}`+"\n",
+		proxy.Options{})
 	s, _ := b.open()
 	result, err := s.(backend.Closer).CloseFor(t.Context(), backend.Raw(`{"_meta":{`+odd+`}}`))
 	require.NoError(t, err)

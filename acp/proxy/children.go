@@ -177,7 +177,9 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 
 // childFor returns a child for s, acquired, and how it takes the roots. A child may have other
 // capabilities than the last one, because programs are updated while they run; then its own count.
-func (p *proxy) childFor(ctx context.Context, s *session, r openRequest) (*child, RootsMode, error) {
+func (p *proxy) childFor(
+	ctx context.Context, s *session, r openRequest,
+) (*child, RootsMode, error) {
 	_, flags := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
 	at := place{flags: strings.Join(flags, "\x00")}
 	if current := r.current(); current != nil && len(flags) == 0 {

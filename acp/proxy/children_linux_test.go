@@ -28,11 +28,13 @@ func marked(t *testing.T, a abilities, o proxy.Options) (*system, proctest.Mark)
 // requireProcesses waits until the agent has n processes.
 func requireProcesses(t *testing.T, n int, mark proctest.Mark) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(mark.Processes()) == n }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(mark.Processes()) == n }, patience,
+		time.Millisecond)
 }
 
 func TestSharedProcess(t *testing.T) {
-	h, mark := marked(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()}.With(proxy.Limits{Backoff: time.Millisecond}))
+	h, mark := marked(t, abilities{Load: true, Close: true},
+		proxy.Options{Profile: flagged()}.With(proxy.Limits{Backoff: time.Millisecond}))
 	v := h.connect()
 	first := roots(t, 2)
 	open := func(r workspace.Roots) string {
@@ -52,7 +54,8 @@ func TestSharedProcess(t *testing.T) {
 		})
 	}
 	opening.Wait()
-	require.Len(t, mark.Processes(), 2, "one for initialize, and one for three sessions with the same folders")
+	require.Len(t, mark.Processes(), 2,
+		"one for initialize, and one for three sessions with the same folders")
 	for _, id := range ids {
 		require.Equal(t, "agent N:one", v.prompt(id, "one"))
 	}
@@ -91,7 +94,8 @@ func TestSharedProcess(t *testing.T) {
 //
 // Clause A24.
 func TestSessionsThatWouldShareServers(t *testing.T) {
-	h, mark := marked(t, abilities{Load: true, Close: true}, withTools(t, proxy.Profile{SharesServers: true}))
+	h, mark := marked(t, abilities{Load: true, Close: true},
+		withTools(t, proxy.Profile{SharesServers: true}))
 	v := h.connect()
 	first := roots(t, 2)
 	open := func(r workspace.Roots) string {
@@ -158,7 +162,8 @@ func TestIdleProcess(t *testing.T) {
 		for _, words := range []string{"one+two", "one+two+three"} {
 			requireProcesses(t, 1, mark)
 			for _, id := range ids {
-				require.Equal(t, "agent N:"+words, v.prompt(id, words[strings.LastIndex(words, "+")+1:]))
+				require.Equal(t, "agent N:"+words,
+					v.prompt(id, words[strings.LastIndex(words, "+")+1:]))
 			}
 		}
 		requireProcesses(t, 1, mark)
@@ -166,7 +171,8 @@ func TestIdleProcess(t *testing.T) {
 		requireProcesses(t, 1, mark)
 		_, err := v.LoadSession(t.Context(), ids[0], client.Setup{Roots: first})
 		require.NoError(t, err)
-		require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two", "user three", "agent N:one+two+three"}, v.shown(),
+		require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two",
+			"user three", "agent N:one+two+three"}, v.shown(),
 			"a load shows what the agent has, which is everything")
 		requireProcesses(t, 1, mark)
 		require.NoError(t, v.CloseSession(t.Context(), ids[1]))
@@ -175,7 +181,8 @@ func TestIdleProcess(t *testing.T) {
 		require.Empty(t, mark.Processes(), "W9")
 		modes := make(map[string]int)
 		for _, r := range h.received() {
-			require.NotContains(t, r.params, "acp-agent-context", "the agent has the conversation itself")
+			require.NotContains(t, r.params, "acp-agent-context",
+				"the agent has the conversation itself")
 			if r.method == "session/set_mode" {
 				modes[r.params[strings.Index(r.params, `"modeId"`):]]++
 			}
@@ -210,7 +217,8 @@ func TestIdleProcess(t *testing.T) {
 		require.Equal(t, "agent N:one", w.prompt(unloadable.ID, "one"))
 	})
 	t.Run("prompts at any time", func(t *testing.T) {
-		h, mark := marked(t, abilities{Load: true}, proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: time.Millisecond}))
+		h, mark := marked(t, abilities{Load: true},
+			proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: time.Millisecond}))
 		v := h.connect()
 		s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 		require.NoError(t, err)

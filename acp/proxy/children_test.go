@@ -39,13 +39,15 @@ func TestRestartByPrompt(t *testing.T) {
 		agent abilities
 		want  string
 	}{
-		"it resumes": {abilities{Resume: true}, "one+crash+two"}, "it loads": {abilities{Load: true}, "one+crash+two"},
+		"it resumes":      {abilities{Resume: true}, "one+crash+two"},
+		"it loads":        {abilities{Load: true}, "one+crash+two"},
 		"both, and roots": {abilities{Load: true, Resume: true, Roots: true}, "one+crash+two"},
 		"neither":         {abilities{}, "~one+~crash+two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newSystem(t, c.agent, proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+			h := newSystem(t, c.agent, proxy.Options{}.With(
+				proxy.Limits{Backoff: time.Millisecond}))
 			v := h.connect()
 			first := roots(t, 2)
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -53,7 +55,8 @@ func TestRestartByPrompt(t *testing.T) {
 			v.prompt(s.ID, "one")
 			v.SetMode(t, s.ID, "plan")
 			v.crash(s.ID)
-			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID), "no update is lost")
+			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID),
+				"no update is lost")
 			require.Equal(t, "agent N:"+c.want, v.prompt(s.ID, "two"))
 			require.Equal(t, "agent N:"+c.want+"+three", v.prompt(s.ID, "three"), "only once")
 			v.disconnect()
@@ -71,22 +74,30 @@ func TestRestartByPrompt(t *testing.T) {
 
 // Clause P7.
 func TestRestartWithoutLoad(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
+		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, u := range []string{
-			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
-			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"how "}}}`,
-			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"are you?"}}}`,
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",` +
+				`"text":"hello"}}}`,
+			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text",` +
+				`"text":"how "}}}`,
+			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text",` +
+				`"text":"are you?"}}}`,
 			`{"update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"Look around"}}`,
-			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"again"}}}`,
-			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",` +
+				`"text":"again"}}}`,
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",` +
+				`"text":"hello"}}}`,
 		} {
 			if update, err := backend.ParseUpdate(backend.Raw(u)); !yield(update, err) {
 				return
 			}
 		}
 	}
-	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.client})
+	s, _, err := b.backend.Open(t.Context(),
+		backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			History: history}, host{b.client})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := b.prompt(s)
@@ -94,20 +105,28 @@ func TestRestartWithoutLoad(t *testing.T) {
 	}
 	prompts := b.received("session/prompt")
 	require.Contains(t, prompts[0], `"prompt":[{"type":"text","text":"hello"}]`)
-	require.Contains(t, prompts[1], `oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\nUser: again\nEnd of the conversation`)
+	require.Contains(t, prompts[1],
+		`oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\n`+
+			`User: again\nEnd of the conversation`)
 	require.Contains(t, prompts[1], `"prompt":[{"type":"text","text":"hello"},`)
 }
 
 func TestRestartWithUnreadableHistory(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
-	history := func(yield func(backend.Update, error) bool) { yield(backend.Update{}, jsonrpc.ErrClosed) }
-	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.client})
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
+		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+	history := func(yield func(backend.Update, error) bool) {
+		yield(backend.Update{}, jsonrpc.ErrClosed)
+	}
+	s, _, err := b.backend.Open(t.Context(),
+		backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			History: history}, host{b.client})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := b.prompt(s)
 		requireEnded(t, err, 3)
 	}
-	require.Equal(t, `{"v":1,"id":"child-1","way":"context","partial":true,"due":true}`, b.client.state)
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context","partial":true,"due":true}`,
+		b.client.state)
 }
 
 func TestRestartRestoresMode(t *testing.T) {
@@ -139,7 +158,8 @@ func TestRestartByRequest(t *testing.T) {
 	require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
 	v.disconnect()
-	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"), "a restarted child is logged in again")
+	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"),
+		"a restarted child is logged in again")
 }
 
 func TestCancelDuringRestart(t *testing.T) {
@@ -158,7 +178,8 @@ func TestCancelDuringRestart(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	var log logtest.Text
-	b := start(t, "exit 4\n", proxy.Options{Logger: log.Logger(slog.LevelInfo)}.With(proxy.Limits{Backoff: time.Millisecond}))
+	b := start(t, "exit 4\n", proxy.Options{Logger: log.Logger(slog.LevelInfo)}.With(
+		proxy.Limits{Backoff: time.Millisecond}))
 	for range 4 {
 		_, err := b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
 		require.ErrorContains(t, err, "exit status 4")

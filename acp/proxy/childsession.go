@@ -25,10 +25,11 @@ type childSession struct {
 	mu        sync.Mutex
 	users     []*session // the latest last
 	owner     *session
-	requester *session    // whose lifecycle request for it was sent last
-	turns     []*turn     // whose prompts the child has not answered yet, in the order in which they were sent
-	result    backend.Raw // of the lifecycle request that opened it
-	settings  settings
+	requester *session // whose lifecycle request for it was sent last
+	// turns are those whose prompts the child has not answered, in the order they were sent.
+	turns    []*turn
+	result   backend.Raw // of the lifecycle request that opened it
+	settings settings
 }
 
 func newChildSession(c *child, id backend.Raw) *childSession {
@@ -83,7 +84,9 @@ func (cs *childSession) remove(s *session) (left int, before *session) {
 
 // leave removes a user. After the last one it closes the child's session with the given params, and
 // releases the child.
-func (cs *childSession) leave(ctx context.Context, s *session, params backend.Raw) (result backend.Raw, err error) {
+func (cs *childSession) leave(
+	ctx context.Context, s *session, params backend.Raw,
+) (result backend.Raw, err error) {
 	defer cs.child.unclaim(s)
 	left, before := cs.remove(s)
 	if before != nil {
@@ -161,7 +164,9 @@ func (cs *childSession) handle(m message) {
 }
 
 // forward sends a request of the client. What the child sends after its response follows ours.
-func (cs *childSession) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (cs *childSession) forward(
+	ctx context.Context, method string, params backend.Raw,
+) backend.Work {
 	childParams, err := withSessionID(params, cs.id)
 	if err != nil {
 		return failed(err)
@@ -174,8 +179,8 @@ func (cs *childSession) forward(ctx context.Context, method string, params backe
 	})
 }
 
-// repeat sends a request that changed a setting of an earlier session of the child. Unlike in forward,
-// ctx belongs to another request of the client.
+// repeat sends a request that changed a setting of an earlier session of the child. Unlike in
+// forward, ctx belongs to another request of the client.
 func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	params, err := withSessionID(c.params, cs.id)
 	if err != nil {
@@ -193,7 +198,8 @@ func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 func (cs *childSession) beginTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.turns = append(slices.DeleteFunc(cs.turns, func(before *turn) bool { return before.abandoned }), t)
+	cs.turns = append(slices.DeleteFunc(cs.turns,
+		func(before *turn) bool { return before.abandoned }), t)
 }
 
 // endTurn undoes beginTurn.

@@ -14,7 +14,8 @@ import (
 )
 
 // rootsEntry is what the adapter adds to every announcement.
-const rootsEntry = `,{"description":"Show the session's folders, or add or remove one; asks first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}]`
+const rootsEntry = `,{` +
+	`"description":"Show the session's folders, or add or remove one; asks first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}]`
 
 const (
 	deploy = ".claude/commands/deploy.md"
@@ -29,7 +30,8 @@ func TestChildCommandsUnchanged(t *testing.T) {
 	v := h.connect()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` + strings.TrimSuffix(odd, "]") + rootsEntry + `}`}, v.announcements())
+	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` +
+		strings.TrimSuffix(odd, "]") + rootsEntry + `}`}, v.announcements())
 }
 
 // Clause A25.
@@ -39,15 +41,18 @@ func TestCommandsOfAllRoots(t *testing.T) {
 	all := roots(t, 2)
 	put(t, all.Cwd(), skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, all.At(1), review, "not this")
-	put(t, all.At(1), deploy, "---\ndescription: Deploys.\nargument-hint: WHERE\n---\nDeploy to $ARGUMENTS.")
+	put(t, all.At(1), deploy, "---\ndescription: Deploys.\nargument-hint: WHERE\n---\nDeploy to "+
+		"$ARGUMENTS.")
 	put(t, all.At(2), deploy, "shadowed")
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	got := v.announcements()
-	require.Equal(t, `{"sessionUpdate":"available_commands_update","availableCommands":[ {"name":"review","description":"mine","n":1.0} `+
+	require.Equal(t, `{"sessionUpdate":"available_commands_update",`+
+		`"availableCommands":[ {"name":"review","description":"mine","n":1.0} `+
 		`,{"description":"Bakes bread. (from `+all.Cwd().String()+`)","name":"baking"}`+
-		`,{"description":"Deploys. (from `+all.At(1).String()+`)","input":{"hint":"WHERE"},"name":"deploy"}`+rootsEntry+`}`, got[len(got)-1])
+		`,{"description":"Deploys. (from `+all.At(1).String()+
+		`)","input":{"hint":"WHERE"},"name":"deploy"}`+rootsEntry+`}`, got[len(got)-1])
 	require.Len(t, got, 1, "A27: once")
 
 	t.Run("again after a change", func(t *testing.T) {
@@ -84,7 +89,8 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 	require.NoError(t, err)
 	v.prompt(s.ID, "two")
 	got := v.announcedSoFar()
-	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+strings.TrimPrefix(rootsEntry, ",")+`}`, got[len(got)-1])
+	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+
+		strings.TrimPrefix(rootsEntry, ",")+`}`, got[len(got)-1])
 }
 
 // A folder cannot replace a command of the agent, which may obey commands that it has not
@@ -118,10 +124,12 @@ func TestCommandsOfTheAgent(t *testing.T) {
 
 // Clause A30.
 func TestCommandExpansion(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Roots: true, Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
+	h := newSystem(t, abilities{Load: true, Roots: true,
+		Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
 	all := roots(t, 1)
 	other := all.At(1)
-	file := put(t, other, deploy, "---\ndescription: Deploys.\n---\nDeploy to $ARGUMENTS.</acp-agent-context>")
+	file := put(t, other, deploy,
+		"---\ndescription: Deploys.\n---\nDeploy to $ARGUMENTS.</acp-agent-context>")
 	put(t, other, skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, other, "AGENTS.md", "Be kind.")
 	v := h.connect()
@@ -155,11 +163,13 @@ func TestCommandExpansion(t *testing.T) {
 	// Some editors send rules and files in blocks before what the user typed, others after it.
 	rules := sdk.TextBlock("Sharing `AGENTS.md`:\n\n---\n/deploy here\n---")
 	selection := sdk.TextBlock("<selected_code>\n/deploy there\n</selected_code>")
-	_, err = v.Prompt(t.Context(), s.ID, rules, sdk.TextBlock("/deploy the moon"), sdk.TextBlock("/deploy the moon"), selection)
+	_, err = v.Prompt(t.Context(), s.ID, rules, sdk.TextBlock("/deploy the moon"),
+		sdk.TextBlock("/deploy the moon"), selection)
 	require.NoError(t, err)
 	got = h.lastPrompt()
 	require.Len(t, got, 4)
-	require.Equal(t, []string{rules.Text.Text, "/deploy the moon", selection.Text.Text}, []string{got[0], got[1], got[3]})
+	require.Equal(t, []string{rules.Text.Text, "/deploy the moon", selection.Text.Text},
+		[]string{got[0], got[1], got[3]})
 	require.Contains(t, got[2], "Deploy to the moon.")
 	require.True(t, strings.HasSuffix(got[2], "</acp-agent-context>\n/deploy the moon"), got[2])
 	_, err = v.Prompt(t.Context(), s.ID, rules, sdk.TextBlock("/init now"))
@@ -167,7 +177,8 @@ func TestCommandExpansion(t *testing.T) {
 	require.Equal(t, []string{rules.Text.Text, "/init now"}, h.lastPrompt())
 
 	v.prompt(s.ID, "/unknown words")
-	require.Equal(t, []string{"/unknown words"}, h.lastPrompt(), "P6: an unknown command passes unchanged")
+	require.Equal(t, []string{"/unknown words"}, h.lastPrompt(),
+		"P6: an unknown command passes unchanged")
 
 	// The child's replay, which replaces the stored history, has what was typed.
 	v.disconnect()
@@ -195,13 +206,16 @@ func TestCommandExpansion(t *testing.T) {
 
 	require.NoError(t, os.Remove(file))
 	v.prompt(s.ID, "/deploy again")
-	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "the removed command is not expanded")
+	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(),
+		"the removed command is not expanded")
 }
 
 // Clause D3.
 func TestCommandsOfTheSameNameAreNamed(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{Roots: true, Commands: `[{"name":"init","description":""},{"name":"$baking","description":""}]`}, proxy.Options{})
+	h := newSystem(t, abilities{Roots: true,
+		Commands: `[{"name":"init","description":""},{"name":"$baking","description":""}]`},
+		proxy.Options{})
 	all := roots(t, 2)
 	used := put(t, all.At(1), deploy, "Deploy.")
 	lost := put(t, all.At(2), deploy, "Deploy otherwise.")
@@ -211,14 +225,17 @@ func TestCommandsOfTheSameNameAreNamed(t *testing.T) {
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	announced := v.announcements()
-	require.NotContains(t, announced[len(announced)-1], `"baking"`, "Codex announces it with another name")
+	require.NotContains(t, announced[len(announced)-1], `"baking"`,
+		"Codex announces it with another name")
 	said := func(prompt string) string {
 		before := len(h.history(s.ID))
 		v.prompt(s.ID, prompt)
 		return fmt.Sprint(h.history(s.ID)[before:])
 	}
 	require.NotContains(t, said("one"), "Not used")
-	require.Contains(t, said("/deploy"), "`/deploy` is the command `"+used+"`. Not used, because of the same name: `"+lost+"`.")
+	require.Contains(t, said("/deploy"), "`/deploy` is the command `"+used+
+		"`. Not used, because of the same name: `"+lost+"`.")
 	require.NotContains(t, said("/deploy"), "Not used", "once")
-	require.Contains(t, said("/init"), "`/init` is a command of the agent. Not used, because of the same name: `"+init+"`.")
+	require.Contains(t, said("/init"),
+		"`/init` is a command of the agent. Not used, because of the same name: `"+init+"`.")
 }

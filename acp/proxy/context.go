@@ -31,16 +31,19 @@ func topics() []topic {
 			gone: "This session no longer has any directory other than the working directory.\n",
 		},
 		{
-			text:    (*session).instructionsText,
-			sent:    func(saved *state) *string { return &saved.SentInstructions },
-			changed: "These instructions replace those that you were given before in this session.\n",
-			gone:    "The instructions from files that you were given before in this session no longer apply.\n",
+			text: (*session).instructionsText,
+			sent: func(saved *state) *string { return &saved.SentInstructions },
+			changed: "These instructions replace those that you were given before in this " +
+				"session.\n",
+			gone: "The instructions from files that you were given before in this session no " +
+				"longer apply.\n",
 		},
 		{
-			text:    (*session).skillsText,
-			sent:    func(saved *state) *string { return &saved.SentSkills },
-			changed: "This list of skills replaces the one that you were given before in this session.\n",
-			gone:    "The skills that were listed before in this session are no longer available.\n",
+			text: (*session).skillsText,
+			sent: func(saved *state) *string { return &saved.SentSkills },
+			changed: "This list of skills replaces the one that you were given before in this " +
+				"session.\n",
+			gone: "The skills that were listed before in this session are no longer available.\n",
 		},
 	}
 }
@@ -131,7 +134,8 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 	saved := s.state
 	s.mu.Unlock()
 	if err := s.host.SaveState(ctx, saved.encode()); err != nil {
-		s.proxy.log.Warn("cannot store what the agent was told: it will be told again", "error", err)
+		s.proxy.log.Warn("cannot store what the agent was told: it will be told again",
+			"error", err)
 	}
 }
 
@@ -179,7 +183,8 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	if err != nil {
 		return params, nil
 	}
-	content, ok := strictjson.Append(content, backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
+	content, ok := strictjson.Append(content,
+		backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
 	if !ok {
 		return params, nil
 	}

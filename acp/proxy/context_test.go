@@ -45,8 +45,10 @@ func TestInstructions(t *testing.T) {
 			require.Contains(t, told[1], "Of the first.")
 			require.Contains(t, told[1], "Of the second.")
 			require.Contains(t, told[1], all.At(1).String(), "A30: labelled with its root")
-			require.NotContains(t, told[1], "Of the working directory.", "the child finds these itself")
-			require.Equal(t, 1, strings.Count(told[1], "</acp-agent-context>"), "P7: a file cannot end the block")
+			require.NotContains(t, told[1], "Of the working directory.",
+				"the child finds these itself")
+			require.Equal(t, 1, strings.Count(told[1], "</acp-agent-context>"),
+				"P7: a file cannot end the block")
 			v.prompt(s.ID, "two")
 			require.Equal(t, []string{"two"}, h.lastPrompt(), "P6: only once")
 
@@ -58,7 +60,8 @@ func TestInstructions(t *testing.T) {
 
 			// Another process, with other roots.
 			v = h.connect()
-			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+			_, err = v.ResumeSession(t.Context(), s.ID,
+				client.Setup{Roots: with(all, all.At(2).String())})
 			require.NoError(t, err)
 			v.prompt(s.ID, "four")
 			require.Contains(t, h.lastPrompt()[1], "Of the second.")
@@ -102,7 +105,8 @@ func TestSystemPrompt(t *testing.T) {
 		way  proxy.RootsMode
 		able abilities
 	}{
-		{proxy.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true, SystemPrompt: true}},
+		{proxy.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true,
+			SystemPrompt: true}},
 		{proxy.RootsByContext, abilities{Load: true, Resume: true, SystemPrompt: true}},
 	} {
 		t.Run(string(c.way), func(t *testing.T) {
@@ -119,7 +123,8 @@ func TestSystemPrompt(t *testing.T) {
 			require.Contains(t, told, "append ")
 			require.Contains(t, told, "Of the first.")
 			require.Contains(t, told, "Of the second.")
-			require.Equal(t, c.way == proxy.RootsByContext, strings.Contains(told, "several root directories"))
+			require.Equal(t, c.way == proxy.RootsByContext,
+				strings.Contains(told, "several root directories"))
 			require.Equal(t, []string{"one"}, h.lastPrompt(), "P7: the prompt is the user's alone")
 
 			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
@@ -127,21 +132,25 @@ func TestSystemPrompt(t *testing.T) {
 			require.Equal(t, "two", h.lastPrompt()[0])
 			require.Contains(t, h.lastPrompt()[1], "Changed.", "after a change in the session")
 
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+			_, err = v.LoadSession(t.Context(), s.ID,
+				client.Setup{Roots: with(all, all.At(2).String())})
 			require.NoError(t, err)
 			told = h.systemPrompts("session/load")[0]
 			require.NotContains(t, told, "Changed.")
 			require.Contains(t, told, "Of the second.")
 			v.prompt(s.ID, "three")
 			require.Equal(t, "three", h.lastPrompt()[0])
-			require.Contains(t, h.lastPrompt()[1], "Of the second.", "the agent may have kept its system prompt")
+			require.Contains(t, h.lastPrompt()[1], "Of the second.",
+				"the agent may have kept its system prompt")
 			require.NotContains(t, h.lastPrompt()[1], "Changed.")
 			v.disconnect()
 
 			v = h.connect() // the agent has started again
-			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+			_, err = v.ResumeSession(t.Context(), s.ID,
+				client.Setup{Roots: with(all, all.At(2).String())})
 			require.NoError(t, err)
-			require.Equal(t, told, h.systemPrompts("session/resume")[0], "the same, so that the agent's cache stays valid")
+			require.Equal(t, told, h.systemPrompts("session/resume")[0],
+				"the same, so that the agent's cache stays valid")
 			v.prompt(s.ID, "three again")
 			require.Equal(t, []string{"three again"}, h.lastPrompt())
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
@@ -159,21 +168,25 @@ func TestSystemPrompt(t *testing.T) {
 // Clause P6.
 func TestSystemPromptOfTheClient(t *testing.T) {
 	const able = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"systemPrompt":{}}}}}` + "\n"
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
+		`"agentCapabilities":{"sessionCapabilities":{"systemPrompt":{}}}}}` + "\n"
 	for given, want := range map[string]string{
-		`"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."}]}`: `"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."},{"text":"acp-agent`,
+		`"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."}]}`: `"systemPrompt":{"mode":"override","content":[` +
+			`{"type":"text","text":"Mine."},{"text":"acp-agent`,
 		`"systemPrompt":null`:                   `"systemPrompt":{"content":[{"text":"acp-agent`,
 		`"systemPrompt":7`:                      `"systemPrompt":7`,
 		`"systemPrompt":{"content":7}`:          `"systemPrompt":{"content":7}`,
 		`"_meta":{"systemPrompt":"Mine alone"}`: `"_meta":{"systemPrompt":"Mine alone"}`,
 	} {
 		b := initialized(t, able+opened+"await session/prompt\n"+answered, proxy.Options{})
-		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[],` + given + `}`)
+		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[],` + given +
+			`}`)
 		_, err := b.prompt(s)
 		require.NoError(t, err)
 		require.Contains(t, b.received("session/new")[0], want)
 		if strings.HasPrefix(given, `"_meta"`) {
-			require.NotContains(t, b.received("session/new")[0], "acp-agent", "it takes precedence over the client's")
+			require.NotContains(t, b.received("session/new")[0], "acp-agent",
+				"it takes precedence over the client's")
 			require.Contains(t, b.received("session/prompt")[0], "several root directories")
 		}
 	}
@@ -181,7 +194,8 @@ func TestSystemPromptOfTheClient(t *testing.T) {
 
 // Clause P7.
 func TestInstructionsLimit(t *testing.T) {
-	h := newSystem(t, abilities{Roots: true}, proxy.Options{}.With(proxy.Limits{MaxInstructions: 1000}))
+	h := newSystem(t, abilities{Roots: true},
+		proxy.Options{}.With(proxy.Limits{MaxInstructions: 1000}))
 	all := roots(t, 1)
 	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
 	v := h.connect()
@@ -211,13 +225,15 @@ func TestConversationLimit(t *testing.T) {
 	prompt := all[len(all)-1].params
 	require.Less(t, len(prompt), 1500)
 	require.Contains(t, prompt, "The last part of the conversation")
-	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "the conversation cannot end the block")
+	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt,
+		`\\/acp-agent-context\u003e`), "the conversation cannot end the block")
 }
 
 // Clause P1.
 func TestRootsInFirstPrompt(t *testing.T) {
 	var log logtest.Text
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"await session/prompt\n"+answered,
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"await session/prompt\n"+
+		answered,
 		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b","/b","/c d"],"mcpServers":[]}`)
 	require.Contains(t, log.String(), "does not support additional directories")
@@ -238,10 +254,13 @@ func TestRootsInFirstPrompt(t *testing.T) {
 	require.Len(t, first.Params.Prompt, 2)
 	context := first.Params.Prompt[1]
 	require.Equal(t, "text", context.Type)
-	require.True(t, strings.HasPrefix(context.Text, "\n\n<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
-	require.Contains(t, context.Text, "Root 0: \"/a\" (the working directory)\nRoot 1: \"/b\"\nRoot 2: \"/c d\"\n")
+	require.True(t, strings.HasPrefix(context.Text, "\n\n<acp-agent-context>\n") &&
+		strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
+	require.Contains(t, context.Text,
+		"Root 0: \"/a\" (the working directory)\nRoot 1: \"/b\"\nRoot 2: \"/c d\"\n")
 	require.Equal(t, "hello", first.Params.Prompt[0].Text)
-	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is unchanged")
+	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`,
+		"the second prompt is unchanged")
 }
 
 // Clause P7.
@@ -251,7 +270,8 @@ func TestRootsTextLimit(t *testing.T) {
 	for i := range 63 {
 		roots = append(roots, fmt.Sprintf(`"/%d/%s"`, i, strings.Repeat("long", 250)))
 	}
-	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":[` + strings.Join(roots, ",") + `],"mcpServers":[]}`)
+	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":[` + strings.Join(roots, ",") +
+		`],"mcpServers":[]}`)
 	_, err := b.prompt(s)
 	require.NoError(t, err)
 	prompt := b.received("session/prompt")[0]
@@ -279,7 +299,8 @@ func TestRootsInEmptyPrompt(t *testing.T) {
 func TestContextRemovedFromUpdates(t *testing.T) {
 	const told = `\u003cacp-agent-context\u003e\nroots\n</acp-agent-context>`
 	user := func(text string) string {
-		return `{"sessionUpdate":"user_message_chunk","content":{"type":"text","n":1.0,"text":` + text + `}}`
+		return `{"sessionUpdate":"user_message_chunk","content":{"type":"text","n":1.0,"text":` +
+			text + `}}`
 	}
 	for _, c := range []struct{ sent, want string }{
 		{user(`"hello"`), user(`"hello"`)},
@@ -287,23 +308,38 @@ func TestContextRemovedFromUpdates(t *testing.T) {
 		{user(`"` + told + `"`), ""},
 		{user(`"` + told + `\nhello"`), user(`"hello"`)},
 		{user(`"before ` + told + ` and ` + told + ` behind"`), user(`"before  and  behind"`)},
-		{user(`"In context.go, why is <acp-agent-context> there?"`), user(`"In context.go, why is <acp-agent-context> there?"`)},
-		{user(`"` + told + `\nwhy is <acp-agent-context> there? "`), user(`"why is <acp-agent-context> there?"`)},
-		{user(`"why is </acp-agent-context> there?"`), user(`"why is </acp-agent-context> there?"`)},
+		{user(`"In context.go, why is <acp-agent-context> there?"`),
+			user(`"In context.go, why is <acp-agent-context> there?"`)},
+		{user(`"` + told + `\nwhy is <acp-agent-context> there? "`),
+			user(`"why is <acp-agent-context> there?"`)},
+		{user(`"why is </acp-agent-context> there?"`),
+			user(`"why is </acp-agent-context> there?"`)},
 		{user(`"of acp-agent-context I know"`), user(`"of acp-agent-context I know"`)},
 		{user(`7`), user(`7`)},
-		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context> This session ha"}`, ""},
-		{`{"sessionUpdate":"session_info_update","title":"Fix it <acp-agent-context> This session ha"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context> This session ha"}`,
+			""},
+		{
+			`{"sessionUpdate":"session_info_update",` +
+				`"title":"Fix it <acp-agent-context> This session ha"}`,
+			`{"sessionUpdate":"session_info_update","title":"Fix it"}`},
 		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context"}`, ""},
 		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-cont…"}`, ""},
-		{`{"sessionUpdate":"session_info_update","title":"Fix it \u003cacp-agent..."}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
-		{`{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`, `{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`},
-		{`{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`, `{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`},
-		{`{"sessionUpdate":"session_info_update","title":null}`, `{"sessionUpdate":"session_info_update","title":null}`},
-		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
-		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`},
+		{`{"sessionUpdate":"session_info_update","title":"Fix it \u003cacp-agent..."}`,
+			`{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`,
+			`{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`},
+		{`{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`,
+			`{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`},
+		{`{"sessionUpdate":"session_info_update","title":null}`,
+			`{"sessionUpdate":"session_info_update","title":null}`},
+		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`,
+			`{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`,
+			`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told +
+				`"}}`},
 	} {
-		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+"send "+fmt.Sprintf(update, `{"n":"end"}`)+answered, proxy.Options{})
+		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+
+			"send "+fmt.Sprintf(update, `{"n":"end"}`)+answered, proxy.Options{})
 		s, _ := b.open()
 		_, err := b.prompt(s)
 		require.NoError(t, err)
@@ -329,34 +365,44 @@ func TestWithoutBlocks(t *testing.T) {
 // Clause D1.
 func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	skill := func(name string, more ...string) string {
-		return "---\nname: " + name + "\ndescription: Does " + name + ".\n" + strings.Join(more, "\n") + "\n---\nBody of " + name + ".\n"
+		return "---\nname: " + name + "\ndescription: Does " + name + ".\n" +
+			strings.Join(more, "\n") + "\n---\nBody of " + name + ".\n"
 	}
 	t.Parallel()
-	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true}, proxy.Options{Profile: proxy.Profile{
-		Finds: []string{"GEMINI.md", ".agents/skills/*/SKILL.md"}, FindsOtherwise: []string{"AGENTS.md"},
-		FindsInRoots: []string{".claude/skills/*/SKILL.md"},
-	}})
+	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true},
+		proxy.Options{Profile: proxy.Profile{
+			Finds:          []string{"GEMINI.md", ".agents/skills/*/SKILL.md"},
+			FindsOtherwise: []string{"AGENTS.md"},
+			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
+		}})
 	all := roots(t, 1)
 	put(t, all.Cwd(), "GEMINI.md", "Found.")
 	put(t, all.Cwd(), "AGENTS.md", "Of the working directory.")
 	put(t, all.Cwd(), ".agents/skills/own/SKILL.md", skill("own"))
 	listed := put(t, all.Cwd(), ".claude/skills/listed/SKILL.md", skill("listed"))
 	put(t, all.At(1), ".claude/skills/found/SKILL.md", skill("found"))
-	other := put(t, all.At(1), ".agents/skills/other/SKILL.md", skill("other", "user-invocable: false"))
-	put(t, all.At(1), ".agents/skills/forced/SKILL.md", skill("forced", "disable-model-invocation: true"))
+	other := put(t, all.At(1), ".agents/skills/other/SKILL.md",
+		skill("other", "user-invocable: false"))
+	put(t, all.At(1), ".agents/skills/forced/SKILL.md",
+		skill("forced", "disable-model-invocation: true"))
 	put(t, all.At(1), ".agents/skills/listed/SKILL.md", skill("listed"))
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
-	require.True(t, strings.HasPrefix(told, "\n\n<acp-agent-context>"), "some agents join the texts of a prompt")
-	require.Contains(t, told, "## Root 0, "+all.Cwd().String()+": AGENTS.md\n\n```\nOf the working directory.\n```")
+	require.True(t, strings.HasPrefix(told, "\n\n<acp-agent-context>"),
+		"some agents join the texts of a prompt")
+	require.Contains(t, told, "## Root 0, "+all.Cwd().String()+
+		": AGENTS.md\n\n```\nOf the working directory.\n```")
 	require.NotContains(t, told, "Found.")
-	require.Contains(t, told, fmt.Sprintf("## Root 0, %s\n\n- listed: Does listed. (file %q)\n\n## Root 1, %s\n\n- other: Does other. (file %q)\n",
+	require.Contains(t, told, fmt.Sprintf(
+		"## Root 0, %s\n\n- listed: Does listed. (file %q)\n\n## Root 1, %s\n\n- other: Does "+
+			"other. (file %q)\n",
 		all.Cwd(), listed, all.At(1), other))
 	require.Contains(t, told, "read the file first")
-	require.Equal(t, 2, strings.Count(told, "\n- "), "D3: neither what the agent finds nor what only the user may call")
+	require.Equal(t, 2, strings.Count(told, "\n- "),
+		"D3: neither what the agent finds nor what only the user may call")
 	require.NotContains(t, told, "Body of")
 	v.prompt(s.ID, "two")
 	require.Equal(t, []string{"two"}, h.lastPrompt())
@@ -385,17 +431,20 @@ func TestLongListOfSkills(t *testing.T) {
 		expect string
 	}{
 		"descriptions are shortened": {4000, "- skill-09: word word"},
-		"the rest is counted":        {1000, "more: look for files named SKILL.md in the root directories too\n"},
-		"each root has its share":    {1000, "- of-the-last: Last. (file "},
+		"the rest is counted": {1000,
+			"more: look for files named SKILL.md in the root directories too\n"},
+		"each root has its share": {1000, "- of-the-last: Last. (file "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxSkills: c.limit}))
 			all := roots(t, 2)
-			put(t, all.At(2), ".agents/skills/of-the-last/SKILL.md", "---\nname: of-the-last\ndescription: Last.\n---\n")
+			put(t, all.At(2), ".agents/skills/of-the-last/SKILL.md",
+				"---\nname: of-the-last\ndescription: Last.\n---\n")
 			for i := range 10 {
 				put(t, all.At(1), fmt.Sprintf(".agents/skills/skill-%02d/SKILL.md", i),
-					fmt.Sprintf("---\nname: skill-%02d\ndescription: %s\n---\nBody.\n", i, strings.Repeat("word ", 150)))
+					fmt.Sprintf("---\nname: skill-%02d\ndescription: %s\n---\nBody.\n", i,
+						strings.Repeat("word ", 150)))
 			}
 			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
@@ -412,7 +461,8 @@ func TestLongListOfSkills(t *testing.T) {
 // Clause D2.
 func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{}, proxy.Options{Profile: proxy.Profile{Finds: []string{"AGENTS.md", "*/**/AGENTS.md"}}})
+	h := newSystem(t, abilities{}, proxy.Options{
+		Profile: proxy.Profile{Finds: []string{"AGENTS.md", "*/**/AGENTS.md"}}})
 	all := roots(t, 1)
 	put(t, all.Cwd(), "web/AGENTS.md", "Found.")
 	own := put(t, all.Cwd(), "api/CLAUDE.md", "Of the interface.")
@@ -422,7 +472,8 @@ func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 	require.NoError(t, err)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
-	require.Contains(t, told, fmt.Sprintf("- %q: %q\n- %q: %q\n", filepath.Dir(own), own, filepath.Dir(other), other))
+	require.Contains(t, told, fmt.Sprintf("- %q: %q\n- %q: %q\n", filepath.Dir(own), own,
+		filepath.Dir(other), other))
 	require.NotContains(t, told, "web/AGENTS.md", "D3: the agent reads it itself")
 	require.NotContains(t, told, "Of the")
 	v.prompt(s.ID, "two")
@@ -443,7 +494,8 @@ func TestManyInstructionsOfDirectories(t *testing.T) {
 	require.NoError(t, err)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
-	require.Contains(t, told, fmt.Sprintf("- %q: %q\n", filepath.Dir(last), last), "each root has its share")
+	require.Contains(t, told, fmt.Sprintf("- %q: %q\n", filepath.Dir(last), last),
+		"each root has its share")
 	require.Contains(t, told, "and 11 more: look for")
 }
 
@@ -456,7 +508,8 @@ func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	v.prompt(s.ID, "/compact")
-	require.Equal(t, []string{"/compact"}, h.lastPrompt(), "most agents do not give it to their model")
+	require.Equal(t, []string{"/compact"}, h.lastPrompt(),
+		"most agents do not give it to their model")
 	v.prompt(s.ID, "/review main")
 	require.Equal(t, "/review main", h.lastPrompt()[0])
 	require.Contains(t, h.lastPrompt()[1], all.At(1).String())

@@ -5,20 +5,20 @@
 // whether this program knows their method or not; only session ids are translated, because the
 // child has its own.
 //
-//	from the client                      to the child
-//	  initialize                           initialize, with protocol version 1
-//	  session/new, load, resume, fork      see "Opening sessions"
-//	  session/prompt                       the same, also during a turn, perhaps with context; see "Roots"
-//	  other requests and notifications     the same
-//	  session/cancel                       session/cancel; also when a turn ends early for another reason
-//	  session/close, session/delete        the same, if the child advertises them
-//	  session/list                         nothing: it is answered from the store, which imports what the child
-//	                                         lists ([backend.Foreign])
+//	from the client                   to the child
+//	  initialize                        initialize, with protocol version 1
+//	  session/new, load, resume, fork   see "Opening sessions"
+//	  session/prompt                    the same, also during a turn, perhaps with context
+//	  other requests, notifications     the same
+//	  session/cancel                    session/cancel; also when a turn ends early
+//	  session/close, session/delete     the same, if the child advertises them
+//	  session/list                      nothing: the store answers, and imports what the child
+//	                                      lists ([backend.Foreign])
 //
-//	from the child                       to the client
-//	  session/update                       the same; announced commands include those of the roots
-//	  fs/* for a file of its own           nothing: it is answered from the disk; see Profile.OwnDirs
-//	  other requests and notifications     the same, if package acp allows their method and paths
+//	from the child                    to the client
+//	  session/update                    the same; announced commands include those of the roots
+//	  fs/* for a file of its own        nothing: answered from the disk; see Profile.OwnDirs
+//	  other requests, notifications     the same, if package acp allows their method and paths
 //
 // Order is kept in both directions: what the child sends after a response reaches the client after
 // that response. If the client does not read, the child is not read either. Updates for a session
@@ -33,7 +33,7 @@
 //	  session/new       -               session/new      -
 //	  session/load      load            session/load     the child's replay, as it comes
 //	                    resume          session/resume   the stored history
-//	                    neither         session/new      the stored history, which the child is told
+//	                    neither         session/new      the stored history; the child is told it
 //	  session/resume    resume          session/resume   nothing
 //	                    load            session/load     nothing: the replay is dropped
 //	                    neither         session/new      nothing; the child is told the history
@@ -56,17 +56,16 @@
 //
 // A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag
 // for directories is started with it, in one process for all sessions with the same directories in
-// the same order. Any other agent is told in words that name the roots, and is given an MCP server
-// with tools for them ([Options].RootsTools), which asks for the session's roots in each call. If
-// the agent shares MCP servers between sessions with the same working directory, such a session
+// the same order. For any other agent the prompt describes the roots, and it is given an MCP server
+// with tools for them ([Options].RootsTools), which reads the session's roots for each tool call.
+// If the agent shares MCP servers between sessions with the same working directory, such a session
 // gets a process of its own if there are others. The mode in use is saved with the session; see
 // [Describe].
 //
-// A child is told in words about the instructions and skills of all roots that it does not find
-// itself (see [Profile].Finds), and again when they change; instructions of directories below the
-// roots are listed. A child that advertises systemPrompt is told when its session is created, by
-// that member; others, and changes later, are told in a marked block after the content of the next
-// prompt. Commands and skills of all roots are announced after the child's own, unless the child
+// A child is also told the instructions and skills of all roots that it does not find itself (see
+// [Profile].Finds), and again when they change; instructions of directories below the roots are
+// listed. If it advertises systemPrompt, that member of session/new has this context. Otherwise,
+// and for later changes, the context is a marked block after the content of the next prompt. Commands and skills of all roots are announced after the child's own, unless the child
 // uses their names. A prompt that calls one is sent with its text, and its answer names others of
 // the same name. What the child is told in marked blocks never becomes part of the history.
 //
@@ -81,11 +80,20 @@
 //
 // # Where to find things
 //
-// proxy.go is the backend and session.go one activation; session_open.go opens sessions and
-// prompt.go runs turns. children.go decides which process serves a session, child.go is one process
-// with its connection, and childsession.go a session in it. Messages of a child arrive in
-// routes.go; updates.go filters and passes on its updates, and ownfiles.go answers requests for
-// files of its own. roots.go, context.go, mcp.go and commands.go are the ways in which a child
-// learns about roots. profile.go and agents.go describe known agents, sessions.go imports a child's
-// own sessions, and state.go defines the state that is stored with a session.
+//	proxy.go, options.go      the backend and its options
+//	profile.go                what is known about an agent, with known_profiles.go
+//	session.go                one activation of a session; prompt.go runs its turns
+//	session_open.go           which ways to open a session are tried; session_create.go,
+//	                            session_reopen.go and session_params.go are the requests
+//	state.go                  what is stored with a session
+//	children.go               which process serves a session
+//	child.go                  one process and its connection; child_use.go says how long it lives
+//	childsession.go           a session in a process; settings.go restores its modes and options
+//	router.go, updates.go     what a child sends; ownfiles.go answers for files of its own
+//	foreign.go                a child's own sessions, for session/list
+//
+// The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
+// (prompts; context_texts.go has the words, context_block.go the marks, transcript.go the
+// conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
+// relays.go (MCP servers). A child process is started in child.go, with package process.
 package proxy

@@ -14,7 +14,8 @@ import (
 func Example() {
 	_ = acp.Serve(context.Background(), os.Stdin, os.Stdout, acp.Options{
 		Backend: func() backend.Backend {
-			return proxy.New(proxy.Command{Path: "opencode", Args: []string{"acp"}}, proxy.Options{})
+			return proxy.New(proxy.Command{Path: "opencode", Args: []string{"acp"}},
+				proxy.Options{})
 		},
 		Store: sessionstore.NewMemory(),
 	})

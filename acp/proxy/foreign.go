@@ -31,7 +31,9 @@ func (p *proxy) State(key string) []byte {
 
 // Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived
 // ones. It yields none if the child could not open them. Malformed entries are skipped.
-func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+func (p *proxy) Sessions(
+	ctx context.Context, cwd *workspace.Dir,
+) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
 		c, err := p.listingChild(ctx)
 		if c == nil {
@@ -90,7 +92,9 @@ type sessionPage struct {
 }
 
 // listSessions calls session/list.
-func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor string) (sessionPage, error) {
+func (c *child) listSessions(
+	ctx context.Context, cwd *workspace.Dir, cursor string,
+) (sessionPage, error) {
 	var request struct {
 		Cwd      *workspace.Dir `json:"cwd,omitempty"`
 		Cursor   string         `json:"cursor,omitempty"`
@@ -106,7 +110,8 @@ func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor str
 	}
 	var page sessionPage
 	if err := json.Unmarshal(result, &page); err != nil {
-		return sessionPage{}, fmt.Errorf("cannot read the agent's response to session/list: %w", err)
+		return sessionPage{}, fmt.Errorf("cannot read the agent's response to session/list: %w",
+			err)
 	}
 	return page, nil
 }
@@ -140,13 +145,16 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	}
 	title := text.Line(withoutBlocksInTitle(entry.Title), maxTitle)
 	return backend.ForeignSession{
-		State: saved.encode(), Cwd: cwd, Title: title, Updated: updated, Archived: string(entry.Archived) == "true", Meta: entry.Meta,
+		State: saved.encode(), Cwd: cwd, Title: title, Updated: updated,
+		Archived: string(entry.Archived) == "true", Meta: entry.Meta,
 	}, nil
 }
 
 // CallStored implements [backend.Foreign]: it passes the request on to a child that advertises the
 // method.
-func (p *proxy) CallStored(ctx context.Context, method string, saved []byte, params backend.Raw) (backend.Raw, error) {
+func (p *proxy) CallStored(
+	ctx context.Context, method string, saved []byte, params backend.Raw,
+) (backend.Raw, error) {
 	s := decodeState(saved)
 	if s.key() == "" || !servesStored(p.agentInfo(), method) {
 		return nil, nil

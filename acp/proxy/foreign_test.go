@@ -41,7 +41,8 @@ func newForeign(t *testing.T, a abilities, o proxy.Options, n int, dir string) b
 func TestSessions(t *testing.T) {
 	dir := t.TempDir()
 	for _, page := range []int{0, 1, 2, 3, 5} {
-		f := newForeign(t, abilities{List: true, Load: true, Delete: true, Page: page}, proxy.Options{}, 4, dir)
+		f := newForeign(t, abilities{List: true, Load: true, Delete: true, Page: page},
+			proxy.Options{}, 4, dir)
 		keys := map[string]bool{}
 		for s, err := range f.Sessions(t.Context(), nil) {
 			require.NoError(t, err)
@@ -83,10 +84,13 @@ func TestListOfManySessions(t *testing.T) {
 			cwd = here
 		}
 		raw := backend.Encode(simulatedSession{Cwd: cwd})
-		require.NoError(t, os.WriteFile(filepath.Join(files, fmt.Sprintf("s%04d.json", i)), raw, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(files, fmt.Sprintf("s%04d.json", i)), raw,
+			0o600))
 	}
-	v := newSystem(t, abilities{List: true, Load: true, Page: 50, Dir: files}, proxy.Options{}).connect()
-	result, err := v.Call(t.Context(), "session/list", backend.Encode(map[string]string{"cwd": here}))()
+	v := newSystem(t, abilities{List: true, Load: true, Page: 50, Dir: files},
+		proxy.Options{}).connect()
+	result, err := v.Call(t.Context(), "session/list",
+		backend.Encode(map[string]string{"cwd": here}))()
 	require.NoError(t, err)
 	require.Equal(t, 5, strings.Count(string(result), `"sessionId"`))
 	require.Contains(t, string(result), `"_meta":{"of":"s1504"}`)
@@ -103,8 +107,12 @@ func TestListOfManySessions(t *testing.T) {
 // Clause P6.
 func TestListedArchivedSessions(t *testing.T) {
 	b := initialized(t, "await initialize\n"+
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"archive":{}}}}}`+
-		"\nawait session/list\n"+`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a","cwd":"/a","archived":true},{"sessionId":"b","cwd":"/a","archived":null}]}}`+"\n",
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,`+
+		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},`+
+		`"archive":{}}}}}`+
+		"\nawait session/list\n"+
+		`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a",`+
+		`"cwd":"/a","archived":true},{"sessionId":"b","cwd":"/a","archived":null}]}}`+"\n",
 		proxy.Options{})
 	archived := map[string]bool{}
 	f := b.backend.(backend.Foreign)
@@ -117,7 +125,8 @@ func TestListedArchivedSessions(t *testing.T) {
 }
 
 func TestSessionsLimit(t *testing.T) {
-	f := newForeign(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{}.With(proxy.Limits{MaxPages: 2}), 5, t.TempDir())
+	f := newForeign(t, abilities{List: true, Resume: true, Page: 2},
+		proxy.Options{}.With(proxy.Limits{MaxPages: 2}), 5, t.TempDir())
 	n := 0
 	for range f.Sessions(t.Context(), nil) {
 		n++
@@ -126,10 +135,16 @@ func TestSessionsLimit(t *testing.T) {
 }
 
 func TestSessionsMalformed(t *testing.T) {
-	const list = "await session/list\n" + `send {"jsonrpc":"2.0","id":$session/list$,"result":%s}` + "\n"
-	capable := "await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}` + "\n"
+	const list = "await session/list\n" + `send {"jsonrpc":"2.0","id":$session/list$,"result":%s}` +
+		"\n"
+	capable := "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
+		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}` + "\n"
 	b := initialized(t, capable+
-		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a","title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title","updatedAt":"yesterday"}],"nextCursor":"x"}`)+
+		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,`+
+			`"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a",`+
+			`"title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title",`+
+			`"updatedAt":"yesterday"}],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":7}`), proxy.Options{})
 	f := b.backend.(backend.Foreign)
@@ -145,7 +160,8 @@ func TestSessionsMalformed(t *testing.T) {
 	for _, err := range f.Sessions(t.Context(), nil) {
 		require.ErrorContains(t, err, "cannot read")
 	}
-	for _, method := range []string{"session/delete", "session/set_title", "session/archive", "session/close"} {
+	for _, method := range []string{"session/delete", "session/set_title", "session/archive",
+		"session/close"} {
 		result, err := f.CallStored(t.Context(), method, all[0].State, nil)
 		require.NoError(t, err)
 		require.Nil(t, result, "the agent cannot")
@@ -155,12 +171,16 @@ func TestSessionsMalformed(t *testing.T) {
 // Clause A31.
 func TestListedTitlesWithContext(t *testing.T) {
 	for title, want := range map[string]string{
-		"<acp-agent-context> This session has the fol": "", "<acp-agent-context>": "", "<acp-agent-conte...": "",
+		"<acp-agent-context> This session has the fol": "", "<acp-agent-context>": "",
+		"<acp-agent-conte...":      "",
 		"Fix it\n<acp-agent-cont…": "Fix it", "<b>Fix it</b>": "<b>Fix it</b>",
 	} {
 		b := initialized(t, "await initialize\n"+
-			`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}`+
-			"\nawait session/list\n"+`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a","cwd":"/a","title":`+
+			`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,`+
+			`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}`+
+			"\nawait session/list\n"+
+			`send {"jsonrpc":"2.0","id":$session/list$,`+
+			`"result":{"sessions":[{"sessionId":"a","cwd":"/a","title":`+
 			string(backend.Encode(title))+`}]}}`+"\n", proxy.Options{})
 		for s, err := range b.backend.(backend.Foreign).Sessions(t.Context(), nil) {
 			require.NoError(t, err)
@@ -170,7 +190,8 @@ func TestListedTitlesWithContext(t *testing.T) {
 }
 
 func TestSessionsThatCannotBeOpened(t *testing.T) {
-	for range newForeign(t, abilities{List: true}, proxy.Options{}, 2, t.TempDir()).Sessions(t.Context(), nil) {
+	for range newForeign(t, abilities{List: true}, proxy.Options{}, 2,
+		t.TempDir()).Sessions(t.Context(), nil) {
 		require.Fail(t, "the agent can neither load nor resume")
 	}
 }
@@ -186,7 +207,8 @@ func TestSessionsNotSupported(t *testing.T) {
 	result, err := f.CallStored(t.Context(), "session/delete", nil, nil)
 	require.NoError(t, err)
 	require.Nil(t, result)
-	for _, err := range proxy.New(b.command, proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
+	for _, err := range proxy.New(b.command,
+		proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
 		require.ErrorContains(t, err, "call initialize first")
 	}
 }
@@ -194,14 +216,17 @@ func TestSessionsNotSupported(t *testing.T) {
 // Clause P6.
 func TestCallStored(t *testing.T) {
 	script := "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}}` + "\n"
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
+		`"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}}` + "\n"
 	methods := []string{"session/set_title", "session/archive", "session/unarchive"}
 	for _, method := range methods {
-		script += "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method + `$,"result":{"title":"T","_meta":{` + odd + `}}}` + "\n"
+		script += "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method +
+			`$,"result":{"title":"T","_meta":{` + odd + `}}}` + "\n"
 	}
 	b := initialized(t, script, proxy.Options{})
 	for _, method := range methods {
-		result, err := b.backend.(backend.Foreign).CallStored(t.Context(), method, []byte(`{"v":1,"id":"theirs"}`), backend.Raw(`{"title":"t","_meta":{`+odd+`}}`))
+		result, err := b.backend.(backend.Foreign).CallStored(t.Context(), method,
+			[]byte(`{"v":1,"id":"theirs"}`), backend.Raw(`{"title":"t","_meta":{`+odd+`}}`))
 		require.NoError(t, err)
 		require.Equal(t, `{"title":"T","_meta":{`+odd+`}}`, string(result))
 	}
@@ -218,7 +243,8 @@ func TestCallStored(t *testing.T) {
 // Clause A31.
 func TestLoadByIDOfAgent(t *testing.T) {
 	for name, a := range map[string]abilities{
-		"load": {Load: true}, "load and list": {Load: true, List: true, Page: 1}, "load, resume and close": {Load: true, Resume: true, Close: true},
+		"load": {Load: true}, "load and list": {Load: true, List: true, Page: 1},
+		"load, resume and close": {Load: true, Resume: true, Close: true},
 	} {
 		t.Run("A31/"+name, func(t *testing.T) {
 			a.Dir = t.TempDir()
@@ -227,7 +253,9 @@ func TestLoadByIDOfAgent(t *testing.T) {
 			roots, elsewhere := roots(t, 0), roots(t, 0)
 			file := func(id string) string { return filepath.Join(a.Dir, id+".json") }
 			for _, id := range []string{"mine", "other"} {
-				raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(), Updates: []json.RawMessage{chunk("user", "before"), chunk("agent", "1:before")}})
+				raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(),
+					Updates: []json.RawMessage{chunk("user", "before"),
+						chunk("agent", "1:before")}})
 				require.NoError(t, os.WriteFile(file(id), raw, 0o600))
 			}
 			for range 2 {
@@ -276,13 +304,15 @@ func TestLoadByIDOfAgent(t *testing.T) {
 
 // Clause A14.
 func TestForkByIDOfAgent(t *testing.T) {
-	for name, a := range map[string]abilities{"fork": {Load: true, Fork: true}, "no fork": {Load: true}} {
+	for name, a := range map[string]abilities{"fork": {Load: true, Fork: true},
+		"no fork": {Load: true}} {
 		t.Run("A14/"+name, func(t *testing.T) {
 			a.Dir = t.TempDir()
 			h := newSystem(t, a, proxy.Options{})
 			v := h.connect()
 			roots := roots(t, 0)
-			raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(), Updates: []json.RawMessage{chunk("user", "before")}})
+			raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(),
+				Updates: []json.RawMessage{chunk("user", "before")}})
 			require.NoError(t, os.WriteFile(filepath.Join(a.Dir, "mine.json"), raw, 0o600))
 			s, err := v.ForkSession(t.Context(), "mine", client.Setup{Roots: roots})
 			if !a.Fork {

@@ -48,12 +48,17 @@ const patience = time.Minute
 // The beginnings of scripts.
 const (
 	plain = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}}` + "\n"
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
+		`"agentInfo":{"name":"scripted"},"x":1.0}}` + "\n"
 	capable = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}}` + "\n"
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
+		`"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}}` +
+		"\n"
 	opened = "await session/new\n" +
-		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1","modes":{"n":1.0}}}` + "\n"
-	answered = `send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn","_meta":{"n":1e0}}}` + "\n"
+		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1",` +
+		`"modes":{"n":1.0}}}` + "\n"
+	answered = `send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn",` +
+		`"_meta":{"n":1e0}}}` + "\n"
 )
 
 // proxyTest is a proxy between a fake client and a scripted agent.
@@ -72,7 +77,8 @@ type proxyTest struct {
 func helperCommand(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
 	t.Helper()
 	record := proctest.NewRecord(t)
-	return process.Command{Path: proctest.Executable(), Name: role, Env: proctest.Env(role, append(env, record.Env())...)}, record
+	return process.Command{Path: proctest.Executable(), Name: role,
+		Env: proctest.Env(role, append(env, record.Env())...)}, record
 }
 
 // command returns a command that runs this binary with a script.
@@ -84,7 +90,8 @@ func command(t testing.TB, script string) (process.Command, proctest.Record) {
 // start returns a proxy that is not initialized.
 func start(t *testing.T, script string, o proxy.Options) *proxyTest {
 	c, record := command(t, script)
-	b := &proxyTest{t: t, command: c, backend: proxy.New(c, o.WithProcessGrace(patience)), client: newFakeClient(t), record: record}
+	b := &proxyTest{t: t, command: c, backend: proxy.New(c, o.WithProcessGrace(patience)),
+		client: newFakeClient(t), record: record}
 	t.Cleanup(b.close)
 	return b
 }
@@ -93,7 +100,8 @@ func start(t *testing.T, script string, o proxy.Options) *proxyTest {
 func initialized(t *testing.T, script string, o proxy.Options) *proxyTest {
 	b := start(t, script, o)
 	var err error
-	b.info, err = b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.client)
+	b.info, err = b.backend.Initialize(t.Context(),
+		backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.client)
 	require.NoError(t, err)
 	return b
 }
@@ -138,14 +146,16 @@ func (b *proxyTest) open() (backend.Session, backend.Opened) {
 
 func (b *proxyTest) openWith(params string) (backend.Session, backend.Opened) {
 	b.t.Helper()
-	s, opened, err := b.backend.Open(b.t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, host{b.client})
+	s, opened, err := b.backend.Open(b.t.Context(),
+		backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, host{b.client})
 	require.NoError(b.t, err)
 	return s, opened
 }
 
 // prompt runs a turn to its end.
 func (b *proxyTest) prompt(s backend.Session) (string, error) {
-	return await(b.t, s.Prompt(b.t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.client}))
+	return await(b.t, s.Prompt(b.t.Context(),
+		backend.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.client}))
 }
 
 // await runs work and fails if it takes too long.
@@ -184,7 +194,8 @@ type fakeClient struct {
 }
 
 func newFakeClient(t *testing.T) *fakeClient {
-	return &fakeClient{t: t, notes: make(chan string, 10_000), answers: make(map[string]backend.Work)}
+	return &fakeClient{t: t, notes: make(chan string, 10_000),
+		answers: make(map[string]backend.Work)}
 }
 
 func (e *fakeClient) answer(method, result string) {
@@ -320,7 +331,8 @@ func (h *system) connect() *testClient {
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
 	v := &testClient{h: h}
-	v.Client = client.New(toClient, fromClient, client.Options{Updates: v.see, Permission: allowOnce})
+	v.Client = client.New(toClient, fromClient,
+		client.Options{Updates: v.see, Permission: allowOnce})
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -346,8 +358,11 @@ func (h *system) connect() *testClient {
 	return v
 }
 
-func allowOnce(context.Context, sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
-	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected("allow-once")}, nil
+func allowOnce(
+	context.Context, sdk.RequestPermissionRequest,
+) (sdk.RequestPermissionResponse, error) {
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(
+		"allow-once")}, nil
 }
 
 // see notes an update in short form.
@@ -398,7 +413,8 @@ func (h *system) history(id string) []string {
 	var words []string
 	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
 		require.NoError(h.t, err)
-		require.NotContains(h.t, u.String(), "acp-agent-context", "P7: context is not part of the history")
+		require.NotContains(h.t, u.String(), "acp-agent-context",
+			"P7: context is not part of the history")
 		var p struct {
 			Update struct{ Content struct{ Text string } }
 		}
@@ -463,7 +479,9 @@ func dirOf(t testing.TB, h *system) string {
 }
 
 // through connects a client to package acp with the proxy and an agent behind it.
-func through(t testing.TB, c process.Command, store sessionstore.Store, o client.Options) *client.Client {
+func through(
+	t testing.TB, c process.Command, store sessionstore.Store, o client.Options,
+) *client.Client {
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
 	cl := client.New(toClient, fromClient, o)
@@ -503,7 +521,8 @@ func oneRoot(t testing.TB) workspace.Roots {
 
 // SetMode sets a session's mode.
 func (v *testClient) SetMode(t testing.TB, id, mode string) string {
-	result, err := v.Call(t.Context(), "session/set_mode", []byte(`{"sessionId":"`+id+`","modeId":"`+mode+`"}`))()
+	result, err := v.Call(t.Context(), "session/set_mode",
+		[]byte(`{"sessionId":"`+id+`","modeId":"`+mode+`"}`))()
 	require.NoError(t, err)
 	return string(result)
 }
@@ -619,7 +638,8 @@ func requireEnded(t *testing.T, err error, status int) {
 	require.ErrorAs(t, err, &ended)
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, status, exit.Code)
-	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "stderr", "try again"} {
+	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "stderr",
+		"try again"} {
 		require.ErrorContains(t, err, text)
 	}
 }

@@ -6,26 +6,33 @@ func KnownProfiles() []Profile {
 		{
 			Name: "auggie", Title: "Auggie CLI", Command: "auggie", Args: []string{"--acp"},
 			Packages: []string{"@augmentcode/auggie"},
-			Login:    "auggie login", Install: "npm install -g @augmentcode/auggie", Checked: "0.36.0",
+			Login:    "auggie login", Install: "npm install -g @augmentcode/auggie",
+			Checked: "0.36.0",
 		},
 		{
 			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
-			Packages: []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
-			Finds: []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md",
-				".claude/commands/**/*.md"},
+			Packages: []string{"@agentclientprotocol/claude-agent-acp",
+				"@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
+			Finds: []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md",
+				".claude/rules/**/*.md", ".claude/skills/*/SKILL.md", ".claude/commands/**/*.md"},
 			FindsOtherwise: []string{"AGENTS.md"},
 			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
-			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy", "cost", "diff", "export", "feedback", "fork",
-				"hooks", "ide", "keybindings-help", "memory", "mobile", "name", "new", "output-style:new", "permissions", "plan", "plugin",
-				"privacy-settings", "rate-limit-options", "release-notes", "remote", "remote-env", "restart", "resume", "review", "rewind",
-				"sandbox", "session", "settings", "share", "skills", "stats", "status", "stickers", "teleport", "terminal-setup", "theme",
-				"todos", "undo", "upgrade", "vim", "workflows"},
-			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp", Checked: "0.100.0",
+			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy",
+				"cost", "diff", "export", "feedback", "fork", "hooks", "ide", "keybindings-help",
+				"memory", "mobile", "name", "new", "output-style:new", "permissions", "plan",
+				"plugin", "privacy-settings", "rate-limit-options", "release-notes", "remote",
+				"remote-env", "restart", "resume", "review", "rewind", "sandbox", "session",
+				"settings", "share", "skills", "stats", "status", "stickers", "teleport",
+				"terminal-setup", "theme", "todos", "undo", "upgrade", "vim", "workflows"},
+			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+			Checked: "0.100.0",
 		},
 		{
 			// The former name of claude-agent-acp.
-			Name: "claude-code-acp", Title: "Claude Code, older adapter", Command: "claude-code-acp",
-			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+			Name: "claude-code-acp", Title: "Claude Code, older adapter",
+			Command: "claude-code-acp",
+			Login:   "claude /login",
+			Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		},
 		{
 			Name: "cline", Title: "Cline", Command: "cline", Args: []string{"--acp"},
@@ -37,25 +44,30 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "codex", Title: "Codex", Command: "codex-acp",
-			Packages:     []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
-			Relay:        true, // it tells MCP servers no roots
-			Finds:        []string{"AGENTS.override.md", "AGENTS.md", ".agents/skills/**/SKILL.md", ".codex/skills/**/SKILL.md"},
+			Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
+			Relay:    true, // it tells MCP servers no roots
+			Finds: []string{"AGENTS.override.md", "AGENTS.md", ".agents/skills/**/SKILL.md",
+				".codex/skills/**/SKILL.md"},
 			FindsInRoots: []string{".agents/skills/**/SKILL.md"},
 			// It stores the writable directories of its sandbox with the session.
 			KeepsRoots: true,
-			Login:      "codex login", Install: "npm install -g @agentclientprotocol/codex-acp", Checked: "2.6.0",
+			Login:      "codex login", Install: "npm install -g @agentclientprotocol/codex-acp",
+			Checked: "2.6.0",
 		},
 		{
-			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot", Args: []string{"--acp"},
+			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot",
+			Args:     []string{"--acp"},
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it
 			// still asks for permission, and its model is not told.
 			Tools: ToolsOff,
-			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md",
-				".github/instructions/**", ".claude/rules/**", ".agents/skills/**", ".claude/skills/**", ".github/skills/**",
+			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md",
+				".github/copilot-instructions.md", ".github/instructions/**", ".claude/rules/**",
+				".agents/skills/**", ".claude/skills/**", ".github/skills/**",
 				".claude/commands/**"},
 			Commands: []string{"models", "sessions"},
-			Login:    "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
+			Login:    "copilot login", Install: "npm install -g @github/copilot",
+			Checked: "1.0.102",
 		},
 		{
 			Name: "cursor", Title: "Cursor CLI", Command: "cursor-agent", Args: []string{"acp"},
@@ -65,15 +77,18 @@ func KnownProfiles() []Profile {
 			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
-			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md", ".gemini/skills/*/SKILL.md", ".gemini/commands/**"}, FindsInRoots: []string{"**/GEMINI.md"},
-			Login: "gemini", Install: "npm install -g @google/gemini-cli", Checked: "0.61.0",
+			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md",
+				".gemini/skills/*/SKILL.md", ".gemini/commands/**"},
+			FindsInRoots: []string{"**/GEMINI.md"},
+			Login:        "gemini", Install: "npm install -g @google/gemini-cli", Checked: "0.61.0",
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
 			Relay:   true, // it tells MCP servers only the working directory
 			OwnTemp: true,
-			Finds:   []string{"AGENTS.md", "*/**/AGENTS.md", ".goosehints", ".agents/skills/**", ".claude/skills/**", ".goose/skills/**"},
-			Login:   "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
+			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".goosehints", ".agents/skills/**",
+				".claude/skills/**", ".goose/skills/**"},
+			Login: "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
 		},
 		{
 			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},
@@ -84,15 +99,19 @@ func KnownProfiles() []Profile {
 			Login: "kiro-cli login", Install: "see kiro.dev",
 		},
 		{
-			Name: "opencode", CommandContext: true, Title: "opencode", Command: "opencode", Args: []string{"acp"},
+			Name: "opencode", CommandContext: true, Title: "opencode", Command: "opencode",
+			Args:     []string{"acp"},
 			Packages: []string{"opencode-ai"},
-			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**",
-				".opencode/command/**", ".opencode/commands/**"},
+			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**",
+				".opencode/skill/**", ".opencode/skills/**", ".opencode/command/**",
+				".opencode/commands/**"},
 			FindsOtherwise: []string{"CLAUDE.md"},
 			Relay:          true, // it tells MCP servers only the working directory
 			SharesServers:  true,
-			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask",` +
-				`"acp_agent_roots*_create_directory":"ask","acp_agent_roots*_delete_file":"ask","acp_agent_roots*_move_file":"ask"}`},
+			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask",` +
+				`"acp_agent_roots*_edit_file":"ask",` +
+				`"acp_agent_roots*_create_directory":"ask","acp_agent_roots*_delete_file":"ask",` +
+				`"acp_agent_roots*_move_file":"ask"}`},
 			Login: "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
 		},
 		{
@@ -101,19 +120,23 @@ func KnownProfiles() []Profile {
 			// It does not connect MCP servers.
 			LossyReplay: true, Tools: ToolsOff,
 			Finds: []string{"AGENTS.md"}, FindsOtherwise: []string{"CLAUDE.md"},
-			Login: "pi, then /login", Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",
+			Login:   "pi, then /login",
+			Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
-			Finds: []string{"AGENTS.md", "QWEN.md", ".agents/skills/*/SKILL.md", ".qwen/skills/*/SKILL.md", ".qwen/commands/**"},
+			Finds: []string{"AGENTS.md", "QWEN.md", ".agents/skills/*/SKILL.md",
+				".qwen/skills/*/SKILL.md", ".qwen/commands/**"},
 			OwnDirs: []string{
-				"~/.qwen/tmp", "~/.qwen/memories", "~/.qwen/projects", "$QWEN_HOME/tmp", "$QWEN_HOME/memories", "$QWEN_HOME/projects",
-				"$QWEN_RUNTIME_DIR/tmp", "$QWEN_RUNTIME_DIR/projects",
+				"~/.qwen/tmp", "~/.qwen/memories", "~/.qwen/projects", "$QWEN_HOME/tmp",
+				"$QWEN_HOME/memories", "$QWEN_HOME/projects", "$QWEN_RUNTIME_DIR/tmp",
+				"$QWEN_RUNTIME_DIR/projects",
 			},
-			Commands: []string{"about", "agents", "mcp", "memory", "new", "permissions", "plan", "rename", "restore", "resume", "rewind",
-				"settings", "share", "summarize", "theme", "tools", "usage"},
+			Commands: []string{"about", "agents", "mcp", "memory", "new", "permissions", "plan",
+				"rename", "restore", "resume", "rewind", "settings", "share", "summarize", "theme",
+				"tools", "usage"},
 			Login: "qwen", Install: "npm install -g @qwen-code/qwen-code", Checked: "0.24.4",
 		},
 		{

@@ -66,7 +66,8 @@ var rootsTools = process.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
 // withTools returns options with a tool server for an agent with this profile.
 func withTools(t testing.TB, profile proxy.Profile) proxy.Options {
 	t.Helper()
-	return proxy.Options{Profile: profile, RootsTools: rootsTools, RelayDir: filepath.Join(dirtest.Short(t), "relay")}
+	return proxy.Options{Profile: profile, RootsTools: rootsTools,
+		RelayDir: filepath.Join(dirtest.Short(t), "relay")}
 }
 
 // folders returns the folders that our tool server would serve.
@@ -75,7 +76,7 @@ func (s sentServer) folders(t testing.TB) ([]string, error) {
 	require.Equal(t, "--roots-from", s.Args[len(s.Args)-2])
 	require.Len(t, s.Env, 1)
 	require.Equal(t, "ACP_AGENT_RELAY_SECRET", s.Env[0].Name)
-	roots, err := mcprelay.Ask(t.Context(), s.Args[len(s.Args)-1], s.Env[0].Value)
+	roots, err := mcprelay.SessionRoots(t.Context(), s.Args[len(s.Args)-1], s.Env[0].Value)
 	var dirs []string
 	for _, r := range roots {
 		dirs = append(dirs, r.Dir.String())
@@ -108,7 +109,8 @@ func dirsOf(all workspace.Roots) (dirs []string) {
 
 // Clause P1.
 func TestToolServer(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true}, withTools(t, proxy.Profile{}))
+	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true},
+		withTools(t, proxy.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
@@ -145,10 +147,12 @@ func TestToolServer(t *testing.T) {
 	t.Run("A24/without other roots", func(t *testing.T) {
 		_, err := v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 		require.NoError(t, err)
-		require.Equal(t, given, h.servers("session/resume"), "an agent may keep a server that is not named")
+		require.Equal(t, given, h.servers("session/resume"),
+			"an agent may keep a server that is not named")
 		given[0].servesNothing(t)
 		v.prompt(s.ID, "two")
-		require.Contains(t, h.lastPrompt()[1], "no longer has any directory other than the working directory")
+		require.Contains(t, h.lastPrompt()[1],
+			"no longer has any directory other than the working directory")
 		v.disconnect()
 		_, err = given[0].folders(t)
 		require.ErrorContains(t, err, "open it with acp-agent to use them again")
@@ -186,7 +190,8 @@ func TestToolServerWithOtherRoots(t *testing.T) {
 	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"), "only a new session is given the server")
+	require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"),
+		"only a new session is given the server")
 	given := h.servers("session/new")
 	require.Len(t, given, 1)
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
@@ -195,7 +200,8 @@ func TestToolServerWithOtherRoots(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 	require.NoError(t, err)
 	given[0].servesNothing(t)
-	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "the server that it has follows")
+	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"),
+		"the server that it has follows")
 }
 
 // Clause P1.
@@ -232,12 +238,17 @@ func TestToolServerAfterOthers(t *testing.T) {
 	w, err := workspace.Open(t.Context(), all, workspace.Options{})
 	require.NoError(t, err)
 	defer w.Close()
-	params := backend.Raw(fmt.Sprintf(`{"cwd":%q,"additionalDirectories":[%q],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`, all.Cwd(), all.At(1)))
-	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: params}, workspaceHost{host{b.client}, w})
+	params := backend.Raw(fmt.Sprintf(
+		`{"cwd":%q,"additionalDirectories":[%q],"mcpServers":[ {"name":"acp_agent_roots",`+
+			`"n":1.0} ]}`, all.Cwd(), all.At(1)))
+	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: params},
+		workspaceHost{host{b.client}, w})
 	require.NoError(t, err)
 	defer s.Close(t.Context())
 	received := b.received("session/new")[0]
-	require.Contains(t, received, `"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,{"args":["mcp","--read-only","--roots-from",`)
+	require.Contains(t, received,
+		`"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,{"args":["mcp","--read-only",`+
+			`"--roots-from",`)
 	require.Contains(t, received, `"name":"acp_agent_roots_2"`)
 }
 
@@ -248,9 +259,12 @@ func TestWritingTools(t *testing.T) {
 		args    string
 		told    string
 	}{
-		"not known to ask":      {proxy.Profile{}, "mcp --read-only --roots-from", "it lists, reads and searches files in all of them"},
-		"known to ask":          {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --roots-from", "writes and edits files in all of them"},
-		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --roots-from", "writes and edits files in all of them"},
+		"not known to ask": {proxy.Profile{}, "mcp --read-only --roots-from",
+			"it lists, reads and searches files in all of them"},
+		"known to ask": {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}},
+			"mcp --roots-from", "writes and edits files in all of them"},
+		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --roots-from",
+			"writes and edits files in all of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, abilities{}, withTools(t, c.profile))
@@ -279,8 +293,11 @@ func TestAskEnv(t *testing.T) {
 		{"and without tools as ever", proxy.Options{Profile: ask}, nil, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			b := start(t, "await initialize\n"+`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"$env:`+name+`$"}}}`+"\n", c.options)
-			b.backend = proxy.New(process.Command{Path: b.command.Path, Name: b.command.Name, Env: append(b.command.Env, c.own...)}, c.options)
+			b := start(t, "await initialize\n"+
+				`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,`+
+				`"agentInfo":{"name":"$env:`+name+`$"}}}`+"\n", c.options)
+			b.backend = proxy.New(process.Command{Path: b.command.Path, Name: b.command.Name,
+				Env: append(b.command.Env, c.own...)}, c.options)
 			info, err := b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
 			require.NoError(t, err)
 			require.Contains(t, string(info.Initialize), `"name":"`+c.want+`"`)
@@ -350,7 +367,8 @@ func urisOf(t testing.TB, all workspace.Roots) (uris []string) {
 }
 
 var filesServer = sdk.McpServer{Stdio: &sdk.McpServerStdio{
-	Name: "files", Command: "npx", Args: []string{"-y", "files"}, Env: []sdk.EnvVariable{{Name: "A", Value: "b"}},
+	Name: "files", Command: "npx", Args: []string{"-y", "files"},
+	Env: []sdk.EnvVariable{{Name: "A", Value: "b"}},
 }}
 
 // Clause M1.
@@ -377,7 +395,8 @@ func TestRelays(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sent, h.sentServers("session/load"), "the agent may keep its servers")
 		require.Equal(t, urisOf(t, other), heard.next())
-		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all), MCPServers: servers})
+		_, err = v.ResumeSession(t.Context(), s.ID,
+			client.Setup{Roots: with(all), MCPServers: servers})
 		require.NoError(t, err)
 		require.Equal(t, urisOf(t, with(all)), heard.next())
 	})
@@ -402,11 +421,13 @@ func TestRelaysOfReusedSession(t *testing.T) {
 	h := newSystem(t, abilities{}, withRelay(t))
 	all := roots(t, 2)
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all, MCPServers: []sdk.McpServer{filesServer}})
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all,
+		MCPServers: []sdk.McpServer{filesServer}})
 	require.NoError(t, err)
 	heard := parsed(t, h.sentServers("session/new")[0]).hear(t)
 	require.Equal(t, urisOf(t, all), heard.next())
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all), MCPServers: []sdk.McpServer{filesServer}})
+	_, err = v.LoadSession(t.Context(), s.ID,
+		client.Setup{Roots: with(all), MCPServers: []sdk.McpServer{filesServer}})
 	require.NoError(t, err)
 	require.Equal(t, urisOf(t, with(all)), heard.next())
 	v.disconnect()
@@ -421,13 +442,16 @@ func TestNoRelay(t *testing.T) {
 	file := on
 	file.RelayDir = filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file.RelayDir, nil, 0o600))
-	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": file} {
+	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere,
+		"no program": none, "no socket": file} {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, abilities{}, o)
 			v := h.connect()
-			_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1), MCPServers: []sdk.McpServer{filesServer}})
+			_, err := v.NewSession(t.Context(),
+				client.Setup{Roots: roots(t, 1), MCPServers: []sdk.McpServer{filesServer}})
 			require.NoError(t, err)
-			require.JSONEq(t, `{"name":"files","command":"npx","args":["-y","files"],"env":[{"name":"A","value":"b"}]}`, string(h.sentServers("session/new")[0]))
+			require.JSONEq(t, `{"name":"files","command":"npx","args":["-y","files"],`+
+				`"env":[{"name":"A","value":"b"}]}`, string(h.sentServers("session/new")[0]))
 		})
 	}
 }
@@ -443,16 +467,22 @@ func (p workspaceHost) Workspace() *workspace.Workspace { return p.workspace }
 // Clause P6.
 func TestNoRelayForOtherServers(t *testing.T) {
 	others := []string{
-		`{"name":"web","type":"http","url":"http://127.0.0.1:1", "headers":[]}`, `{"name":"w","type":"sse","url":"u","command":"c"}`,
-		`{"name":"none"}`, `{"name":"empty","command":""}`, `{"name":"odd","command":7}`, `null`, `"text"`, `{"name":"odd args","command":"c","args":"a"}`,
+		`{"name":"web","type":"http","url":"http://127.0.0.1:1", "headers":[]}`,
+		`{"name":"w","type":"sse","url":"u","command":"c"}`,
+		`{"name":"none"}`, `{"name":"empty","command":""}`, `{"name":"odd","command":7}`, `null`,
+		`"text"`, `{"name":"odd args","command":"c","args":"a"}`,
 	}
 	all := roots(t, 0)
 	w, err := workspace.Open(t.Context(), all, workspace.Options{})
 	require.NoError(t, err)
 	defer w.Close()
 	b := initialized(t, plain+opened, withRelay(t))
-	params := `{"cwd":"/a","mcpServers":[` + strings.Join(others, " , ") + `,{ "name":"p","n":1.0,"command":"c","env":{}},{"command":"c","name":"q","type":"stdio","n":1.0}]}`
-	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, workspaceHost{host{b.client}, w})
+	params := `{"cwd":"/a","mcpServers":[` + strings.Join(others, " , ") +
+		`,{ "name":"p","n":1.0,"command":"c","env":{}},{"command":"c","name":"q","type":"stdio",` +
+		`"n":1.0}]}`
+	s, _, err := b.backend.Open(t.Context(),
+		backend.Activation{Cause: backend.New, Params: backend.Raw(params)},
+		workspaceHost{host{b.client}, w})
 	require.NoError(t, err)
 	require.NoError(t, s.Close(t.Context()))
 	var m struct {
@@ -468,16 +498,21 @@ func TestNoRelayForOtherServers(t *testing.T) {
 }
 
 // opensWith opens roots in a session that replaces previous, nil for none.
-func (b *proxyTest) opensWith(all workspace.Roots, cause backend.Cause, previous backend.Session) (backend.Session, error) {
+func (b *proxyTest) opensWith(
+	all workspace.Roots, cause backend.Cause, previous backend.Session,
+) (backend.Session, error) {
 	b.t.Helper()
 	w, err := workspace.Open(b.t.Context(), all, workspace.Options{})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { _ = w.Close() })
-	params, err := json.Marshal(map[string]any{"cwd": all.Cwd(), "additionalDirectories": all.Additional(), "mcpServers": []any{
-		map[string]any{"name": "p", "command": "c", "args": []string{}, "env": []string{}},
-	}})
+	params, err := json.Marshal(map[string]any{"cwd": all.Cwd(),
+		"additionalDirectories": all.Additional(), "mcpServers": []any{
+			map[string]any{"name": "p", "command": "c", "args": []string{}, "env": []string{}},
+		}})
 	require.NoError(b.t, err)
-	s, _, err := b.backend.Open(b.t.Context(), backend.Activation{Cause: cause, Params: params, Previous: previous}, workspaceHost{host{b.client}, w})
+	s, _, err := b.backend.Open(b.t.Context(),
+		backend.Activation{Cause: cause, Params: params, Previous: previous},
+		workspaceHost{host{b.client}, w})
 	return s, err
 }
 
@@ -510,7 +545,8 @@ func TestRelaysAfterFailedLoad(t *testing.T) {
 
 func TestNoSocketAfterFailedNew(t *testing.T) {
 	o := withRelay(t)
-	b := initialized(t, plain+"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"no"}}`+"\n", o)
+	b := initialized(t, plain+"await session/new\n"+
+		`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"no"}}`+"\n", o)
 	_, err := b.opensWith(roots(t, 0), backend.New, nil)
 	require.ErrorContains(t, err, "no")
 	entries, err := os.ReadDir(o.RelayDir)

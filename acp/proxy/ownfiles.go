@@ -73,7 +73,8 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 		if filepath.IsAbs(path) {
 			path = filepath.Clean(path)
 			// The directories above it may be links, it may not.
-			dirs = append(dirs, ownDir{path: path, real: filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))})
+			dirs = append(dirs, ownDir{path: path,
+				real: filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))})
 		}
 	}
 	for _, dir := range p.options.Profile.OwnDirs {
@@ -111,17 +112,20 @@ func (p *proxy) tempDir() string {
 	if !p.options.Profile.OwnTemp || runtime.GOOS == "windows" {
 		return ""
 	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("acp-agent-%d", os.Getuid()), p.options.Profile.Name)
+	return filepath.Join(os.TempDir(), fmt.Sprintf("acp-agent-%d", os.Getuid()),
+		p.options.Profile.Name)
 }
 
 // tempEnv returns the environment that makes the agent use tempDir, unless the user has given it
 // another directory.
 func (p *proxy) tempEnv() []string {
 	dir := p.tempDir()
-	if dir == "" || slices.ContainsFunc(p.command.Env, func(entry string) bool { return strings.HasPrefix(entry, tempVariable+"=") }) {
+	if dir == "" || slices.ContainsFunc(p.command.Env,
+		func(entry string) bool { return strings.HasPrefix(entry, tempVariable+"=") }) {
 		return nil
 	}
-	for _, dir := range []string{filepath.Dir(dir), dir} { // the first keeps other users from replacing the second
+	// the first keeps other users from replacing the second
+	for _, dir := range []string{filepath.Dir(dir), dir} {
 		if err := privatefile.MakeDir(dir); err != nil {
 			p.log.Warn("cannot give the agent a temporary directory of its own: "+
 				"it may be unable to read long output of its tools", "error", err)
@@ -133,7 +137,9 @@ func (p *proxy) tempEnv() []string {
 
 // ownFile returns the work of a request for a file in one of the child's own directories. ok is
 // false for any other request.
-func (s *session) ownFile(ctx context.Context, own []ownDir, method string, params backend.Raw) (work backend.Work, ok bool) {
+func (s *session) ownFile(
+	ctx context.Context, own []ownDir, method string, params backend.Raw,
+) (work backend.Work, ok bool) {
 	if len(own) == 0 || method != readMethod && method != writeMethod {
 		return nil, false
 	}
@@ -142,7 +148,8 @@ func (s *session) ownFile(ctx context.Context, own []ownDir, method string, para
 		Line, Limit *int
 		Content     *string
 	}
-	if json.Unmarshal(params, &r) != nil || filepath.Clean(r.Path) != r.Path || !filepath.IsAbs(r.Path) {
+	if json.Unmarshal(params, &r) != nil || filepath.Clean(r.Path) != r.Path ||
+		!filepath.IsAbs(r.Path) {
 		return nil, false
 	}
 	for _, dir := range own {
@@ -151,28 +158,32 @@ func (s *session) ownFile(ctx context.Context, own []ownDir, method string, para
 			continue
 		}
 		return func() (result backend.Raw, err error) {
-			err = dir.withWorkspace(ctx, s.proxy.options.Workspace, func(w *workspace.Workspace) error {
-				path := filepath.Join(dir.real, rel)
-				if method == readMethod {
-					result, err = readOwn(ctx, w, path, r.Line, r.Limit)
+			err = dir.withWorkspace(ctx, s.proxy.options.Workspace,
+				func(w *workspace.Workspace) error {
+					path := filepath.Join(dir.real, rel)
+					if method == readMethod {
+						result, err = readOwn(ctx, w, path, r.Line, r.Limit)
+						return err
+					}
+					if r.Content == nil {
+						return errors.New("params have no content")
+					}
+					result = backend.Raw(`{}`)
+					_, err := w.WriteFile(ctx, path, []byte(*r.Content), workspace.WriteOptions{})
 					return err
-				}
-				if r.Content == nil {
-					return errors.New("params have no content")
-				}
-				result = backend.Raw(`{}`)
-				_, err := w.WriteFile(ctx, path, []byte(*r.Content), workspace.WriteOptions{})
-				return err
-			})
+				})
 			outside, _ := errors.AsType[*workspace.OutsideError](err)
 			switch {
 			case outside != nil:
-				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %s is outside the session's roots and the agent's own directory %s: %s",
+				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+					"acp-agent refused %s: %s is outside the session's roots and the agent's own "+
+						"directory %s: %s",
 					method, r.Path, dir.path, outside.Why)
 			case errors.Is(err, fs.ErrNotExist):
 				return nil, jsonrpc.Errorf(protocol.CodeNotFound, "%s: %v", method, err)
 			case err != nil:
-				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", method, err)
+				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
+					method, err)
 			}
 			return result, nil
 		}, true
@@ -214,7 +225,9 @@ func (d ownDir) withWorkspace(
 
 // readOwn returns the response with the lines of a file. line is the first one, 1 if it is nil, and
 // limit their number, nil for all.
-func readOwn(ctx context.Context, w *workspace.Workspace, path string, line, limit *int) (backend.Raw, error) {
+func readOwn(
+	ctx context.Context, w *workspace.Workspace, path string, line, limit *int,
+) (backend.Raw, error) {
 	o := workspace.TextOptions{MaxLines: math.MaxInt, MaxBytes: maxOwnText}
 	if line != nil {
 		o.First = *line
@@ -227,7 +240,9 @@ func readOwn(ctx context.Context, w *workspace.Workspace, path string, line, lim
 		return nil, err
 	}
 	if text.Cut == workspace.CutByBytes || text.Cut == workspace.CutInLine {
-		return nil, fmt.Errorf("%s has more than %d MiB from line %d on: read fewer lines with limit", path, maxOwnText>>20, text.First)
+		return nil, fmt.Errorf(
+			"%s has more than %d MiB from line %d on: read fewer lines with limit", path,
+			maxOwnText>>20, text.First)
 	}
 	return backend.Encode(sdk.ReadTextFileResponse{Content: text.Content}), nil
 }

@@ -40,7 +40,9 @@ func TestOwnFiles(t *testing.T) {
 	write("home/state/adapter/sessions.db", "s3cret")
 	project := filepath.Dir(write("home/state/project/file", "f"))
 	write("elsewhere/file", "s3cret")
-	for link, to := range map[string]string{"link to home": "home", "home/state/link": "../../secret", "home/state/dir": "../..", "home/replaced": "../elsewhere"} {
+	for link, to := range map[string]string{"link to home": "home",
+		"home/state/link": "../../secret", "home/state/dir": "../..",
+		"home/replaced": "../elsewhere"} {
 		require.NoError(t, os.Symlink(to, filepath.Join(base, link)))
 	}
 	own := func(path string) string { return filepath.Join(base, "link to home", path) }
@@ -50,7 +52,9 @@ func TestOwnFiles(t *testing.T) {
 	script, id := plain+opened, 10
 	ask := func(method, path, more string) {
 		id++
-		script += fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":"fs/%s_text_file","params":{"sessionId":"child-1","path":%s%s}}`+"\nawait reply %[1]d\n",
+		script += fmt.Sprintf(
+			`send {"jsonrpc":"2.0","id":%d,"method":"fs/%s_text_file",`+
+				`"params":{"sessionId":"child-1","path":%s%s}}`+"\nawait reply %[1]d\n",
 			id, method, strconv.Quote(path), more)
 	}
 	cases := []struct{ method, path, more, answer string }{
@@ -58,13 +62,19 @@ func TestOwnFiles(t *testing.T) {
 		{"read", output, `,"line":2,"limit":1`, `"result":{"content":"two\n"}`},
 		{"read", inTemp, "", `"result":{"content":"temporary\n"}`},
 		{"write", own("state/new"), `,"content":"written"`, `"result":{}`},
-		{"write", filepath.Join(filepath.Dir(inTemp), "new"), `,"content":"written"`, `"result":{}`},
-		{"write", own("state/nothing"), "", `"error":{"code":-32602,"message":"acp-agent refused fs/write_text_file: params have no content"`},
+		{"write", filepath.Join(filepath.Dir(inTemp), "new"), `,"content":"written"`,
+			`"result":{}`},
+		{"write", own("state/nothing"), "",
+			`"message":"acp-agent refused fs/write_text_file: params have no content"`},
 		{"read", own("state/missing"), "", `"error":{"code":-32002`},
-		{"read", own("state/link"), "", `outside the session's roots and the agent's own directory`},
-		{"read", own("state/dir/secret"), "", `outside the session's roots and the agent's own directory`},
-		{"write", own("state/link"), `,"content":"written"`, `outside the session's roots and the agent's own directory`},
-		{"write", own("state/dir/new"), `,"content":"written"`, `outside the session's roots and the agent's own directory`},
+		{"read", own("state/link"), "",
+			`outside the session's roots and the agent's own directory`},
+		{"read", own("state/dir/secret"), "",
+			`outside the session's roots and the agent's own directory`},
+		{"write", own("state/link"), `,"content":"written"`,
+			`outside the session's roots and the agent's own directory`},
+		{"write", own("state/dir/new"), `,"content":"written"`,
+			`outside the session's roots and the agent's own directory`},
 		{"read", own("state/adapter/sessions.db"), "", `denied`},
 		{"write", own("state/adapter/sessions.db"), `,"content":"written"`, `denied`},
 		{"read", own("replaced/file"), "", `acp-agent refused fs/read_text_file: `},
@@ -78,17 +88,22 @@ func TestOwnFiles(t *testing.T) {
 	for _, c := range cases {
 		ask(c.method, c.path, c.more)
 	}
-	b := initialized(t, script+"send "+fmt.Sprintf(update, `{"temp":"$env:TMPDIR$"}`), proxy.Options{
-		Profile:   proxy.Profile{Name: "mine", OwnDirs: []string{"$AGENT_HOME/state", "$AGENT_HOME/replaced", "$UNSET/x"}, OwnTemp: true},
-		Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
-	})
+	b := initialized(t, script+"send "+fmt.Sprintf(update, `{"temp":"$env:TMPDIR$"}`),
+		proxy.Options{
+			Profile: proxy.Profile{Name: "mine",
+				OwnDirs: []string{"$AGENT_HOME/state", "$AGENT_HOME/replaced", "$UNSET/x"},
+				OwnTemp: true},
+			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
+		})
 	b.openWith(`{"cwd":` + strconv.Quote(project) + `,"mcpServers":[]}`)
 	for _, c := range cases {
 		if c.answer == "method not found" {
-			require.Equal(t, fmt.Sprintf(`host call fs/%s_text_file {"path":%s%s}`, c.method, strconv.Quote(c.path), c.more), b.client.next())
+			require.Equal(t, fmt.Sprintf(`host call fs/%s_text_file {"path":%s%s}`, c.method,
+				strconv.Quote(c.path), c.more), b.client.next())
 		}
 	}
-	require.Equal(t, `host update {"update":{"temp":"`+filepath.Join(base, temp)+`"}}`, b.client.next(), "its temporary directory")
+	require.Equal(t, `host update {"update":{"temp":"`+filepath.Join(base, temp)+`"}}`,
+		b.client.next(), "its temporary directory")
 	answers := b.received("")
 	require.Len(t, answers, len(cases))
 	for i, c := range cases {
@@ -108,14 +123,18 @@ func TestOwnTempOfTheUser(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)
 	c, record := command(t, plain+opened+"send "+fmt.Sprintf(update, `{"temp":"$env:TMPDIR$"}`)+
-		fmt.Sprintf(`send {"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"sessionId":"child-1","path":%s}}`, strconv.Quote(filepath.Join(base, "x"))))
+		fmt.Sprintf(`send {"jsonrpc":"2.0","id":1,"method":"fs/read_text_file",`+
+			`"params":{"sessionId":"child-1","path":%s}}`, strconv.Quote(filepath.Join(base, "x"))))
 	c.Env = append(c.Env, "TMPDIR="+filepath.Join(base, "chosen"))
 	b := &proxyTest{t: t, command: c, client: newFakeClient(t), record: record,
-		backend: proxy.New(c, proxy.Options{Profile: proxy.Profile{Name: "mine", OwnTemp: true}}.WithProcessGrace(patience))}
+		backend: proxy.New(c, proxy.Options{
+			Profile: proxy.Profile{Name: "mine", OwnTemp: true}}.WithProcessGrace(patience))}
 	t.Cleanup(b.close)
 	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
 	require.NoError(t, err)
 	b.open()
-	require.Equal(t, `host update {"update":{"temp":"`+filepath.Join(base, "chosen")+`"}}`, b.client.next(), "a directory that the user chose is kept")
-	require.Contains(t, b.client.next(), "host call fs/read_text_file", "and is not the agent's own")
+	require.Equal(t, `host update {"update":{"temp":"`+filepath.Join(base, "chosen")+`"}}`,
+		b.client.next(), "a directory that the user chose is kept")
+	require.Contains(t, b.client.next(), "host call fs/read_text_file",
+		"and is not the agent's own")
 }

@@ -96,7 +96,8 @@ func commonCommands() []string {
 
 // StartCommand returns the command that starts the agent.
 func (p Profile) StartCommand() Command {
-	return Command{Path: p.Command, Args: slices.Clone(p.Args), Env: slices.Clone(p.Env), Name: p.Name}
+	return Command{Path: p.Command, Args: slices.Clone(p.Args), Env: slices.Clone(p.Env),
+		Name: p.Name}
 }
 
 // explainStart adds to an error how to install the agent, if its program was not found.
@@ -133,9 +134,13 @@ func (p Profile) finds(catalog *discovery.Catalog, mode RootsMode) func(discover
 	if mode == RootsByContext {
 		inRoots = nil
 	}
-	fixed := slices.DeleteFunc(slices.Clone(inCwd), func(glob string) bool { return strings.Contains(glob, "*") })
+	fixed := slices.DeleteFunc(slices.Clone(inCwd),
+		func(glob string) bool { return strings.Contains(glob, "*") })
 	artifacts := slices.Concat(catalog.Of(discovery.Instruction), catalog.Of(discovery.Skill))
-	if !slices.ContainsFunc(artifacts, func(a discovery.Artifact) bool { return a.Root.Index == 0 && a.Size > 0 && matchesAny(fixed, a) }) {
+	isFixed := func(a discovery.Artifact) bool {
+		return a.Root.Index == 0 && a.Size > 0 && matchesAny(fixed, a)
+	}
+	if !slices.ContainsFunc(artifacts, isFixed) {
 		inCwd = slices.Concat(inCwd, p.FindsOtherwise)
 	}
 	byPath := func(a discovery.Artifact) bool {
@@ -213,7 +218,8 @@ func withoutVersion(pkg string) string {
 func ProgramName(path string) string {
 	program := filepath.Base(path)
 	for _, extension := range []string{".exe", ".cmd", ".bat"} {
-		if cut := len(program) - len(extension); cut > 0 && strings.EqualFold(program[cut:], extension) {
+		if cut := len(program) - len(extension); cut > 0 &&
+			strings.EqualFold(program[cut:], extension) {
 			return program[:cut]
 		}
 	}

@@ -14,14 +14,16 @@ import (
 )
 
 func ExampleMatchProfile() {
-	p, ok := proxy.MatchProfile(proxy.KnownProfiles(), proxy.Command{Path: "npx", Args: []string{"-y", "@google/gemini-cli", "--acp"}})
+	p, ok := proxy.MatchProfile(proxy.KnownProfiles(),
+		proxy.Command{Path: "npx", Args: []string{"-y", "@google/gemini-cli", "--acp"}})
 	fmt.Println(p.Title, p.Flag, ok)
 	// Output: Gemini CLI --include-directories true
 }
 
 func TestKnownProfiles(t *testing.T) {
 	known := proxy.KnownProfiles()
-	require.True(t, slices.IsSortedFunc(known, func(a, b proxy.Profile) int { return strings.Compare(a.Name, b.Name) }))
+	require.True(t, slices.IsSortedFunc(known,
+		func(a, b proxy.Profile) int { return strings.Compare(a.Name, b.Name) }))
 	for i, p := range known {
 		require.NotEmpty(t, p.Title, p.Name)
 		require.NotEmpty(t, p.Command, p.Name)
@@ -75,7 +77,8 @@ func TestProfileFlags(t *testing.T) {
 }
 
 func TestParseRootsMode(t *testing.T) {
-	for _, way := range []proxy.RootsMode{proxy.RootsAuto, proxy.RootsByProtocol, proxy.RootsByFlags, proxy.RootsByContext} {
+	for _, way := range []proxy.RootsMode{proxy.RootsAuto, proxy.RootsByProtocol,
+		proxy.RootsByFlags, proxy.RootsByContext} {
 		parsed, err := proxy.ParseRootsMode(way.String())
 		require.NoError(t, err)
 		require.Equal(t, way, parsed)

@@ -35,14 +35,17 @@ func (b *proxyTest) running(s backend.Session) running {
 	}}
 }
 
-const update = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":%s}}` + "\n"
+const update = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
+	`"update":%s}}` + "\n"
 
 // Clause W6.
 func TestCancel(t *testing.T) {
 	for _, params := range []string{`{"_meta":{"n":1.0}}`, ``} {
 		t.Run("params "+params, func(t *testing.T) {
-			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
-				`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled","n":1.0}}`+"\n",
+			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+
+				fmt.Sprintf(update, `{"n":"last"}`)+
+				`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled",`+
+				`"n":1.0}}`+"\n",
 				proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 			s, _ := b.open()
 			r := b.running(s)
@@ -53,7 +56,8 @@ func TestCancel(t *testing.T) {
 			require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next())
 			want := `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`
 			if params != "" {
-				want = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1","_meta":{"n":1.0}}}`
+				want = `{"jsonrpc":"2.0","method":"session/cancel",` +
+					`"params":{"sessionId":"child-1","_meta":{"n":1.0}}}`
 			}
 			require.Equal(t, []string{want}, b.received("session/cancel", "$/cancel_request"))
 		})
@@ -62,7 +66,9 @@ func TestCancel(t *testing.T) {
 
 // Clause W3.
 func TestLongResponseFailsThePrompt(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"$long$"}}`+"\n", proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\n"+
+		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"$long$"}}`+"\n",
+		proxy.Options{})
 	s, _ := b.open()
 	_, err := await(t, b.running(s).work)
 	require.ErrorContains(t, err, "longer than the limit of 67108864 bytes")
@@ -88,12 +94,15 @@ func TestCancelFollowsPrompt(t *testing.T) {
 
 // Clause W6.
 func TestCancelWithoutAnswer(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
+	b := initialized(t, plain+opened+
+		"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
 		"send "+fmt.Sprintf(update, `{"n":"late"}`)+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
-		"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"next"}`)+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
+		"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"next"}`)+answered,
+		proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
-	b.client.block = func(_ context.Context, note string) error { // as package acp does after the response
+	// as package acp does after the response
+	b.client.block = func(_ context.Context, note string) error {
 		if note == `turn update {"update":{"n":"late"}}` {
 			return backend.ErrTurnOver
 		}
@@ -104,7 +113,8 @@ func TestCancelWithoutAnswer(t *testing.T) {
 	result, err := await(t, r.work)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"cancelled"}`, result)
-	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.client.next(), "sent to the turn only")
+	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.client.next(),
+		"sent to the turn only")
 	_, err = b.prompt(s)
 	require.NoError(t, err)
 	require.Equal(t, `turn update {"update":{"n":"next"}}`, b.client.next())
@@ -112,7 +122,8 @@ func TestCancelWithoutAnswer(t *testing.T) {
 }
 
 func TestUpdateAfterTurn(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+fmt.Sprintf(update, `{"n":"after"}`), proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+
+		fmt.Sprintf(update, `{"n":"after"}`), proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
@@ -123,7 +134,8 @@ func TestUpdateAfterTurn(t *testing.T) {
 func TestSlowClient(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		"repeat 3 "+fmt.Sprintf(update, `{"n":$i}`)+
-		"await session/cancel\n"+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
+		"await session/cancel\n"+answered,
+		proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 	reads := make(chan struct{})
 	b.client.block = func(ctx context.Context, _ string) error {
 		select {
@@ -148,24 +160,28 @@ func TestSlowClient(t *testing.T) {
 // overlap connects a client with an agent that follows the script once its session is open, and
 // sends it a second prompt when the first has said something. It returns how they ended, what the
 // client was shown, the stored history and what the agent received.
-func overlap(t *testing.T, script string, during func(c *client.Client, session string, second context.CancelFunc)) (ends []string, shown, history, received []string) {
+func overlap(
+	t *testing.T, script string, during func(c *client.Client, session string,
+		second context.CancelFunc),
+) (ends []string, shown, history, received []string) {
 	t.Helper()
 	command, record := command(t, plain+opened+script)
 	store := sessionstore.NewMemory()
 	var mu sync.Mutex
 	began := make(chan struct{})
-	c := through(t, command, store, client.Options{Updates: func(_ context.Context, u client.Update) {
-		var chunk struct{ Content struct{ Text string } }
-		_ = json.Unmarshal(u.Update, &chunk)
-		mu.Lock()
-		defer mu.Unlock()
-		if u.Kind != "agent_message_chunk" {
-			return
-		}
-		if shown = append(shown, chunk.Content.Text); len(shown) == 1 {
-			close(began)
-		}
-	}})
+	c := through(t, command, store, client.Options{
+		Updates: func(_ context.Context, u client.Update) {
+			var chunk struct{ Content struct{ Text string } }
+			_ = json.Unmarshal(u.Update, &chunk)
+			mu.Lock()
+			defer mu.Unlock()
+			if u.Kind != "agent_message_chunk" {
+				return
+			}
+			if shown = append(shown, chunk.Content.Text); len(shown) == 1 {
+				close(began)
+			}
+		}})
 	s, err := c.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	ends = make([]string, 2)
@@ -184,7 +200,8 @@ func overlap(t *testing.T, script string, during func(c *client.Client, session 
 	defer cancel()
 	prompt(ctx, 1, "two")
 	if during != nil {
-		require.Eventually(t, func() bool { return len(linesOf(t, record, "session/prompt")) == 2 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return len(linesOf(t, record, "session/prompt")) == 2 },
+			patience, time.Millisecond)
 		stored, err := store.Get(t.Context(), sessionstore.ID(s.ID))
 		require.NoError(t, err)
 		require.EqualValues(t, 2, stored.Turns, "S8: both are stored before the agent acts")
@@ -208,7 +225,8 @@ func overlap(t *testing.T, script string, during func(c *client.Client, session 
 	require.Eventually(t, func() bool {
 		forks++
 		id := sessionstore.ID(fmt.Sprint("fork-", forks))
-		_, err := store.Fork(context.Background(), stored.ID, sessionstore.NewSession{ID: id, Agent: stored.Agent, Keys: stored.Keys})
+		_, err := store.Fork(context.Background(), stored.ID,
+			sessionstore.NewSession{ID: id, Agent: stored.Agent, Keys: stored.Keys})
 		if !assert.NoError(t, err) {
 			return false
 		}
@@ -217,35 +235,41 @@ func overlap(t *testing.T, script string, during func(c *client.Client, session 
 	}, patience, time.Millisecond)
 	mu.Lock()
 	defer mu.Unlock()
-	return ends, slices.Clone(shown), history, linesOf(t, record, "session/cancel", "$/cancel_request")
+	return ends, slices.Clone(shown), history,
+		linesOf(t, record, "session/cancel", "$/cancel_request")
 }
 
 // Clause W7.
 func TestPromptDuringATurn(t *testing.T) {
 	says := func(text string) string {
-		return "send " + fmt.Sprintf(update, `{"sessionUpdate":"agent_message_chunk","messageId":"`+text+`","content":{"type":"text","text":"`+text+`"}}`)
+		return "send " + fmt.Sprintf(update,
+			`{"sessionUpdate":"agent_message_chunk","messageId":"`+text+
+				`","content":{"type":"text","text":"`+text+`"}}`)
 	}
 	const (
 		prompts = "await session/prompt\n"
 		ends    = `send {"jsonrpc":"2.0","id":%d,"result":{"stopReason":"%s"}}` + "\n"
 	)
 	t.Run("queued by the agent", func(t *testing.T) {
-		ended, shown, history, _ := overlap(t, prompts+says("a")+prompts+says("b")+fmt.Sprintf(ends, 3, "end_turn")+
-			says("c")+fmt.Sprintf(ends, 4, "max_tokens"), nil)
+		ended, shown, history, _ := overlap(t,
+			prompts+says("a")+prompts+says("b")+fmt.Sprintf(ends, 3, "end_turn")+
+				says("c")+fmt.Sprintf(ends, 4, "max_tokens"), nil)
 		require.Equal(t, []string{"end_turn", "max_tokens"}, ended)
 		require.Equal(t, []string{"a", "b", "c"}, shown)
 		require.Equal(t, []string{"one", "a", "two", "b", "c"}, history)
 	})
 	t.Run("ends the first", func(t *testing.T) {
-		ended, shown, history, _ := overlap(t, prompts+says("a")+prompts+fmt.Sprintf(ends, 3, "cancelled")+
-			says("b")+fmt.Sprintf(ends, 4, "end_turn"), nil)
+		ended, shown, history, _ := overlap(t,
+			prompts+says("a")+prompts+fmt.Sprintf(ends, 3, "cancelled")+
+				says("b")+fmt.Sprintf(ends, 4, "end_turn"), nil)
 		require.Equal(t, []string{"cancelled", "end_turn"}, ended)
 		require.Equal(t, []string{"a", "b"}, shown)
 		require.Equal(t, []string{"one", "a", "two", "b"}, history)
 	})
 	t.Run("refused by the agent", func(t *testing.T) {
 		ended, shown, history, _ := overlap(t, prompts+says("a")+prompts+
-			`send {"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"busy with the first"}}`+"\n"+
+			`send {"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"busy with the first"}}`+
+			"\n"+
 			says("b")+fmt.Sprintf(ends, 3, "end_turn"), nil)
 		require.Equal(t, "end_turn", ended[0])
 		require.Contains(t, ended[1], "busy with the first")
@@ -254,18 +278,23 @@ func TestPromptDuringATurn(t *testing.T) {
 	})
 	t.Run("both are cancelled", func(t *testing.T) {
 		ended, shown, _, received := overlap(t, prompts+says("a")+prompts+"await session/cancel\n"+
-			says("b")+fmt.Sprintf(ends, 3, "cancelled")+fmt.Sprintf(ends, 4, "cancelled"), func(c *client.Client, session string, _ context.CancelFunc) {
-			require.NoError(t, c.Cancel(t.Context(), session))
-		})
+			says("b")+fmt.Sprintf(ends, 3, "cancelled")+fmt.Sprintf(ends, 4, "cancelled"),
+			func(c *client.Client, session string, _ context.CancelFunc) {
+				require.NoError(t, c.Cancel(t.Context(), session))
+			})
 		require.Equal(t, []string{"cancelled", "cancelled"}, ended)
 		require.Equal(t, []string{"a", "b"}, shown)
-		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`}, received, "once")
+		require.Equal(t, []string{
+			`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`},
+			received, "once")
 	})
 	t.Run("one is cancelled", func(t *testing.T) {
-		ended, shown, _, received := overlap(t, prompts+says("a")+prompts+"await $/cancel_request\n"+
-			says("b")+fmt.Sprintf(ends, 3, "end_turn"), func(_ *client.Client, _ string, second context.CancelFunc) {
-			second()
-		})
+		ended, shown, _, received := overlap(t,
+			prompts+says("a")+prompts+"await $/cancel_request\n"+
+				says("b")+fmt.Sprintf(ends, 3, "end_turn"),
+			func(_ *client.Client, _ string, second context.CancelFunc) {
+				second()
+			})
 		require.Equal(t, "end_turn", ended[0])
 		require.Equal(t, []string{"a", "b"}, shown)
 		require.Len(t, received, 1, "the other one goes on")
@@ -296,7 +325,8 @@ func TestPromptsForARestartedAgent(t *testing.T) {
 	turns.Wait()
 	prompts := h.prompts()
 	require.Len(t, prompts, 5)
-	require.Equal(t, []string{"one", "two", "three"}, []string{prompts[2][0], prompts[3][0], prompts[4][0]})
+	require.Equal(t, []string{"one", "two", "three"},
+		[]string{prompts[2][0], prompts[3][0], prompts[4][0]})
 	require.Len(t, prompts[2], 2)
 	require.Contains(t, prompts[2][1], "User: zero")
 }
@@ -305,7 +335,8 @@ func TestPromptsForARestartedAgent(t *testing.T) {
 //
 // Clause P7.
 func TestWaitingPromptsAreNotTold(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
+		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, word := range []string{"zero", "one", "two"} {
 			update := backend.NewUpdate(sdk.UpdateUserMessageText(word))
@@ -314,10 +345,13 @@ func TestWaitingPromptsAreNotTold(t *testing.T) {
 			}
 		}
 	}
-	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.client})
+	s, _, err := b.backend.Open(t.Context(),
+		backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			History: history}, host{b.client})
 	require.NoError(t, err)
 	prompt := func(word string) backend.Work {
-		return s.Prompt(t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"`+word+`"}]}`), turn{b.client})
+		return s.Prompt(t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"`+word+`"}]}`),
+			turn{b.client})
 	}
 	_, err = await(t, prompt("zero"))
 	requireEnded(t, err, 3)
@@ -326,5 +360,6 @@ func TestWaitingPromptsAreNotTold(t *testing.T) {
 	requireEnded(t, err, 3)
 	_, err = await(t, two)
 	requireEnded(t, err, 3)
-	require.Contains(t, b.received("session/prompt")[1], `oldest first:\nUser: zero\nEnd of the conversation`)
+	require.Contains(t, b.received("session/prompt")[1],
+		`oldest first:\nUser: zero\nEnd of the conversation`)
 }

@@ -27,7 +27,8 @@ const Kind = "proxy"
 // backend implements [backend.Foreign].
 func New(command Command, o Options) backend.Backend {
 	o = o.withDefaults()
-	p := &proxy{command: command, options: o, log: o.Logger, children: newChildren(), secrets: &secret.Scrubber{}}
+	p := &proxy{command: command, options: o, log: o.Logger, children: newChildren(),
+		secrets: &secret.Scrubber{}}
 	p.secrets.AddEnvironment()
 	for _, arg := range command.Args {
 		p.secrets.AddURLsIn(arg)
@@ -44,7 +45,8 @@ type proxy struct {
 	options  Options
 	log      *slog.Logger
 	children children
-	secrets  *secret.Scrubber // in the agent's stderr and errors: from its environment and its MCP servers
+	// secrets are those of the agent's environment and of MCP servers.
+	secrets *secret.Scrubber
 
 	mu         sync.Mutex
 	client     backend.Client
@@ -54,7 +56,9 @@ type proxy struct {
 }
 
 // Initialize implements [backend.Backend]: it starts the agent.
-func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
+func (p *proxy) Initialize(
+	ctx context.Context, params backend.Raw, c backend.Client,
+) (backend.Info, error) {
 	// The version between the client and us does not matter to the agent.
 	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
 	if err != nil {
@@ -85,7 +89,9 @@ func (p *proxy) agentInfo() client.Agent {
 }
 
 // Open implements [backend.Backend]: it opens a session of the child.
-func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (p *proxy) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	roots, err := parseRoots(a.Params)
 	if err != nil {
 		return nil, backend.Opened{}, err
@@ -96,7 +102,8 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 	}
 	s.nested = sync.OnceValues(s.findNested)
 	p.addSecrets(a.Params)
-	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop, mustExist: a.MustExist}
+	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop,
+		mustExist: a.MustExist}
 	profile := p.options.Profile
 	r.hideReplay = profile.LateReplay || profile.LossyReplay && r.state.RootsMode != RootsAuto
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
@@ -128,7 +135,9 @@ func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) bac
 
 // trackLogin wraps the work of a request to c. A successful authenticate or logout is repeated for
 // the other children, and authenticate for children that start later.
-func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params backend.Raw, work backend.Work) backend.Work {
+func (p *proxy) trackLogin(
+	ctx context.Context, c *child, method string, params backend.Raw, work backend.Work,
+) backend.Work {
 	if method != protocol.Authenticate && method != protocol.Logout {
 		return work
 	}
@@ -150,7 +159,8 @@ func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params 
 				continue
 			}
 			if _, err := other.request(ctx, method, params)(); err != nil {
-				other.log.Warn("another process of the agent rejected a request", "method", method, "error", err)
+				other.log.Warn("another process of the agent rejected a request", "method", method,
+					"error", err)
 			}
 		}
 		return result, nil

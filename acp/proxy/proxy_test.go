@@ -24,14 +24,18 @@ import (
 )
 
 // odd are members that do not survive decoding and encoding.
-const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twice":2,"u":"\u00e4\ud83d\ude00\/<&>","deep":{ "a" : [ 1 , null ] },"lone":"\ud800"`
+const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twice":2,` +
+	`"u":"\u00e4\ud83d\ude00\/<&>","deep":{ "a" : [ 1 , null ] },"lone":"\ud800"`
 
 func TestInitialize(t *testing.T) {
 	b := initialized(t, plain, proxy.Options{})
 	require.Equal(t, "proxy", b.info.Kind)
 	require.Equal(t, backend.BackendConnects, b.info.MCP)
-	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`, string(b.info.Initialize))
-	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"n":1.0}}}`},
+	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`,
+		string(b.info.Initialize))
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,` +
+			`"clientCapabilities":{"n":1.0}}}`},
 		b.received("initialize"))
 }
 
@@ -40,16 +44,23 @@ func TestProtocolVersion(t *testing.T) {
 	b := start(t, plain, proxy.Options{})
 	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.client)
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`}, b.received("initialize"))
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`},
+		b.received("initialize"))
 }
 
 // Clause P6.
 func TestUpdates(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
-		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}}`+"\n"+
-		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update","jsonrpc":"2.0"}`+"\n"+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+
+		`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+
+		`}}}`+"\n"+
+		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update",`+
+		`"jsonrpc":"2.0"}`+"\n"+
 		answered+"await _x/more\n"+
-		`send {"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n", proxy.Options{})
+		`send {"jsonrpc":"2.0","method":"session/update",`+
+		`"params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n",
+		proxy.Options{})
 	s, opened := b.open()
 	require.JSONEq(t, `{"modes":{"n":1.0}}`, string(opened.Result))
 	require.Contains(t, string(opened.Result), `{"n":1.0}`)
@@ -57,29 +68,36 @@ func TestUpdates(t *testing.T) {
 	result, err := b.prompt(s)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, result)
-	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}`, b.client.next())
+	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+
+		odd+`}}`, b.client.next())
 	require.Equal(t, `turn update {"update":{}}`, b.client.next())
 	b.client.silent()
 	s.Notify(t.Context(), "_x/more", nil)
-	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(), "outside the turn")
+	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(),
+		"outside the turn")
 }
 
 // Clause P6.
 func TestMessagesFromChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
-		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"child-1","options":[],`+odd+`}}`+"\nawait reply \"a\"\n"+
-		`send {"jsonrpc":"2.0","id":-5,"method":"_x/ask","params":{"sessionId":"child-1","n":1.0}}`+"\nawait reply -5\n"+
+		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission",`+
+		`"params":{"sessionId":"child-1","options":[],`+odd+`}}`+"\nawait reply \"a\"\n"+
+		`send {"jsonrpc":"2.0","id":-5,"method":"_x/ask","params":{"sessionId":"child-1","n":1.0}}`+
+		"\nawait reply -5\n"+
 		`send {"jsonrpc":"2.0","id":8,"method":"_x/ask","params":{`+odd+`}}`+"\nawait reply 8\n"+
 		`send {"jsonrpc":"2.0","id":9,"method":"_x/list","params":[1.0]}`+"\nawait reply 9\n"+
 		`send {"jsonrpc":"2.0","id":10,"method":"_x/none"}`+"\nawait reply 10\n"+
-		`send {"jsonrpc":"2.0","id":11,"method":"_x/null","params":{"sessionId":null}}`+"\nawait reply 11\n"+
+		`send {"jsonrpc":"2.0","id":11,"method":"_x/null","params":{"sessionId":null}}`+
+		"\nawait reply 11\n"+
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1","n":1.0}}`+"\n"+
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"n":1.0}}`+"\n"+
-		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1","update":{}}}`+"\nawait reply 12\n"+
+		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1",`+
+		`"update":{}}}`+"\nawait reply 12\n"+
 		answered, proxy.Options{})
 	b.client.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
 	b.client.answers["_x/ask"] = func() (backend.Raw, error) {
-		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>", Data: backend.Raw(`{"n":1.0}`)}
+		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>",
+			Data: backend.Raw(`{"n":1.0}`)}
 	}
 	s, _ := b.open()
 	_, err := b.prompt(s)
@@ -99,8 +117,10 @@ func TestMessagesFromChild(t *testing.T) {
 	}
 	got := b.received("")
 	require.Equal(t, `{"jsonrpc":"2.0","id":"a","result":{"outcome":{`+odd+`}}}`, got[0])
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":-5,"error":{"code":-32042,"message":"no <way>","data":{"n":1.0}}}`, got[1])
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":8,"error":{"code":-32042,"message":"no <way>","data":{"n":1.0}}}`, got[2])
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":-5,"error":{"code":-32042,"message":"no <way>",`+
+		`"data":{"n":1.0}}}`, got[1])
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":8,"error":{"code":-32042,"message":"no <way>",`+
+		`"data":{"n":1.0}}}`, got[2])
 	require.Contains(t, got[3], `"code":-32601`)
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":12,"result":{}}`, got[6])
 }
@@ -108,21 +128,28 @@ func TestMessagesFromChild(t *testing.T) {
 // Clause P6.
 func TestMessagesFromClient(t *testing.T) {
 	b := initialized(t, plain+opened+
-		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+`}}`+"\n"+
-		"await authenticate\n"+`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in","data":{"n":1.0}}}`+"\n", proxy.Options{})
+		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+
+		`}}`+"\n"+
+		"await authenticate\n"+
+		`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in",`+
+		`"data":{"n":1.0}}}`+"\n", proxy.Options{})
 	s, _ := b.open()
-	result, err := await(t, s.Call(t.Context(), "session/set_mode", backend.Raw(`{"modeId":"ask",`+odd+`}`)))
+	result, err := await(t, s.Call(t.Context(), "session/set_mode",
+		backend.Raw(`{"modeId":"ask",`+odd+`}`)))
 	require.NoError(t, err)
 	require.Equal(t, `{`+odd+`}`, result)
 	s.Notify(t.Context(), "_x/note", backend.Raw(`{"n":1.0}`))
 	b.backend.Notify(t.Context(), "_x/note", backend.Raw(`[1.0]`))
-	_, err = await(t, b.backend.Call(t.Context(), "authenticate", backend.Raw(`{"methodId":"key"}`)))
+	_, err = await(t, b.backend.Call(t.Context(), "authenticate",
+		backend.Raw(`{"methodId":"key"}`)))
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, jsonrpc.Error{Code: -32000, Message: "log in", Data: backend.Raw(`{"n":1.0}`)}, *refused)
+	require.Equal(t, jsonrpc.Error{Code: -32000, Message: "log in", Data: backend.Raw(`{"n":1.0}`)},
+		*refused)
 	got := b.received("session/set_mode", "_x/note", "authenticate")
 	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"child-1","modeId":"ask",` + odd + `}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"child-1",` +
+			`"modeId":"ask",` + odd + `}}`,
 		`{"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1","n":1.0}}`,
 		`{"jsonrpc":"2.0","method":"_x/note","params":[1.0]}`,
 		`{"jsonrpc":"2.0","id":4,"method":"authenticate","params":{"methodId":"key"}}`,
@@ -131,7 +158,8 @@ func TestMessagesFromClient(t *testing.T) {
 
 // Clause P6.
 func TestMessagesBeforeSession(t *testing.T) {
-	update := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"n":%s}}}` + "\n"
+	update := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
+		`"update":{"n":%s}}}` + "\n"
 	b := initialized(t, plain+"await session/new\n"+
 		"repeat 50 "+fmt.Sprintf(update, "$i")+
 		`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\n"+
@@ -154,7 +182,8 @@ func TestMessagesBeforeSession(t *testing.T) {
 	got := b.received("")
 	require.ElementsMatch(t, []string{
 		`{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}`,
-		`{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"sessionId: no session has this id"}}`,
+		`{"jsonrpc":"2.0","id":8,"error":{"code":-32602,` +
+			`"message":"sessionId: no session has this id"}}`,
 	}, got)
 }
 
@@ -165,9 +194,12 @@ func TestHeldMessagesLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, plain+"await session/new\n"+
-				`repeat 4 {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"n":$i}}}`+"\n"+
-				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\nawait reply 7\n"+
-				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n", proxy.Options{}.With(limits))
+				`repeat 4 {"jsonrpc":"2.0","method":"session/update",`+
+				`"params":{"sessionId":"child-1","update":{"n":$i}}}`+"\n"+
+				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+
+				"\nawait reply 7\n"+
+				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n",
+				proxy.Options{}.With(limits))
 			b.open()
 			require.Equal(t, `host update {"update":{"n":0}}`, b.client.next())
 			require.Equal(t, `host update {"update":{"n":1}}`, b.client.next())
@@ -179,8 +211,10 @@ func TestHeldMessagesLimit(t *testing.T) {
 
 func TestUnknownSession(t *testing.T) {
 	b := initialized(t, plain+
-		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-9","update":{}}}`+"\n"+
-		`send {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{"sessionId":"child-9","path":"/a"}}`+"\nawait reply 7\n"+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-9",`+
+		`"update":{}}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file",`+
+		`"params":{"sessionId":"child-9","path":"/a"}}`+"\nawait reply 7\n"+
 		`send {"jsonrpc":"2.0","method":"_x/end"}`+"\n", proxy.Options{})
 	require.Equal(t, `client notify _x/end `, b.client.next())
 	require.Contains(t, b.received("")[0], `"code":-32602`)
@@ -194,9 +228,12 @@ func TestAgentName(t *testing.T) {
 		profile, command string
 	}{
 		{"opencode", []string{"acp"}, "opencode acp", "acp-agent -- opencode acp"},
-		{"/usr/local/bin/opencode", []string{"acp"}, "opencode acp", "acp-agent -- /usr/local/bin/opencode acp"},
-		{"npx", []string{"@scope/agent", "--model", "a b"}, "npx @scope/agent --model 'a b'", "acp-agent -- npx @scope/agent --model 'a b'"},
-		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`, `acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
+		{"/usr/local/bin/opencode", []string{"acp"}, "opencode acp",
+			"acp-agent -- /usr/local/bin/opencode acp"},
+		{"npx", []string{"@scope/agent", "--model", "a b"}, "npx @scope/agent --model 'a b'",
+			"acp-agent -- npx @scope/agent --model 'a b'"},
+		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`,
+			`acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
 		{".cmd", nil, ".cmd", "acp-agent -- .cmd"},
 	} {
 		command := proxy.Command{Path: c.path, Args: c.args}
@@ -262,13 +299,17 @@ func TestOrderAfterResponse(t *testing.T) {
 	var script strings.Builder
 	script.WriteString(plain + opened)
 	for i := range turns {
-		fmt.Fprintf(&script, "await session/prompt\nsend "+update, fmt.Sprintf(`{"sessionUpdate":"_before %d."}`, i))
-		fmt.Fprintf(&script, `both {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn","_meta":{"turn":"%d."}}} %s`, i,
+		fmt.Fprintf(&script, "await session/prompt\nsend "+update,
+			fmt.Sprintf(`{"sessionUpdate":"_before %d."}`, i))
+		fmt.Fprintf(&script, `both {"jsonrpc":"2.0","id":$session/prompt$,`+
+			`"result":{"stopReason":"end_turn","_meta":{"turn":"%d."}}} %s`, i,
 			fmt.Sprintf(update, fmt.Sprintf(`{"sessionUpdate":"_behind %d."}`, i)))
 	}
-	script.WriteString("await session/set_mode\n" + `both {"jsonrpc":"2.0","id":$session/set_mode$,"result":{"_meta":{"mode":"set"}}} ` +
+	script.WriteString("await session/set_mode\n" +
+		`both {"jsonrpc":"2.0","id":$session/set_mode$,"result":{"_meta":{"mode":"set"}}} ` +
 		fmt.Sprintf(update, `{"sessionUpdate":"_behind mode"}`))
-	script.WriteString("await authenticate\n" + `both {"jsonrpc":"2.0","id":$authenticate$,"result":{"_meta":{"login":"done"}}} ` +
+	script.WriteString("await authenticate\n" +
+		`both {"jsonrpc":"2.0","id":$authenticate$,"result":{"_meta":{"login":"done"}}} ` +
 		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" + patient)
 	c, _ := command(t, script.String())
 	var got lines
@@ -286,10 +327,12 @@ func TestOrderAfterResponse(t *testing.T) {
 	_, err = cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
 	require.NoError(t, err)
 	for i := range turns {
-		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i), fmt.Sprintf(`"_behind %d."`, i)}
+		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i),
+			fmt.Sprintf(`"_behind %d."`, i)}
 		require.Equal(t, want, got.order(want...))
 	}
-	for _, want := range [][]string{{`"mode":"set"`, `"_behind mode"`}, {`"login":"done"`, `"_x/behind login"`}} {
+	for _, want := range [][]string{{`"mode":"set"`, `"_behind mode"`},
+		{`"login":"done"`, `"_x/behind login"`}} {
 		require.Equal(t, want, got.order(want...))
 	}
 }
@@ -300,8 +343,10 @@ func TestOrderAfterCancel(t *testing.T) {
 	var script strings.Builder
 	script.WriteString(plain + opened)
 	for i := range turns {
-		fmt.Fprintf(&script, "await session/prompt\nsend "+update+"await session/cancel\n", fmt.Sprintf(`{"sessionUpdate":"_before %d."}`, i))
-		fmt.Fprintf(&script, `both {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled","_meta":{"turn":"%d."}}} %s`, i,
+		fmt.Fprintf(&script, "await session/prompt\nsend "+update+"await session/cancel\n",
+			fmt.Sprintf(`{"sessionUpdate":"_before %d."}`, i))
+		fmt.Fprintf(&script, `both {"jsonrpc":"2.0","id":$session/prompt$,`+
+			`"result":{"stopReason":"cancelled","_meta":{"turn":"%d."}}} %s`, i,
 			fmt.Sprintf(update, fmt.Sprintf(`{"sessionUpdate":"_behind %d."}`, i)))
 	}
 	script.WriteString(patient)
@@ -313,7 +358,9 @@ func TestOrderAfterCancel(t *testing.T) {
 	id := `{"sessionId":"` + s.ID + `",`
 	for i := range turns {
 		work := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
-		require.Eventually(t, func() bool { return len(got.order(fmt.Sprintf(`"_before %d."`, i))) == 1 }, patience, 1e6)
+		require.Eventually(t, func() bool {
+			return len(got.order(fmt.Sprintf(`"_before %d."`, i))) == 1
+		}, patience, 1e6)
 		require.NoError(t, cl.Cancel(t.Context(), s.ID))
 		_, err := work()
 		require.NoError(t, err)
@@ -321,7 +368,8 @@ func TestOrderAfterCancel(t *testing.T) {
 	_, err = cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
 	require.NoError(t, err)
 	for i := range turns {
-		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i), fmt.Sprintf(`"_behind %d."`, i)}
+		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i),
+			fmt.Sprintf(`"_behind %d."`, i)}
 		require.Equal(t, want, got.order(want...))
 	}
 }
@@ -334,7 +382,9 @@ func TestRequestsOutsideRoots(t *testing.T) {
 	inside := filepath.Join(r.At(1).String(), "file")
 	require.NoError(t, os.WriteFile(inside, []byte("f"), 0o600))
 	ask := func(id int, method, member, path string) string {
-		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":%q,"params":{"sessionId":"child-1",%q:%s,"content":"","command":"c"}}`+"\nawait reply %[1]d\n",
+		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":%q,`+
+			`"params":{"sessionId":"child-1",%q:%s,"content":"","command":"c"}}`+
+			"\nawait reply %[1]d\n",
 			id, method, member, strconv.Quote(path))
 	}
 	c, record := command(t, capable+opened+"await session/prompt\n"+
@@ -343,16 +393,20 @@ func TestRequestsOutsideRoots(t *testing.T) {
 		ask(13, "fs/read_text_file", "path", filepath.Join(inside, "..", "..", "x"))+
 		ask(14, "fs/write_text_file", "path", filepath.Join(outside, "new"))+
 		ask(15, "terminal/create", "cwd", outside)+
-		`send {"jsonrpc":"2.0","id":16,"method":"fs/read_text_file","params":{"sessionId":"someone else's","path":`+strconv.Quote(inside)+`}}`+"\nawait reply 16\n"+
+		`send {"jsonrpc":"2.0","id":16,"method":"fs/read_text_file",`+
+		`"params":{"sessionId":"someone else's","path":`+strconv.Quote(inside)+`}}`+
+		"\nawait reply 16\n"+
 		answered)
 	var asked []string
 	cl := through(t, c, sessionstore.NewMemory(), client.Options{
 		Capabilities: json.RawMessage(`{"terminal":true}`),
-		ReadTextFile: func(_ context.Context, q sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
+		ReadTextFile: func(_ context.Context, q sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse,
+			error) {
 			asked = append(asked, string(q.SessionId)+" "+q.Path)
 			return sdk.ReadTextFileResponse{Content: "f"}, nil
 		},
-		WriteTextFile: func(context.Context, sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
+		WriteTextFile: func(context.Context, sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse,
+			error) {
 			asked = append(asked, "write")
 			return sdk.WriteTextFileResponse{}, nil
 		},
@@ -385,7 +439,8 @@ func TestCapabilities(t *testing.T) {
 		require.Error(t, err, "initialize was sent before")
 		require.Nil(t, raw)
 		agent := v.agent
-		require.True(t, agent.Load && agent.Resume && agent.Fork && agent.List && agent.Close && agent.Delete && agent.AdditionalDirectories)
+		require.True(t, agent.Load && agent.Resume && agent.Fork && agent.List && agent.Close &&
+			agent.Delete && agent.AdditionalDirectories)
 		require.True(t, agent.Prompt.Image, "only the agent has it")
 		require.False(t, agent.Prompt.Audio)
 		require.False(t, agent.MCP.Http, "the agent connects the servers")
@@ -399,16 +454,23 @@ func TestCapabilities(t *testing.T) {
 // Clause P6.
 func TestOnlySessionIdsChange(t *testing.T) {
 	c, _ := command(t, capable+opened+"await session/prompt\n"+
-		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
-		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+`}}`+"\nawait reply \"a\"\n"+
-		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1",`+odd+`}}`+"\n"+answered+
-		"await session/prompt\nsend "+fmt.Sprintf(update, `{"sessionUpdate":"_started"}`)+"await session/cancel\n"+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",`+
+		`"update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+
+		`}}`+"\nawait reply \"a\"\n"+
+		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1",`+odd+`}}`+"\n"+
+		answered+
+		"await session/prompt\nsend "+fmt.Sprintf(update, `{"sessionUpdate":"_started"}`)+
+		"await session/cancel\n"+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled"}}`+"\n"+
 		"await session/close\n"+`send {"jsonrpc":"2.0","id":$session/close$,"result":{}}`+"\n")
 	seen := make(chan string, 10)
 	cl := through(t, c, sessionstore.NewMemory(), client.Options{
-		Updates:       func(_ context.Context, u client.Update) { seen <- string(u.Params) },
-		Notifications: func(_ context.Context, method string, params json.RawMessage) { seen <- method + " " + string(params) },
+		Updates: func(_ context.Context, u client.Update) { seen <- string(u.Params) },
+		Notifications: func(_ context.Context, method string,
+			params json.RawMessage) {
+			seen <- method + " " + string(params)
+		},
 		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
 			"_x/ask": func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 				seen <- string(params)
@@ -433,7 +495,8 @@ func TestOnlySessionIdsChange(t *testing.T) {
 		got := <-seen
 		// Package acp sends the session's title, and its own command as long as the child announces
 		// none.
-		for strings.Contains(got, `"session_info_update"`) || strings.Contains(got, `"available_commands_update"`) {
+		for strings.Contains(got, `"session_info_update"`) ||
+			strings.Contains(got, `"available_commands_update"`) {
 			got = <-seen
 		}
 		require.Equal(t, want, got)
@@ -448,7 +511,8 @@ func TestOnlySessionIdsChange(t *testing.T) {
 	require.Equal(t, `{"stopReason":"cancelled"}`, string(result))
 
 	additional := roots.Additional()
-	page, err := cl.ListSessions(t.Context(), client.Query{Cwd: roots.Cwd(), Additional: &additional})
+	page, err := cl.ListSessions(t.Context(),
+		client.Query{Cwd: roots.Cwd(), Additional: &additional})
 	require.NoError(t, err)
 	require.Equal(t, s.ID, page.Sessions[0].ID)
 }
@@ -457,7 +521,9 @@ func TestOnlySessionIdsChange(t *testing.T) {
 func BenchmarkUpdates(b *testing.B) {
 	const updates = 10_000
 	script := plain + opened + strings.Repeat("await session/prompt\nrepeat "+fmt.Sprint(updates)+
-		` {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"word $i "}}}}`+
+		` {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",`+
+		`"update":{"sessionUpdate":"agent_message_chunk","messageId":"m",`+
+		`"content":{"type":"text","text":"word $i "}}}}`+
 		"\n"+answered, 3)
 	turns := func(b *testing.B, connect func(client.Options) *client.Client) {
 		var got int
@@ -503,19 +569,29 @@ func BenchmarkUpdates(b *testing.B) {
 // Clause A27.
 func TestToolCallsOfPermissionRequests(t *testing.T) {
 	ask := func(id int, call string) string {
-		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"child-1","options":[`+
-			`{"optionId":"go","kind":"allow_once","name":"Yes"},{"optionId":"stop","kind":"reject_once","name":"No"}],"toolCall":%s}}`, id, call) +
+		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":"session/request_permission",`+
+			`"params":{"sessionId":"child-1","options":[`+
+			`{"optionId":"go","kind":"allow_once","name":"Yes"},{"optionId":"stop",`+
+			`"kind":"reject_once","name":"No"}],"toolCall":%s}}`, id, call) +
 			fmt.Sprintf("\nawait reply %d\n", id)
 	}
 	edit := func(id string) string {
-		return `{"toolCallId":"` + id + `","status":"pending","title":"Edit","kind":"edit","content":[{"type":"diff","path":"/a","newText":"n"}],"locations":null,"_meta":{"n":1.0}}`
+		return `{"toolCallId":"` + id +
+			`","status":"pending","title":"Edit","kind":"edit","content":[{"type":"diff",` +
+			`"path":"/a","newText":"n"}],"locations":null,"_meta":{"n":1.0}}`
 	}
-	shown := func(kind, members string) string { return `{"sessionUpdate":"` + kind + `",` + members[1:] }
+	shown := func(kind, members string) string {
+		return `{"sessionUpdate":"` + kind + `",` +
+			members[1:]
+	}
 	send := func(u string) string { return "send " + fmt.Sprintf(update, u) }
 	recorded := func(id string) string {
 		return strings.Replace(shown("tool_call", edit(id)), `"locations":null,`, "", 1)
 	}
-	failed := func(id string) string { return shown("tool_call_update", `{"status":"failed","toolCallId":"`+id+`"}`) }
+	failed := func(id string) string {
+		return shown("tool_call_update",
+			`{"status":"failed","toolCallId":"`+id+`"}`)
+	}
 	done := shown("tool_call_update", `{"toolCallId":"allowed","status":"completed"}`)
 	announced := shown("tool_call", `{"toolCallId":"announced","title":"Run"}`)
 	untitled := `{"toolCallId":"untitled","title":null}`
@@ -527,7 +603,8 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 	var got lines
 	cl := through(t, c, sessionstore.NewMemory(), client.Options{
 		Tap: got.tap,
-		Permission: func(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+		Permission: func(_ context.Context,
+			r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 			outcome := sdk.NewRequestPermissionOutcomeSelected("stop")
 			switch r.ToolCall.ToolCallId {
 			case "allowed":
@@ -545,11 +622,14 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 	require.NoError(t, err)
 	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
 	require.NoError(t, err)
-	require.Equal(t, []string{done, announced, failed("announced")}, got.toolCalls(t), "the client learns the others from the requests")
+	require.Equal(t, []string{done, announced, failed("announced")}, got.toolCalls(t),
+		"the client learns the others from the requests")
 	_, err = cl.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		recorded("allowed"), done, recorded("rejected"), failed("rejected"), announced, failed("announced"),
-		recorded("cancelled"), failed("cancelled"), shown("tool_call", `{"toolCallId":"untitled","title":"Tool call"}`), failed("untitled"),
+		recorded("allowed"), done, recorded("rejected"), failed("rejected"), announced,
+		failed("announced"),
+		recorded("cancelled"), failed("cancelled"),
+		shown("tool_call", `{"toolCallId":"untitled","title":"Tool call"}`), failed("untitled"),
 	}, got.toolCalls(t)[3:], "a load shows each")
 }

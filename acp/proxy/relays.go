@@ -43,7 +43,8 @@ func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 		return previous.relays
 	}
 	mode, _ := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
-	tools := mode == RootsByContext && p.offersTools() && (s.roots.Additional().Len() > 0 || sentTools)
+	tools := mode == RootsByContext && p.offersTools() &&
+		(s.roots.Additional().Len() > 0 || sentTools)
 	if !tools && !(p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)) {
 		return nil
 	}
@@ -127,7 +128,8 @@ type stdioServer struct {
 // isStdio reports whether an entry of mcpServers is a stdio server.
 func isStdio(server json.RawMessage) bool {
 	var p stdioServer
-	return json.Unmarshal(server, &p) == nil && p.Command != nil && *p.Command != "" && (p.Type == nil || *p.Type == "stdio")
+	return json.Unmarshal(server, &p) == nil && p.Command != nil && *p.Command != "" &&
+		(p.Type == nil || *p.Type == "stdio")
 }
 
 // withRelays puts a relay in front of each stdio server in the params of a lifecycle request.
@@ -171,7 +173,8 @@ func (r *relays) wrap(relay Command, server json.RawMessage) (json.RawMessage, e
 	for _, member := range []struct {
 		name  string
 		value json.RawMessage
-	}{{"command", backend.Encode(command.Path)}, {"args", backend.Encode(command.Args)}, {"env", env}} {
+	}{{"command", backend.Encode(command.Path)}, {"args", backend.Encode(command.Args)},
+		{"env", env}} {
 		if server, err = strictjson.Put(server, member.name, member.value); err != nil {
 			return nil, err
 		}

@@ -21,8 +21,11 @@ func newRequest(params string) []string {
 // Clause P2.
 func TestRootsByProtocol(t *testing.T) {
 	b := initialized(t, capable+opened, proxy.Options{})
-	b.openWith(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/a/","/b/.","/c"],"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`)
-	require.Equal(t, newRequest(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`),
+	b.openWith(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/a/","/b/.","/c"],` +
+		`"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`)
+	require.Equal(t, newRequest(
+		`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[{"n":1.0}],`+
+			`"_meta":{"n":1e5}}`),
 		b.received("session/new"))
 }
 
@@ -45,7 +48,8 @@ func TestFullList(t *testing.T) {
 	require.Equal(t, spelled(all), h.directories("session/new"))
 	v.disconnect()
 	v = h.connect()
-	for _, given := range []workspace.Roots{with(all, all.At(3).String(), all.At(1).String()), with(all), all} {
+	for _, given := range []workspace.Roots{with(all, all.At(3).String(), all.At(1).String()),
+		with(all), all} {
 		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: given})
 		require.NoError(t, err)
 		require.Equal(t, spelled(given), h.directories("session/load"))
@@ -68,7 +72,8 @@ func TestEmptyList(t *testing.T) {
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
-	params, err := json.Marshal(map[string]any{"sessionId": s.ID, "cwd": all.Cwd().String(), "mcpServers": []any{}})
+	params, err := json.Marshal(map[string]any{"sessionId": s.ID, "cwd": all.Cwd().String(),
+		"mcpServers": []any{}})
 	require.NoError(t, err)
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		_, err := v.Call(t.Context(), method, params)()
@@ -84,7 +89,8 @@ func TestEmptyList(t *testing.T) {
 // Clause A24.
 func TestCopyWithoutRemovedRoots(t *testing.T) {
 	keeps := proxy.Options{Profile: proxy.Profile{KeepsRoots: true}}
-	able := abilities{Load: true, Resume: true, Fork: true, List: true, Delete: true, Close: true, Roots: true}
+	able := abilities{Load: true, Resume: true, Fork: true, List: true, Delete: true, Close: true,
+		Roots: true}
 	for name, c := range map[string]struct {
 		change func(*abilities)
 		copied string // the method that makes the copy
@@ -92,7 +98,8 @@ func TestCopyWithoutRemovedRoots(t *testing.T) {
 	}{
 		"by fork":      {func(*abilities) {}, "session/fork", "N:one+two"},
 		"without fork": {func(a *abilities) { a.Fork = false }, "session/new", "N:~one+two"},
-		"fork fails":   {func(a *abilities) { a.Refuse, a.Code = "session/fork", -32603 }, "session/new", "N:~one+two"},
+		"fork fails": {func(a *abilities) { a.Refuse, a.Code = "session/fork", -32603 },
+			"session/new", "N:~one+two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := able
@@ -113,7 +120,8 @@ func TestCopyWithoutRemovedRoots(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, h.count("session/load"))
 			require.Equal(t, spelled(fewer), h.directories(c.copied))
-			require.Contains(t, strings.Join(v.shown(), "\n"), "N:one", "A27: the conversation is shown")
+			require.Contains(t, strings.Join(v.shown(), "\n"), "N:one",
+				"A27: the conversation is shown")
 			require.Equal(t, "agent "+c.knows, v.prompt(s.ID, "two"))
 			require.Equal(t, 1, h.count("session/delete"), "of the session that was copied")
 			page, err := v.ListSessions(t.Context(), client.Query{})
@@ -122,7 +130,8 @@ func TestCopyWithoutRemovedRoots(t *testing.T) {
 			v.disconnect()
 
 			v = h.connect()
-			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String(), all.At(1).String())})
+			_, err = v.ResumeSession(t.Context(), s.ID,
+				client.Setup{Roots: with(all, all.At(2).String(), all.At(1).String())})
 			require.NoError(t, err)
 			require.Equal(t, 1, h.count("session/resume"), "more roots, in another process")
 			v.disconnect()
@@ -202,7 +211,8 @@ func TestRootsByFlags(t *testing.T) {
 }
 
 func TestRootsByFlagsFailedLoad(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{Profile: flagged()})
+	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000},
+		proxy.Options{Profile: flagged()})
 	v := h.connect()
 	first := roots(t, 1)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -225,13 +235,17 @@ func TestRootsMode(t *testing.T) {
 		profile proxy.Profile
 		want    string
 	}{
-		"the protocol comes first":         {abilities{Roots: true}, flagged(), "by the protocol"},
-		"then flags":                       {abilities{}, flagged(), "by flags"},
-		"then context":                     {abilities{}, proxy.Profile{}, "by context"},
-		"flags on request":                 {abilities{Roots: true}, proxy.Profile{Roots: proxy.RootsByFlags, Flag: "--add-dir"}, "by flags"},
-		"context on request":               {abilities{Roots: true}, proxy.Profile{Roots: proxy.RootsByContext, Flag: "--add-dir"}, "by context"},
-		"P1: the protocol if it is spoken": {abilities{}, proxy.Profile{Roots: proxy.RootsByProtocol}, "by context"},
-		"flags that cannot name the path":  {abilities{}, proxy.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
+		"the protocol comes first": {abilities{Roots: true}, flagged(), "by the protocol"},
+		"then flags":               {abilities{}, flagged(), "by flags"},
+		"then context":             {abilities{}, proxy.Profile{}, "by context"},
+		"flags on request": {abilities{Roots: true},
+			proxy.Profile{Roots: proxy.RootsByFlags, Flag: "--add-dir"}, "by flags"},
+		"context on request": {abilities{Roots: true},
+			proxy.Profile{Roots: proxy.RootsByContext, Flag: "--add-dir"}, "by context"},
+		"P1: the protocol if it is spoken": {abilities{},
+			proxy.Profile{Roots: proxy.RootsByProtocol}, "by context"},
+		"flags that cannot name the path": {abilities{},
+			proxy.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,7 +271,8 @@ func TestRootsMode(t *testing.T) {
 func TestAddedFolderReachesChild(t *testing.T) {
 	for name, c := range map[string]struct {
 		abilities
-		method string // of the request with the new list, "" if the child is told in its next prompt
+		// of the request with the new list, "" if the child is told in its next prompt
+		method string
 	}{
 		"resume":  {abilities{Load: true, Resume: true, Roots: true}, "session/resume"},
 		"load":    {abilities{Load: true, Roots: true}, "session/load"},
@@ -272,23 +287,29 @@ func TestAddedFolderReachesChild(t *testing.T) {
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all, all.At(1).String())})
 			require.NoError(t, err)
 			v.prompt(s.ID, "one")
-			const named = " Your editor names the folders of this session itself: when it opens the session again, its list counts.\n"
-			require.Equal(t, "agent Added `"+added.String()+"`."+named, v.prompt(s.ID, "/roots add "+all.At(2).String()), "nothing is replayed")
+			const named = " Your editor names the folders of this session itself: when it opens " +
+				"the session again, its list counts.\n"
+			require.Equal(t, "agent Added `"+added.String()+"`."+named,
+				v.prompt(s.ID, "/roots add "+all.At(2).String()), "nothing is replayed")
 			if c.method != "" {
-				require.Equal(t, []string{all.At(1).String(), added.String()}, h.directories(c.method))
+				require.Equal(t, []string{all.At(1).String(), added.String()},
+					h.directories(c.method))
 			}
 			v.prompt(s.ID, "two")
 			require.Contains(t, strings.Join(h.lastPrompt(), ""), "two")
 			if c.method != "session/new" { // which is given the conversation instead
-				require.Equal(t, c.method == "", strings.Contains(strings.Join(h.lastPrompt(), ""), added.String()))
+				require.Equal(t, c.method == "",
+					strings.Contains(strings.Join(h.lastPrompt(), ""), added.String()))
 			}
 			require.Contains(t, v.prompt(s.ID, "/roots"), added.String())
-			require.Equal(t, "agent Removed `"+added.String()+"`."+named, v.prompt(s.ID, "/roots remove "+added.String()))
+			require.Equal(t, "agent Removed `"+added.String()+"`."+named,
+				v.prompt(s.ID, "/roots remove "+added.String()))
 			if c.method != "" {
 				require.Equal(t, []string{all.At(1).String()}, h.directories(c.method))
 			}
 			for _, prompt := range h.prompts() {
-				require.False(t, strings.HasPrefix(prompt[len(prompt)-1], "/roots"), "the child is not asked")
+				require.False(t, strings.HasPrefix(prompt[len(prompt)-1], "/roots"),
+					"the child is not asked")
 			}
 		})
 	}

@@ -91,7 +91,8 @@ func (c *child) reject(m message, err error) {
 // logDropped logs a notification that was not passed on. It is normal that some arrive after their
 // session has ended.
 func (c *child) logDropped(method string, err error) {
-	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) || errors.Is(err, backend.ErrTurnOver) {
+	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) ||
+		errors.Is(err, backend.ErrTurnOver) {
 		c.log.Debug("a notification of the agent came too late", "method", method, "error", err)
 		return
 	}
@@ -100,8 +101,9 @@ func (c *child) logDropped(method string, err error) {
 
 var (
 	errUnknownSession = errors.New("no session has this id")
-	errTooManyHeld    = errors.New("too many messages for a session that the agent has not announced yet")
-	errDuplicateID    = errors.New("the agent gave a new session the id of an existing one")
+	errTooManyHeld    = errors.New(
+		"too many messages for a session that the agent has not announced yet")
+	errDuplicateID = errors.New("the agent gave a new session the id of an existing one")
 )
 
 // router finds the session that a message is for by the child's session id. While the child creates

@@ -19,12 +19,12 @@ import (
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID
 //	replies N         reads up to the Nth answer from here
-//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it, $env:NAME$ a variable, and
-//	                  $long$ as much text as a line may have
+//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with
+//	                  it, $env:NAME$ a variable, and $long$ as much text as a line may have
 //	both A B          writes two lines in one write; "} {" is between them
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
-//	stderr of FILE    copies a file to stderr; unlike text in the script, it is not taken for a secret
+//	stderr of FILE    copies a file to stderr; it is not taken for a secret, as text here may be
 //	close             closes stdout
 //	block             reads nothing more until it is killed
 //	nap               reads nothing for a moment
@@ -117,7 +117,8 @@ func (s *scripted) await(what string) {
 }
 
 func (s *scripted) filled(line string) string {
-	line = variable.ReplaceAllStringFunc(line, func(v string) string { return os.Getenv(variable.FindStringSubmatch(v)[1]) })
+	line = variable.ReplaceAllStringFunc(line,
+		func(v string) string { return os.Getenv(variable.FindStringSubmatch(v)[1]) })
 	if before, after, ok := strings.Cut(line, "$long$"); ok {
 		line = before + strings.Repeat("x", 64<<20) + after
 	}

@@ -26,8 +26,9 @@ type session struct {
 
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 
-	promptMu sync.Mutex // held while a prompt or session/cancel is sent, so that they do not overtake each other
-	latest   *turn      // of the latest prompt, nil if there was none
+	// promptMu is held while a prompt or session/cancel is sent, so that none overtakes another.
+	promptMu sync.Mutex
+	latest   *turn // of the latest prompt, nil if there was none
 
 	mu      sync.Mutex
 	current *childSession // nil once closed
@@ -63,7 +64,9 @@ func (s *session) use() *childSession {
 }
 
 // replace sets the child session and returns the one before. It returns false if s was closed.
-func (s *session) replace(cs *childSession, saved state, pendingHistory string) (before *childSession, ok bool) {
+func (s *session) replace(
+	cs *childSession, saved state, pendingHistory string,
+) (before *childSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -114,7 +117,9 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 // CloseFor implements [backend.Closer].
-func (s *session) CloseFor(ctx context.Context, params backend.Raw) (result backend.Raw, err error) {
+func (s *session) CloseFor(
+	ctx context.Context, params backend.Raw,
+) (result backend.Raw, err error) {
 	s.mu.Lock()
 	cs := s.current
 	s.current, s.closed = nil, true
@@ -160,7 +165,8 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.process.Name())
 	for _, change := range before.settings.list() {
 		if err := cs.repeat(ctx, change); err != nil {
-			s.proxy.log.Warn("the restarted agent rejected a setting", "method", change.method, "error", err)
+			s.proxy.log.Warn("the restarted agent rejected a setting", "method", change.method,
+				"error", err)
 		}
 	}
 	return cs, nil

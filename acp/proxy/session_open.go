@@ -107,7 +107,8 @@ func (s *session) open(
 	r.child = c
 	if others := s.roots.Additional(); r.mode == RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional directories: "+
-			"describing them in the prompt instead", "agent", c.info.Name, "directories", others.Strings())
+			"describing them in the prompt instead", "agent", c.info.Name, "directories",
+			others.Strings())
 	}
 	r.copied = r.state.keepsOther(s.given(r.mode))
 	r.reusable = !r.copied && s.canReuse(r)

@@ -73,7 +73,8 @@ func testLifecycle(t *testing.T, a abilities) {
 		heard = "~one+~two"
 	}
 	require.Equal(t, "agent N:"+heard+"+three", v.prompt(s.ID, "three"))
-	require.Equal(t, []string{"one", "N:one", "two", "N:" + one + "+two", "three", "N:" + heard + "+three"}, h.history(s.ID))
+	require.Equal(t, []string{"one", "N:one", "two", "N:" + one + "+two", "three",
+		"N:" + heard + "+three"}, h.history(s.ID))
 
 	f, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
@@ -83,7 +84,8 @@ func testLifecycle(t *testing.T, a abilities) {
 		forked = "~one+~two+~three"
 	}
 	require.Equal(t, "agent N:"+forked+"+four", v.prompt(f.ID, "four"))
-	require.Equal(t, "agent N:"+heard+"+three+five", v.prompt(s.ID, "five"), "the source is independent")
+	require.Equal(t, "agent N:"+heard+"+three+five", v.prompt(s.ID, "five"),
+		"the source is independent")
 
 	require.NoError(t, v.CloseSession(t.Context(), f.ID))
 	require.NoError(t, v.DeleteSession(t.Context(), s.ID))
@@ -92,10 +94,13 @@ func testLifecycle(t *testing.T, a abilities) {
 }
 
 // requireOnlyWhatItHas checks that the agent received only what it had advertised.
-func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first workspace.Roots, extra string) {
+func requireOnlyWhatItHas(
+	t *testing.T, a abilities, got []received, first workspace.Roots, extra string,
+) {
 	all := methods(got)
 	for method, has := range map[string]bool{
-		"session/load": a.Load, "session/resume": a.Resume, "session/fork": a.Fork, "session/close": a.Close,
+		"session/load": a.Load, "session/resume": a.Resume, "session/fork": a.Fork,
+		"session/close": a.Close,
 	} {
 		if !has {
 			require.NotContains(t, all, method)
@@ -132,7 +137,8 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 		require.Positive(t, lists)
 		return
 	}
-	var told []string // descriptions of the roots: at first, on load, on resume, on the fork if it is a new session
+	// descriptions of the roots: at first, on load, on resume, on the fork if it is a new session
+	var told []string
 	for _, r := range got {
 		if r.method == "session/prompt" && strings.Contains(r.params, "root directories") {
 			told = append(told, r.params)
@@ -149,7 +155,8 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 func TestSessionLostByAgent(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
-			h := newSystem(t, abilities{Load: method == "session/load", Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
+			h := newSystem(t, abilities{Load: method == "session/load",
+				Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
 			first := roots(t, 0)
 			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -180,8 +187,10 @@ func TestPartialReplay(t *testing.T) {
 	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.disconnect()                                                              // before the child has the conversation
-	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)}) // it has been updated and can load now
+	// before the child has the conversation
+	v.disconnect()
+	// it has been updated and can load now
+	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)})
 	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
@@ -195,7 +204,8 @@ func TestPartialReplay(t *testing.T) {
 
 // Clause P7.
 func TestLateReplay(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
+	h := newSystem(t, abilities{Load: true, LateReplay: true},
+		proxy.Options{Profile: proxy.Profile{LateReplay: true}})
 	first := roots(t, 0)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -204,7 +214,8 @@ func TestLateReplay(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "it is not taken for part of the turn")
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"),
+		"it is not taken for part of the turn")
 	require.Equal(t, []string{"one", "N:one", "two", "N:one+two"}, h.history(s.ID))
 	v.crash(s.ID)
 	require.Equal(t, "agent N:one+two+crash+three", v.prompt(s.ID, "three"), "nor after a restart")
@@ -244,7 +255,8 @@ func TestFailedLoadDuringTurn(t *testing.T) {
 		ended <- ending{string(end.StopReason), err}
 	}()
 	v.until("agent hanging")
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, first.Cwd().String()+"/missing")})
+	_, err = v.LoadSession(t.Context(), s.ID,
+		client.Setup{Roots: with(first, first.Cwd().String()+"/missing")})
 	require.Error(t, err)
 	require.Empty(t, ended)
 	require.NoError(t, v.Cancel(t.Context(), s.ID))
@@ -276,7 +288,8 @@ func TestLoadDuringTurn(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.shown())
 	got := methods(h.received())
-	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"), "the turn ends before the agent is asked to load")
+	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"),
+		"the turn ends before the agent is asked to load")
 	require.Equal(t, "agent N:one+hang+two", v.prompt(s.ID, "two"))
 }
 
@@ -307,9 +320,11 @@ func TestStates(t *testing.T) {
 }
 
 func TestLateSession(t *testing.T) {
-	const answer = `send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}` + "\n"
+	const answer = `send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}` +
+		"\n"
 	b := initialized(t, strings.Replace(capable, `"close":{}`, `"close":{},"delete":{}`, 1)+
-		"await session/new\n"+`send {"jsonrpc":"2.0","method":"_x/asked"}`+"\nawait $/cancel_request\n"+answer+
+		"await session/new\n"+`send {"jsonrpc":"2.0","method":"_x/asked"}`+
+		"\nawait $/cancel_request\n"+answer+
 		"await session/delete\n"+`send {"jsonrpc":"2.0","method":"_x/deleted"}`+"\n"+
 		strings.ReplaceAll(opened, "child-1", "child-2"), proxy.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -317,7 +332,8 @@ func TestLateSession(t *testing.T) {
 		b.client.next()
 		cancel()
 	}()
-	_, _, err := b.backend.Open(ctx, backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.client})
+	_, _, err := b.backend.Open(ctx, backend.Activation{Cause: backend.New,
+		Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.client})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "client notify _x/deleted ", b.client.next())
 	b.open()
@@ -328,16 +344,20 @@ func TestLateSession(t *testing.T) {
 }
 
 func TestCloseWithoutAnswer(t *testing.T) {
-	b := initialized(t, capable+opened+"await session/close\n", proxy.Options{}.With(proxy.Limits{EndTimeout: time.Millisecond}))
+	b := initialized(t, capable+opened+"await session/close\n",
+		proxy.Options{}.With(proxy.Limits{EndTimeout: time.Millisecond}))
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Len(t, b.received("session/close"), 1)
 }
 
 // reopened opens a session that may be active again.
-func (b *proxyTest) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, backend.Opened, error) {
+func (b *proxyTest) reopened(
+	cause backend.Cause, previous backend.Session, params string,
+) (backend.Session, backend.Opened, error) {
 	return b.backend.Open(b.t.Context(), backend.Activation{
-		Cause: cause, State: []byte(b.client.state), Previous: previous, Params: backend.Raw(params),
+		Cause: cause, State: []byte(b.client.state), Previous: previous,
+		Params:  backend.Raw(params),
 		History: func(func(backend.Update, error) bool) {},
 		Stop:    func(context.Context) error { return nil },
 	}, host{b.client})
@@ -345,11 +365,14 @@ func (b *proxyTest) reopened(cause backend.Cause, previous backend.Session, para
 
 const (
 	able = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"close":{}}}}}` + "\n"
-	replayed   = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
+		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"close":{}}}}}` + "\n"
+	replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
+		`"update":{"sessionUpdate":"_replayed"}}}` + "\n"
 	loadAnswer = `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\n"
 	loaded     = "await session/load\n" + "send " + replayed + loadAnswer
-	closes     = "await session/close\n" + `send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
+	closes     = "await session/close\n" +
+		`send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
 )
 
 // Clause P7.
@@ -357,7 +380,8 @@ func TestReplay(t *testing.T) {
 	const (
 		late  = "send " + replayed
 		end   = `send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
-		fails = `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,"message":"no more"}}` + "\n"
+		fails = `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,` +
+			`"message":"no more"}}` + "\n"
 	)
 	for name, c := range map[string]struct {
 		script  string
@@ -366,10 +390,14 @@ func TestReplay(t *testing.T) {
 		note    string
 		err     string
 	}{
-		"shown as it comes":      {loaded + late + end, proxy.Profile{}, backend.FromBackend, `host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
-		"not shown if late":      {loaded + late + end, proxy.Profile{LateReplay: true}, backend.FromStore, "host notify _x/end {}", ""},
-		"empty":                  {"await session/load\n" + loadAnswer, proxy.Profile{}, backend.FromStore, "", ""},
-		"an error in the middle": {"await session/load\nsend " + replayed + fails, proxy.Profile{}, backend.FromStore, "", "no more"},
+		"shown as it comes": {loaded + late + end, proxy.Profile{}, backend.FromBackend,
+			`host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
+		"not shown if late": {loaded + late + end, proxy.Profile{LateReplay: true},
+			backend.FromStore, "host notify _x/end {}", ""},
+		"empty": {"await session/load\n" + loadAnswer, proxy.Profile{},
+			backend.FromStore, "", ""},
+		"an error in the middle": {"await session/load\nsend " + replayed + fails, proxy.Profile{},
+			backend.FromStore, "", "no more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, able+opened+c.script, proxy.Options{Profile: c.profile})
@@ -391,7 +419,8 @@ func TestReplay(t *testing.T) {
 
 // Clause P7.
 func TestLossyReplay(t *testing.T) {
-	b := initialized(t, able+strings.Repeat(loaded, 2), proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
+	b := initialized(t, able+strings.Repeat(loaded, 2),
+		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
 	for _, c := range []struct {
 		state string
 		want  backend.Replay
@@ -400,8 +429,9 @@ func TestLossyReplay(t *testing.T) {
 		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
 	} {
 		s, opened, err := b.backend.Open(t.Context(), backend.Activation{
-			Cause: backend.Load, State: []byte(c.state), Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-			Stop: func(context.Context) error { return nil },
+			Cause: backend.Load, State: []byte(c.state),
+			Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			Stop:   func(context.Context) error { return nil },
 		}, host{b.client})
 		require.NoError(t, err)
 		require.Equal(t, c.want, opened.Replay)
@@ -413,7 +443,9 @@ func TestLossyReplay(t *testing.T) {
 func TestUncommittedActivation(t *testing.T) {
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
 	const replay = `host replay {"update":{"sessionUpdate":"_replayed"}}`
-	refused := "await session/load\n" + `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` + "\n"
+	refused := "await session/load\n" +
+		`send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` +
+		"\n"
 	for name, c := range map[string]struct {
 		script string
 		times  int
@@ -427,7 +459,8 @@ func TestUncommittedActivation(t *testing.T) {
 		"taken over":    {plain + opened, 1, "", "", 0}, // plain has no session/close
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes, proxy.Options{})
+			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes,
+				proxy.Options{})
 			first, _ := b.open()
 			for range c.times {
 				second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
@@ -445,14 +478,16 @@ func TestUncommittedActivation(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
 			require.NoError(t, first.Close(t.Context()))
-			require.Len(t, b.received("session/close"), c.closed, "it is closed after its last user has left")
+			require.Len(t, b.received("session/close"), c.closed,
+				"it is closed after its last user has left")
 		})
 	}
 }
 
 // Clause A12.
 func TestCommittedActivation(t *testing.T) {
-	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
+	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+
+		fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
 	first, _ := b.open()
 	second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 	require.NoError(t, err)
@@ -471,15 +506,19 @@ func TestNoReuse(t *testing.T) {
 		before, now string
 		made        int
 	}{
-		"nothing changed":         {servers(`[]`), servers(`[]`), 1},
-		"nothing but its form":    {servers(`[]`), `{"cwd":"/a","mcpServers":null}`, 1},
-		"other MCP servers":       {servers(`[]`), servers(`[{"name":"x","command":"x","args":[],"env":[]}]`), 2},
-		"roots told in words":     {servers(`[]`), `{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b"]}`, 1},
-		"roots that are left out": {`{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b"]}`, servers(`[]`), 1},
+		"nothing changed":      {servers(`[]`), servers(`[]`), 1},
+		"nothing but its form": {servers(`[]`), `{"cwd":"/a","mcpServers":null}`, 1},
+		"other MCP servers": {servers(`[]`),
+			servers(`[{"name":"x","command":"x","args":[],"env":[]}]`), 2},
+		"roots told in words": {servers(`[]`),
+			`{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b"]}`, 1},
+		"roots that are left out": {`{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b"]}`,
+			servers(`[]`), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/new\n"+
-				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-2"}}`+"\n", proxy.Options{})
+				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-2"}}`+"\n",
+				proxy.Options{})
 			first, _ := b.openWith(c.before)
 			_, _, err := b.reopened(backend.Resume, first, c.now)
 			require.NoError(t, err)
@@ -494,9 +533,12 @@ type full struct {
 	is atomic.Bool
 }
 
-func (f *full) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+func (f *full) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	if f.is.Load() {
-		return sessionstore.Lease{}, &sessionstore.UnavailableError{Path: "/state", Hint: "free some space", Err: errors.New("disk full")}
+		return sessionstore.Lease{}, &sessionstore.UnavailableError{Path: "/state",
+			Hint: "free some space", Err: errors.New("disk full")}
 	}
 	return f.Memory.Activate(ctx, id, a)
 }
@@ -504,7 +546,8 @@ func (f *full) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.
 // Clause A13.
 func TestRootsAfterFailedLoad(t *testing.T) {
 	for name, a := range map[string]abilities{
-		"it resumes": {Resume: true, Roots: true}, "it loads": {Load: true, Roots: true}, "both": {Load: true, Resume: true, Roots: true},
+		"it resumes": {Resume: true, Roots: true}, "it loads": {Load: true, Roots: true},
+		"both": {Load: true, Resume: true, Roots: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -528,7 +571,8 @@ func TestRootsAfterFailedLoad(t *testing.T) {
 			v.disconnect()
 			var lists []string
 			for _, r := range h.received() {
-				if r.method == "session/new" || r.method == "session/load" || r.method == "session/resume" {
+				if r.method == "session/new" || r.method == "session/load" ||
+					r.method == "session/resume" {
 					_, list, _ := strings.Cut(r.params, `"additionalDirectories":`)
 					list, _, _ = strings.Cut(list, "]")
 					lists = append(lists, list)
@@ -555,7 +599,8 @@ func TestForkDuringTurn(t *testing.T) {
 		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("hang"))
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6, "the turn is running")
+	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6,
+		"the turn is running")
 	fork, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Equal(t, "agent N:~one+two", v.prompt(fork.ID, "two"))
@@ -567,7 +612,8 @@ func TestForkDuringTurn(t *testing.T) {
 // prompted.
 func TestLoginHint_everyRequest(t *testing.T) {
 	refuse := func(method string) string {
-		return "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method + `$,"error":{"code":-32000,"message":"log in","data":{"x":1}}}` + "\n"
+		return "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method +
+			`$,"error":{"code":-32000,"message":"log in","data":{"x":1}}}` + "\n"
 	}
 	options := proxy.Options{Profile: proxy.Profile{Login: "simulated login"}}
 	check := func(t *testing.T, err error) {
@@ -575,7 +621,8 @@ func TestLoginHint_everyRequest(t *testing.T) {
 		var refused *jsonrpc.Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, jsonrpc.Error{
-			Code: -32000, Message: "log in (if your editor does not offer to log in, run in a terminal: simulated login)", Data: json.RawMessage(`{"x":1}`),
+			Code: -32000, Message: "log in (if your editor does not offer to log in, run in a " +
+				"terminal: simulated login)", Data: json.RawMessage(`{"x":1}`),
 		}, *refused)
 	}
 	t.Run("initialize", func(t *testing.T) {
@@ -631,7 +678,8 @@ func TestMovedSession(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		for _, bound := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/bound %v", method, bound), func(t *testing.T) {
-				h := newSystem(t, abilities{Load: true, Resume: method == "session/resume", Roots: true, Bound: bound}, proxy.Options{})
+				h := newSystem(t, abilities{Load: true, Resume: method == "session/resume",
+					Roots: true, Bound: bound}, proxy.Options{})
 				before, after := roots(t, 1), roots(t, 1)
 				v := h.connect()
 				s, err := v.NewSession(t.Context(), client.Setup{Roots: before})
@@ -645,7 +693,8 @@ func TestMovedSession(t *testing.T) {
 				for _, dir := range after.All() {
 					keys.Real = append(keys.Real, dir)
 				}
-				_, err = h.store.Move(t.Context(), sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
+				_, err = h.store.Move(t.Context(),
+					sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
 				require.NoError(t, err)
 
 				v = h.connect()
@@ -662,8 +711,10 @@ func TestMovedSession(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.Equal(t, "agent N:"+told+"+two", v.prompt(s.ID, "two"))
-				require.Equal(t, "agent N:"+told+"+two+three", v.prompt(s.ID, "three"), "it is told once")
-				require.Equal(t, []string{"one", "N:one", "two", "N:" + told + "+two", "three", "N:" + told + "+two+three"}, h.history(s.ID))
+				require.Equal(t, "agent N:"+told+"+two+three", v.prompt(s.ID, "three"),
+					"it is told once")
+				require.Equal(t, []string{"one", "N:one", "two", "N:" + told + "+two", "three",
+					"N:" + told + "+two+three"}, h.history(s.ID))
 			})
 		}
 	}
@@ -677,7 +728,8 @@ func TestTransferredSession(t *testing.T) {
 		from := newSystem(t, abilities{Load: true}, proxy.Options{})
 		to := newSystem(t, a, proxy.Options{})
 		to.store = from.store
-		to.command.Args = append(to.command.Args, "-test.v=false") // another command line is another agent
+		// another command line is another agent
+		to.command.Args = append(to.command.Args, "-test.v=false")
 		list := roots(t, 1)
 		v := from.connect()
 		s, err := v.NewSession(t.Context(), client.Setup{Roots: list})
@@ -690,13 +742,15 @@ func TestTransferredSession(t *testing.T) {
 		source, err := from.store.Get(t.Context(), sessionstore.ID(s.ID))
 		require.NoError(t, err)
 		require.Equal(t, proxy.Owner(from.command), source.Agent)
-		_, err = from.store.Fork(t.Context(), source.ID, sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command), Keys: source.Keys})
+		_, err = from.store.Fork(t.Context(), source.ID,
+			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command), Keys: source.Keys})
 		require.NoError(t, err)
 
 		v = to.connect()
 		opened, err := v.LoadSession(t.Context(), "copy", client.Setup{Roots: list})
 		require.NoError(t, err)
-		require.Contains(t, string(opened.Result), `"currentModeId":"ask"`, "the mode is that of the new agent")
+		require.Contains(t, string(opened.Result), `"currentModeId":"ask"`,
+			"the mode is that of the new agent")
 		v.mu.Lock()
 		seen := slices.Clone(v.seen)
 		v.mu.Unlock()
@@ -720,6 +774,7 @@ func TestTransferredSession(t *testing.T) {
 		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: list})
 		require.NoError(t, err)
 		require.Equal(t, original, from.history(s.ID))
-		require.Equal(t, "agent N:mode m+one+two", v.prompt(s.ID, "two"), "the original is untouched")
+		require.Equal(t, "agent N:mode m+one+two", v.prompt(s.ID, "two"),
+			"the original is untouched")
 	}
 }

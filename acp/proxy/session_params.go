@@ -55,7 +55,8 @@ func paramsWithRoots(
 		return params, nil
 	}
 	// These requests need mcpServers. The client may have sent one that does not.
-	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil || servers != nil {
+	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil ||
+		servers != nil {
 		return params, err
 	}
 	return strictjson.Put(params, protocol.MCPServers, backend.Raw(`[]`))

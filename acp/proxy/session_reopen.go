@@ -28,11 +28,12 @@ func (s *session) reopen(
 	cs.setRequester(s)
 	replayed := 0
 	o = openResult{session: cs, method: method}
-	o.result, err = r.child.requestFunc(ctx, string(method), params, func(_ backend.Raw, err error) {
-		if err == nil {
-			replayed = s.finishReplay(ctx, method)
-		}
-	})()
+	o.result, err = r.child.requestFunc(ctx, string(method), params,
+		func(_ backend.Raw, err error) {
+			if err == nil {
+				replayed = s.finishReplay(ctx, method)
+			}
+		})()
 	if err == nil {
 		cs.setResult(o.result)
 		o.shown = replayed
@@ -104,7 +105,8 @@ func (s *session) finishReplay(ctx context.Context, method openMethod) (replayed
 	replayed, states := s.updates.end(next)
 	for _, state := range states {
 		if err := s.passOn(ctx, s.host, state); err != nil {
-			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind, "error", err)
+			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
+				"error", err)
 		}
 	}
 	return replayed
@@ -142,5 +144,6 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 	if !errors.Is(err, errNoAnswer) { // otherwise the replay may still come
 		s.updates.set(live)
 	}
-	c.log.Warn("cannot restore a session's directories and MCP servers: load it again", "error", err)
+	c.log.Warn("cannot restore a session's directories and MCP servers: load it again",
+		"error", err)
 }

@@ -81,7 +81,8 @@ func (s *settings) update(u backend.Update) {
 	switch {
 	case u.Kind == sessionstore.CurrentModeUpdate && p.Update.CurrentModeID != "":
 		s.mode = p.Update.CurrentModeID
-		s.put(settingChange{method: protocol.SessionSetMode, params: backend.Encode(map[string]string{"modeId": s.mode})})
+		s.put(settingChange{method: protocol.SessionSetMode,
+			params: backend.Encode(map[string]string{"modeId": s.mode})})
 	case u.Kind == sessionstore.ConfigOptionUpdate && p.Update.ConfigOptions != nil:
 		s.options = p.Update.ConfigOptions
 	}

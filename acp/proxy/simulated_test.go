@@ -98,7 +98,8 @@ func simulate(in *proctest.Input) int {
 	if s.Updated && in.Again {
 		s.Roots = true
 	}
-	flags := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.") })
+	flags := slices.DeleteFunc(slices.Clone(os.Args[1:]),
+		func(a string) bool { return strings.HasPrefix(a, "-test.") })
 	if in.Note(fmt.Sprintf(`{"method":"start","params":%q}`, strings.Join(flags, " "))) != nil {
 		return 94
 	}
@@ -146,7 +147,8 @@ func (s *simulated) take(m simulatedMessage) {
 			s.answer(m, `{"stopReason":"cancelled"}`)
 		}
 	case "session/set_mode":
-		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+m.Params.ModeID+`"}`)
+		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+m.Params.ModeID+
+			`"}`)
 		s.answer(m, `{}`)
 	case "session/list":
 		s.list(m)
@@ -163,8 +165,9 @@ func (s *simulated) take(m simulatedMessage) {
 func (s *simulated) initialize() string {
 	sessions := map[string]any{}
 	for name, has := range map[string]bool{
-		"resume": s.Resume, "fork": s.Fork, "list": s.List, "close": s.Close, "delete": s.Delete, "additionalDirectories": s.Roots,
-		"systemPrompt": s.SystemPrompt,
+		"resume": s.Resume, "fork": s.Fork, "list": s.List, "close": s.Close, "delete": s.Delete,
+		"additionalDirectories": s.Roots,
+		"systemPrompt":          s.SystemPrompt,
 	} {
 		if has {
 			sessions[name] = map[string]any{}
@@ -172,8 +175,9 @@ func (s *simulated) initialize() string {
 	}
 	raw, _ := json.Marshal(map[string]any{
 		"protocolVersion": 1, "agentInfo": map[string]string{"name": "simulated", "version": "1"},
-		"authMethods":       []any{map[string]string{"id": "key", "name": "A key"}},
-		"agentCapabilities": map[string]any{"loadSession": s.Load, "sessionCapabilities": sessions, "promptCapabilities": map[string]bool{"image": true}},
+		"authMethods": []any{map[string]string{"id": "key", "name": "A key"}},
+		"agentCapabilities": map[string]any{"loadSession": s.Load, "sessionCapabilities": sessions,
+			"promptCapabilities": map[string]bool{"image": true}},
 	})
 	return string(raw)
 }
@@ -220,7 +224,8 @@ func (s *simulated) commands(id string) {
 	if s.Mute {
 		return
 	}
-	s.update(id, `{"sessionUpdate":"available_commands_update","availableCommands":`+cmp.Or(s.Commands, "[]")+`}`)
+	s.update(id, `{"sessionUpdate":"available_commands_update","availableCommands":`+
+		cmp.Or(s.Commands, "[]")+`}`)
 }
 
 func (s *simulated) prompt(m simulatedMessage) {
@@ -258,7 +263,8 @@ func (s *simulated) prompt(m simulatedMessage) {
 }
 
 func chunk(who, text string) json.RawMessage {
-	raw, _ := json.Marshal(map[string]any{"sessionUpdate": who + "_message_chunk", "content": map[string]string{"type": "text", "text": text}})
+	raw, _ := json.Marshal(map[string]any{"sessionUpdate": who + "_message_chunk",
+		"content": map[string]string{"type": "text", "text": text}})
 	return raw
 }
 
@@ -274,7 +280,8 @@ func known(kept simulatedSession) []string {
 		switch text := c.Content.Text; {
 		case c.SessionUpdate != "user_message_chunk":
 		case strings.HasPrefix(strings.TrimSpace(text), "<acp-agent-context>"):
-			words = slices.Insert(words, len(words)-1, quotedPrompts(text)...) // it follows the prompt that it came with
+			// it follows the prompt that it came with
+			words = slices.Insert(words, len(words)-1, quotedPrompts(text)...)
 		default:
 			words = append(words, text)
 		}
@@ -307,7 +314,8 @@ func (s *simulated) list(m simulatedMessage) {
 		if m.Params.Cwd != "" && m.Params.Cwd != kept.Cwd {
 			continue
 		}
-		entry, _ := json.Marshal(map[string]any{"sessionId": id, "cwd": kept.Cwd, "title": "title of " + id, "updatedAt": "2026-01-02T03:04:05Z",
+		entry, _ := json.Marshal(map[string]any{"sessionId": id, "cwd": kept.Cwd,
+			"title": "title of " + id, "updatedAt": "2026-01-02T03:04:05Z",
 			"_meta": map[string]any{"of": id}})
 		entries = append(entries, string(entry))
 	}
@@ -324,12 +332,15 @@ func (s *simulated) answer(m simulatedMessage, result string) {
 
 func (s *simulated) fail(m simulatedMessage, code int, message string) {
 	if m.ID != nil {
-		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", m.ID, code, message)
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", m.ID, code,
+			message)
 	}
 }
 
 func (s *simulated) update(id, update string) {
-	fmt.Printf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":%s}}`+"\n", id, update)
+	fmt.Printf(
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":%s}}`+"\n",
+		id, update)
 }
 
 func (s *simulated) file(id string) string { return filepath.Join(s.Dir, id+".json") }

@@ -58,7 +58,9 @@ func (s state) encode() []byte {
 // is given now.
 func (s state) keepsOther(given workspace.Dirs) bool {
 	now := dirDigests(given)
-	return slices.ContainsFunc(s.Granted, func(dir string) bool { return !slices.Contains(now, dir) })
+	return slices.ContainsFunc(s.Granted, func(dir string) bool {
+		return !slices.Contains(now, dir)
+	})
 }
 
 func dirDigests(dirs workspace.Dirs) []string {

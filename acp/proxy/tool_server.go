@@ -91,7 +91,9 @@ func (p *proxy) askEnv() []string {
 	set := slices.Concat(os.Environ(), p.command.Env)
 	return slices.DeleteFunc(slices.Clone(p.options.Profile.AskEnv), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.ContainsFunc(set, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		return slices.ContainsFunc(set, func(v string) bool {
+			return strings.HasPrefix(v, name+"=")
+		})
 	})
 }
 

@@ -13,7 +13,9 @@ import (
 // conversation returns a history as text of about limit bytes: its end, if it is longer. It returns
 // "" if there is none. unsentBlocks is the number of blocks at the end of the history that are
 // about to be sent.
-func conversation(history iter.Seq2[backend.Update, error], limit, unsentBlocks int) (string, error) {
+func conversation(
+	history iter.Seq2[backend.Update, error], limit, unsentBlocks int,
+) (string, error) {
 	if history == nil {
 		return "", nil
 	}
@@ -98,7 +100,8 @@ type transcript struct {
 func (t *transcript) add(parts ...utterance) {
 	for _, p := range parts {
 		p.text = strings.ToValidUTF8(p.text, "\uFFFD")
-		if n := len(t.parts); n > 0 && t.parts[n-1].speaker == p.speaker && p.speaker != speakerTool && len(t.parts[n-1].text) < t.limit {
+		if n := len(t.parts); n > 0 && t.parts[n-1].speaker == p.speaker &&
+			p.speaker != speakerTool && len(t.parts[n-1].text) < t.limit {
 			t.parts[n-1].text += p.text
 		} else {
 			t.parts = append(t.parts, p)
@@ -131,6 +134,7 @@ func (t *transcript) String() string {
 	if t.cut {
 		what = "The last part of the conversation so far"
 	}
-	return "This session continues one whose messages you do not have. " + what + ", oldest first:\n" +
+	return "This session continues one whose messages you do not have. " + what +
+		", oldest first:\n" +
 		b.String() + "End of the conversation so far. The message before this block is new.\n"
 }

@@ -148,7 +148,9 @@ func (m mcpFlags) options(set *settings, logger *slog.Logger) (o mcpserver.Optio
 	}
 	if m.session != "" {
 		secret := os.Getenv(mcprelay.SecretVariable)
-		o.Session = func(ctx context.Context) ([]workspace.Root, error) { return mcprelay.Ask(ctx, m.session, secret) }
+		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
+			return mcprelay.SessionRoots(ctx, m.session, secret)
+		}
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {
 		return o, withFlagNames(err, "root", "root")

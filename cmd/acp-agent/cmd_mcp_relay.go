@@ -20,29 +20,34 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp-relay [flags] --roots-from SOCKET -- COMMAND ARGS...",
 		Short: "Start an MCP server and tell it the roots of a session",
-		Long: `mcp-relay starts an MCP server, passes messages between it and its client unchanged, and answers the server's
-requests for roots with those of an acp-agent session.
+		Long: `mcp-relay starts an MCP server, passes messages between it and its client unchanged,
+and answers the server's requests for roots with those of an acp-agent session.
 
-It is not meant to be started by hand: acp-agent makes the agent behind it start its MCP servers with this command, and
-provides the socket and the secret in ` + mcprelay.SecretVariable + `.`,
+It is not meant to be started by hand: acp-agent makes the agent behind it start its MCP servers
+with this command, and provides the socket and the secret in ` + mcprelay.SecretVariable + `.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
-				return usagef("mcp-relay needs the command of an MCP server after --; see acp-agent mcp-relay --help")
+				return usagef("mcp-relay needs the command of an MCP server after --; " +
+					"see acp-agent mcp-relay --help")
 			case socket == "":
 				return usagef("mcp-relay needs --roots-from SOCKET; see acp-agent mcp-relay --help")
 			}
-			return relayMCP(cmd.Context(), s, set, socket, process.Command{Path: args[0], Args: args[1:]})
+			return relayMCP(cmd.Context(), s, set, socket,
+				process.Command{Path: args[0], Args: args[1:]})
 		},
 	}
-	cmd.Flags().StringVar(&socket, "roots-from", "", "the `SOCKET` of the session that provides the roots")
+	cmd.Flags().StringVar(&socket, "roots-from", "",
+		"the `SOCKET` of the session that provides the roots")
 	set.accept(cmd, "log-level", "log-file", "max-line")
 	return cmd
 }
 
 // relayMCP relays until the server or the client ends.
-func relayMCP(ctx context.Context, s streams, set *settings, socket string, server process.Command) error {
+func relayMCP(
+	ctx context.Context, s streams, set *settings, socket string, server process.Command,
+) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
 	if secret == "" {
 		return usagef("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
@@ -56,8 +61,7 @@ func relayMCP(ctx context.Context, s streams, set *settings, socket string, serv
 		Address: socket, Secret: secret, MaxMessage: set.maxLine, Logger: logger,
 		Child: process.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
 	})
-	var exit *process.ExitError
-	if errors.As(err, &exit) && exit.Code > 0 {
+	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code > 0 {
 		return &childStatusError{name: proxy.ProgramName(server.Path), status: exit.Code}
 	}
 	return err

@@ -35,7 +35,9 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	behind := set.agent != "" || len(args) > 0
 	switch {
 	case set.model != "" && behind:
-		return downstream{}, usagef("--model cannot be used with --agent or a command after --: other agents have models of their own")
+		return downstream{}, usagef(
+			"--model cannot be used with --agent or a command after --: other agents have models " +
+				"of their own")
 	case set.model != "":
 		models, err := set.config.modelsFrom(set.model)
 		if err != nil {
@@ -52,14 +54,17 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	return downstream{
 		command: command,
 		profile: profile,
-		tools:   set.self("mcp", "--mounts", set.mounts.String(), "--max-roots", strconv.Itoa(set.maxRoots)),
-		relay:   set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		tools: set.self("mcp", "--mounts", set.mounts.String(), "--max-roots",
+			strconv.Itoa(set.maxRoots)),
+		relay: set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 	}, nil
 }
 
 // agentCommand returns the command and profile of the known agent with the given name, with args
 // added to its own, or of the agent that the command args starts if name is "".
-func (set *settings) agentCommand(name string, args []string) (process.Command, proxy.Profile, error) {
+func (set *settings) agentCommand(
+	name string, args []string,
+) (process.Command, proxy.Profile, error) {
 	profiles := set.config.profiles()
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:]}
@@ -68,8 +73,10 @@ func (set *settings) agentCommand(name string, args []string) (process.Command, 
 	}
 	profile, known := proxy.FindProfile(profiles, name)
 	if !known {
-		return process.Command{}, profile, fmt.Errorf("unknown agent %q; known agents: %s (acp-agent agents --help explains how to add one)",
-			name, strings.Join(profileNames(profiles), ", "))
+		return process.Command{}, profile,
+			fmt.Errorf("unknown agent %q; known agents: %s (acp-agent agents --help explains how "+
+				"to add one)",
+				name, strings.Join(profileNames(profiles), ", "))
 	}
 	command := profile.StartCommand()
 	command.Args = append(command.Args, args...)
@@ -114,7 +121,9 @@ func (d downstream) name() string {
 
 // newBackend returns the backend that answers: a model, a proxy for the downstream agent, or the
 // one without either.
-func newBackend(d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger) backend.Backend {
+func newBackend(
+	d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger,
+) backend.Backend {
 	switch {
 	case len(d.models) > 0:
 		return model.New(model.Options{Models: d.models, Logger: logger})
@@ -123,7 +132,8 @@ func newBackend(d downstream, stateDir string, roots workspace.Options, trace tr
 	}
 	return proxy.New(d.command, proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Workspace: roots, Trace: trace, Logger: logger,
+		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Workspace: roots, Trace: trace,
+		Logger: logger,
 	})
 }
 

@@ -30,7 +30,8 @@ func MakeDir(dir string) error {
 	if !info.IsDir() {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	}
-	return os.Chmod(dir, 0o700) // also if it has these permissions: it fails unless the user owns dir
+	// also if it has these permissions: it fails unless the user owns dir
+	return os.Chmod(dir, 0o700)
 }
 
 // WriteFile creates or replaces a file atomically. It creates the directory with [MakeDir].

@@ -113,7 +113,8 @@ func TestConcurrentWriteFile(t *testing.T) {
 	for n := range 4 {
 		writing.Go(func() {
 			for range 10 {
-				if err := privatefile.WriteFile(path, whole(n)); err != nil && runtime.GOOS != "windows" {
+				if err := privatefile.WriteFile(path, whole(n)); err != nil &&
+					runtime.GOOS != "windows" {
 					t.Error(err)
 				}
 			}

@@ -34,7 +34,8 @@ func play(r string) int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		fmt.Print(strings.Repeat("x", 100*printed))
 	case "complain":
-		fmt.Fprintf(os.Stderr, "first\n\n  second\r\nbad \xff\n%s\nlast", strings.Repeat("long", 100))
+		fmt.Fprintf(os.Stderr, "first\n\n  second\r\nbad \xff\n%s\nlast",
+			strings.Repeat("long", 100))
 		return 3
 	case "reveal":
 		fmt.Fprintln(os.Stderr, `it is "quoted" \ secret`)

@@ -220,7 +220,8 @@ func (s *stderrLog) keep(text string) {
 
 // errorLine matches a line that looks like the message of an error. An indented line is code or a
 // stack frame.
-const errorLine = `(?i)^(|\S|\S.*[^\w/.-])\w*(error|exception|panic|panicked|fatal|uncaught)\b|^npm ERR!`
+const errorLine = `(?i)^(|\S|\S.*[^\w/.-])\w*` +
+	`(error|exception|panic|panicked|fatal|uncaught)\b|^npm ERR!`
 
 // explanation returns the lines that explain why a child ended whose stderr ended in recent: the
 // first that looks like an error and what follows it, or the last line. Lines that were written a

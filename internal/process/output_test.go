@@ -16,12 +16,13 @@ import (
 
 func TestStderrIsLoggedByLine(t *testing.T) {
 	var log strings.Builder
-	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == "pid" {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	logger := slog.New(slog.NewTextHandler(&log,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "pid" {
+				return slog.Attr{}
+			}
+			return a
+		}}))
 	p := start(t, self("complain"), process.Options{Logger: logger, MaxLogLine: 20})
 	require.Error(t, p.Wait(bounded(t)))
 	require.Equal(t, ``+
@@ -39,12 +40,14 @@ func TestSecretsInStderr(t *testing.T) {
 		secrets.Add(s)
 	}
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	err := start(t, self("complain"), process.Options{Logger: logger, Secrets: secrets, MaxLogLine: 26}).Wait(bounded(t))
+	err := start(t, self("complain"), process.Options{Logger: logger, Secrets: secrets,
+		MaxLogLine: 26}).Wait(bounded(t))
 	require.ErrorContains(t, err, `: last`)
 	require.Equal(t, 1, strings.Count(log.String(), "msg=\"  [secret]\" "), log.String())
 	require.Contains(t, log.String(), "msg=[secret]… ", "a secret that is cut off")
 
-	err = start(t, self("reveal"), process.Options{Logger: logger, Secrets: secrets}).Wait(bounded(t))
+	err = start(t, self("reveal"), process.Options{Logger: logger, Secrets: secrets}).Wait(
+		bounded(t))
 	require.ErrorContains(t, err, `: it is [secret]`)
 	require.NotContains(t, log.String(), "quoted")
 }

@@ -60,13 +60,17 @@ func TestEscapedProcessThatWritesDoesNotBlock(t *testing.T) {
 	}
 	for what, pause := range map[string]string{"floods": "", "drips": "sleep 0.02;"} {
 		for _, stream := range []string{"1", "2"} {
-			script := fmt.Sprintf(`setsid sh -c 'trap "" TERM; while :; do echo more >&%s || exit; %s done' & cat`, stream, pause)
+			script := fmt.Sprintf(
+				`setsid sh -c 'trap "" TERM; while :; do echo more >&%s || exit; %s done' & cat`,
+				stream, pause)
 			for name, closed := range map[string]func(*process.Process){
 				"closed": func(p *process.Process) { _ = p.Stdout().Close() },
 				"unread": func(*process.Process) {},
 			} {
 				t.Run(what+"/"+stream+"/"+name, func(t *testing.T) {
-					p, err := process.Start(t.Context(), process.Command{Path: "sh", Args: []string{"-c", script}, Name: "escape"}, process.Options{})
+					p, err := process.Start(t.Context(),
+						process.Command{Path: "sh", Args: []string{"-c", script}, Name: "escape"},
+						process.Options{})
 					require.NoError(t, err)
 					closed(p)
 					ctx, cancel := context.WithTimeout(t.Context(), patience/2)

@@ -89,14 +89,16 @@ func TestClosedOutputIsDiscarded(t *testing.T) {
 	require.ErrorIs(t, <-reading, os.ErrClosed, "a read that waits is woken")
 	require.ErrorIs(t, p.Stdout().Close(), os.ErrClosed)
 	require.NoError(t, p.Stop(bounded(t)))
-	require.NoError(t, p.Wait(t.Context()), "it could write more than a pipe holds, and was not ended by it")
+	require.NoError(t, p.Wait(t.Context()),
+		"it could write more than a pipe holds, and was not ended by it")
 }
 
 func TestExitError(t *testing.T) {
 	p := start(t, self("complain"), process.Options{})
 	var exit *process.ExitError
 	require.ErrorAs(t, p.Wait(bounded(t)), &exit)
-	require.Equal(t, process.ExitError{Name: "complain", Code: 3, State: "exit status 3", Stderr: []string{"last"}}, *exit)
+	require.Equal(t, process.ExitError{Name: "complain", Code: 3, State: "exit status 3",
+		Stderr: []string{"last"}}, *exit)
 	require.Equal(t, `complain ended: exit status 3: last`, exit.Error())
 }
 
@@ -104,26 +106,37 @@ func TestExitError_explanation(t *testing.T) {
 	for name, c := range map[string]struct{ stderr, explains string }{
 		"nothing": {"", ""},
 		"Node.js": {
-			"loaded 3 plugins\nnode:internal/modules/esm/resolve:283\n    throw new ERR_MODULE_NOT_FOUND(\n          ^\n\n" +
-				"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/b.mjs' imported from /a/c.mjs\n    at one (node:internal:1:1)\n" +
-				"    at two (node:internal:1:1)\n    at three (node:internal:1:1)\n    at four (node:internal:1:1)\n    at five (node:internal:1:1) {\n" +
+			"loaded 3 plugins\nnode:internal/modules/esm/resolve:283\n    throw new " +
+				"ERR_MODULE_NOT_FOUND(\n          ^\n\n" +
+				"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/b.mjs' imported from " +
+				"/a/c.mjs\n    at one (node:internal:1:1)\n" +
+				"    at two (node:internal:1:1)\n    at three (node:internal:1:1)\n    at four " +
+				"(node:internal:1:1)\n    at five (node:internal:1:1) {\n" +
 				"  code: 'ERR_MODULE_NOT_FOUND'\n}\n\nNode.js v22.23.3\n",
-			"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/b.mjs' imported from /a/c.mjs\n    at one (node:internal:1:1)\n" +
-				"    at two (node:internal:1:1)\n    at three (node:internal:1:1)\n    at four (node:internal:1:1)",
+			"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/b.mjs' imported from " +
+				"/a/c.mjs\n    at one (node:internal:1:1)\n" +
+				"    at two (node:internal:1:1)\n    at three (node:internal:1:1)\n    at four " +
+				"(node:internal:1:1)",
 		},
 		"Python": {
-			"Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n    raise ValueError('x')\nValueError: x\n",
+			"Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n    " +
+				"raise ValueError('x')\nValueError: x\n",
 			"ValueError: x",
 		},
-		"Go":                 {"panic: no\n\ngoroutine 1 [running]:\nmain.main()\n", "panic: no\ngoroutine 1 [running]:\nmain.main()"},
-		"npm":                {"npm ERR! code E404\nnpm ERR! 404 Not Found\n", "npm ERR! code E404\nnpm ERR! 404 Not Found"},
+		"Go": {"panic: no\n\ngoroutine 1 [running]:\nmain.main()\n",
+			"panic: no\ngoroutine 1 [running]:\nmain.main()"},
+		"npm": {"npm ERR! code E404\nnpm ERR! 404 Not Found\n",
+			"npm ERR! code E404\nnpm ERR! 404 Not Found"},
 		"a path is no error": {"reading /var/error/x, 0 errors\nbye\n", "bye"},
-		"a long line":        {"Error: " + strings.Repeat("x", 1000), "Error: " + strings.Repeat("x", 293) + "…"},
+		"a long line": {"Error: " + strings.Repeat("x", 1000),
+			"Error: " + strings.Repeat("x", 293) + "…"},
 		"control characters": {"Error: \x1b[2J", "Error: \uFFFD[2J"},
-		"an older error":     {"Error: the model is busy\n" + process.Later + "\nTypeError: x is null\n", "TypeError: x is null"},
+		"an older error": {"Error: the model is busy\n" + process.Later +
+			"\nTypeError: x is null\n", "TypeError: x is null"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.explains, strings.Join(process.Explanation(strings.Split(c.stderr, "\n")), "\n"))
+			require.Equal(t, c.explains, strings.Join(
+				process.Explanation(strings.Split(c.stderr, "\n")), "\n"))
 		})
 	}
 }
@@ -153,10 +166,13 @@ func TestStartError(t *testing.T) {
 		says    []string
 	}{
 		"not in PATH": {process.Command{Path: "no-such-agent"}, exec.ErrNotFound,
-			[]string{`cannot start "no-such-agent"`, "$PATH", "if it is installed, use its absolute path"}},
-		"no such file": {process.Command{Path: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"check that the path exists"}},
-		"no command":   {process.Command{}, nil, []string{"no command given"}},
-		"no directory": {process.Command{Path: "sh", Dir: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"working directory"}},
+			[]string{`cannot start "no-such-agent"`, "$PATH",
+				"if it is installed, use its absolute path"}},
+		"no such file": {process.Command{Path: filepath.Join(dir, "none")}, os.ErrNotExist,
+			[]string{"check that the path exists"}},
+		"no command": {process.Command{}, nil, []string{"no command given"}},
+		"no directory": {process.Command{Path: "sh", Dir: filepath.Join(dir, "none")},
+			os.ErrNotExist, []string{"working directory"}},
 		"not executable": {process.Command{Path: write("plain", "", 0o600)}, os.ErrPermission,
 			nil},
 	} {

@@ -28,7 +28,9 @@ func playUnix(r string) int {
 		}
 		<-p.Done()
 	case "escape": // leaves somebody behind who has our stdout and is not in the group
-		err := startSelf("hold", func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+		err := startSelf("hold", func(c *exec.Cmd) {
+			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		})
 		if err != nil {
 			return 1
 		}
@@ -52,7 +54,8 @@ func startSelf(r string, change func(*exec.Cmd)) error {
 // shell is a wrapper, as npx is one: it runs script, in which $0 is this binary in a role.
 func shell(script, r string, env ...string) process.Command {
 	c := self(r, env...)
-	return process.Command{Path: "sh", Args: []string{"-c", script, c.Path}, Env: c.Env, Name: "wrapper"}
+	return process.Command{Path: "sh", Args: []string{"-c", script, c.Path}, Env: c.Env,
+		Name: "wrapper"}
 }
 
 func requireSignal(t *testing.T, p *process.Process, s syscall.Signal) {
@@ -84,7 +87,8 @@ func TestStopKills(t *testing.T) {
 // Clause W9.
 func TestStopWithCancelledContextKillsAtOnce(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2}.WithTermGrace(patience*2))
+	p := start(t, self("hold on", h.Env()),
+		process.Options{Grace: patience * 2}.WithTermGrace(patience*2))
 	h.Next()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -95,7 +99,8 @@ func TestStopWithCancelledContextKillsAtOnce(t *testing.T) {
 // Clause W9.
 func TestStopEndsGrandchildren(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()), process.Options{Grace: 1}.WithTermGrace(1))
+	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()),
+		process.Options{Grace: 1}.WithTermGrace(1))
 	grandchild := h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
 	grandchild.Ended()
@@ -106,7 +111,8 @@ func TestGrandchildrenEndWithTheChild(t *testing.T) {
 	for _, r := range []string{"hold", "hold on"} {
 		t.Run(r, func(t *testing.T) {
 			h := proctest.Watch(t)
-			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()), process.Options{}.WithTermGrace(1))
+			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()),
+				process.Options{}.WithTermGrace(1))
 			grandchild := h.Next()
 			_, err := io.WriteString(p.Stdin(), "end\n")
 			require.NoError(t, err)

@@ -11,8 +11,8 @@
 //	c := p.Wrap(relay, server)      // start c instead of server
 //	err = p.Close()                 // at the session's end
 //
-// [Ask] is for a server of our own, acp-agent mcp: it asks the publisher in each call, and so never
-// uses roots that the session no longer has.
+// [SessionRoots] is for a server of our own, acp-agent mcp: it reads them from the publisher for
+// each tool call, and so never uses roots that the session no longer has.
 //
 // Each session has its own publisher, socket and secret, so that a relay learns no other session's
 // roots. Nothing that a relay sends changes them.

@@ -55,7 +55,8 @@ func runRelay() int {
 	if len(os.Args) < 5 || os.Args[1] != "--roots-from" || os.Args[3] != "--" {
 		return 90
 	}
-	server := process.Command{Path: os.Args[4], Args: os.Args[5:], Env: proctest.Env(os.Getenv(serverRole))}
+	server := process.Command{Path: os.Args[4], Args: os.Args[5:],
+		Env: proctest.Env(os.Getenv(serverRole))}
 	err := mcprelay.Run(context.Background(), os.Stdin, os.Stdout, server, mcprelay.Options{
 		Address: os.Args[2], Secret: os.Getenv(mcprelay.SecretVariable),
 	})
@@ -95,7 +96,9 @@ func publish(t testing.TB, dirs ...string) *mcprelay.Publisher {
 	return publishWith(t, &logtest.Text{}, patience, time.Second, dirs...)
 }
 
-func publishWith(t testing.TB, log *logtest.Text, timeout, check time.Duration, dirs ...string) *mcprelay.Publisher {
+func publishWith(
+	t testing.TB, log *logtest.Text, timeout, check time.Duration, dirs ...string,
+) *mcprelay.Publisher {
 	t.Helper()
 	p, err := mcprelay.ListenWith(short(t), log.Logger(slog.LevelDebug), timeout, check)
 	require.NoError(t, err)

@@ -87,5 +87,6 @@ func set(line, value json.RawMessage, path ...string) json.RawMessage {
 
 // response returns a response, without a newline.
 func response(id, result json.RawMessage) []byte {
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result, []byte(`}`))
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,
+		[]byte(`}`))
 }

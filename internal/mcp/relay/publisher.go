@@ -26,7 +26,7 @@ import (
 // SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
 const SecretVariable = "ACP_AGENT_RELAY_SECRET"
 
-// Publisher sends a session's roots to its relays, and to whoever asks for them with [Ask]. It is
+// Publisher sends a session's roots to its relays, and to whoever asks for them with [SessionRoots]. It is
 // safe for concurrent use and must be closed.
 type Publisher struct {
 	log      *slog.Logger
@@ -74,7 +74,8 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 		path = filepath.Join(p.tempDir, name)
 	}
 	if p.listener, err = net.Listen("unix", path); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot listen for MCP relays on %s: %w", path, err), p.removeTempDir())
+		return nil, errors.Join(fmt.Errorf("cannot listen for MCP relays on %s: %w", path, err),
+			p.removeTempDir())
 	}
 	p.serving.Go(p.accept)
 	return p, nil
@@ -97,7 +98,8 @@ func removeStale(dir string) {
 	}
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err != nil || info.Mode().Type()&fs.ModeSocket == 0 || time.Since(info.ModTime()) < time.Hour {
+		if err != nil || info.Mode().Type()&fs.ModeSocket == 0 ||
+			time.Since(info.ModTime()) < time.Hour {
 			continue
 		}
 		path := filepath.Join(dir, entry.Name())
@@ -128,7 +130,8 @@ func (p *Publisher) Secret() string { return p.secret }
 func (p *Publisher) Wrap(relay, server process.Command) process.Command {
 	wrapped := server
 	wrapped.Path = relay.Path
-	wrapped.Args = slices.Concat(relay.Args, []string{"--roots-from", p.Address(), "--", server.Path}, server.Args)
+	wrapped.Args = slices.Concat(relay.Args,
+		[]string{"--roots-from", p.Address(), "--", server.Path}, server.Args)
 	wrapped.Env = slices.Concat(server.Env, relay.Env, []string{SecretVariable + "=" + p.secret})
 	return wrapped
 }
@@ -168,7 +171,7 @@ func (p *Publisher) accept() {
 			return
 		}
 		if err != nil {
-			p.log.Warn("an MCP relay could not connect", "error", err)
+			p.log.Warn("cannot accept an MCP relay", "error", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -195,10 +198,10 @@ func (p *Publisher) serve(conn net.Conn) {
 	wants, ok := p.readSecret(conn)
 	switch {
 	case !ok:
-		p.log.Warn("an MCP relay did not send the secret of this session")
+		p.log.Warn("cannot serve an MCP relay: it did not send the secret of this session")
 		return
-	case wants == foldersOnce:
-		p.answer(conn)
+	case wants == rootsOnce:
+		p.sendRoots(conn)
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
@@ -235,8 +238,8 @@ func (p *Publisher) serve(conn net.Conn) {
 
 // What the byte after the secret asks for.
 const (
-	allLists    = '\n' // the roots as results of roots/list, now and when they change
-	foldersOnce = '?'  // the session's folders, once
+	allLists  = '\n' // the roots as results of roots/list, now and when they change
+	rootsOnce = '?'  // the session's roots with their real paths, once
 )
 
 // readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no
@@ -248,11 +251,11 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 		return 0, false
 	}
 	wants = sent[len(p.secret)]
-	return wants, wants == allLists || wants == foldersOnce
+	return wants, wants == allLists || wants == rootsOnce
 }
 
-// answer sends the folders of the session, none if it has only one root.
-func (p *Publisher) answer(conn net.Conn) {
+// sendRoots sends the roots of the session, none if it has only one root.
+func (p *Publisher) sendRoots(conn net.Conn) {
 	p.mu.Lock()
 	roots := p.roots
 	p.mu.Unlock()
@@ -263,11 +266,11 @@ func (p *Publisher) answer(conn net.Conn) {
 	for _, r := range roots.All() {
 		named += len(r.Dirs)
 	}
-	a := answer{Folders: []folder{}}
+	a := sessionRoots{Roots: []sessionRoot{}}
 	if named > 1 {
 		for _, r := range roots.Existing().All() {
 			for _, dir := range r.Dirs {
-				a.Folders = append(a.Folders, folder{dir.String(), r.Real.String()})
+				a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String()})
 			}
 		}
 	}
@@ -277,7 +280,7 @@ func (p *Publisher) answer(conn net.Conn) {
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
 	if _, err := conn.Write(append(line, '\n')); err != nil {
-		p.log.Debug("the session's folders were not received", "error", err)
+		p.log.Debug("cannot send the session's roots", "error", err)
 	}
 }
 

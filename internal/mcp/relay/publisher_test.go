@@ -70,7 +70,8 @@ func TestSecret(t *testing.T) {
 	p := publishWith(t, &log, 100*time.Millisecond, time.Second, folders(t, "a")...)
 	other := publish(t, folders(t, "b")...)
 	require.Regexp(t, `^[0-9a-f]{64}$`, p.Secret())
-	for _, wrong := range []string{"\n", "x\n", p.Secret()[1:] + "\n", p.Secret() + "x", p.Secret() + "\r\n", other.Secret() + "\n", strings.ToUpper(p.Secret()) + "\n"} {
+	for _, wrong := range []string{"\n", "x\n", p.Secret()[1:] + "\n", p.Secret() + "x",
+		p.Secret() + "\r\n", other.Secret() + "\n", strings.ToUpper(p.Secret()) + "\n"} {
 		dial(t, p.Address(), wrong).closed()
 	}
 	require.NotEmpty(t, dial(t, other.Address(), other.Secret()+"\n").next())
@@ -89,10 +90,12 @@ func TestChanges(t *testing.T) {
 	p := publish(t)
 	l := dial(t, p.Address(), p.Secret()+"\n")
 	p.Set(snapshot(t, dirs[:2]...))
-	require.Equal(t, listedAs(t, dirs[:2]...), l.next(), "the first list, and the roots in their order")
+	require.Equal(t, listedAs(t, dirs[:2]...), l.next(),
+		"the first list, and the roots in their order")
 	p.Set(snapshot(t, dirs[:2]...))
 	p.Set(snapshot(t, dirs[1], dirs[0]))
-	require.Equal(t, listedAs(t, dirs[1], dirs[0]), l.next(), "the same list is no change, another order is")
+	require.Equal(t, listedAs(t, dirs[1], dirs[0]), l.next(),
+		"the same list is no change, another order is")
 	p.Set(mcproots.Snapshot{})
 	require.Equal(t, `{"roots":[]}`, l.next())
 	late := dial(t, p.Address(), p.Secret()+"\n")
@@ -137,7 +140,8 @@ func TestSocketDirectory(t *testing.T) {
 	}
 	dir := short(t)
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "left"), Net: "unix"})
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "left"),
+		Net: "unix"})
 	require.NoError(t, err)
 	left.SetUnlinkOnClose(false)
 	require.NoError(t, left.Close())
@@ -159,7 +163,8 @@ func TestSocketDirectory(t *testing.T) {
 
 	t.Run("too long for a socket", func(t *testing.T) {
 		t.Setenv("TMPDIR", dir)
-		p, err := mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)), slog.New(slog.DiscardHandler))
+		p, err := mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)),
+			slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		p.Set(snapshot(t, folders(t, "a")...))
 		require.NotEmpty(t, dial(t, p.Address(), p.Secret()+"\n").next())
@@ -179,7 +184,7 @@ func TestAsk(t *testing.T) {
 	require.NoError(t, os.Symlink(dirs[1], link))
 	p := publish(t, dirs[0], link, dirs[2])
 	ask := func() ([]string, error) {
-		roots, err := mcprelay.Ask(t.Context(), p.Address(), p.Secret())
+		roots, err := mcprelay.SessionRoots(t.Context(), p.Address(), p.Secret())
 		var named []string
 		for _, r := range roots {
 			named = append(named, r.Dir.String()+" "+r.Real.String())
@@ -192,16 +197,19 @@ func TestAsk(t *testing.T) {
 		require.NoError(t, err)
 		return named
 	}
-	require.Equal(t, []string{dirs[0] + " " + dirs[0], link + " " + dirs[1], dirs[2] + " " + dirs[2]}, asked())
+	require.Equal(t, []string{dirs[0] + " " + dirs[0], link + " " + dirs[1],
+		dirs[2] + " " + dirs[2]}, asked())
 
 	require.NoError(t, os.Rename(dirs[2], dirs[2]+"-away"))
-	require.Equal(t, []string{dirs[0] + " " + dirs[0], link + " " + dirs[1]}, asked(), "without a root that vanished")
+	require.Equal(t, []string{dirs[0] + " " + dirs[0], link + " " + dirs[1]}, asked(),
+		"without a root that vanished")
 	p.Set(snapshot(t, dirs[1], link))
-	require.Equal(t, []string{dirs[1] + " " + dirs[1], link + " " + dirs[1]}, asked(), "both paths of a root")
+	require.Equal(t, []string{dirs[1] + " " + dirs[1], link + " " + dirs[1]}, asked(),
+		"both paths of a root")
 	p.Set(snapshot(t, dirs[0]))
 	require.Empty(t, asked(), "nothing without additional roots")
 
-	_, err := mcprelay.Ask(t.Context(), p.Address(), strings.Repeat("0", 64))
+	_, err := mcprelay.SessionRoots(t.Context(), p.Address(), strings.Repeat("0", 64))
 	require.ErrorContains(t, err, "not open")
 	require.NoError(t, p.Close())
 	_, err = ask()

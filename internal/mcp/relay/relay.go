@@ -40,10 +40,12 @@ const (
 type relay struct {
 	log        *slog.Logger
 	maxMessage int
-	roots      func() json.RawMessage // the newest result of roots/list, nil without a publisher: then messages pass unchanged
-	client     *lineWriter
-	server     *lineWriter
-	nonce      string // tells the relay's own ids and states from others
+	// roots returns the newest result of roots/list. Without a publisher it returns nil, and
+	// messages pass unchanged.
+	roots  func() json.RawMessage
+	client *lineWriter
+	server *lineWriter
+	nonce  string // tells the relay's own ids and states from others
 
 	mu           sync.Mutex
 	initialized  bool // a legacy client has sent notifications/initialized
@@ -65,8 +67,9 @@ type call struct {
 
 func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer) *relay {
 	return &relay{
-		log: o.Logger, maxMessage: o.MaxMessage, roots: roots, client: newLineWriter(client), server: newLineWriter(server),
-		nonce: randomHex(16), calls: map[string]*call{}, maxCallBytes: maxCallBytes,
+		log: o.Logger, maxMessage: o.MaxMessage, roots: roots, client: newLineWriter(client),
+		server: newLineWriter(server),
+		nonce:  randomHex(16), calls: map[string]*call{}, maxCallBytes: maxCallBytes,
 	}
 }
 
@@ -92,7 +95,7 @@ func (r *relay) rootsChanged() {
 	if !r.initialized {
 		r.pending = true
 	} else if !r.server.queue([]byte(listChanged)) {
-		r.log.Warn("the MCP server does not read; it was not told that the roots have changed")
+		r.log.Warn("cannot tell the MCP server that the roots have changed: it does not read")
 	}
 }
 
@@ -122,7 +125,8 @@ func (r *relay) declareRoots(line []byte, m message) []byte {
 	r.mu.Lock()
 	r.initialized, r.pending = false, false
 	r.mu.Unlock()
-	if !isObject(at(m.params, "capabilities")) || string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
+	if !isObject(at(m.params, "capabilities")) ||
+		string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
 		return line
 	}
 	return set(line, json.RawMessage(`{"listChanged":true}`), "params", "capabilities", "roots")
@@ -158,7 +162,8 @@ func (r *relay) editModernRequest(line []byte, m message) []byte {
 	if list != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.keep(&call{line: bytes.Clone(line), clientID: bytes.Clone(m.id), serverID: bytes.Clone(m.id), rounds: 1})
+		r.keep(&call{line: bytes.Clone(line), clientID: bytes.Clone(m.id),
+			serverID: bytes.Clone(m.id), rounds: 1})
 	}
 	return line
 }
@@ -265,7 +270,9 @@ func (r *relay) idPrefix() string { return "acp-agent-relay-" + r.nonce + "-" }
 
 // withAnswers returns a call with the roots added to its answers for each key, and with a
 // requestState, none if it is nil.
-func withAnswers(line, answers json.RawMessage, keys []string, list, state json.RawMessage) json.RawMessage {
+func withAnswers(
+	line, answers json.RawMessage, keys []string, list, state json.RawMessage,
+) json.RawMessage {
 	if !isObject(answers) {
 		answers = json.RawMessage(`{}`)
 	}
@@ -360,7 +367,9 @@ func newLineWriter(out io.Writer) *lineWriter {
 
 // copyLines passes on each line as edit returns it, nothing if that is nil. Lines that are too long
 // pass in pieces, unedited. The errors are nil at the end of in.
-func copyLines(to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte) (readErr, writeErr error) {
+func copyLines(
+	to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte,
+) (readErr, writeErr error) {
 	var line []byte
 	for readErr == nil && writeErr == nil {
 		if cap(line) > maxKeptBuffer {

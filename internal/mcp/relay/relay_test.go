@@ -22,26 +22,35 @@ const maxMessage = 100_000
 
 // line generates lines that the relay must not change.
 func line() *rapid.Generator[string] {
-	word := rapid.SampledFrom([]string{"a", "roots", "roots/list", "ü", `\u0000`, `\ud800`, "jsonrpc", `\"`, "inputRequests"})
+	word := rapid.SampledFrom([]string{"a", "roots", "roots/list", "ü", `\u0000`, `\ud800`,
+		"jsonrpc", `\"`, "inputRequests"})
 	value := rapid.Deferred(func() *rapid.Generator[string] { return jsonValue(word, 3) })
 	message := rapid.Custom(func(t *rapid.T) string {
-		method := rapid.SampledFrom([]string{"tools/call", "tools/list", "ping", "notifications/progress", "roots", "initialized", "unknown"})
+		method := rapid.SampledFrom([]string{"tools/call", "tools/list", "ping",
+			"notifications/progress", "roots", "initialized", "unknown"})
 		id := rapid.SampledFrom([]string{"1", "-7", `"s"`, "1.5", "null", `"acp-agent-relay-"`})
 		switch rapid.IntRange(0, 4).Draw(t, "kind") {
 		case 0:
-			return fmt.Sprintf(`{"jsonrpc":"2.0", "id":%s,"method":%q,"params":%s}`, id.Draw(t, "id"), method.Draw(t, "method"), value.Draw(t, "params"))
+			return fmt.Sprintf(`{"jsonrpc":"2.0", "id":%s,"method":%q,"params":%s}`,
+				id.Draw(t, "id"), method.Draw(t, "method"), value.Draw(t, "params"))
 		case 1:
-			return fmt.Sprintf(`{"method":%q , "params":%s, "jsonrpc":"2.0"}`, method.Draw(t, "method"), value.Draw(t, "params"))
+			return fmt.Sprintf(`{"method":%q , "params":%s, "jsonrpc":"2.0"}`,
+				method.Draw(t, "method"), value.Draw(t, "params"))
 		case 2:
-			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id.Draw(t, "id"), value.Draw(t, "result"))
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id.Draw(t, "id"),
+				value.Draw(t, "result"))
 		case 3:
-			return fmt.Sprintf(`{"id":%s,"error":{"code":-32601,"message":"m","data":%s},"jsonrpc":"2.0"}`, id.Draw(t, "id"), value.Draw(t, "data"))
+			return fmt.Sprintf(
+				`{"id":%s,"error":{"code":-32601,"message":"m","data":%s},"jsonrpc":"2.0"}`,
+				id.Draw(t, "id"), value.Draw(t, "data"))
 		default:
 			return fmt.Sprintf(`[%s]`, value.Draw(t, "batch"))
 		}
 	})
-	junk := rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 30), func(b []byte) string { return strings.ReplaceAll(string(b), "\n", " ") })
-	long := rapid.Map(rapid.IntRange(60_000, 250_000), func(n int) string { return `{"long":"` + strings.Repeat("x", n) + `"}` })
+	junk := rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 30),
+		func(b []byte) string { return strings.ReplaceAll(string(b), "\n", " ") })
+	long := rapid.Map(rapid.IntRange(60_000, 250_000),
+		func(n int) string { return `{"long":"` + strings.Repeat("x", n) + `"}` })
 	return rapid.Custom(func(t *rapid.T) string {
 		var text string
 		switch rapid.IntRange(0, 20).Draw(t, "line") {
@@ -67,7 +76,8 @@ func jsonValue(word *rapid.Generator[string], depth int) *rapid.Generator[string
 		}
 		switch rapid.IntRange(0, kinds-1).Draw(t, "value") {
 		case 0:
-			return rapid.SampledFrom([]string{"0", "-1.50e+3", "true", "null", "12345678901234567890"}).Draw(t, "literal")
+			return rapid.SampledFrom([]string{"0", "-1.50e+3", "true", "null",
+				"12345678901234567890"}).Draw(t, "literal")
 		case 1, 2:
 			return `"` + word.Draw(t, "text") + `"`
 		case 3:
@@ -76,7 +86,8 @@ func jsonValue(word *rapid.Generator[string], depth int) *rapid.Generator[string
 		default:
 			var members []string
 			for range rapid.IntRange(0, 3).Draw(t, "members") {
-				members = append(members, `"`+word.Draw(t, "name")+`" :`+jsonValue(word, depth-1).Draw(t, "member"))
+				members = append(members, `"`+word.Draw(t, "name")+`" :`+
+					jsonValue(word, depth-1).Draw(t, "member"))
 			}
 			return "{" + strings.Join(members, ",") + "}"
 		}
@@ -150,19 +161,20 @@ func TestMessagesPassWithoutSession(t *testing.T) {
 		`{"id":1,"method":"initialize","params":{"capabilities":{}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
-		`{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}`,
-		`{"id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"id":1,"method":"tools/list","params":{"_meta":{"` + capabilitiesKey + `":{}}}}`,
+		`{"id":2,"method":"tools/call","params":{"_meta":{"` + capabilitiesKey + `":{}}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`,
 	} {
 		require.Equal(t, line, s.client(line))
 	}
-	for _, line := range []string{`{"method":"roots/list","id":"q","jsonrpc":"2.0"}`, asks("2", "", forRoots)} {
+	for _, line := range []string{`{"method":"roots/list","id":"q","jsonrpc":"2.0"}`,
+		asks("2", "", forRoots)} {
 		require.Empty(t, s.server(line))
 		require.Equal(t, line, s.got())
 	}
 }
 
-// The session may end while a call is being repeated: the client still gets the answer under its own id.
+// If the session ends while a call is repeated, the client gets the answer under its own id.
 //
 // Clause M7.
 func TestSessionEndsDuringCall(t *testing.T) {
@@ -196,7 +208,8 @@ type sides struct {
 
 func newSides(t require.TestingT) sides {
 	s := sides{t: t, toClient: &bytes.Buffer{}, toServer: &bytes.Buffer{}}
-	s.relay = newRelay(Options{}.withDefaults(), func() json.RawMessage { return json.RawMessage(list) }, s.toClient, s.toServer)
+	s.relay = newRelay(Options{}.withDefaults(),
+		func() json.RawMessage { return json.RawMessage(list) }, s.toClient, s.toServer)
 	return s
 }
 
@@ -235,35 +248,45 @@ func take(b *bytes.Buffer) string {
 
 // Clause M7.
 func TestDeclareRoots(t *testing.T) {
+	const (
+		initialize = `{"id":1,"method":"initialize","params":{"capabilities":`
+		list       = `{"id":1,"method":"tools/list","params":{"_meta":{"` + capabilitiesKey + `":`
+	)
 	for sent, want := range map[string]string{
-		`{"id":1,"method":"initialize" ,"params":{ "capabilities":{},"x":1.50}}`:                                       `{"id":1,"method":"initialize" ,"params":{ "capabilities":{"roots":{"listChanged":true}},"x":1.50}}`,
-		`{"id":1,"method":"initialize","params":{"capabilities":{"sampling":{}}}}`:                                     `{"id":1,"method":"initialize","params":{"capabilities":{"roots":{"listChanged":true},"sampling":{}}}}`,
-		`{"id":1,"method":"initialize","params":{"capabilities":{"a":0,"roots":{"listChanged":false},"sampling":{}}}}`: `{"id":1,"method":"initialize","params":{"capabilities":{"a":0,"roots":{"listChanged":true},"sampling":{}}}}`,
-		`{"id":1,"method":"initialize","params":{"capabilities":{"roots":{ "listChanged" : true }}}}`:                  "",
-		`{"id":1,"method":"initialize","params":{"capabilities":null}}`:                                                "",
-		`{"id":1,"method":"initialize"}`:                                                                                  "",
-		`{"method":"initialize","params":{"capabilities":{}}}`:                                                            "",
-		`{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}`:             `{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`,
-		`{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`:   "",
-		`{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":[]}}}`:             "",
-		`{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`:      "",
-		`{"id":1,"method":"notifications/roots/list_changed","params":{}}`:                                                "",
-		`{"jsonrpc":"2.0","method":"notifications\/roots\/list_changed"}`:                                                 "-",
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`:                                   "",
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}`:                                                          "",
-		`{"jsonrpc":"2.0","id":"q","result":{"inputRequests":{"k":{"method":"roots/list"}}}}`:                             "",
-		`{"jsonrpc":"2.0","id":1,"method":5}`:                                                                             "",
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{"method":"roots/list"}}}`:    "",
-		`[{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}]`:                                                 "",
-		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"`:                                                    "",
-		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed","method":"notifications/other", "capabilities":{}}`: "",
+		`{"id":1,"method":"initialize" ,"params":{ "capabilities":{},"x":1.50}}`: `{"id":1,` +
+			`"method":"initialize" ,"params":{ "capabilities":{"roots":{"listChanged":true}},` +
+			`"x":1.50}}`,
+		initialize + `{"sampling":{}}}}`: initialize +
+			`{"roots":{"listChanged":true},"sampling":{}}}}`,
+		initialize + `{"a":0,"roots":{"listChanged":false},"sampling":{}}}}`: initialize +
+			`{"a":0,"roots":{"listChanged":true},"sampling":{}}}}`,
+		list + `{}}}}`: list + `{"roots":{}}}}}`,
+		`{"jsonrpc":"2.0","method":"notifications\/roots\/list_changed"}`: "",
 	} {
-		if want == "" {
-			want = sent
-		} else if want == "-" {
-			want = ""
-		}
 		require.Equal(t, want, newSides(t).client(sent), sent)
+	}
+	for _, unchanged := range []string{
+		initialize + `{"roots":{ "listChanged" : true }}}}`,
+		initialize + `null}}`,
+		`{"id":1,"method":"initialize"}`,
+		`{"method":"initialize","params":{"capabilities":{}}}`,
+		list + `{"roots":{}}}}}`,
+		list + `[]}}}`,
+		`{"id":1,"method":"tools/list",` +
+			`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+		`{"id":1,"method":"notifications/roots/list_changed","params":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":"q","result":{"inputRequests":{"k":{"method":"roots/list"}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":5}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+			`"params":{"name":"roots","arguments":{"method":"roots/list"}}}`,
+		`[{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}]`,
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"`,
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed",` +
+			`"method":"notifications/other", "capabilities":{}}`,
+	} {
+		require.Equal(t, unchanged, newSides(t).client(unchanged))
 	}
 }
 
@@ -295,18 +318,21 @@ func TestAnnounceChange(t *testing.T) {
 func TestPeersThatWriteWithoutReading(t *testing.T) {
 	clientOut, clientIn := io.Pipe()
 	serverOut, serverIn := io.Pipe()
-	r := newRelay(Options{}.withDefaults(), func() json.RawMessage { return json.RawMessage(list) }, clientIn, serverIn)
+	r := newRelay(Options{}.withDefaults(), func() json.RawMessage { return json.RawMessage(list) },
+		clientIn, serverIn)
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { r.server.writeQueued(done) })
 	running.Go(func() { _ = r.relayClient(strings.NewReader(strings.Repeat("client\n", 100))) })
 	running.Go(func() {
-		_ = r.relayServer(strings.NewReader(strings.Repeat(`{"method":"roots/list","id":1}`+"\n", 500) + "server\n"))
+		_ = r.relayServer(strings.NewReader(
+			strings.Repeat(`{"method":"roots/list","id":1}`+"\n", 500) + "server\n"))
 	})
 	buffer := make([]byte, 7)
 	_, err := io.ReadFull(clientOut, buffer)
 	require.NoError(t, err)
-	require.Equal(t, "server\n", string(buffer), "the client gets it while the server reads nothing")
+	require.Equal(t, "server\n", string(buffer),
+		"the client gets it while the server reads nothing")
 	all := make([]byte, 100*len("client\n")+500*len(`{"jsonrpc":"2.0","id":1,"result":`+list+"}\n"))
 	_, err = io.ReadFull(serverOut, all)
 	require.NoError(t, err)
@@ -316,12 +342,14 @@ func TestPeersThatWriteWithoutReading(t *testing.T) {
 
 // modernCall returns a tool call. more holds members of its params, each followed by a comma.
 func modernCall(id, more string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{%s"name":"t","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`, id, more)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{%s"name":"t",`+
+		`"_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`, id, more)
 }
 
 // asks returns a result that requests input.
 func asks(id, state, questions string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required"%s,"inputRequests":{%s}}}`, id, state, questions)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required"%s,`+
+		`"inputRequests":{%s}}}`, id, state, questions)
 }
 
 const (
@@ -344,7 +372,8 @@ func TestRepeatedCall(t *testing.T) {
 	require.Empty(t, s.got())
 	id := idOf(t, again)
 	require.Regexp(t, `^"acp-agent-relay-[0-9a-f]{32}-1"$`, id)
-	require.JSONEq(t, strings.TrimSuffix(modernCall(id, `"requestState":"sé","inputResponses":{"w":`+list+`},`), ""), again)
+	require.JSONEq(t, strings.TrimSuffix(modernCall(id,
+		`"requestState":"sé","inputResponses":{"w":`+list+`},`), ""), again)
 	require.Contains(t, again, `"s\u00e9"`, "the state is the server's own bytes")
 
 	third := s.server(asks(id, "", forRoots)) // it asks again, without a state
@@ -378,8 +407,11 @@ func TestRequestsForTheClient(t *testing.T) {
 		require.NotContains(t, question, "roots/list")
 		var m struct{ Result struct{ RequestState string } }
 		require.NoError(t, json.Unmarshal([]byte(question), &m))
-		answered := s.client(modernCall("3", fmt.Sprintf(`"requestState":%q,"inputResponses":{"c":{"action":"accept"}},`, m.Result.RequestState)))
-		require.JSONEq(t, modernCall("3", strings.TrimPrefix(state+`,"inputResponses":{"c":{"action":"accept"},"w":`+list+`},`, ",")), answered)
+		answered := s.client(modernCall("3",
+			fmt.Sprintf(`"requestState":%q,"inputResponses":{"c":{"action":"accept"}},`,
+				m.Result.RequestState)))
+		require.JSONEq(t, modernCall("3", strings.TrimPrefix(state+
+			`,"inputResponses":{"c":{"action":"accept"},"w":`+list+`},`, ",")), answered)
 		s.server(`{"jsonrpc":"2.0","id":3,"result":{}}`)
 		require.Equal(t, `{"jsonrpc":"2.0","id":3,"result":{}}`, s.got())
 	}
@@ -389,7 +421,8 @@ func TestRequestsForTheClient(t *testing.T) {
 
 // Clause M7.
 func TestCancelRepeatedCall(t *testing.T) {
-	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"r"}}`
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,` +
+		`"reason":"r"}}`
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := idOf(t, s.server(asks("1", "", forRoots)))
@@ -435,12 +468,14 @@ func TestTooManyRounds(t *testing.T) {
 
 func TestServerDoesNotRead(t *testing.T) {
 	s := newSides(t)
-	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`+"\n", 5000))))
+	require.NoError(t, s.relayServer(strings.NewReader(
+		strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`+"\n", 5000))))
 	s.flush()
 	require.Equal(t, maxQueued, strings.Count(s.toServer.String(), "\n"))
 
 	s = newSides(t)
-	large := `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"roots/list"}` + "\n"
+	large := `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"roots/list"}` +
+		"\n"
 	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(large, 100))))
 	s.flush()
 	require.InDelta(t, maxQueuedBytes, s.toServer.Len(), 2<<20, "by their size, too")

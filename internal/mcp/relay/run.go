@@ -49,7 +49,9 @@ const (
 // the publisher cannot be reached, messages pass unchanged. The error is a [*process.StartError] if
 // the server cannot be started, and a [*process.ExitError] if it ended by itself with another
 // status than 0. A blocked read from in, or write to out, may outlast Run.
-func Run(ctx context.Context, in io.Reader, out io.Writer, server process.Command, o Options) error {
+func Run(
+	ctx context.Context, in io.Reader, out io.Writer, server process.Command, o Options,
+) error {
 	o = o.withDefaults()
 	roots := subscribe(ctx, o)
 	defer roots.close()
@@ -112,7 +114,8 @@ func subscribe(ctx context.Context, o Options) *subscription {
 		_ = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		s.log.Warn("cannot get the session's roots; messages pass unchanged", "socket", o.Address, "error", err)
+		s.log.Warn("cannot get the session's roots; messages pass unchanged", "socket", o.Address,
+			"error", err)
 	}
 	return s
 }

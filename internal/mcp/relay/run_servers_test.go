@@ -1,6 +1,6 @@
 package relay_test
 
-//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); servers use them
 
 import (
 	"context"
@@ -34,7 +34,8 @@ func (c client) echoed() string {
 
 // Clauses M1, M11.
 func TestServerEverything(t *testing.T) {
-	for name, wrong := range map[string][]string{"by a client without roots": nil, "by one with a wrong root": {"file:///wrong"}} {
+	for name, wrong := range map[string][]string{"by a client without roots": nil,
+		"by one with a wrong root": {"file:///wrong"}} {
 		t.Run(name, func(t *testing.T) {
 			server := from(npmtest.Everything(t))
 			dirs := folders(t, "z last first", "a", "per%20cent", "hash#", "ü", "日本語")
@@ -46,7 +47,9 @@ func TestServerEverything(t *testing.T) {
 			c := connect(t, behind(p, server), o, wrong...)
 			require.Equal(t, uris(t, dirs[:4]...), c.echoed())
 			p.Set(snapshot(t, dirs[5], dirs[4], dirs[0]))
-			require.Eventually(t, func() bool { return c.echoed() == uris(t, dirs[5], dirs[4], dirs[0]) }, patience, tick)
+			require.Eventually(t, func() bool {
+				return c.echoed() == uris(t, dirs[5], dirs[4], dirs[0])
+			}, patience, tick)
 		})
 	}
 }
@@ -77,7 +80,8 @@ func TestTypeScriptModernServer(t *testing.T) {
 	require.Equal(t, "2026-07-28", c.InitializeResult().ProtocolVersion)
 	require.Equal(t, uris(t, dirs[:2]...), c.call("roots"))
 	p.Set(snapshot(t, dirs[2]))
-	require.Eventually(t, func() bool { return c.call("roots") == uris(t, dirs[2]) }, patience, tick)
+	require.Eventually(t, func() bool { return c.call("roots") == uris(t, dirs[2]) }, patience,
+		tick)
 }
 
 // runSDKServer runs a server of the MCP SDK, which in role "legacy" does not support 2026-07-28.
@@ -88,15 +92,18 @@ func runSDKServer(role string) int {
 	}
 	s := mcptest.New(o)
 	asks := func(name string, questions mcp.InputRequestMap) {
-		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			p := r.Params
-			if len(p.InputResponses) < len(questions) {
-				return &mcp.CallToolResult{InputRequests: questions, RequestState: "as it was"}, nil
-			}
-			return mcptest.Text(received(p)), nil
-		})
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				p := r.Params
+				if len(p.InputResponses) < len(questions) {
+					state := "as it was"
+					return &mcp.CallToolResult{InputRequests: questions, RequestState: state}, nil
+				}
+				return mcptest.Text(received(p)), nil
+			})
 	}
-	where, what := &mcp.ListRootsParams{}, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
+	where, what := &mcp.ListRootsParams{}, &mcp.ElicitParams{Message: "?",
+		RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
 	asks("roots", mcp.InputRequestMap{"where": where})
 	asks("twice", mcp.InputRequestMap{"where": where, "again": where})
 	asks("both", mcp.InputRequestMap{"where": where, "what": what})
@@ -126,7 +133,10 @@ type client struct {
 }
 
 // options returns the options of a client without roots.
-func options() *mcp.ClientOptions { return &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}} }
+func options() *mcp.ClientOptions {
+	return &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}}
+}
 
 // connect connects a client. roots are its own roots, which the relay must hide.
 func connect(t testing.TB, c process.Command, o *mcp.ClientOptions, roots ...string) client {
@@ -173,7 +183,8 @@ func (c client) call(name string) string {
 // Clauses M1, M7.
 func TestGoSDKServers(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
-		for name, wrong := range map[string][]string{"without roots": nil, "with a wrong one": {"file:///wrong"}} {
+		for name, wrong := range map[string][]string{"without roots": nil,
+			"with a wrong one": {"file:///wrong"}} {
 			t.Run(era+"/"+name, func(t *testing.T) {
 				dirs := folders(t, "z", "a", "with space", "m")
 				p := publish(t, dirs[:3]...)
@@ -184,7 +195,9 @@ func TestGoSDKServers(t *testing.T) {
 				c := connect(t, behind(p, self(era)), o, wrong...)
 				require.Equal(t, uris(t, dirs[:3]...), c.call("roots"))
 				p.Set(snapshot(t, dirs[3], dirs[0]))
-				require.Eventually(t, func() bool { return c.call("roots") == uris(t, dirs[3], dirs[0]) }, patience, tick)
+				require.Eventually(t, func() bool {
+					return c.call("roots") == uris(t, dirs[3], dirs[0])
+				}, patience, tick)
 				require.NoError(t, c.Close())
 			})
 		}
@@ -216,10 +229,12 @@ func TestClientAnswersOtherRequests(t *testing.T) {
 func TestTwoSessions(t *testing.T) {
 	dirs := folders(t, "one", "two", "three")
 	p1, p2 := publish(t, dirs[0]), publish(t, dirs[1])
-	c1, c2 := connect(t, behind(p1, self("modern")), options()), connect(t, behind(p2, self("modern")), options())
+	c1, c2 := connect(t, behind(p1, self("modern")), options()), connect(t,
+		behind(p2, self("modern")), options())
 	require.Equal(t, uris(t, dirs[0]), c1.call("roots"))
 	require.Equal(t, uris(t, dirs[1]), c2.call("roots"))
 	p1.Set(snapshot(t, dirs[2]))
-	require.Eventually(t, func() bool { return c1.call("roots") == uris(t, dirs[2]) }, patience, tick)
+	require.Eventually(t, func() bool { return c1.call("roots") == uris(t, dirs[2]) }, patience,
+		tick)
 	require.Equal(t, uris(t, dirs[1]), c2.call("roots"))
 }

@@ -20,10 +20,13 @@ import (
 )
 
 // run runs a relay in this process.
-func run(t testing.TB, p *mcprelay.Publisher, in io.Reader, server process.Command) (string, error) {
+func run(
+	t testing.TB, p *mcprelay.Publisher, in io.Reader, server process.Command,
+) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := mcprelay.Run(t.Context(), in, &out, server, mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
+	err := mcprelay.Run(t.Context(), in, &out, server,
+		mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
 	return out.String(), err
 }
 
@@ -59,7 +62,8 @@ func TestExitStatusIsPassedOn(t *testing.T) {
 //
 // Clause A22.
 func TestRunWithoutSession(t *testing.T) {
-	p, other, closed := publish(t, folders(t, "a")...), publish(t, folders(t, "b")...), publish(t, folders(t, "c")...)
+	p, other, closed := publish(t, folders(t, "a")...), publish(t, folders(t, "b")...), publish(t,
+		folders(t, "c")...)
 	require.NoError(t, closed.Close())
 	const line = `{"id":1,"method":"initialize","params":{"capabilities":{}}}` + "\n"
 	for name, o := range map[string]mcprelay.Options{
@@ -72,7 +76,8 @@ func TestRunWithoutSession(t *testing.T) {
 			var out bytes.Buffer
 			var log logtest.Text
 			o.Logger = log.Logger(slog.LevelInfo)
-			require.NoError(t, mcprelay.Run(t.Context(), strings.NewReader(line), &out, self("echo"), o))
+			require.NoError(t, mcprelay.Run(t.Context(), strings.NewReader(line), &out,
+				self("echo"), o))
 			require.Equal(t, line, out.String())
 			require.Contains(t, log.String(), "messages pass unchanged")
 		})
@@ -103,7 +108,8 @@ func TestServerEndsWithTheRelay(t *testing.T) {
 			defer cancel()
 			ran := make(chan error, 1)
 			go func() {
-				ran <- mcprelay.Run(ctx, in, io.Discard, self("hold", h.Env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
+				ran <- mcprelay.Run(ctx, in, io.Discard, self("hold", h.Env()),
+					mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
 			}()
 			server := h.Next()
 			end(send, cancel)
@@ -122,6 +128,7 @@ func TestClientStopsReading(t *testing.T) {
 	out, got := io.Pipe()
 	require.NoError(t, out.CloseWithError(broken))
 	go func() { _, _ = io.WriteString(send, "hello\n") }()
-	err := mcprelay.Run(t.Context(), in, got, self("echo"), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
+	err := mcprelay.Run(t.Context(), in, got, self("echo"),
+		mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
 	require.ErrorIs(t, err, broken)
 }

@@ -14,26 +14,27 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// answer is a publisher's answer to Ask.
-type answer struct {
-	Folders []folder `json:"folders"`
+// sessionRoots is a publisher's response to SessionRoots.
+type sessionRoots struct {
+	Roots []sessionRoot `json:"folders"`
 }
 
-// folder is a root of the session.
-type folder struct {
+type sessionRoot struct {
 	Dir  string `json:"dir"`  // as the session names it
 	Real string `json:"real"` // where it led when the session was opened
 }
 
-// errEnded is returned by Ask after the session has ended.
-var errEnded = errors.New("the session that these tools belong to is not open: open it with acp-agent to use them again")
+// errEnded is returned by SessionRoots after the session has ended.
+var errEnded = errors.New("the session that these tools belong to is not open: open it with " +
+	"acp-agent to use them again")
 
-// Ask returns the folders that the session of the publisher at address has now, in order. There are
-// none if the working directory is its only root. Ask fails if the session has ended.
-func Ask(ctx context.Context, address, secret string) ([]workspace.Root, error) {
+// SessionRoots returns the roots that the session of the publisher at address has now, in order.
+// There are none if the working directory is its only root. SessionRoots fails if the session has
+// ended.
+func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	conn, in, err := dial(ctx, address, secret, foldersOnce)
+	conn, in, err := dial(ctx, address, secret, rootsOnce)
 	if err != nil {
 		return nil, errEnded
 	}
@@ -41,16 +42,16 @@ func Ask(ctx context.Context, address, secret string) ([]workspace.Root, error) 
 	line, err := in.Append(nil)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("acp-agent did not say which folders the session has: %w", err)
+		return nil, fmt.Errorf("cannot read the folders of the session: %w", err)
 	case err != nil:
 		return nil, errEnded
 	}
-	var a answer
+	var a sessionRoots
 	if err := json.Unmarshal(line, &a); err != nil {
-		return nil, fmt.Errorf("acp-agent did not say which folders the session has: %w", err)
+		return nil, fmt.Errorf("cannot read the folders of the session: %w", err)
 	}
-	roots := make([]workspace.Root, len(a.Folders))
-	for i, f := range a.Folders {
+	roots := make([]workspace.Root, len(a.Roots))
+	for i, f := range a.Roots {
 		dir, dirErr := workspace.ParseDir(f.Dir)
 		real, realErr := workspace.ParseDir(f.Real)
 		if err := errors.Join(dirErr, realErr); err != nil {
@@ -68,7 +69,9 @@ const (
 
 // dial connects to a publisher and tells it what is wanted. Reading and writing fail when ctx ends.
 // The caller must close the connection.
-func dial(ctx context.Context, address, secret string, wants byte) (net.Conn, *jsonrpc.Reader, error) {
+func dial(
+	ctx context.Context, address, secret string, wants byte,
+) (net.Conn, *jsonrpc.Reader, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", address)
 	if err != nil {
