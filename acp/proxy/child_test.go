@@ -25,7 +25,7 @@ func TestCrashDuringTurn(t *testing.T) {
 		fmt.Sprintf(update, `{"n":"last"}`)+
 		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission",`+
 		`"params":{"sessionId":"child-1"}}`+
-		"\nstderr out of memory\nexit 3\n", proxy.Options{})
+		"\nstderr out of memory\nexit 3\n")
 	b.client.answers["session/request_permission"] = func() (backend.Raw, error) {
 		return nil,
 			jsonrpc.ErrClosed
@@ -100,7 +100,7 @@ func TestCrashExplained(t *testing.T) {
 
 func TestOutputOfDyingChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+
-		fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n", proxy.Options{})
+		fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n")
 	blocked := make(chan struct{})
 	b.client.block = func(context.Context, string) error {
 		<-blocked
@@ -121,7 +121,7 @@ func TestOutputOfDyingChild(t *testing.T) {
 }
 
 func TestClosedOutput(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nclose\n", proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\nclose\n")
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	var ended *proxy.EndedError
@@ -133,7 +133,7 @@ func TestClosedOutput(t *testing.T) {
 func TestGarbageOnStdout(t *testing.T) {
 	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+"send \nsend {\"half\":\n"+
 		opened+"await session/prompt\nsend null\n"+
-		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered, proxy.Options{})
+		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered)
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
@@ -154,15 +154,12 @@ func TestInitializeErrors(t *testing.T) {
 			[]string{"exit status 0: ", "see its stderr"}},
 		"ends in silence": {"exit 5\n", proxy.Options{},
 			[]string{"exit status 5; it wrote nothing to its stderr"}},
-		"other version": {"await initialize\n" +
-			`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":2}}` + "\n",
+		"other version": {"await initialize\n" + `answer initialize {"protocolVersion":2}` + "\n",
 			proxy.Options{}, []string{"speaks version 2 of ACP"}},
-		"refuses": {"await initialize\n" +
-			`send {"jsonrpc":"2.0","id":$initialize$,"error":{"code":-32000,"message":"log in"}}` +
+		"refuses": {"await initialize\n" + `refuse initialize {"code":-32000,"message":"log in"}` +
 			"\n",
 			proxy.Options{}, []string{"log in"}},
-		"no object": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":7}` +
-			"\n",
+		"no object": {"await initialize\n" + `answer initialize 7` + "\n",
 			proxy.Options{}, []string{"cannot read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +184,7 @@ func TestCommandNotFound(t *testing.T) {
 }
 
 func TestInitializeAgain(t *testing.T) {
-	b := start(t, plain, proxy.Options{})
+	b := start(t, plain)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := b.backend.Initialize(ended, backend.Raw(`{}`), b.client)
@@ -198,11 +195,9 @@ func TestInitializeAgain(t *testing.T) {
 
 func TestFailedNewLeavesNothing(t *testing.T) {
 	b := initialized(t, plain+
-		"await session/new\n"+
-		`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"log in"}}`+
-		"\n"+
-		"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"result":{}}`+"\n"+
-		opened+opened, proxy.Options{})
+		"await session/new\n"+`refuse session/new {"code":-32000,"message":"log in"}`+"\n"+
+		"await session/new\n"+`answer session/new {}`+"\n"+
+		opened+opened)
 	open := func() error {
 		_, _, err := b.backend.Open(t.Context(),
 			backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)},
@@ -221,8 +216,7 @@ func TestFailedNewLeavesNothing(t *testing.T) {
 func TestClose(t *testing.T) {
 	var log logtest.Text
 	b := initialized(t, capable+opened+"await session/close\n"+
-		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+
-		"\n",
+		`refuse session/close {"code":-32002,"message":"unknown"}`+"\n",
 		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()), "an unknown session counts as closed")
@@ -233,7 +227,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestSessionClose(t *testing.T) {
-	b := initialized(t, plain+opened, proxy.Options{})
+	b := initialized(t, plain+opened)
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Empty(t, b.received("session/close"))
@@ -290,8 +284,7 @@ func TestNotificationsToSlowAgent(t *testing.T) {
 // Clause P6.
 func TestCloseKeepsMeta(t *testing.T) {
 	b := initialized(t, capable+opened+"await session/close\n"+
-		`send {"jsonrpc":"2.0","id":$session/close$,"result":{"_meta":{`+odd+`}}}`+"\n",
-		proxy.Options{})
+		`answer session/close {"_meta":{`+odd+`}}`+"\n")
 	s, _ := b.open()
 	result, err := s.(backend.Closer).CloseFor(t.Context(), backend.Raw(`{"_meta":{`+odd+`}}`))
 	require.NoError(t, err)

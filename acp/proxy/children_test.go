@@ -163,7 +163,7 @@ func TestRestartByRequest(t *testing.T) {
 }
 
 func TestCancelDuringRestart(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n")
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)
@@ -190,7 +190,7 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestRestartByNewSession(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n")
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)

@@ -15,7 +15,8 @@ import (
 
 // rootsEntry is what the adapter adds to every announcement.
 const rootsEntry = `,{` +
-	`"description":"Show the session's folders, or add or remove one; asks first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}]`
+	`"description":"Show the session's folders, or add or remove one; asks first",` +
+	`"input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}]`
 
 const (
 	deploy = ".claude/commands/deploy.md"

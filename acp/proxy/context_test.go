@@ -168,17 +168,19 @@ func TestSystemPrompt(t *testing.T) {
 // Clause P6.
 func TestSystemPromptOfTheClient(t *testing.T) {
 	const able = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
-		`"agentCapabilities":{"sessionCapabilities":{"systemPrompt":{}}}}}` + "\n"
+		`answer initialize {"protocolVersion":1,` +
+		`"agentCapabilities":{"sessionCapabilities":{"systemPrompt":{}}}}` +
+		"\n"
 	for given, want := range map[string]string{
-		`"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."}]}`: `"systemPrompt":{"mode":"override","content":[` +
+		`"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."}]}`: `` +
+			`"systemPrompt":{"mode":"override","content":[` +
 			`{"type":"text","text":"Mine."},{"text":"acp-agent`,
 		`"systemPrompt":null`:                   `"systemPrompt":{"content":[{"text":"acp-agent`,
 		`"systemPrompt":7`:                      `"systemPrompt":7`,
 		`"systemPrompt":{"content":7}`:          `"systemPrompt":{"content":7}`,
 		`"_meta":{"systemPrompt":"Mine alone"}`: `"_meta":{"systemPrompt":"Mine alone"}`,
 	} {
-		b := initialized(t, able+opened+"await session/prompt\n"+answered, proxy.Options{})
+		b := initialized(t, able+opened+"await session/prompt\n"+answered)
 		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[],` + given +
 			`}`)
 		_, err := b.prompt(s)
@@ -265,7 +267,7 @@ func TestRootsInFirstPrompt(t *testing.T) {
 
 // Clause P7.
 func TestRootsTextLimit(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered)
 	var roots []string
 	for i := range 63 {
 		roots = append(roots, fmt.Sprintf(`"/%d/%s"`, i, strings.Repeat("long", 250)))
@@ -286,7 +288,7 @@ func TestRootsInEmptyPrompt(t *testing.T) {
 		`{"prompt":"odd"}`: `"prompt":"odd"`,
 		`{}`:               `"params":{"sessionId":"child-1"}`,
 	} {
-		b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
+		b := initialized(t, plain+opened+"await session/prompt\n"+answered)
 		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"]}`)
 		_, err := await(t, s.Prompt(t.Context(), backend.Raw(prompt), turn{b.client}))
 		require.NoError(t, err)
@@ -339,7 +341,7 @@ func TestContextRemovedFromUpdates(t *testing.T) {
 				`"}}`},
 	} {
 		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+
-			"send "+fmt.Sprintf(update, `{"n":"end"}`)+answered, proxy.Options{})
+			"send "+fmt.Sprintf(update, `{"n":"end"}`)+answered)
 		s, _ := b.open()
 		_, err := b.prompt(s)
 		require.NoError(t, err)

@@ -65,9 +65,10 @@
 // A child is also told the instructions and skills of all roots that it does not find itself (see
 // [Profile].Finds), and again when they change; instructions of directories below the roots are
 // listed. If it advertises systemPrompt, that member of session/new has this context. Otherwise,
-// and for later changes, the context is a marked block after the content of the next prompt. Commands and skills of all roots are announced after the child's own, unless the child
-// uses their names. A prompt that calls one is sent with its text, and its answer names others of
-// the same name. What the child is told in marked blocks never becomes part of the history.
+// and for later changes, the context is a marked block after the content of the next prompt. What
+// is in marked blocks never becomes part of the history. Commands and skills of all roots are
+// announced after the child's own, unless the child uses their names. A prompt that calls one is
+// sent with its text, and its answer names others of the same name.
 //
 // # Failures
 //

@@ -107,13 +107,11 @@ func TestListOfManySessions(t *testing.T) {
 // Clause P6.
 func TestListedArchivedSessions(t *testing.T) {
 	b := initialized(t, "await initialize\n"+
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,`+
-		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},`+
-		`"archive":{}}}}}`+
+		`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,`+
+		`"sessionCapabilities":{"list":{},"archive":{}}}}`+
 		"\nawait session/list\n"+
-		`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a",`+
-		`"cwd":"/a","archived":true},{"sessionId":"b","cwd":"/a","archived":null}]}}`+"\n",
-		proxy.Options{})
+		`answer session/list {"sessions":[{"sessionId":"a","cwd":"/a","archived":true},`+
+		`{"sessionId":"b","cwd":"/a","archived":null}]}`+"\n")
 	archived := map[string]bool{}
 	f := b.backend.(backend.Foreign)
 	for s, err := range f.Sessions(t.Context(), nil) {
@@ -135,18 +133,17 @@ func TestSessionsLimit(t *testing.T) {
 }
 
 func TestSessionsMalformed(t *testing.T) {
-	const list = "await session/list\n" + `send {"jsonrpc":"2.0","id":$session/list$,"result":%s}` +
-		"\n"
+	const list = "await session/list\n" + `answer session/list %s` + "\n"
 	capable := "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
-		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}` + "\n"
+		`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,` +
+		`"sessionCapabilities":{"list":{}}}}` + "\n"
 	b := initialized(t, capable+
 		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,`+
 			`"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a",`+
 			`"title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title",`+
 			`"updatedAt":"yesterday"}],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
-		fmt.Sprintf(list, `{"sessions":7}`), proxy.Options{})
+		fmt.Sprintf(list, `{"sessions":7}`))
 	f := b.backend.(backend.Foreign)
 	var all []backend.ForeignSession
 	for s, err := range f.Sessions(t.Context(), nil) {
@@ -176,8 +173,8 @@ func TestListedTitlesWithContext(t *testing.T) {
 		"Fix it\n<acp-agent-cont…": "Fix it", "<b>Fix it</b>": "<b>Fix it</b>",
 	} {
 		b := initialized(t, "await initialize\n"+
-			`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,`+
-			`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}`+
+			`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,`+
+			`"sessionCapabilities":{"list":{}}}}`+
 			"\nawait session/list\n"+
 			`send {"jsonrpc":"2.0","id":$session/list$,`+
 			`"result":{"sessions":[{"sessionId":"a","cwd":"/a","title":`+
@@ -197,7 +194,7 @@ func TestSessionsThatCannotBeOpened(t *testing.T) {
 }
 
 func TestSessionsNotSupported(t *testing.T) {
-	b := initialized(t, plain, proxy.Options{})
+	b := initialized(t, plain)
 	f := b.backend.(backend.Foreign)
 	for range f.Sessions(t.Context(), nil) {
 		require.Fail(t, "there are none")
@@ -216,14 +213,15 @@ func TestSessionsNotSupported(t *testing.T) {
 // Clause P6.
 func TestCallStored(t *testing.T) {
 	script := "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
-		`"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}}` + "\n"
+		`answer initialize {"protocolVersion":1,` +
+		`"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}` +
+		"\n"
 	methods := []string{"session/set_title", "session/archive", "session/unarchive"}
 	for _, method := range methods {
 		script += "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method +
 			`$,"result":{"title":"T","_meta":{` + odd + `}}}` + "\n"
 	}
-	b := initialized(t, script, proxy.Options{})
+	b := initialized(t, script)
 	for _, method := range methods {
 		result, err := b.backend.(backend.Foreign).CallStored(t.Context(), method,
 			[]byte(`{"v":1,"id":"theirs"}`), backend.Raw(`{"title":"t","_meta":{`+odd+`}}`))

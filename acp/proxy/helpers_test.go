@@ -48,17 +48,14 @@ const patience = time.Minute
 // The beginnings of scripts.
 const (
 	plain = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
-		`"agentInfo":{"name":"scripted"},"x":1.0}}` + "\n"
+		`answer initialize {"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}` + "\n"
 	capable = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
-		`"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}}` +
+		`answer initialize {"protocolVersion":1,` +
+		`"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}` +
 		"\n"
 	opened = "await session/new\n" +
-		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1",` +
-		`"modes":{"n":1.0}}}` + "\n"
-	answered = `send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn",` +
-		`"_meta":{"n":1e0}}}` + "\n"
+		`answer session/new {"sessionId":"child-1","modes":{"n":1.0}}` + "\n"
+	answered = `answer session/prompt {"stopReason":"end_turn","_meta":{"n":1e0}}` + "\n"
 )
 
 // proxyTest is a proxy between a fake client and a scripted agent.
@@ -87,8 +84,9 @@ func command(t testing.TB, script string) (process.Command, proctest.Record) {
 	return helperCommand(t, scriptedRole, scriptVariable+"="+script)
 }
 
-// start returns a proxy that is not initialized.
-func start(t *testing.T, script string, o proxy.Options) *proxyTest {
+// start returns a proxy that is not initialized. At most one set of options is used.
+func start(t *testing.T, script string, options ...proxy.Options) *proxyTest {
+	o := append(options, proxy.Options{})[0]
 	c, record := command(t, script)
 	b := &proxyTest{t: t, command: c, backend: proxy.New(c, o.WithProcessGrace(patience)),
 		client: newFakeClient(t), record: record}
@@ -97,8 +95,8 @@ func start(t *testing.T, script string, o proxy.Options) *proxyTest {
 }
 
 // initialized returns an initialized proxy.
-func initialized(t *testing.T, script string, o proxy.Options) *proxyTest {
-	b := start(t, script, o)
+func initialized(t *testing.T, script string, options ...proxy.Options) *proxyTest {
+	b := start(t, script, options...)
 	var err error
 	b.info, err = b.backend.Initialize(t.Context(),
 		backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.client)

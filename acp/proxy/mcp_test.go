@@ -294,8 +294,8 @@ func TestAskEnv(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := start(t, "await initialize\n"+
-				`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,`+
-				`"agentInfo":{"name":"$env:`+name+`$"}}}`+"\n", c.options)
+				`answer initialize {"protocolVersion":1,"agentInfo":{"name":"$env:`+name+`$"}}`+
+				"\n", c.options)
 			b.backend = proxy.New(process.Command{Path: b.command.Path, Name: b.command.Name,
 				Env: append(b.command.Env, c.own...)}, c.options)
 			info, err := b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
@@ -546,7 +546,7 @@ func TestRelaysAfterFailedLoad(t *testing.T) {
 func TestNoSocketAfterFailedNew(t *testing.T) {
 	o := withRelay(t)
 	b := initialized(t, plain+"await session/new\n"+
-		`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"no"}}`+"\n", o)
+		`refuse session/new {"code":-32000,"message":"no"}`+"\n", o)
 	_, err := b.opensWith(roots(t, 0), backend.New, nil)
 	require.ErrorContains(t, err, "no")
 	entries, err := os.ReadDir(o.RelayDir)

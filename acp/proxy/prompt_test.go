@@ -44,8 +44,7 @@ func TestCancel(t *testing.T) {
 		t.Run("params "+params, func(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+
 				fmt.Sprintf(update, `{"n":"last"}`)+
-				`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled",`+
-				`"n":1.0}}`+"\n",
+				`answer session/prompt {"stopReason":"cancelled","n":1.0}`+"\n",
 				proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 			s, _ := b.open()
 			r := b.running(s)
@@ -67,8 +66,7 @@ func TestCancel(t *testing.T) {
 // Clause W3.
 func TestLongResponseFailsThePrompt(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
-		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"$long$"}}`+"\n",
-		proxy.Options{})
+		`answer session/prompt {"stopReason":"$long$"}`+"\n")
 	s, _ := b.open()
 	_, err := await(t, b.running(s).work)
 	require.ErrorContains(t, err, "longer than the limit of 67108864 bytes")
@@ -97,7 +95,7 @@ func TestCancelWithoutAnswer(t *testing.T) {
 	b := initialized(t, plain+opened+
 		"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
 		"send "+fmt.Sprintf(update, `{"n":"late"}`)+
-		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
+		`answer session/prompt {"stopReason":"end_turn"}`+"\n"+
 		"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"next"}`)+answered,
 		proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
@@ -123,7 +121,7 @@ func TestCancelWithoutAnswer(t *testing.T) {
 
 func TestUpdateAfterTurn(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+
-		fmt.Sprintf(update, `{"n":"after"}`), proxy.Options{})
+		fmt.Sprintf(update, `{"n":"after"}`))
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)

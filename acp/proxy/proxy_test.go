@@ -28,7 +28,7 @@ const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twi
 	`"u":"\u00e4\ud83d\ude00\/<&>","deep":{ "a" : [ 1 , null ] },"lone":"\ud800"`
 
 func TestInitialize(t *testing.T) {
-	b := initialized(t, plain, proxy.Options{})
+	b := initialized(t, plain)
 	require.Equal(t, "proxy", b.info.Kind)
 	require.Equal(t, backend.BackendConnects, b.info.MCP)
 	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`,
@@ -41,7 +41,7 @@ func TestInitialize(t *testing.T) {
 
 // Clause W10.
 func TestProtocolVersion(t *testing.T) {
-	b := start(t, plain, proxy.Options{})
+	b := start(t, plain)
 	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.client)
 	require.NoError(t, err)
 	require.Equal(t, []string{
@@ -57,10 +57,8 @@ func TestUpdates(t *testing.T) {
 		`}}}`+"\n"+
 		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update",`+
 		`"jsonrpc":"2.0"}`+"\n"+
-		answered+"await _x/more\n"+
-		`send {"jsonrpc":"2.0","method":"session/update",`+
-		`"params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n",
-		proxy.Options{})
+		answered+"await _x/more\n"+`send {"jsonrpc":"2.0","method":"session/update",`+
+		`"params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n")
 	s, opened := b.open()
 	require.JSONEq(t, `{"modes":{"n":1.0}}`, string(opened.Result))
 	require.Contains(t, string(opened.Result), `{"n":1.0}`)
@@ -93,7 +91,7 @@ func TestMessagesFromChild(t *testing.T) {
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"n":1.0}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1",`+
 		`"update":{}}}`+"\nawait reply 12\n"+
-		answered, proxy.Options{})
+		answered)
 	b.client.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
 	b.client.answers["_x/ask"] = func() (backend.Raw, error) {
 		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>",
@@ -128,11 +126,10 @@ func TestMessagesFromChild(t *testing.T) {
 // Clause P6.
 func TestMessagesFromClient(t *testing.T) {
 	b := initialized(t, plain+opened+
-		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+
-		`}}`+"\n"+
+		"await session/set_mode\n"+`answer session/set_mode {`+odd+
+		`}`+"\n"+
 		"await authenticate\n"+
-		`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in",`+
-		`"data":{"n":1.0}}}`+"\n", proxy.Options{})
+		`refuse authenticate {"code":-32000,"message":"log in","data":{"n":1.0}}`+"\n")
 	s, _ := b.open()
 	result, err := await(t, s.Call(t.Context(), "session/set_mode",
 		backend.Raw(`{"modeId":"ask",`+odd+`}`)))
@@ -160,14 +157,13 @@ func TestMessagesFromClient(t *testing.T) {
 func TestMessagesBeforeSession(t *testing.T) {
 	update := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
 		`"update":{"n":%s}}}` + "\n"
-	b := initialized(t, plain+"await session/new\n"+
-		"repeat 50 "+fmt.Sprintf(update, "$i")+
+	b := initialized(t, plain+"await session/new\n"+"repeat 50 "+fmt.Sprintf(update, "$i")+
 		`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\n"+
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1"}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":8,"method":"_x/ask","params":{"sessionId":"child-2"}}`+"\n"+
-		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n"+
+		`answer session/new {"sessionId":"child-1"}`+"\n"+
 		"repeat 50 "+fmt.Sprintf(update, "5$i")+
-		"replies 2\n"+`send {"jsonrpc":"2.0","method":"_x/end"}`, proxy.Options{})
+		"replies 2\n"+`send {"jsonrpc":"2.0","method":"_x/end"}`)
 	b.client.answer("_x/ask", `{"n":1.0}`)
 	b.open()
 	for i := range 50 {
@@ -198,7 +194,7 @@ func TestHeldMessagesLimit(t *testing.T) {
 				`"params":{"sessionId":"child-1","update":{"n":$i}}}`+"\n"+
 				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+
 				"\nawait reply 7\n"+
-				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n",
+				`answer session/new {"sessionId":"child-1"}`+"\n",
 				proxy.Options{}.With(limits))
 			b.open()
 			require.Equal(t, `host update {"update":{"n":0}}`, b.client.next())
@@ -215,7 +211,7 @@ func TestUnknownSession(t *testing.T) {
 		`"update":{}}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file",`+
 		`"params":{"sessionId":"child-9","path":"/a"}}`+"\nawait reply 7\n"+
-		`send {"jsonrpc":"2.0","method":"_x/end"}`+"\n", proxy.Options{})
+		`send {"jsonrpc":"2.0","method":"_x/end"}`+"\n")
 	require.Equal(t, `client notify _x/end `, b.client.next())
 	require.Contains(t, b.received("")[0], `"code":-32602`)
 }
@@ -289,7 +285,7 @@ func (l *lines) toolCalls(t *testing.T) []string {
 	return found
 }
 
-const patient = "await _x/end\n" + `send {"jsonrpc":"2.0","id":$_x/end$,"result":{}}` + "\n"
+const patient = "await _x/end\n" + `answer _x/end {}` + "\n"
 
 // The child writes its response and what follows it at once.
 //
@@ -461,9 +457,8 @@ func TestOnlySessionIdsChange(t *testing.T) {
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1",`+odd+`}}`+"\n"+
 		answered+
 		"await session/prompt\nsend "+fmt.Sprintf(update, `{"sessionUpdate":"_started"}`)+
-		"await session/cancel\n"+
-		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled"}}`+"\n"+
-		"await session/close\n"+`send {"jsonrpc":"2.0","id":$session/close$,"result":{}}`+"\n")
+		"await session/cancel\n"+`answer session/prompt {"stopReason":"cancelled"}`+"\n"+
+		"await session/close\n"+`answer session/close {}`+"\n")
 	seen := make(chan string, 10)
 	cl := through(t, c, sessionstore.NewMemory(), client.Options{
 		Updates: func(_ context.Context, u client.Update) { seen <- string(u.Params) },
@@ -523,8 +518,7 @@ func BenchmarkUpdates(b *testing.B) {
 	script := plain + opened + strings.Repeat("await session/prompt\nrepeat "+fmt.Sprint(updates)+
 		` {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",`+
 		`"update":{"sessionUpdate":"agent_message_chunk","messageId":"m",`+
-		`"content":{"type":"text","text":"word $i "}}}}`+
-		"\n"+answered, 3)
+		`"content":{"type":"text","text":"word $i "}}}}`+"\n"+answered, 3)
 	turns := func(b *testing.B, connect func(client.Options) *client.Client) {
 		var got int
 		for b.Loop() {

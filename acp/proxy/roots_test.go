@@ -20,7 +20,7 @@ func newRequest(params string) []string {
 
 // Clause P2.
 func TestRootsByProtocol(t *testing.T) {
-	b := initialized(t, capable+opened, proxy.Options{})
+	b := initialized(t, capable+opened)
 	b.openWith(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/a/","/b/.","/c"],` +
 		`"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`)
 	require.Equal(t, newRequest(
@@ -32,7 +32,7 @@ func TestRootsByProtocol(t *testing.T) {
 // Clause P6.
 func TestRequestWithoutRoots(t *testing.T) {
 	for _, capabilities := range []string{plain, capable} {
-		b := initialized(t, capabilities+opened, proxy.Options{})
+		b := initialized(t, capabilities+opened)
 		b.openWith(`{"cwd":"/a/./b/","mcpServers":[]}`)
 		require.Equal(t, newRequest(`{"cwd":"/a/./b/","mcpServers":[]}`), b.received("session/new"))
 	}

@@ -21,6 +21,8 @@ import (
 //	replies N         reads up to the Nth answer from here
 //	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with
 //	                  it, $env:NAME$ a variable, and $long$ as much text as a line may have
+//	answer METHOD X   answers the last message awaited with METHOD with the result X
+//	refuse METHOD X   the same with the error X
 //	both A B          writes two lines in one write; "} {" is between them
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
@@ -60,6 +62,11 @@ func followScript(in *proctest.Input) int {
 			}
 		case "send":
 			fmt.Println(s.filled(rest))
+		case "answer", "refuse":
+			method, value, _ := strings.Cut(rest, " ")
+			member := map[string]string{"answer": "result", "refuse": "error"}[word]
+			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,%q:%s}\n", s.ids[method], member,
+				s.filled(value))
 		case "both":
 			fmt.Print(strings.Replace(s.filled(rest), "} {", "}\n{", 1) + "\n")
 		case "repeat":

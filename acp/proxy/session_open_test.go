@@ -320,13 +320,12 @@ func TestStates(t *testing.T) {
 }
 
 func TestLateSession(t *testing.T) {
-	const answer = `send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}` +
-		"\n"
+	const answer = `answer session/new {"sessionId":"child-1"}` + "\n"
 	b := initialized(t, strings.Replace(capable, `"close":{}`, `"close":{},"delete":{}`, 1)+
 		"await session/new\n"+`send {"jsonrpc":"2.0","method":"_x/asked"}`+
 		"\nawait $/cancel_request\n"+answer+
 		"await session/delete\n"+`send {"jsonrpc":"2.0","method":"_x/deleted"}`+"\n"+
-		strings.ReplaceAll(opened, "child-1", "child-2"), proxy.Options{})
+		strings.ReplaceAll(opened, "child-1", "child-2"))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		b.client.next()
@@ -365,14 +364,13 @@ func (b *proxyTest) reopened(
 
 const (
 	able = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,` +
-		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"close":{}}}}}` + "\n"
+		`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,` +
+		`"sessionCapabilities":{"close":{}}}}` + "\n"
 	replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
 		`"update":{"sessionUpdate":"_replayed"}}}` + "\n"
-	loadAnswer = `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\n"
+	loadAnswer = `answer session/load {}` + "\n"
 	loaded     = "await session/load\n" + "send " + replayed + loadAnswer
-	closes     = "await session/close\n" +
-		`send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
+	closes     = "await session/close\n" + `answer session/close {}` + "\n"
 )
 
 // Clause P7.
@@ -380,8 +378,7 @@ func TestReplay(t *testing.T) {
 	const (
 		late  = "send " + replayed
 		end   = `send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
-		fails = `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,` +
-			`"message":"no more"}}` + "\n"
+		fails = `refuse session/load {"code":-32603,"message":"no more"}` + "\n"
 	)
 	for name, c := range map[string]struct {
 		script  string
@@ -443,8 +440,7 @@ func TestLossyReplay(t *testing.T) {
 func TestUncommittedActivation(t *testing.T) {
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
 	const replay = `host replay {"update":{"sessionUpdate":"_replayed"}}`
-	refused := "await session/load\n" +
-		`send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` +
+	refused := "await session/load\n" + `refuse session/load {"code":-32000,"message":"log in"}` +
 		"\n"
 	for name, c := range map[string]struct {
 		script string
@@ -459,8 +455,7 @@ func TestUncommittedActivation(t *testing.T) {
 		"taken over":    {plain + opened, 1, "", "", 0}, // plain has no session/close
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes,
-				proxy.Options{})
+			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes)
 			first, _ := b.open()
 			for range c.times {
 				second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
@@ -487,7 +482,7 @@ func TestUncommittedActivation(t *testing.T) {
 // Clause A12.
 func TestCommittedActivation(t *testing.T) {
 	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+
-		fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
+		fmt.Sprintf(update, `{"n":"said"}`)+answered+closes)
 	first, _ := b.open()
 	second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 	require.NoError(t, err)
@@ -517,8 +512,7 @@ func TestNoReuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/new\n"+
-				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-2"}}`+"\n",
-				proxy.Options{})
+				`answer session/new {"sessionId":"child-2"}`+"\n")
 			first, _ := b.openWith(c.before)
 			_, _, err := b.reopened(backend.Resume, first, c.now)
 			require.NoError(t, err)
