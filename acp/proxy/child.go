@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -57,7 +58,9 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), at.args()...)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
-	process, err := process.Start(ctx, command, o.process(p.secrets))
+	process, err := process.Start(ctx, command, process.Options{
+		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +77,10 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		done:    make(chan struct{}),
 	}
 	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process},
-		jsonrpc.HandlerFunc(c.serveMessage), o.connection(c.tap(o.Trace)))
+		jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
+			OpaqueParams: true, Tap: c.tap(o.Trace), MaxQueue: o.limits.MaxQueue,
+			Grace: 100 * time.Millisecond, Logger: o.Logger,
+		})
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.stop = stop
 	go c.serve(serving, onEnd)

@@ -238,7 +238,7 @@ func TestRootsInFirstPrompt(t *testing.T) {
 		answered,
 		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b","/b","/c d"],"mcpServers":[]}`)
-	require.Contains(t, log.String(), "does not support additional directories")
+	require.Contains(t, log.String(), "does not support additional folders")
 	require.Contains(t, log.String(), "/b /c d")
 	for range 2 {
 		_, err := b.prompt(s)

@@ -5,9 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -46,37 +44,21 @@ type Options struct {
 
 // limits are bounds and times that tests change. A zero field means its default.
 type limits struct {
-	// StartTimeout is for the agent's answer to initialize. Some agents download themselves when
-	// first started. Default 60 s.
-	StartTimeout time.Duration
-	// CancelGrace is for the answer to a prompt after session/cancel. Default 5 s.
-	CancelGrace time.Duration
-	// EndTimeout is for the answer to session/close, session/delete and a ping. Default 2 s.
-	EndTimeout time.Duration
-	// Idle is the time after which a process that was started for certain directories is stopped.
-	// It may be twice that. Default 10 min.
-	Idle time.Duration
-	// Backoff is the delay before a start that follows two failures. Each further failure doubles
-	// it, up to 32 times. Default 250 ms.
-	Backoff time.Duration
-	// ProcessGrace is process.Options.Grace.
-	ProcessGrace time.Duration
-	// MaxQueue is jsonrpc.Options.MaxQueue for output to the agent.
-	MaxQueue int
-	// MaxHeld bounds messages for sessions that the agent has not announced, and notifications
-	// beyond MaxQueue that it has not read. Default 1,000.
-	MaxHeld int
-	// MaxHeldBytes is MaxHeld in bytes of params. Default 4 MiB.
-	MaxHeldBytes int
-	// MaxContext is how many bytes of a conversation an agent is told that does not have it.
-	// Default 32 KiB.
-	MaxContext int
-	// MaxInstructions is in bytes. Default 64 KiB.
-	MaxInstructions int
-	// MaxSkills bounds the list of skills, in bytes. Default 16 KiB.
-	MaxSkills int
-	// MaxPages bounds the agent's list of sessions. Default 10,000.
-	MaxPages int
+	StartTimeout time.Duration // for the answer to initialize: 60 s, as some agents install first
+	CancelGrace  time.Duration // for the answer to a prompt after session/cancel: 5 s
+	EndTimeout   time.Duration // for the answer to session/close, session/delete, a ping: 2 s
+	Idle         time.Duration // until an unused process for certain roots stops: 10 to 20 min
+	Backoff      time.Duration // before a start after two failures, doubled up to 5 times: 250 ms
+	ProcessGrace time.Duration // see process.Options.Grace
+	MaxQueue     int           // see jsonrpc.Options.MaxQueue, for output to the agent
+
+	MaxHeld      int // messages for unknown sessions, or beyond MaxQueue: 1,000
+	MaxHeldBytes int // the same in bytes of params: 4 MiB
+
+	MaxContext      int // bytes of a conversation that an agent is told: 32 KiB
+	MaxInstructions int // bytes of instructions: 64 KiB
+	MaxSkills       int // bytes of the list of skills: 16 KiB
+	MaxPages        int // of the agent's list of sessions: 10,000
 }
 
 // withDefaults returns o with defaults for the logger and the limits.
@@ -95,17 +77,4 @@ func (o Options) withDefaults() Options {
 	l.MaxSkills = cmp.Or(l.MaxSkills, 16<<10)
 	l.MaxPages = cmp.Or(l.MaxPages, 10_000)
 	return o
-}
-
-// process returns the options of the agent's process.
-func (o Options) process(secrets *secret.Scrubber) process.Options {
-	return process.Options{Logger: o.Logger, Secrets: secrets, Grace: o.limits.ProcessGrace}
-}
-
-// connection returns the options of the connection to the agent.
-func (o Options) connection(tap jsonrpc.Tap) jsonrpc.Options {
-	return jsonrpc.Options{
-		OpaqueParams: true, Tap: tap, MaxQueue: o.limits.MaxQueue,
-		Grace: 100 * time.Millisecond, Logger: o.Logger,
-	}
 }

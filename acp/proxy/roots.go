@@ -61,7 +61,7 @@ func ParseRootsMode(s string) (RootsMode, error) {
 		return m, nil
 	}
 	return RootsAuto, fmt.Errorf(
-		"%q is not a way to give an agent directories: use auto, protocol, flags or context", s)
+		"%q is not a way to give an agent folders: use auto, protocol, flags or context", s)
 }
 
 // String returns the mode as ParseRootsMode reads it.
@@ -82,7 +82,7 @@ func Describe(state []byte) string {
 	case RootsByProtocol:
 		return "by the protocol: the agent takes additionalDirectories"
 	case RootsByFlags:
-		return "by flags: the agent has a process for the directories"
+		return "by flags: the agent has a process for these folders"
 	case RootsByContext:
 		return "by context: the prompt describes them"
 	}

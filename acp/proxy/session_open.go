@@ -106,8 +106,8 @@ func (s *session) open(
 	}()
 	r.child = c
 	if others := s.roots.Additional(); r.mode == RootsByContext && others.Len() > 0 {
-		c.log.Info("the agent does not support additional directories: "+
-			"describing them in the prompt instead", "agent", c.info.Name, "directories",
+		c.log.Info("the agent does not support additional folders: "+
+			"describing them in the prompt instead", "agent", c.info.Name, "folders",
 			others.Strings())
 	}
 	r.copied = r.state.keepsOther(s.given(r.mode))

@@ -144,6 +144,6 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 	if !errors.Is(err, errNoAnswer) { // otherwise the replay may still come
 		s.updates.set(live)
 	}
-	c.log.Warn("cannot restore a session's directories and MCP servers: load it again",
+	c.log.Warn("cannot restore a session's folders and MCP servers: load it again",
 		"error", err)
 }
