@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -19,18 +20,19 @@ import (
 // session, and the sessions for which no other is needed. Other sessions with the same additional
 // directories share one.
 type children struct {
-	mu       sync.Mutex
-	slots    map[place]*slot
-	all      map[*child]struct{}
-	numbers  int // places with numbers so far
-	failures int // failed starts and unexpected ends since a prompt was last answered
-	closed   bool
+	mu     sync.Mutex
+	slots  map[place]*slot
+	all    map[*child]struct{}
+	closed bool
+
+	numbers  atomic.Int64 // places with numbers so far
+	failures atomic.Int64 // failed starts and unexpected ends since a prompt was last answered
 }
 
 // place says which child serves a session. The zero place is the main child's.
 type place struct {
 	flags  string // the arguments for the roots, joined by NUL
-	number int    // of a child for one session that must be kept apart from others
+	number int64  // of a child for one session that must be kept apart from others
 }
 
 // args returns the arguments that the child is started with.
@@ -61,14 +63,6 @@ func (cs *children) slot(at place) *slot {
 		cs.slots[at] = s
 	}
 	return s
-}
-
-// newNumber returns the number of a new place.
-func (cs *children) newNumber() int {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.numbers++
-	return cs.numbers
 }
 
 // running returns the child in a slot, or nil if it is not running.
@@ -114,22 +108,8 @@ func (cs *children) remove(c *child) {
 		}
 	}
 	if c.crashed.Load() {
-		cs.failures++
+		cs.failures.Add(1)
 	}
-}
-
-// startFailed counts a failed start.
-func (cs *children) startFailed() {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.failures++
-}
-
-// answered resets the count of failures, because a prompt was answered.
-func (cs *children) answered() {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.failures = 0
 }
 
 // close closes all children and prevents new ones.
@@ -196,7 +176,7 @@ func (p *proxy) childFor(
 		case at == place{} && len(wanted) > 0:
 			at.flags = strings.Join(wanted, "\x00")
 		case apart && !c.claim(s, r):
-			at.number = p.children.newNumber()
+			at.number = p.children.numbers.Add(1)
 		case c.acquire():
 			return c, mode, nil
 		}
@@ -215,7 +195,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		p.children.remove(c)
 	})
 	if err != nil {
-		p.children.startFailed()
+		p.children.failures.Add(1)
 		return nil, p.options.Profile.explainStart(err)
 	}
 	open := p.children.add(c)
@@ -226,7 +206,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 	if err := p.introduce(ctx, c); err != nil {
 		err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
 		if !c.crashed.Load() { // otherwise remove has counted it
-			p.children.startFailed()
+			p.children.failures.Add(1)
 		}
 		return nil, err
 	}
@@ -269,9 +249,7 @@ func (p *proxy) setAgentInfo(info client.Agent) {
 
 // backOff waits before a start that follows several failures.
 func (p *proxy) backOff(ctx context.Context) error {
-	p.children.mu.Lock()
-	failures := p.children.failures
-	p.children.mu.Unlock()
+	failures := p.children.failures.Load()
 	if failures < 2 {
 		return nil
 	}

@@ -150,7 +150,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		}
 		result, err := work()
 		if err == nil {
-			s.proxy.children.answered()
+			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)
 			return result, nil
 		}

@@ -43,9 +43,7 @@ func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 		return previous.relays
 	}
 	mode, _ := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
-	tools := mode == RootsByContext && p.offersTools() &&
-		(s.roots.Additional().Len() > 0 || sentTools)
-	if !tools && !(p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)) {
+	if !s.wantsTools(mode, sentTools) && !(p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)) {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
@@ -137,47 +135,30 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 	if s.relays == nil || !s.proxy.wrapsServers() {
 		return params, nil
 	}
-	servers := listServers(params)
-	if !slices.ContainsFunc(servers, isStdio) {
-		return params, nil
-	}
+	servers, wrapped := listServers(params), false
 	for i, server := range servers {
-		if !isStdio(server) {
-			continue
+		if isStdio(server) {
+			servers[i], wrapped = s.relays.wrap(s.proxy.options.Relay, server), true
 		}
-		wrapped, err := s.relays.wrap(s.proxy.options.Relay, server)
-		if err != nil {
-			return nil, err
-		}
-		servers[i] = wrapped
+	}
+	if !wrapped {
+		return params, nil
 	}
 	list, _ := strictjson.Append(nil, servers...)
 	return strictjson.Put(params, protocol.MCPServers, list)
 }
 
-// wrap puts a relay in front of a stdio server. Its other members stay as they are.
-func (r *relays) wrap(relay Command, server json.RawMessage) (json.RawMessage, error) {
+// wrap puts a relay in front of a stdio server. Its other members stay as they are. A server with a
+// malformed environment is left to the agent, which will say what is wrong.
+func (r *relays) wrap(relay Command, server json.RawMessage) json.RawMessage {
 	var p stdioServer
-	if err := json.Unmarshal(server, &p); err != nil {
-		return nil, err
+	_ = json.Unmarshal(server, &p) // checked by isStdio
+	env, ok := strictjson.Append(strictjson.Find(server, "env"), backend.Encode(r.secret()))
+	if !ok {
+		return server
 	}
 	command := r.publisher.Wrap(relay, Command{Path: *p.Command, Args: p.Args})
-	env, _, err := strictjson.Take(server, "env")
-	if err != nil {
-		return nil, err
-	}
-	env, ok := strictjson.Append(env, backend.Encode(r.secret()))
-	if !ok {
-		return server, nil // the agent will say what is wrong with it
-	}
-	for _, member := range []struct {
-		name  string
-		value json.RawMessage
-	}{{"command", backend.Encode(command.Path)}, {"args", backend.Encode(command.Args)},
-		{"env", env}} {
-		if server, err = strictjson.Put(server, member.name, member.value); err != nil {
-			return nil, err
-		}
-	}
-	return server, nil
+	server = replaced(server, "command", backend.Encode(command.Path))
+	server = replaced(server, "args", backend.Encode(command.Args))
+	return replaced(server, "env", env)
 }

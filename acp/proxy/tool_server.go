@@ -59,13 +59,18 @@ func (p *proxy) offersTools() bool {
 	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
 }
 
-// toolServer returns the server for a child that is given its roots in the given way. sent says
-// that the child session has the server already: it is given it again even if there is only one
-// root, because some agents keep a server that is not named any more. The server can write only if
-// the child is known to ask the user first, or if the user has allowed it.
+// wantsTools reports whether the server is for a child that is given its roots in the given way.
+// sent says that the child session has the server already: it is given it again even if there is
+// only one root, because some agents keep a server that is not named any more.
+func (s *session) wantsTools(mode RootsMode, sent bool) bool {
+	return mode == RootsByContext && s.proxy.offersTools() &&
+		(sent || s.roots.Additional().Len() > 0)
+}
+
+// toolServer returns the server, if wantsTools. It can write only if the child is known to ask the
+// user first, or if the user has allowed it.
 func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
-	wanted := s.roots.Additional().Len() > 0 || sent
-	if mode != RootsByContext || s.relays == nil || !s.proxy.offersTools() || !wanted {
+	if s.relays == nil || !s.wantsTools(mode, sent) {
 		return toolServer{}
 	}
 	var servers []struct{ Name string }
