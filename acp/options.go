@@ -104,7 +104,6 @@ func (o Options) withDefaults() Options {
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)
 	t.Wire.Logger = o.Logger
-	t.Wire.MaxLine = cmp.Or(o.MaxLine, t.Wire.MaxLine)
 	if o.Trace != nil {
 		t.Wire.Tap = func(d jsonrpc.Direction, line []byte) { o.Trace(d == jsonrpc.Sent, line) }
 	}

@@ -33,7 +33,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.base = base
-	a.conn = jsonrpc.NewConn(in, out, a, a.options.tuning.Wire)
+	a.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), a, a.options.tuning.Wire)
 	err := a.conn.Serve(ctx)
 	end(backend.ErrClosed)
 	a.shutdown()

@@ -178,9 +178,8 @@ func FuzzServe(f *testing.F) {
 		err := acp.Serve(t.Context(), io.NopCloser(bytes.NewReader(input)), &out, acp.Options{
 			Store:   sessionstore.NewMemory(),
 			Backend: func() backend.Backend { return &scripted{release: closed()} },
-		}.With(acp.Tuning{
-			Wire: jsonrpc.Options{MaxLine: 1 << 16, Grace: time.Second},
-		}))
+			MaxLine: 1 << 16,
+		}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Second}}))
 		require.NoError(t, err)
 		lines := bufio.NewScanner(&out)
 		lines.Buffer(nil, 1<<20)

@@ -79,8 +79,8 @@ type Client struct {
 // [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
 	c := &Client{options: o, turns: turns{sessions: make(map[string]*turn)}}
-	c.conn = jsonrpc.NewConn(in, out, jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
-		OpaqueParams: true, MaxLine: o.MaxLine, Tap: o.Tap,
+	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
+		OpaqueParams: true, Tap: o.Tap,
 	})
 	return c
 }

@@ -54,7 +54,7 @@ func exampleAgent(ctx context.Context) (io.Reader, io.Writer, func()) {
 	agentIn, out := io.Pipe()
 	in, agentOut := io.Pipe()
 	var conn *jsonrpc.Conn
-	conn = jsonrpc.NewConn(agentIn, agentOut, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	conn = jsonrpc.NewConn(jsonrpc.NewLines(agentIn, agentOut, 0), jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
 			switch r.Method {
 			case "initialize":

@@ -41,7 +41,7 @@ func connect(t *testing.T, info string, o client.Options) (*client.Client, *agen
 	toClient, fromAgent := io.Pipe()
 	a := &agent{t: t, answers: map[string]func(string) (string, error){}}
 	a.answer("initialize", info)
-	a.conn = jsonrpc.NewConn(toAgent, fromAgent, jsonrpc.HandlerFunc(a.accept), jsonrpc.Options{})
+	a.conn = jsonrpc.NewConn(jsonrpc.NewLines(toAgent, fromAgent, 0), jsonrpc.HandlerFunc(a.accept), jsonrpc.Options{})
 	c := client.New(toClient, fromClient, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup

@@ -76,7 +76,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		place:   at,
 		done:    make(chan struct{}),
 	}
-	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process},
+	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(process.Stdout(), childInput{process}, 0),
 		jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
 			OpaqueParams: true, Tap: c.tap(o.Trace), MaxQueue: o.limits.MaxQueue,
 			Grace: 100 * time.Millisecond, Logger: o.Logger,

@@ -103,7 +103,7 @@ func answerInitialize(ctx context.Context, s streams, failure error) {
 		r.AfterResponse(stop)
 		return func() (json.RawMessage, error) { return nil, answer }
 	}
-	_ = jsonrpc.NewConn(s.in, s.out, jsonrpc.HandlerFunc(handler), jsonrpc.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
+	_ = jsonrpc.NewConn(jsonrpc.NewLines(s.in, s.out, 0), jsonrpc.HandlerFunc(handler), jsonrpc.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
 }
 
 // servingError is returned for an error that occurred after the program began to serve the editor.

@@ -21,7 +21,7 @@ func BenchmarkNotify(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	conn := jsonrpc.NewConn(in, w, &responder{}, jsonrpc.Options{})
+	conn := jsonrpc.NewConn(jsonrpc.NewLines(in, w, 0), &responder{}, jsonrpc.Options{})
 	served := make(chan error, 1)
 	go func() { served <- conn.Serve(context.Background()); w.Close() }()
 	drained := make(chan struct{})
@@ -47,7 +47,7 @@ func BenchmarkReceive(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			line := append(append([]byte(`{"jsonrpc":"2.0","method":"session/update","params":`), updateParams...), '}', '\n')
 			in := &repeat{line: line, left: b.N}
-			conn := jsonrpc.NewConn(in, io.Discard, jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work { return nil }),
+			conn := jsonrpc.NewConn(jsonrpc.NewLines(in, io.Discard, 0), jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work { return nil }),
 				jsonrpc.Options{OpaqueParams: opaque})
 			b.SetBytes(int64(len(line)))
 			b.ReportAllocs()
@@ -70,7 +70,7 @@ func BenchmarkEcho(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	conn := jsonrpc.NewConn(inR, outW, &responder{}, jsonrpc.Options{})
+	conn := jsonrpc.NewConn(jsonrpc.NewLines(inR, outW, 0), &responder{}, jsonrpc.Options{})
 	served := make(chan error, 1)
 	go func() { served <- conn.Serve(context.Background()) }()
 	request := append(append([]byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":`), updateParams...), '}', '\n')

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +17,6 @@ import (
 
 // Options configure a connection. The zero value is usable.
 type Options struct {
-	// MaxLine is the longest line to read, in bytes without its newline. Default 64 MiB.
-	MaxLine int
 	// MaxQueue is the number of queued output bytes at which Call and TryNotify fail and responses
 	// wait. Notify waits at 1/256 of it: a stream of notifications leaves room for what cannot wait
 	// and does not run far ahead of a slow peer. The message that reaches the limit may exceed it.
@@ -31,7 +28,7 @@ type Options struct {
 	// OpaqueParams accepts any well-formed params. By default, duplicate names anywhere in params
 	// are rejected with -32602.
 	OpaqueParams bool
-	// Tap, if set, is called with every line except blank ones and those over the limit.
+	// Tap, if set, is called with every message except blank ones and those over the limit.
 	Tap Tap
 	// Logger receives problems that cannot be reported to the peer. Message content is never
 	// logged. Default: discard.
@@ -45,31 +42,27 @@ type limits struct {
 	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at
 	// the next one.
 	unanswered int
-	// unansweredBytes bounds the total size of running requests, their methods and params. A
-	// request that would exceed it is rejected rather than delayed, because the running requests
-	// may be waiting for what comes after it.
-	unansweredBytes int
-	// unsentBytes bounds the total size of the responses that wait while the output is full. An
-	// error replaces a response that would exceed it.
-	unsentBytes int
+	// bytes bounds the size of the unanswered requests, their methods and params, together with the
+	// responses that wait while the output is full. A request over it is rejected rather than
+	// delayed, because the running ones may be waiting for what comes after it. An error replaces
+	// a response over it.
+	bytes int
 	// abandoned is how many calls with an onResponse function are remembered for a late response
 	// after their Work returned. The oldest is forgotten first.
 	abandoned int
 }
 
 func (o Options) withDefaults() Options {
-	o.MaxLine = cmp.Or(o.MaxLine, 64<<20)
 	o.MaxQueue = cmp.Or(o.MaxQueue, 4<<20)
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits.unanswered = cmp.Or(o.limits.unanswered, 4096)
-	o.limits.unansweredBytes = cmp.Or(o.limits.unansweredBytes, 256<<20)
-	o.limits.unsentBytes = cmp.Or(o.limits.unsentBytes, 64<<20)
+	o.limits.bytes = cmp.Or(o.limits.bytes, 128<<20)
 	o.limits.abandoned = cmp.Or(o.limits.abandoned, 1000)
 	return o
 }
 
-// Direction is the direction of a line.
+// Direction is the direction of a message.
 type Direction int
 
 // The directions of a [Tap].
@@ -78,34 +71,32 @@ const (
 	Sent
 )
 
-// Tap observes every line, without its newline, as it was read or is about to be written. It is
-// called concurrently by the read loop and the write loop, must not keep or change line, and delays
-// the connection while it runs.
-type Tap func(d Direction, line []byte)
+// Tap observes every message as it was read or is about to be written. It is called concurrently by
+// the read loop and the write loop, must not keep or change message, and delays the connection
+// while it runs.
+type Tap func(d Direction, message []byte)
 
 // Conn is a connection to one peer. Its methods are safe for concurrent use.
 type Conn struct {
-	in      io.Reader
-	out     io.Writer
-	handler Handler
-	options Options
-	log     *slog.Logger
+	transport Transport
+	handler   Handler
+	options   Options
+	log       *slog.Logger
 
 	queue    *queue
-	memory   memory
 	calls    *calls
 	inflight *inflight
 	serving  atomic.Bool
 }
 
-// NewConn returns a connection that reads in and writes out, once Serve is called.
-func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
+// NewConn returns a connection over t. Nothing is read or written before Serve.
+func NewConn(t Transport, h Handler, o Options) *Conn {
 	o = o.withDefaults()
 	return &Conn{
-		in: in, out: out, handler: h, options: o, log: o.Logger,
-		queue:    newQueue(o.MaxQueue, o.limits.unsentBytes),
+		transport: t, handler: h, options: o, log: o.Logger,
+		queue:    newQueue(o.MaxQueue),
 		calls:    newCalls(o.limits.abandoned),
-		inflight: newInflight(o.limits.unanswered, o.limits.unansweredBytes),
+		inflight: newInflight(o.limits.unanswered, o.limits.bytes),
 	}
 }
 
@@ -115,23 +106,23 @@ func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 // whose Work has not returned after three quarters of that time is answered with an error, and its
 // Work is abandoned.
 //
-// Serve returns nil when the input or ctx ended, and otherwise the error of the stream that broke.
-// It may be called once.
+// Serve returns nil when the input or ctx ended, and otherwise the transport's error. It may be
+// called once.
 //
-// Serve leaves no goroutine behind except one in a Read or Write that does not return. To unblock
-// them it closes in when ctx or the output ended, and out when the peer does not take the output in
-// time, if they are io.Closers. Some streams, such as a terminal or an inherited blocking pipe,
-// stay in Read after Close.
+// Serve closes the transport only if a Read or Write has not returned by then, which is the case
+// when ctx or the output ended first, or when the peer does not take the output in time. It leaves
+// no goroutine behind, except one in a Read or Write that does not return even then.
 func (c *Conn) Serve(ctx context.Context) error {
 	if c.serving.Swap(true) {
 		return errors.New("jsonrpc: Serve called twice")
 	}
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(ErrClosed)
-	defer c.memory.stop()
+	output, endOutput := context.WithCancel(context.WithoutCancel(ctx))
+	defer endOutput()
 	read, written := make(chan error, 1), make(chan error, 1)
 	go func() { read <- c.readLoop(base) }()
-	go func() { written <- c.queue.writeTo(c.out, c.options.Tap, &c.memory) }()
+	go func() { written <- c.queue.writeTo(output, c.transport, c.options.Tap) }()
 
 	var err error
 	reading, writing := true, true
@@ -145,23 +136,25 @@ func (c *Conn) Serve(ctx context.Context) error {
 	deadline := time.Now().Add(c.options.Grace)
 	end(ErrClosed)
 	c.calls.end()
-	if reading {
-		closeStream(c.in)
-	}
 	c.finishRequests(deadline)
 	c.queue.close()
 	if writing {
-		c.flush(written, deadline)
+		writing = !c.flush(written, deadline)
+	}
+	if reading || writing {
+		endOutput()
+		_ = c.transport.Close()
+	}
+	// Those that return after Close at all do so at once.
+	const closeWait = 100 * time.Millisecond
+	if writing {
+		await(written, closeWait)
 	}
 	if reading {
 		await(read, closeWait)
 	}
 	return err
 }
-
-// closeWait is how long to wait for a stream's goroutine after closing the stream. Those that
-// return at all do so at once.
-const closeWait = 100 * time.Millisecond
 
 // finishRequests waits until all running requests are answered, and shortly before the deadline
 // answers the rest.
@@ -178,17 +171,17 @@ func (c *Conn) finishRequests(deadline time.Time) {
 	c.log.Warn("requests did not end with their connection", "unanswered", len(late))
 }
 
-// flush waits until the closed queue is written.
-func (c *Conn) flush(written <-chan error, deadline time.Time) {
+// flush waits until the closed queue is written, and reports whether that ended before the deadline.
+func (c *Conn) flush(written <-chan error, deadline time.Time) bool {
 	select {
 	case err := <-written:
 		if err != nil {
 			c.log.Debug("the peer left before it took all output", "error", err)
 		}
+		return true
 	case <-time.After(time.Until(deadline)):
 		c.log.Warn("the peer did not take all output")
-		closeStream(c.out)
-		await(written, closeWait)
+		return false
 	}
 }
 
@@ -204,51 +197,40 @@ func await[T any](done <-chan T, d time.Duration) bool {
 	}
 }
 
-// closeStream closes a stream, if it can be closed, to unblock a Read or Write.
-func closeStream(stream any) {
-	if closer, ok := stream.(io.Closer); ok {
-		_ = closer.Close()
-	}
-}
-
-// readLoop reads lines until the input or the connection ends, and returns nil then. It returns the
-// error of an input that broke.
+// readLoop reads messages until the input or the connection ends, and returns nil then. It returns
+// the error of a transport that broke.
 func (c *Conn) readLoop(ctx context.Context) error {
-	lines := NewReader(c.in, c.options.MaxLine)
 	for {
-		line, err := lines.Append(nil)
+		m, err := c.transport.Read(ctx)
 		tooLong, rejected := errors.AsType[*TooLongError](err)
 		if err != nil && !rejected {
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) || ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
-		if line = bytes.Trim(line, " \t\r\n"); len(line) == 0 && !rejected {
+		if m = bytes.Trim(m, " \t\r\n"); len(m) == 0 && !rejected {
 			continue
 		}
-		// Holding makes Serve wait until a line read before the end is answered.
+		// Holding makes Serve wait until a message read before the end is answered.
 		if ctx.Err() != nil || !c.inflight.hold() {
 			return nil
 		}
 		if rejected {
-			c.rejectTooLong(ctx, line, tooLong.Limit)
+			c.rejectTooLong(ctx, m, tooLong.Limit)
 		} else {
-			if len(line) > large {
-				runtime.GC() // free the pieces that Append copied, before more memory is needed
-			}
-			c.receive(ctx, line)
+			c.receive(ctx, m)
 		}
-		c.memory.release(len(line))
 		c.inflight.release()
 	}
 }
 
-// rejectTooLong answers a line over the limit, of which only the beginning was read. If that
+// rejectTooLong answers a message over the limit, of which only the beginning was read. If that
 // contains the id, a request gets the error as its response, and a response makes its call fail.
 func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	m := decodeBeginning(beginning)
-	c.log.Warn("rejected a message over the line limit", "id", m.id.raw, "method", shorten(m.method), "response", m.isResponse, "limit", limit)
+	c.log.Warn("rejected a message over the limit", "id", m.id.raw,
+		"method", shorten(m.method), "response", m.isResponse, "limit", limit)
 	if m.isResponse {
 		c.calls.resolve(m.id.raw, response{err: fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit)})
 		m.id = ID{} // an error with this id would answer a request of the peer
@@ -256,7 +238,7 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	c.reject(ctx, m.id, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
 }
 
-// receive handles one line.
+// receive handles one message.
 func (c *Conn) receive(ctx context.Context, line []byte) {
 	if c.options.Tap != nil {
 		c.options.Tap(Received, line)
@@ -345,7 +327,7 @@ func (c *Conn) handleNotification(ctx context.Context, m message) {
 	}
 }
 
-// reject answers a line that does not reach the handler. If the output is full it does not wait,
+// reject answers a message that does not reach the handler. If the output is full it does not wait,
 // but the rejection counts as a running request until it is queued.
 func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
 	m := respond(id, nil, e)
@@ -362,14 +344,18 @@ func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
 	}()
 }
 
-// send queues a response, waiting while the output is full, or an error if too many large responses
-// wait already. Once the connection has ended the response is dropped.
+// send queues a response, or waits while the output is full. If too much waits or is unanswered
+// already, an error takes the place of the response. Once the connection has ended the response is
+// dropped.
 func (c *Conn) send(m outgoing) {
+	if err := c.queue.try(m, c.queue.limit); !errors.Is(err, ErrQueueFull) {
+		return
+	}
 	size := m.size()
-	if !c.queue.reserve(size) {
+	if !c.inflight.reserve(size) {
 		size, m = 0, outgoing{id: m.id, err: errUnread}
 	}
-	defer c.queue.unreserve(size)
+	defer c.inflight.unreserve(size)
 	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }
 

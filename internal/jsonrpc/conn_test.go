@@ -137,7 +137,7 @@ func TestStuckStreamDoesNotBlockServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, peer := io.Pipe()
 		out, back := io.Pipe()
-		conn := jsonrpc.NewConn(struct{ io.Reader }{in}, struct{ io.Writer }{back}, &responder{}, jsonrpc.Options{})
+		conn := jsonrpc.NewConn(jsonrpc.NewLines(struct{ io.Reader }{in}, struct{ io.Writer }{back}, 0), &responder{}, jsonrpc.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- conn.Serve(ctx) }()
@@ -177,7 +177,7 @@ func TestNothingIsReadBeforeServe(t *testing.T) {
 	in, peer := io.Pipe()
 	defer peer.Close()
 	var out output
-	conn := jsonrpc.NewConn(in, &out, &responder{}, jsonrpc.Options{})
+	conn := jsonrpc.NewConn(jsonrpc.NewLines(in, &out, 0), &responder{}, jsonrpc.Options{})
 	require.NoError(t, conn.TryNotify("early", nil))
 	work := conn.Call(t.Context(), "question", nil)
 	require.Empty(t, out.take())
@@ -369,7 +369,7 @@ func TestUnansweredBytesAreBounded(t *testing.T) {
 	}
 	p.send(request("1", "wait", 1000))
 	p.send(request("2", "echo", 1))
-	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1008 bytes and this one has 9, over the limit of 100`)
+	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the request has 9 bytes, and 1008 bytes of others are not finished (limit 100)`)
 	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
 	require.Contains(t, p.line(), `"id":1,"error"`, "reading goes on")
 	p.send(request("1", "wait", 45))
@@ -380,7 +380,7 @@ func TestUnansweredBytesAreBounded(t *testing.T) {
 	p.send(request("4", "echo", 60))
 	require.Contains(t, p.line(), `"id":4,"error"`)
 	p.send(request("5", strings.Repeat("x", 100), 1))
-	require.Contains(t, p.line(), `"id":5,"error":{"code":-32603,"message":"the unanswered`, "the method counts, too")
+	require.Contains(t, p.line(), `"id":5,"error":{"code":-32603,"message":"the request has`, "the method counts, too")
 }
 
 // What is ignored in a message does not stay in memory while the request runs.
@@ -403,12 +403,32 @@ func TestRunningRequestsDoNotKeepTheirLines(t *testing.T) {
 	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(requests*ignored/4))
 }
 
+// A long message does not stay in memory once it is answered, although the connection goes on.
+//
+// Clause W3.
+func TestAnsweredRequestsAreNotKept(t *testing.T) {
+	const length = 32 << 20
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"echo","params":["` + strings.Repeat("x", length) + `"]}`)
+	require.Greater(t, len(p.line()), length)
+	p.send(`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+	p.line()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		return int64(after.HeapAlloc)-int64(before.HeapAlloc) < length/4
+	}, patience, 10*time.Millisecond)
+}
+
 // A peer that sends requests and does not read could fill the memory with their responses.
 //
 // Clause W11.
 func TestUnsentBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 1000}.WithUnsentBytes(10_000))
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 1000}.WithLimits(0, 10_000, 0))
 		const total = 50
 		go func() {
 			for i := range total {
@@ -422,7 +442,7 @@ func TestUnsentBytesAreBounded(t *testing.T) {
 			if strings.Contains(line, `"result"`) {
 				results++
 			} else {
-				require.Contains(t, line, `"error":{"code":-32603,"message":"the response was dropped because too many others are unread`)
+				require.Regexp(t, `"error":{"code":-32603,"message":"(the response was dropped because too many others are unread|the request has)`, line)
 			}
 		}
 		require.InDelta(t, 10, results, 3)
@@ -471,7 +491,7 @@ func TestLongLineIsNotBuffered(t *testing.T) {
 
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	lines := serveAll(t, in, &responder{}, jsonrpc.Options{MaxLine: 1 << 20})
+	lines := serveLimited(t, in, 1<<20)
 	runtime.ReadMemStats(&after)
 
 	require.Equal(t, []string{
@@ -502,7 +522,7 @@ func TestIDOfALongLine(t *testing.T) {
 	} {
 		t.Run("W3/"+name, func(t *testing.T) {
 			require.Equal(t, []string{`{"jsonrpc":"2.0","id":` + c.id + `,"error":{"code":-32600,"message":"the message is longer than the limit of 5000 bytes"}}`},
-				serveAll(t, strings.NewReader(c.line), &responder{}, jsonrpc.Options{MaxLine: 5000}))
+				serveLimited(t, strings.NewReader(c.line), 5000))
 		})
 	}
 }
@@ -511,7 +531,7 @@ func TestIDOfALongLine(t *testing.T) {
 func TestLongResponseFailsItsCall(t *testing.T) {
 	var log output
 	h := &responder{}
-	p := serve(t, h, jsonrpc.Options{MaxLine: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	p := servePeer(t, 2000, h, jsonrpc.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	h.conn = p.conn
 	p.send(`{"jsonrpc":"2.0","id":"a","method":"ask"}`)
 	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"question"}`, p.line())
@@ -523,7 +543,7 @@ func TestLongResponseFailsItsCall(t *testing.T) {
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than the limit of 2000 bytes"}}`,
 	}, got)
 	require.NoError(t, p.end())
-	require.Contains(t, string(log.take()), "rejected a message over the line limit")
+	require.Contains(t, string(log.take()), "rejected a message over the limit")
 }
 
 // Clause W3.
@@ -544,7 +564,7 @@ func TestLimitExcludesTheNewline(t *testing.T) {
 		"far over, no end": {line, 10, false},
 	} {
 		t.Run("W3/"+name, func(t *testing.T) {
-			lines := serveAll(t, strings.NewReader(c.in), &responder{}, jsonrpc.Options{MaxLine: c.max})
+			lines := serveLimited(t, strings.NewReader(c.in), c.max)
 			require.Len(t, lines, 1)
 			require.Equal(t, c.fits, strings.Contains(lines[0], `"result"`), lines[0][:60])
 		})

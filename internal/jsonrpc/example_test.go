@@ -14,7 +14,7 @@ import (
 func Example() {
 	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"greet","params":{"name":"Ada"}}` + "\n")
 
-	c := jsonrpc.NewConn(in, os.Stdout, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	c := jsonrpc.NewConn(jsonrpc.NewLines(in, os.Stdout, 0), jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		if r.Method != "greet" {
 			return nil // -32601 for a request, nothing for a notification
 		}

@@ -7,8 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
-	"slices"
+	"math"
 	"sync"
 )
 
@@ -22,6 +21,9 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("a line is longer than the limit of %d bytes", e.Limit)
 }
 
+// bufferSize is how much a Reader reads at once, in bytes.
+const bufferSize = 64 << 10
+
 // Reader splits a stream into lines that end with "\n" or "\r\n". It must not be used concurrently.
 type Reader struct {
 	in     *bufio.Reader
@@ -33,8 +35,7 @@ type Reader struct {
 // NewReader returns a Reader for lines of at most max bytes, not counting their newlines. It reads
 // ahead.
 func NewReader(in io.Reader, max int) *Reader {
-	const bufferSize = 64 << 10
-	return &Reader{in: bufio.NewReaderSize(in, bufferSize), max: max}
+	return &Reader{in: bufio.NewReaderSize(in, bufferSize), max: min(max, math.MaxInt-bufferSize)}
 }
 
 // Append appends the next line, including its newline, to dst. The last line of a stream may have
@@ -47,37 +48,35 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	// A long line is collected in pieces, because growing one buffer would allocate several times
-	// its length.
-	const pieceSize = 1 << 20
-	var pieces [][]byte
 	begin, length := len(dst), 0 // of the line
 	for r.err == nil {
 		part, more := r.read()
-		if len(dst) >= pieceSize && len(dst)+len(part) > cap(dst) {
-			pieces, dst = append(pieces, dst), make([]byte, 0, pieceSize)
-		}
-		dst, length = append(dst, part...), length+len(part)
+		dst, length = append(r.grow(dst, len(part)), part...), length+len(part)
 		tooLong := length-len("\r\n") > r.max
 		if more && !tooLong {
 			continue
-		}
-		if pieces != nil {
-			dst = slices.Concat(append(pieces, dst)...)
-			pieces = nil
-			if len(dst) > large {
-				runtime.GC() // otherwise the next copy of the line is made while the pieces are still in memory
-			}
 		}
 		switch {
 		case tooLong, len(trimNewline(dst[begin:])) > r.max:
 			r.inLine = more
 			return dst, &TooLongError{Limit: r.max}
+		case length > bufferSize && cap(dst) > 2*len(dst):
+			return bytes.Clone(dst), nil
 		case length > 0:
 			return dst, nil
 		}
 	}
 	return dst, r.err
+}
+
+// grow makes room for n more bytes of a line. A long line is copied only a few times, because each
+// copy is garbage that stays for a while; what is never written to needs no memory.
+func (r *Reader) grow(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	size := max(len(dst)+n, min(4*len(dst), r.max+bufferSize))
+	return append(make([]byte, 0, size), dst...)
 }
 
 // Part returns the next part of a line that was too long, valid until the next call. The last part

@@ -37,11 +37,17 @@ type peer struct {
 // serve serves a connection with h until the test ends.
 func serve(t *testing.T, h jsonrpc.Handler, o jsonrpc.Options) *peer {
 	t.Helper()
+	return servePeer(t, 0, h, o)
+}
+
+// servePeer is serve for a peer that may send lines of up to maxLine bytes.
+func servePeer(t *testing.T, maxLine int, h jsonrpc.Handler, o jsonrpc.Options) *peer {
+	t.Helper()
 	inReader, inWriter := io.Pipe()
 	outReader, outWriter := io.Pipe()
 	p := &peer{
 		t: t, in: inWriter, out: outReader,
-		conn:   jsonrpc.NewConn(inReader, outWriter, h, o),
+		conn:   jsonrpc.NewConn(jsonrpc.NewLines(inReader, outWriter, maxLine), h, o),
 		lines:  bufio.NewReader(outReader),
 		served: make(chan error, 1),
 	}
@@ -150,8 +156,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serveAll serves in to its end and returns the output lines.
 func serveAll(t testing.TB, in io.Reader, h jsonrpc.Handler, o jsonrpc.Options) []string {
 	t.Helper()
+	return serveLines(t, in, 0, h, o)
+}
+
+// serveLimited is serveAll with a limit for lines.
+func serveLimited(t testing.TB, in io.Reader, maxLine int) []string {
+	t.Helper()
+	return serveLines(t, in, maxLine, &responder{}, jsonrpc.Options{})
+}
+
+func serveLines(t testing.TB, in io.Reader, maxLine int, h jsonrpc.Handler, o jsonrpc.Options) []string {
+	t.Helper()
 	var out output
-	require.NoError(t, jsonrpc.NewConn(in, &out, h, o).Serve(context.Background()))
+	lines := jsonrpc.NewLines(in, &out, maxLine)
+	require.NoError(t, jsonrpc.NewConn(lines, h, o).Serve(context.Background()))
 	return strings.Split(strings.TrimSuffix(string(out.take()), "\n"), "\n")
 }
 

@@ -220,7 +220,7 @@ func respond(id ID, result json.RawMessage, err *Error) outgoing {
 	return m
 }
 
-// appendTo appends the message and a newline. The payload is copied, not encoded again.
+// appendTo appends the message. The payload is copied, not encoded again.
 func (m *outgoing) appendTo(b []byte) []byte {
 	b = append(b, `{"jsonrpc":"2.0"`...)
 	if m.id != "" {
@@ -237,7 +237,7 @@ func (m *outgoing) appendTo(b []byte) []byte {
 	default:
 		b = appendLine(append(b, `,"result":`...), m.payload)
 	}
-	return append(b, '}', '\n')
+	return append(b, '}')
 }
 
 // size estimates the length of the message.

@@ -54,7 +54,7 @@ func play(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 		in, client := io.Pipe()
 		var out output
 		h := &responder{}
-		conn := jsonrpc.NewConn(in, &out, h, jsonrpc.Options{MaxLine: 300})
+		conn := jsonrpc.NewConn(jsonrpc.NewLines(in, &out, 300), h, jsonrpc.Options{})
 		h.conn = conn
 		served := make(chan error, 1)
 		go func() { served <- conn.Serve(context.Background()) }()
@@ -110,7 +110,7 @@ func FuzzConn(f *testing.F) {
 		const maxLine = 1000
 		var out output
 		h := &responder{}
-		conn := jsonrpc.NewConn(bytes.NewReader(in), &out, h, jsonrpc.Options{MaxLine: maxLine, Grace: time.Minute})
+		conn := jsonrpc.NewConn(jsonrpc.NewLines(bytes.NewReader(in), &out, maxLine), h, jsonrpc.Options{Grace: time.Minute})
 		h.conn = conn
 		served := make(chan error, 1)
 		go func() { served <- conn.Serve(context.Background()) }()

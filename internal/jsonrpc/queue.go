@@ -1,35 +1,31 @@
 package jsonrpc
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"sync"
 )
 
-// keepBuffer is the largest buffer to keep for reuse, so that one large message does not hold
-// memory for ever.
+// keepBuffer is the largest buffer to keep for reuse, in bytes, so that one large message does not
+// hold memory for ever.
 const keepBuffer = 1 << 20
 
-// queue holds the lines to be written, in order. It is bounded in bytes, with a limit for each kind
-// of sender: a line is accepted while fewer bytes than its limit are queued.
+// queue holds the messages to be written, in order. It is bounded in bytes, with a limit for each
+// kind of sender: a message is accepted while fewer bytes than its limit are queued.
 type queue struct {
 	limit  int // for calls, responses and TryNotify
 	stream int // for Notify; lower, so that a stream of notifications leaves room for the others
-	unsent int // for the responses that wait until they are below limit, in bytes
 
 	mu      sync.Mutex
-	waiting int           // bytes of these responses
-	lines   []byte        // not yet taken by the writer
-	spare   []byte        // the buffer for the next lines
+	next    Messages      // not yet taken by the writer
+	spare   Messages      // the buffer for those after them
 	writing int           // bytes taken by the writer
 	room    chan struct{} // closed when there may be room again; nil if nothing waits
 	closed  bool          // put fails
-	ready   sync.Cond     // signals the writer: lines or closed
+	ready   sync.Cond     // signals the writer: a message or closed
 }
 
-func newQueue(limit, unsent int) *queue {
-	q := &queue{limit: limit, stream: max(1, limit/256), unsent: unsent}
+func newQueue(limit int) *queue {
+	q := &queue{limit: limit, stream: max(1, limit/256)}
 	q.ready.L = &q.mu
 	return q
 }
@@ -45,7 +41,7 @@ func (q *queue) try(m outgoing, limit int) error {
 func (q *queue) force(m outgoing) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.put(&m, q.limit+len(q.lines)+q.writing)
+	return q.put(&m, q.limit+q.size())
 }
 
 // wait queues m once fewer than limit bytes are queued. It returns ctx's cause if ctx ends first.
@@ -67,30 +63,11 @@ func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 	}
 }
 
-// reserve reports whether a response of this size may wait. A single one always may, and unreserve
-// must follow.
-func (q *queue) reserve(size int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting > 0 && q.waiting+size > q.unsent {
-		return false
-	}
-	q.waiting += size
-	return true
-}
-
-// unreserve undoes reserve.
-func (q *queue) unreserve(size int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting -= size
-}
-
 // awaitRoom waits until a response can be queued or the queue is closed.
 func (q *queue) awaitRoom() {
 	for {
 		q.mu.Lock()
-		if q.closed || !q.full(q.limit) {
+		if q.closed || q.size() < q.limit {
 			q.mu.Unlock()
 			return
 		}
@@ -108,16 +85,17 @@ func (q *queue) roomLocked() <-chan struct{} {
 	return q.room
 }
 
-func (q *queue) full(limit int) bool { return len(q.lines)+q.writing >= limit }
+// size returns the number of queued bytes.
+func (q *queue) size() int { return len(q.next) + q.writing }
 
 func (q *queue) put(m *outgoing, limit int) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case q.full(limit):
+	case q.size() >= limit:
 		return ErrQueueFull
 	}
-	q.lines = m.appendTo(grow(q.lines, m.size()))
+	q.next = append(m.appendTo(grow(q.next, m.size())), '\n')
 	q.ready.Signal()
 	return nil
 }
@@ -146,22 +124,21 @@ func (q *queue) wake() {
 	}
 }
 
-// writeTo writes queued lines to out, as many at once as there are, until the queue is closed and
-// empty or out fails. It tells m how long they were.
-func (q *queue) writeTo(out io.Writer, tap Tap, m *memory) error {
+// writeTo writes queued messages to t, as many at once as there are, until the queue is closed and
+// empty or t fails.
+func (q *queue) writeTo(ctx context.Context, t Transport, tap Tap) error {
 	for {
-		lines := q.take()
-		if len(lines) == 0 {
+		messages := q.take()
+		if len(messages) == 0 {
 			return nil
 		}
 		if tap != nil {
-			for line := range bytes.Lines(lines) {
-				tap(Sent, line[:len(line)-1])
+			for m := range messages.All() {
+				tap(Sent, m)
 			}
 		}
-		_, err := out.Write(lines)
-		q.written(lines)
-		m.release(cap(lines))
+		err := t.Write(ctx, messages)
+		q.written(messages)
 		if err != nil {
 			q.close()
 			return err
@@ -169,26 +146,26 @@ func (q *queue) writeTo(out io.Writer, tap Tap, m *memory) error {
 	}
 }
 
-// take waits for lines and returns all of them, or none when the queue is closed and empty.
-func (q *queue) take() []byte {
+// take waits for messages and returns all of them, or none when the queue is closed and empty.
+func (q *queue) take() Messages {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.lines) == 0 && !q.closed {
+	for len(q.next) == 0 && !q.closed {
 		q.ready.Wait()
 	}
-	lines := q.lines
-	q.lines, q.spare = q.spare[:0], nil
-	q.writing = len(lines)
-	return lines
+	messages := q.next
+	q.next, q.spare = q.spare[:0], nil
+	q.writing = len(messages)
+	return messages
 }
 
-// written records that lines have been written, and keeps the buffer for reuse.
-func (q *queue) written(lines []byte) {
+// written records that messages have been written, and keeps their buffer for reuse.
+func (q *queue) written(messages Messages) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.writing = 0
-	if cap(lines) <= keepBuffer {
-		q.spare = lines
+	if cap(messages) <= keepBuffer {
+		q.spare = messages
 	}
 	q.wake()
 }

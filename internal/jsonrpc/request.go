@@ -130,7 +130,6 @@ func (t *task) finish(result json.RawMessage, err error) {
 		return
 	}
 	defer t.cancel(nil)
-	t.conn.memory.release(len(r.Params))
 	r.Params = nil // free the memory while the response waits
 	send := t.conn.send
 	if r.before != nil {
@@ -187,11 +186,11 @@ func (t *task) recover(then func()) {
 // inflight tracks the incoming messages that are being handled.
 type inflight struct {
 	slots    chan struct{} // one is taken for each running task
-	maxBytes int           // of requests
+	maxBytes int
 
 	mu       sync.Mutex
 	requests map[string]*pendingRequest // unanswered, by key of their id
-	bytes    int                        // total size of their methods and params
+	bytes    int                        // of the requests and of what reserve added
 	holds    int
 	ending   bool
 	idle     chan struct{} // closed once ending and nothing is held
@@ -261,13 +260,36 @@ func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 	if _, taken := r.requests[key]; taken {
 		return Errorf(CodeInvalidRequest, "a request with this id is not answered yet")
 	}
-	if r.bytes > 0 && r.bytes+n > r.maxBytes {
-		return Errorf(CodeInternal, "the unanswered requests have %d bytes and this one has %d, over the limit of %d: wait for a response",
-			r.bytes, n, r.maxBytes)
+	if !r.fits(n) {
+		return Errorf(CodeInternal,
+			"the request has %d bytes, and %d bytes of others are not finished (limit %d): "+
+				"read their responses and send it again", n, r.bytes, r.maxBytes)
 	}
 	r.requests[key] = &pendingRequest{id: m.id, bytes: n, cancel: cancel}
 	r.bytes += n
 	return nil
+}
+
+// fits reports whether n more bytes are within the limit. A single message always is.
+func (r *inflight) fits(n int) bool { return r.bytes == 0 || r.bytes+n <= r.maxBytes }
+
+// reserve counts the n bytes of a response that waits, until unreserve. It returns false if they
+// are over the limit.
+func (r *inflight) reserve(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fits := r.fits(n)
+	if fits {
+		r.bytes += n
+	}
+	return fits
+}
+
+// unreserve undoes reserve.
+func (r *inflight) unreserve(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytes -= n
 }
 
 // claim removes a request and reports whether it was unanswered: only the caller that gets true may
@@ -291,9 +313,9 @@ func (r *inflight) claimAll() []ID {
 	var all []ID
 	for _, p := range r.requests {
 		all = append(all, p.id)
+		r.bytes -= p.bytes
 	}
 	clear(r.requests)
-	r.bytes = 0
 	return all
 }
 
