@@ -3,14 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -22,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -33,33 +26,6 @@ func newSessions(s streams, set *settings) *cobra.Command {
 		Short: "List, show, move, transfer, delete, prune and repair stored sessions",
 	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsMove(s, set), newSessionsTransfer(s, set),
 		newSessionsDelete(s, set), newSessionsPrune(s, set), newSessionsRepair(s, set))
-}
-
-// withStore calls do with the session store. Warnings about its files are written to stderr.
-func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) error) error {
-	dir, err := set.stateDirectory()
-	if err != nil {
-		return err
-	}
-	store := openStore(dir, stderr)
-	err = do(store)
-	if closeErr := store.Close(); err == nil {
-		err = closeErr
-	}
-	var unknown *sessionstore.NotFoundError
-	if errors.As(err, &unknown) {
-		return fmt.Errorf("%w in %s; acp-agent sessions list shows the sessions", err, dir)
-	}
-	return err
-}
-
-// openStore returns the store in dir. If there is none it returns an empty one, so that looking for
-// sessions creates no file.
-func openStore(dir string, stderr io.Writer) sessionstore.Store {
-	if _, err := os.Stat(filepath.Join(dir, "sessions.db")); errors.Is(err, fs.ErrNotExist) {
-		return sessionstore.NewMemory()
-	}
-	return sqlite.New(sqlite.Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(stderr, nil))})
 }
 
 // sessionReport describes a session.
@@ -412,11 +378,7 @@ func newSessionsRepair(s streams, set *settings) *cobra.Command {
 editors first. If the store is not damaged, repair changes nothing, and "damagedFile" is empty with --json.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := set.stateDirectory()
-			if err != nil {
-				return err
-			}
-			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(s.err, nil))})
+			done, err := set.repairStore(cmd.Context(), s.err)
 			if err != nil {
 				return err
 			}

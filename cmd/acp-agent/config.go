@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/netip"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tailscale/hujson"
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
@@ -171,11 +171,16 @@ func defaultConfigText() string {
 	}
 }
 
-// parseConfig decodes a configuration file. It rejects unknown keys, so that a typo is not silently
+// parseConfig decodes a configuration file, which may have comments and trailing commas. It rejects unknown keys, so that a typo is not silently
 // ignored.
 func parseConfig(path string, text []byte) (config, error) {
 	c := config{path: path}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
+	// Standardize replaces comments with spaces, so positions stay the same.
+	text, err := hujson.Standardize(text)
+	if err != nil {
+		return config{}, usagef("%s", describeSyntaxError(path, err))
+	}
 	if err := json.Unmarshal(text, &c, configOptions()); err != nil {
 		return config{}, usagef("%s", describeConfigError(path, text, err))
 	}
@@ -252,6 +257,20 @@ func choice[T any](choices map[string]T) func(string) (T, error) {
 	}
 }
 
+// describeSyntaxError explains an error of the parser: the line, and what is wrong there.
+func describeSyntaxError(path string, err error) string {
+	var line, column int
+	problem := strings.TrimPrefix(err.Error(), "hujson: ")
+	if _, err := fmt.Sscanf(problem, "line %d, column %d: ", &line, &column); err == nil {
+		_, problem, _ = strings.Cut(problem, ": ")
+		path = fmt.Sprintf("%s:%d", path, line)
+	}
+	if strings.HasSuffix(problem, "EOF") {
+		problem = "unexpected end of the file"
+	}
+	return fmt.Sprintf("%s: not a JSON object: %s", path, problem)
+}
+
 // describeConfigError explains an error of the decoder: the file, the key or the line, and what is
 // allowed.
 func describeConfigError(path string, text []byte, err error) string {
@@ -260,21 +279,16 @@ func describeConfigError(path string, text []byte, err error) string {
 			return fmt.Sprintf("%s: %s is given twice", path, key(syntax.JSONPointer))
 		}
 		line := 1 + bytes.Count(text[:min(int(syntax.ByteOffset), len(text))], []byte("\n"))
-		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			return fmt.Sprintf("%s:%d: not a JSON object: unexpected end of the file", path, line)
-		}
 		return fmt.Sprintf("%s:%d: not a JSON object: %v", path, line, syntax.Err)
 	}
 	invalid, ok := errors.AsType[*json.SemanticError](err)
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return fmt.Sprintf("%s: not a JSON object: unexpected end of the file", path)
 	case !ok:
 		return fmt.Sprintf("%s: %v", path, err)
 	case errors.Is(err, json.ErrUnknownName):
 		hint := ""
 		if invalid.GoType == reflect.TypeFor[modelConfig]() && secret.IsCredential(invalid.JSONPointer.LastToken()) {
-			hint = " (the key itself does not belong into this file: name an environment variable as keyEnv, or a command that prints it as keyCommand)"
+			hint = " (the key itself does not belong in this file: set keyEnv to the name of an environment variable, or keyCommand to a command that prints it)"
 		}
 		return fmt.Sprintf("%s: unknown key %s; known keys: %s%s", path, key(invalid.JSONPointer), strings.Join(keysOf(invalid.GoType), ", "), hint)
 	case invalid.JSONPointer == "":

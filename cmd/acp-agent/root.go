@@ -15,8 +15,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 const rootHelp = `acp-agent is an ACP agent for sessions with several root folders. An editor starts it and speaks ACP
@@ -33,7 +31,7 @@ only flags, --dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dir
 
 Editors that cannot send additional folders get those of --dir and of the section "workspaces" of the
 configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each entry is
-for sessions in its cwd or below; the deepest one counts.
+for sessions in its cwd or below; if several match, the deepest wins.
 
 The exit status is 0 if the editor closed the connection or the program was asked to end (SIGINT,
 SIGTERM, SIGHUP), 2 if the command line or the configuration is invalid, and 1 for other errors.`
@@ -185,8 +183,8 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		return err
 	}
 	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir", dir, "config", set.config.path)
-	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention, Logger: logger})
-	if err := store.CheckDir(); err != nil {
+	store, err := set.serverStore(logger)
+	if err != nil {
 		return err
 	}
 	warnIfWritableByOthers(logger, dir)
@@ -220,6 +218,6 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 func warnIfWritableByOthers(logger *slog.Logger, dir string) {
 	info, err := os.Stat(dir)
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		logger.Warn("other users can write to the state directory: chmod 700 makes it private", "stateDir", dir, "mode", info.Mode().Perm())
+		logger.Warn("other users can write to the state directory; make it private with chmod 700", "stateDir", dir, "mode", info.Mode().Perm())
 	}
 }

@@ -81,6 +81,12 @@ const (
 	journalRollback journal = "DELETE"
 )
 
+// Exists reports whether dir contains a store.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, fileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Store is a [sessionstore.Store] in a SQLite file.
 type Store struct {
 	options Options
