@@ -1,35 +1,34 @@
-# The whole of it: make test. What each target does is said above it.
+# Run everything with make test. The comment above each target says what it does.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
 PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
-# What the tests run on: the official TypeScript client and acpx, real agents behind the program, MCP servers, MCP clients, and a model server.
+# What the tests run: the official TypeScript client and acpx, real agents behind the program, MCP
+# servers, MCP clients, and a model server.
 NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients testdata/node-models
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
-# More agents, and llama.cpp, which are only tried when asked for.
+# More agents, and llama.cpp: tested only on request.
 MORE        := testdata/node-agents/more
 LLAMA       := testdata/node-llama
 
-# The race detector, but not in SQLite: that is C made into Go, and twenty times slower under it.
+# The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
 RACE        := -race -gcflags=modernc.org/...=-race=false
 
 .PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
-# The program, into bin/. Nothing that it asks over HTTP needs HTTP/2: without it the program is 0.5 MiB smaller. It is another 0.4 MiB smaller
-# without inlining in code of others that is not called often.
+# The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
 OUT         ?= bin/
-SMALL       := crypto github.com/coder github.com/google github.com/modelcontextprotocol github.com/segmentio github.com/spf13 go.yaml.in
 build:
-	CGO_ENABLED=0 go build -trimpath -tags nethttpomithttp2 -ldflags "-s -w" $(SMALL:%=-gcflags=%/...=-l) -o $(OUT) $(PROGRAM)
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(OUT) $(PROGRAM)
 
-# Every test, under the race detector, which need not wait a second for goroutines at the end of each package: they leave none. The tests build
-# the program themselves, and make vet is not repeated.
+# Every test, with the race detector. Packages leave no goroutines, so it need not wait a second for
+# them at the end of each. Without vet: that is a target of its own.
 test: $(PACKAGES)
 	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m ./...
 
-# Every benchmark, once each; the figures in README.md come from here.
+# Every benchmark, once each. The figures in README.md come from here.
 bench: build
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
@@ -45,7 +44,7 @@ vet:
 staticcheck:
 	go run $(STATICCHECK) ./...
 
-# Every package, on every platform that we build for; where tests differ, their types too.
+# Every package, built for every platform. Where tests differ between platforms, they are vetted too.
 cross:
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "build $$platform"; \
@@ -63,22 +62,23 @@ fuzz:
 		done; \
 	done
 
-# The store against 500 kills of the program, where a run of the tests makes 60.
+# The store against 500 kills of the program; make test makes 60.
 kills: $(PACKAGES)
 	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestKills ./internal/test/interop
 
-# A session's whole life with every agent that runs without an account, the tables of docs/agents.md, and every tool of the MCP server.
+# A whole session with every agent that runs without an account, the tables of docs/agents.md, and
+# every tool of the MCP server.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
 	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments" ./internal/test/interop/agents -survey
 
-# The program with a model that llama.cpp runs, of random weights, on Linux on x86-64.
+# The program with a model of random weights that llama.cpp runs, on Linux on x86-64.
 smoke-model: $(LLAMA)/node_modules/.installed
 	go test -count=1 -v -run TestRealEngine ./internal/test/interop
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules $(LLAMA)/node_modules
 
-# Node itself is one of acpx's packages, so that npm's complaint about the one that runs it is not shown.
+# acpx brings its own Node, so npm's warning about the version that runs it is not shown.
 %/node_modules/.installed: %/package-lock.json %/package.json
 	cd $* && npm ci --ignore-scripts --loglevel=error
 	touch $@
