@@ -12,7 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 // echo is the smallest agent: it says what it hears.
@@ -48,11 +48,13 @@ func (echoSession) Cancel(backend.Raw) {}
 func Example() {
 	editor, in := io.Pipe()
 	out, agent := io.Pipe()
+	store := sqlite.NewMemory()
+	defer store.Close()
 	served := make(chan error, 1)
 	go func() {
 		served <- acp.Serve(context.Background(), editor, agent, acp.Options{
 			Backend: func() backend.Backend { return echo{} },
-			Store:   sessionstore.NewMemory(),
+			Store:   store,
 		})
 	}()
 	answers := bufio.NewScanner(out)

@@ -25,8 +25,8 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, play) }
@@ -76,7 +76,7 @@ type client struct {
 func connect(t tester, o acp.Options) *client {
 	t.Helper()
 	if o.Store == nil {
-		o.Store = sessionstore.NewMemory()
+		o.Store = memstore.New(t)
 	}
 	if o.Backend == nil {
 		o.Backend = func() backend.Backend { return &scripted{} }

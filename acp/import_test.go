@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -348,7 +349,7 @@ func TestDeleteImported(t *testing.T) {
 // Clause A31.
 func TestOwnSessionIsNotImported(t *testing.T) {
 	a := folder(t)
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	r := &knowing{}
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
@@ -370,7 +371,7 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 //
 // Clause A31.
 func TestDeleteOfAnotherAgent(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
 	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
 	one.initialize()
@@ -417,7 +418,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 		for _, id := range []string{"listed", "hidden"} {
 			t.Run("A31/"+method+" "+id, func(t *testing.T) {
 				a, b := folder(t), folder(t)
-				store := sessionstore.NewMemory()
+				store := memstore.New(t)
 				one := theirs(t, "listed", a)
 				one.Meta = backend.Raw(`{"n":1.0}`)
 				r := &knowing{own: []backend.ForeignSession{one}, hidden: []string{"hidden"}}
@@ -466,7 +467,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 
 // Clause A28.
 func TestUnknownToAgentToo(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
 // starting is a scripted backend whose Initialize does something first.
@@ -43,7 +43,7 @@ func TestPanicInInitialize(t *testing.T) {
 
 // Clause W5.
 func TestCancelDuringInitialize(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	before := connect(t, acp.Options{Store: store})
 	before.initialize()
 	a := folder(t)

@@ -23,6 +23,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -96,7 +97,7 @@ func TestLoadReplacesServers(t *testing.T) {
 // Clause M15.
 func TestFailedRequestKeepsServers(t *testing.T) {
 	r := &scripted{}
-	store := &failing{Memory: sessionstore.NewMemory()}
+	store := &failing{Store: memstore.New(t)}
 	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	a, b := folder(t), folder(t)
 	old, other := server("old", "files"), server("other", "files")
@@ -280,7 +281,7 @@ func TestServersEndWithSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, store := proctest.Watch(t), sessionstore.NewMemory()
+			h, store := proctest.Watch(t), memstore.New(t)
 			c := served(t, acp.Options{Store: store}.With(acp.Tuning{MCP: mcpclient.Options{Wait: time.Millisecond}}))
 			cwd := folder(t)
 			id := c.serve([]string{cwd}, server("one", "wrapper", h.Env()), server("two", "stubborn", h.Env()))
@@ -636,7 +637,7 @@ func TestStartInvalidServer(t *testing.T) {
 func TestStartServerDuringLoad(t *testing.T) {
 	for _, when := range []string{"while the load is stored", "after it"} {
 		t.Run(when, func(t *testing.T) {
-			store := &hooked{Memory: sessionstore.NewMemory()}
+			store := &hooked{Store: memstore.New(t)}
 			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			r := &scripted{started: started}
 			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) servers.Policy {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
 func TestLargeRootsAreToldOnce(t *testing.T) {
@@ -31,7 +31,7 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 		}
 		return folders
 	}
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 

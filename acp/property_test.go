@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -36,7 +37,7 @@ func TestModel(t *testing.T) {
 		require.NoError(t, one.Close())
 		require.NoError(t, two.Close())
 	})
-	memory := sessionstore.NewMemory()
+	memory := memstore.New(t)
 	inMemory := medium{[]sessionstore.Store{memory, memory}, time.Now}
 	onDisk := medium{[]sessionstore.Store{one, two}, clock}
 	where := places{folder(t)}

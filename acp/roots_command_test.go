@@ -12,7 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -66,7 +66,7 @@ func TestRootsCommand(t *testing.T) {
 // Clause A33.
 func TestAddFolder(t *testing.T) {
 	r := &scripted{}
-	options := acp.Options{Backend: func() backend.Backend { return r }, Store: sessionstore.NewMemory(), ConsentDir: filepath.Join(t.TempDir(), "consents")}
+	options := acp.Options{Backend: func() backend.Backend { return r }, Store: memstore.New(t), ConsentDir: filepath.Join(t.TempDir(), "consents")}
 	c := connect(t, options)
 	c.initialize()
 	top := folder(t)
@@ -412,7 +412,7 @@ func TestWorkspaceFile(t *testing.T) {
 	file := filepath.Join(cwd, "my app.code-workspace")
 	require.NoError(t, os.WriteFile(file, []byte(`{"folders":[{"path":"."},{"path":"../shared"},{"path":"../link"},]} // mine`), 0o600))
 	const mention = "`my app.code-workspace` lists 2 more folders: `/roots add my app.code-workspace`\n"
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 

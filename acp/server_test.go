@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -176,7 +176,7 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var out bytes.Buffer
 		err := acp.Serve(t.Context(), io.NopCloser(bytes.NewReader(input)), &out, acp.Options{
-			Store:   sessionstore.NewMemory(),
+			Store:   memstore.New(t),
 			Backend: func() backend.Backend { return &scripted{release: closed()} },
 			MaxLine: 1 << 16,
 		}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Second}}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -32,7 +33,7 @@ func (c *client) archived(filter string) []string {
 
 // Clause A16.
 func TestArchive(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	c.initialize()
 	other.initialize()
@@ -87,7 +88,7 @@ func TestArchiveCursor(t *testing.T) {
 
 // Clause A31.
 func TestArchiveOfAnotherAgent(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
 	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
 	one.initialize()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -108,7 +109,7 @@ var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
 func TestClosedSessionHoldsNoRoots(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			r, store := &scripted{}, sessionstore.NewMemory()
+			r, store := &scripted{}, memstore.New(t)
 			c := connect(t, acp.Options{Store: store, Backend: r.serve})
 			hosts := r.hosts()
 			c.initialize()
@@ -133,7 +134,7 @@ func TestClosedSessionHoldsNoRoots(t *testing.T) {
 func TestClosedSessionHoldsNoMemory(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			store, opened := sessionstore.NewMemory(), make(chan weak.Pointer[workspace.Workspace], 10)
+			store, opened := memstore.New(t), make(chan weak.Pointer[workspace.Workspace], 10)
 			r := &scripted{opened: func(_ backend.Activation, h backend.Host) { opened <- weak.Make(h.Workspace()) }}
 			c := connect(t, acp.Options{Store: store, Backend: r.serve})
 			c.initialize()
@@ -167,7 +168,7 @@ func TestCloseFreesRoots(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, r := sessionstore.NewMemory(), &scripted{}
+			store, r := memstore.New(t), &scripted{}
 			var opened []*workspace.Workspace
 			r.opened = func(_ backend.Activation, h backend.Host) { opened = append(opened, h.Workspace()) }
 			c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})

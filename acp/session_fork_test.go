@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
 // A fork has the roots that its request gives, whatever its source has.
@@ -48,7 +48,7 @@ func TestForkInheritsNoRoots(t *testing.T) {
 //
 // Clause A14.
 func TestForkOfSessionActiveElsewhere(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	there, here := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	there.initialize()
 	here.initialize()

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -137,7 +137,7 @@ func TestTitleAndUpdatedAt(t *testing.T) {
 
 // Clause A31.
 func TestSessionsBelongToTheirAgent(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
 	one.initialize()
 	a := folder(t)
@@ -227,7 +227,7 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 
 // Clause A31.
 func TestOtherAgentError(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	serve := func(profile string) *client {
 		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &behind{profile: profile} }})
 		c.initialize()

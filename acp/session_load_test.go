@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -40,7 +41,7 @@ func TestLoadByAlias(t *testing.T) {
 
 // Clause A28.
 func TestDeleteOfDeletedSession(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -69,7 +70,7 @@ func stopReasons(t *testing.T, messages []message, prompt string) []string {
 
 // Clause S3.
 func TestLoadAfterFence(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -90,7 +91,7 @@ func TestLoadAfterFence(t *testing.T) {
 
 // Clause A27.
 func TestFailedReplayClosesSession(t *testing.T) {
-	store := &unreadable{Memory: sessionstore.NewMemory()}
+	store := &unreadable{Store: memstore.New(t)}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -108,13 +109,13 @@ func TestFailedReplayClosesSession(t *testing.T) {
 
 // unreadable is a store whose histories cannot be read when a test says so.
 type unreadable struct {
-	*sessionstore.Memory
+	sessionstore.Store
 	err error
 }
 
 func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
 	if u.err == nil {
-		return u.Memory.History(ctx, id)
+		return u.Store.History(ctx, id)
 	}
 	return func(yield func(sessionstore.Update, error) bool) { yield(sessionstore.Update{}, u.err) }
 }
@@ -210,7 +211,7 @@ func TestLoadOfActiveSession(t *testing.T) {
 
 // Clause A27.
 func TestReplay(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	a := folder(t)
@@ -233,7 +234,7 @@ func TestReplay(t *testing.T) {
 
 // Clause S3.
 func TestTakeover(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -419,7 +420,7 @@ func TestFailedLoadKeepsTurn(t *testing.T) {
 
 // Clause A12.
 func TestFailedStoreKeepsTurn(t *testing.T) {
-	store := &failing{Memory: sessionstore.NewMemory()}
+	store := &failing{Store: memstore.New(t)}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -440,7 +441,7 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 // Clause S8.
 func TestFailedStoreRejectsPrompt(t *testing.T) {
 	r := &scripted{}
-	store := &failing{Memory: sessionstore.NewMemory()}
+	store := &failing{Store: memstore.New(t)}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	id := c.open(folder(t))
@@ -453,7 +454,7 @@ func TestFailedStoreRejectsPrompt(t *testing.T) {
 
 // failing is a store whose medium fails when a test says so.
 type failing struct {
-	*sessionstore.Memory
+	sessionstore.Store
 	activate, begin error
 }
 
@@ -461,19 +462,19 @@ func (f *failing) Activate(ctx context.Context, id sessionstore.ID, a sessionsto
 	if f.activate != nil {
 		return sessionstore.Lease{}, f.activate
 	}
-	return f.Memory.Activate(ctx, id, a)
+	return f.Store.Activate(ctx, id, a)
 }
 
 func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) (int64, error) {
 	if f.begin != nil {
 		return 0, f.begin
 	}
-	return f.Memory.BeginTurn(ctx, l, t)
+	return f.Store.BeginTurn(ctx, l, t)
 }
 
 // Clause S3.
 func TestDeletedElsewhere(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -484,7 +485,7 @@ func TestDeletedElsewhere(t *testing.T) {
 
 // Clause S3.
 func TestTakeoverDuringTurn(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -555,7 +556,7 @@ func TestPipelinedLoads(t *testing.T) {
 
 // hooked is a store in which a test steps in.
 type hooked struct {
-	*sessionstore.Memory
+	sessionstore.Store
 
 	mu         sync.Mutex
 	creating   func() // called once, right before the next creation
@@ -569,35 +570,35 @@ func (h *hooked) Create(ctx context.Context, n sessionstore.NewSession) (session
 	if step := take(&h.mu, &h.creating); step != nil {
 		step()
 	}
-	return h.Memory.Create(ctx, n)
+	return h.Store.Create(ctx, n)
 }
 
 func (h *hooked) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
 	if step := take(&h.mu, &h.activating); step != nil {
 		step()
 	}
-	return h.Memory.Activate(ctx, id, a)
+	return h.Store.Activate(ctx, id, a)
 }
 
 func (h *hooked) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
 	if err := take(&h.mu, &h.appending); err != nil {
 		return err
 	}
-	return h.Memory.Append(ctx, l, segment)
+	return h.Store.Append(ctx, l, segment)
 }
 
 func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	if step := take(&h.mu, &h.titling); step != nil {
 		step()
 	}
-	return h.Memory.SetTitle(ctx, l, title)
+	return h.Store.SetTitle(ctx, l, title)
 }
 
 func (h *hooked) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason) error {
 	if err := take(&h.mu, &h.ending); err != nil {
 		return err
 	}
-	return h.Memory.EndTurn(ctx, l, number, r)
+	return h.Store.EndTurn(ctx, l, number, r)
 }
 
 // take returns what is in place and clears it.
@@ -617,7 +618,7 @@ func TestCompletedTurnKeepsResult(t *testing.T) {
 		"S3/deleted elsewhere": func(newer *client, id, _ string) { newer.call("session/delete", idParams(id)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, r := sessionstore.NewMemory(), &scripted{release: make(chan struct{})}
+			store, r := memstore.New(t), &scripted{release: make(chan struct{})}
 			old, newer := connect(t, acp.Options{Store: store, Backend: r.serve}), connect(t, acp.Options{Store: store})
 			old.initialize()
 			newer.initialize()
@@ -636,7 +637,7 @@ func TestCompletedTurnKeepsResult(t *testing.T) {
 
 // Clause S3.
 func TestConcurrentTakeovers(t *testing.T) {
-	store := &hooked{Memory: sessionstore.NewMemory()}
+	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Recorder: late, CancelGrace: patience}))
@@ -712,7 +713,7 @@ func later(t *testing.T, at string) (now string) {
 
 // Clause A14.
 func TestLoadEndsOpenTurn(t *testing.T) {
-	store := &hooked{Memory: sessionstore.NewMemory()}
+	store := &hooked{Store: memstore.New(t)}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	a := folder(t)
@@ -793,7 +794,7 @@ func TestKindsInReplay(t *testing.T) {
 			`{"sessionUpdate":"usage_update","used":` + n + `,"size":9}`,
 		}
 	}
-	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))}, sessionstore.NewMemory()
+	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))}, memstore.New(t)
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)

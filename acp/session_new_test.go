@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -178,7 +179,7 @@ func TestOrderOfChecks(t *testing.T) {
 	a, denied := folder(t), folder(t)
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
-	r, store := &scripted{}, sessionstore.NewMemory()
+	r, store := &scripted{}, memstore.New(t)
 	other := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
 	other.initialize()
 	foreign := other.open(a)
@@ -433,7 +434,7 @@ func TestCancelRequestDuringOpen(t *testing.T) {
 
 // Clause S1.
 func TestStateSavedWhileStoring(t *testing.T) {
-	store := &hooked{Memory: sessionstore.NewMemory()}
+	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -461,7 +462,7 @@ func TestStateSavedWhileStoring(t *testing.T) {
 
 // Clause S3.
 func TestFencedState(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	r := &scripted{}
 	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	newer := connect(t, acp.Options{Store: store})
@@ -479,7 +480,7 @@ func TestFencedState(t *testing.T) {
 
 // Clause W9.
 func TestNothingIsStoredAfterTheEnd(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	r := &holding{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
 	c.initialize()

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -156,7 +157,7 @@ func TestPanicInRequest(t *testing.T) {
 
 // Clause W9.
 func TestEndOfInput(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	a := folder(t)
@@ -249,7 +250,7 @@ func TestCallsToTheClient(t *testing.T) {
 
 // Clause S8.
 func TestPromptIsStoredFirst(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	id := c.open(folder(t))
@@ -320,7 +321,7 @@ func TestUnknownMethods(t *testing.T) {
 // Clause W7.
 func TestQueuedPrompt(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
@@ -397,20 +398,20 @@ func TestPromptAfterCancel(t *testing.T) {
 
 // closing is a store in which a test steps in while the end of a turn is stored.
 type closing struct {
-	*sessionstore.Memory
+	sessionstore.Store
 	step func()
 }
 
 func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason) error {
 	s.step()
-	return s.Memory.EndTurn(ctx, l, number, r)
+	return s.Store.EndTurn(ctx, l, number, r)
 }
 
 // The backend has ended its turn, and the response is not written yet.
 //
 // Clause W5.
 func TestCancelWhileEndIsStored(t *testing.T) {
-	store := &closing{Memory: sessionstore.NewMemory(), step: func() {}}
+	store := &closing{Store: memstore.New(t), step: func() {}}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	id := c.open(folder(t))
@@ -433,7 +434,7 @@ func TestCancelWhileEndIsStored(t *testing.T) {
 func TestCancelWhileResponseWaits(t *testing.T) {
 	const limit = 4 << 10
 	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
+	r, store := &scripted{}, &closing{Store: memstore.New(t), step: func() { ended <- struct{}{} }}
 	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
 		if d == jsonrpc.Sent && len(line) > limit {
 			writing <- struct{}{}

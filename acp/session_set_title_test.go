@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
 func titleParams(id, title string) string {
@@ -17,7 +17,7 @@ func titleParams(id, title string) string {
 
 // Clause A29.
 func TestSetTitle(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	c.initialize()
 	other.initialize()

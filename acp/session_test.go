@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -145,7 +146,7 @@ func TestBlockedUpdate(t *testing.T) {
 
 // Clause W11.
 func TestTitleIsStoredInTheBackground(t *testing.T) {
-	store := &hooked{Memory: sessionstore.NewMemory()}
+	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -232,7 +233,7 @@ func firstError(a backend.Activation) error {
 
 // Clause S4.
 func TestStoreRecovers(t *testing.T) {
-	store := &hooked{Memory: sessionstore.NewMemory()}
+	store := &hooked{Store: memstore.New(t)}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
 	a := folder(t)
@@ -264,7 +265,7 @@ func TestBackendTitle(t *testing.T) {
 
 // hanging is a store that, from when a test says so, takes no updates until it says so again.
 type hanging struct {
-	*sessionstore.Memory
+	sessionstore.Store
 	hangs     atomic.Bool
 	appending chan struct{} // one for each append that has begun
 	goOn      chan struct{}
@@ -278,7 +279,7 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 		}
 		<-h.goOn
 	}
-	return h.Memory.Append(ctx, l, segment)
+	return h.Store.Append(ctx, l, segment)
 }
 
 // What the backend says is with the client before it is stored, and the response behind what was
@@ -286,7 +287,7 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 //
 // Clause W11.
 func TestHangingStore(t *testing.T) {
-	store := &hanging{Memory: sessionstore.NewMemory(), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
+	store := &hanging{Store: memstore.New(t), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))
 	c.initialize()
 	a := folder(t)
@@ -432,7 +433,7 @@ func TestCancelWaitingLoad(t *testing.T) {
 
 // Clause A27.
 func TestCancelledLoadIsReplayed(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -454,7 +455,7 @@ func TestCancelledLoadIsReplayed(t *testing.T) {
 
 // Clause W9.
 func TestEndOfInputDuringLoad(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
 	c.initialize()
 	a := folder(t)
@@ -471,7 +472,7 @@ func TestEndOfInputDuringLoad(t *testing.T) {
 
 // Clause W9.
 func TestClientGoneDuringLoad(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
 	c.initialize()
 	a := folder(t)

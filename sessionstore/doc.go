@@ -1,7 +1,6 @@
 // Package sessionstore keeps sessions and their histories.
 //
-// [Store] is the interface. Package sessionstore/sqlite is the implementation that the program
-// uses; [Memory] is for tests and for hosts that keep nothing.
+// [Store] is the interface. Package sessionstore/sqlite implements it, in a file or in memory.
 //
 // # Who may write
 //

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func Example() {
 	ctx := context.Background()
-	store := sessionstore.NewMemory()
+	store := sqlite.NewMemory()
 	defer store.Close()
 
 	roots, err := workspace.NewRoots("/src/app", []string{"/src/lib"})

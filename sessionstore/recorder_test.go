@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -52,7 +53,7 @@ func (s *slow) Append(ctx context.Context, l sessionstore.Lease, segment []updat
 // recording runs test with a recorder of a new session and a simulated clock.
 func recording(t *testing.T, o sessionstore.RecorderOptions, test func(*testing.T, *slow, *sessionstore.Recorder)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slow{Store: sessionstore.NewMemory()}
+		s := &slow{Store: memstore.New(t)}
 		dir, err := workspace.ParseDir(t.TempDir())
 		require.NoError(t, err)
 		keys := sessionstore.Keys{Roots: workspace.RootsFrom(dir, workspace.Dirs{}), Real: []workspace.Dir{dir}}

@@ -21,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -303,7 +304,7 @@ func TestRestoreFails(t *testing.T) {
 //
 // Clause B3.
 func TestForgedHistory(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	e := open(t, setup{store: store})
 	roots := e.lifecycle().Roots
 	theirs := sessionstore.NewSession{ID: sessionstore.NewID(),
@@ -446,7 +447,7 @@ func (f updatesFunc) Update(_ context.Context, u backend.Update) error { return 
 //
 // Clause B3.
 func TestStored(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	dir := dirtest.New(t, "a.txt", strings.Repeat("line\n", 2000))
 	e := open(t, setup{store: store, roots: []string{dir}, model: func(m *Model) {
 		m.ContextTokens = 40_000

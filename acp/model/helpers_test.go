@@ -24,6 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -167,7 +168,7 @@ func open(t testing.TB, s setup) *editor {
 		s.roots = []string{dirtest.New(t)}
 	}
 	if s.store == nil {
-		s.store = sessionstore.NewMemory()
+		s.store = memstore.New(t)
 	}
 	model, err := modelserver.Start()
 	require.NoError(t, err)

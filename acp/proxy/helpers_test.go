@@ -24,6 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -308,7 +309,7 @@ type system struct {
 func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
 	a.Dir = cmp.Or(a.Dir, t.TempDir())
 	c, record := simulatedCommand(t, a)
-	return &system{t: t, command: c, record: record, options: o, store: sessionstore.NewMemory()}
+	return &system{t: t, command: c, record: record, options: o, store: memstore.New(t)}
 }
 
 // testClient is a client connected to a system.

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -164,7 +165,7 @@ func overlap(
 ) (ends []string, shown, history, received []string) {
 	t.Helper()
 	command, record := command(t, plain+opened+script)
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	var mu sync.Mutex
 	began := make(chan struct{})
 	c := through(t, command, store, client.Options{

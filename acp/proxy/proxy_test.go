@@ -20,7 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
 // odd are members that do not survive decoding and encoding.
@@ -309,7 +309,7 @@ func TestOrderAfterResponse(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" + patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{Tap: got.tap})
+	cl := through(t, c, memstore.New(t), client.Options{Tap: got.tap})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
@@ -348,7 +348,7 @@ func TestOrderAfterCancel(t *testing.T) {
 	script.WriteString(patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{Tap: got.tap})
+	cl := through(t, c, memstore.New(t), client.Options{Tap: got.tap})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
@@ -394,7 +394,7 @@ func TestRequestsOutsideRoots(t *testing.T) {
 		"\nawait reply 16\n"+
 		answered)
 	var asked []string
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{
+	cl := through(t, c, memstore.New(t), client.Options{
 		Capabilities: json.RawMessage(`{"terminal":true}`),
 		ReadTextFile: func(_ context.Context, q sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse,
 			error) {
@@ -460,7 +460,7 @@ func TestOnlySessionIdsChange(t *testing.T) {
 		"await session/cancel\n"+`answer session/prompt {"stopReason":"cancelled"}`+"\n"+
 		"await session/close\n"+`answer session/close {}`+"\n")
 	seen := make(chan string, 10)
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{
+	cl := through(t, c, memstore.New(t), client.Options{
 		Updates: func(_ context.Context, u client.Update) { seen <- string(u.Params) },
 		Notifications: func(_ context.Context, method string,
 			params json.RawMessage) {
@@ -552,7 +552,7 @@ func BenchmarkUpdates(b *testing.B) {
 	b.Run("through", func(b *testing.B) {
 		turns(b, func(o client.Options) *client.Client {
 			c, _ := command(b, script)
-			return through(b, c, sessionstore.NewMemory(), o)
+			return through(b, c, memstore.New(b), o)
 		})
 	})
 }
@@ -595,7 +595,7 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 		send(announced)+ask(13, `{"toolCallId":"announced"}`)+send(failed("announced"))+
 		ask(14, edit("cancelled"))+ask(15, untitled)+ask(16, `{}`)+answered)
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{
+	cl := through(t, c, memstore.New(t), client.Options{
 		Tap: got.tap,
 		Permission: func(_ context.Context,
 			r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -146,7 +146,7 @@ func TestCopyWithoutRemovedRoots(t *testing.T) {
 	}
 	t.Run("A12/nothing is deleted if the load fails", func(t *testing.T) {
 		h := newSystem(t, able, keeps)
-		store := &full{Memory: sessionstore.NewMemory()}
+		store := &full{Store: memstore.New(t)}
 		h.store = store
 		all := roots(t, 1)
 		v := h.connect()

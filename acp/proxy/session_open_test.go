@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -523,7 +524,7 @@ func TestNoReuse(t *testing.T) {
 
 // full is a store that rejects activations while it is full.
 type full struct {
-	*sessionstore.Memory
+	sessionstore.Store
 	is atomic.Bool
 }
 
@@ -534,7 +535,7 @@ func (f *full) Activate(
 		return sessionstore.Lease{}, &sessionstore.UnavailableError{Path: "/state",
 			Hint: "free some space", Err: errors.New("disk full")}
 	}
-	return f.Memory.Activate(ctx, id, a)
+	return f.Store.Activate(ctx, id, a)
 }
 
 // Clause A13.
@@ -546,7 +547,7 @@ func TestRootsAfterFailedLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newSystem(t, a, proxy.Options{})
-			store := &full{Memory: sessionstore.NewMemory()}
+			store := &full{Store: memstore.New(t)}
 			h.store = store
 			v := h.connect()
 			first := roots(t, 1)

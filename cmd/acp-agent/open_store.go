@@ -30,7 +30,7 @@ func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) err
 	if err != nil {
 		return err
 	}
-	var store sessionstore.Store = sessionstore.NewMemory()
+	var store sessionstore.Store = sqlite.NewMemory()
 	if sqlite.Exists(o.Dir) {
 		store = sqlite.New(o)
 	}

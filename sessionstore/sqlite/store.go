@@ -52,7 +52,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a
-	// network file system.
+	// network file system. [journalMemory] needs no Dir.
 	journal journal
 	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
 	lockTimeout time.Duration
@@ -79,6 +79,8 @@ const (
 	journalWAL journal = "WAL"
 	// journalRollback is the rollback journal.
 	journalRollback journal = "DELETE"
+	// journalMemory is for a database in memory.
+	journalMemory journal = "MEMORY"
 )
 
 // Exists reports whether dir contains a store.
@@ -107,6 +109,10 @@ func New(o Options) *Store {
 	s.opening <- struct{}{}
 	return s
 }
+
+// NewMemory returns a store in memory, for tests and for hosts that keep nothing. It is not shared
+// with other processes, and Close deletes it.
+func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 
 // CheckDir reports why files cannot be written in the store's directory, nil if nothing prevents
 // that. It changes nothing, and takes little time because it does not open the store.
@@ -268,6 +274,9 @@ type database struct {
 
 // openDatabase opens or creates the store's file, and migrates it to the newest schema.
 func openDatabase(ctx context.Context, o Options, steps []step) (*database, error) {
+	if o.journal == journalMemory {
+		return prepared(ctx, connectMemory, o.journal, steps)
+	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, err
@@ -293,7 +302,14 @@ func openDatabase(ctx context.Context, o Options, steps []step) (*database, erro
 	default:
 		mode = journalWAL
 	}
-	db, err := connect(path, mode)
+	return prepared(ctx, func() (*database, error) { return connect(path, mode) }, mode, steps)
+}
+
+// prepared returns the database that connect opens, see [database.prepare].
+func prepared(
+	ctx context.Context, connect func() (*database, error), mode journal, steps []step,
+) (*database, error) {
+	db, err := connect()
 	if err != nil {
 		return nil, err
 	}
@@ -349,6 +365,13 @@ func makePrivate(path string, log *slog.Logger) {
 		return
 	}
 	log.Warn("other users could read the session store; it is private now", "file", path, "mode", info.Mode().Perm())
+}
+
+// connectMemory opens a database in memory. It belongs to its only connection, so readers and
+// writers take turns.
+func connectMemory() (*database, error) {
+	pool, err := openPool("file::memory:?_txlock=immediate&_dqs=0&_pragma=foreign_keys(ON)&_pragma=trusted_schema(OFF)", 1)
+	return &database{writer: pool, reader: pool}, err
 }
 
 func connect(path string, mode journal) (*database, error) {

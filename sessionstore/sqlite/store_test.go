@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -31,4 +32,8 @@ func TestContractWithRollbackJournalAndStoppedClock(t *testing.T) {
 	storetest.Test(t, func(t *testing.T) sessionstore.Store {
 		return open(t, sqlite.Options{Now: func() time.Time { return noon }}.WithJournal(sqlite.JournalRollback))
 	})
+}
+
+func TestContractInMemory(t *testing.T) {
+	storetest.Test(t, func(t *testing.T) sessionstore.Store { return memstore.New(t) })
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Open returns an empty store. It is called once for each subtest, and must close the store in the
-// subtest's cleanup.
+// Open returns a new, empty store that shares nothing with others. It is called for each subtest,
+// and must close the store in the subtest's cleanup.
 type Open = func(t *testing.T) sessionstore.Store
 
 // Test tests the stores that open returns.
@@ -31,6 +31,9 @@ func Test(t *testing.T, open Open) {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 		}
 	}
+	t.Run("P7/a draft belongs to its store", func(t *testing.T) {
+		draftOfOtherStore(t, open(t), open(t))
+	})
 }
 
 type testCase struct {
