@@ -66,7 +66,7 @@ func protocolError(err error) error {
 		return strictjson.Refuse(strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
 	case errors.As(err, &unavailable):
 		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
-			reasonData{Reason: "store_unavailable", Path: unavailable.Path, Hint: unavailable.Hint})
+			reasonData{Reason: "store_unavailable", Path: unavailable.Medium, Hint: unavailable.Hint})
 	default:
 		return err
 	}

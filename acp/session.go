@@ -325,7 +325,7 @@ type leasedStore struct {
 	session *session
 }
 
-// Append implements [sessionstore.Store]. It also stores the latest title in the segment.
+// Append implements [sessionstore.Appender]. It also stores the latest title in the segment.
 func (l leasedStore) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
 	var title *string
 	for _, u := range segment {

@@ -449,14 +449,11 @@ type replayed struct {
 	recorder *sessionstore.Recorder
 }
 
-// draftStore is a store whose Append goes to a draft.
-type draftStore struct {
-	sessionstore.Store
-	draft sessionstore.Draft
-}
+// draftAppender makes a recorder append to a draft.
+type draftAppender struct{ draft sessionstore.Draft }
 
-// Append implements [sessionstore.Store].
-func (d draftStore) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+// Append implements [sessionstore.Appender].
+func (d draftAppender) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
 	return d.draft.Append(ctx, segment)
 }
 
@@ -469,7 +466,7 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := sessionstore.NewRecorder(draftStore{a.options.Store, draft}, sessionstore.Lease{}, a.options.tuning.Recorder)
+	r := sessionstore.NewRecorder(draftAppender{draft}, sessionstore.Lease{}, a.options.tuning.Recorder)
 	return &replayed{draft: draft, recorder: r}, nil
 }
 

@@ -98,7 +98,7 @@ func TestFailedReplayClosesSession(t *testing.T) {
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
-	store.err = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "run repair", Err: errors.New("damaged")}
+	store.err = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "run repair", Err: errors.New("damaged")}
 	require.Equal(t, "store_unavailable", c.try("session/load", rootsParams(id, a)).reason(t))
 	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "say two")).reason(t))
 	require.Equal(t, 2, strings.Count(encode(r.noted()), `"close"`), "both activations are freed")
@@ -428,7 +428,7 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
 	c.await(0, said("waiting"))
-	store.activate = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	store.activate = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
 	m := c.try("session/resume", rootsParams(id, a, b))
 	require.Equal(t, "store_unavailable", m.reason(t))
 	require.Contains(t, m.Error.Message, "free some space", "S4")
@@ -445,7 +445,7 @@ func TestFailedStoreRejectsPrompt(t *testing.T) {
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	id := c.open(folder(t))
-	store.begin = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	store.begin = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
 	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say x")).reason(t))
 	require.NotContains(t, r.noted(), "prompt say x", "the backend acts only on what is stored")
 	store.begin = nil
@@ -718,7 +718,7 @@ func TestLoadEndsOpenTurn(t *testing.T) {
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	store.ending = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	store.ending = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
 	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say one")).reason(t))
 	c.call("session/resume", rootsParams(id, a))
 	var fork struct{ SessionID string }

@@ -239,7 +239,7 @@ func TestStoreRecovers(t *testing.T) {
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
-	store.appending = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	store.appending = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
 	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say two")).reason(t))
 	for _, text := range []string{"three", "four"} {
 		require.Equal(t, []string{text}, c.texts(id, "say "+text), "there is space again")

@@ -24,13 +24,20 @@
 //
 // # Implementing a Store
 //
+// A Store on another medium, such as PostgreSQL, is a package beside sessionstore/sqlite. The
+// program opens its store in cmd/acp-agent. Consumers take the part of [Store] that they need:
+// [Sessions], [Labels], [Histories], [Imports] or [Appender].
+//
 // A Store of your own needs these functions of this package, so that it keeps the same things as
 // others:
 //
-//   - [Split] separates the updates that are history from those that are states, and leaves out those that are neither.
+//   - [Split] separates the updates that are history from those that are states, and leaves out
+//     those that are neither.
 //   - [StoredUpdate] turns stored JSON into an Update again.
-//   - [Query.From] and [Query.After] read and make cursors, [Query.Size] is the size of a page, [Position] the order of a list.
-//   - [Keys.Validate] and [Imported.Validate] check arguments; [Keys.WithCwd] computes the keys after an activation.
+//   - [Query.From] and [Query.After] read and make cursors, [Query.Size] is the size of a page,
+//     [Position] the order of a list.
+//   - [Keys.Validate] and [Imported.Validate] check arguments; [Keys.WithCwd] computes the keys
+//     after an activation.
 //   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
 //
 // Package sessionstore/storetest tests it:

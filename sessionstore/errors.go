@@ -42,8 +42,8 @@ func (e *CursorError) Error() string {
 
 // UnavailableError is returned if the medium of a store cannot be used.
 type UnavailableError struct {
-	// Path is the file or directory concerned.
-	Path string
+	// Medium names what cannot be used: a file, a directory, or the address of a server.
+	Medium string
 	// Hint tells a person what to do.
 	Hint string
 	// Err is the cause.
@@ -51,7 +51,7 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("session store %s: %v; %s", e.Path, e.Err, e.Hint)
+	return fmt.Sprintf("session store %s: %v; %s", e.Medium, e.Err, e.Hint)
 }
 
 // Unwrap returns the cause.

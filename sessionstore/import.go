@@ -14,7 +14,7 @@ const (
 	TombstoneAge = 180 * 24 * time.Hour
 )
 
-// Imported is a session that an agent lists itself, see [Store.Import].
+// Imported is a session that an agent lists itself, see [Imports.Import].
 type Imported struct {
 	// ID is the session's id if it is new.
 	ID ID

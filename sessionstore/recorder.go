@@ -28,13 +28,18 @@ func (o RecorderOptions) withDefaults() RecorderOptions {
 	}
 }
 
+// Appender is the part of [Histories] that a Recorder needs.
+type Appender interface {
+	Append(ctx context.Context, l Lease, segment []Update) error
+}
+
 // Recorder appends a session's updates to the store in segments. It does not delay sending them to
 // the client. It is safe for concurrent use. One goroutine stores the segments until Close.
 //
 // The first error of the store ends recording. Every call returns it from then on, and Failed
 // reports it at once.
 type Recorder struct {
-	store   Store
+	store   Appender
 	lease   Lease
 	options RecorderOptions
 
@@ -56,12 +61,12 @@ type Recorder struct {
 }
 
 // NewRecorder starts a Recorder, which the caller must close.
-func NewRecorder(store Store, lease Lease, options RecorderOptions) *Recorder {
+func NewRecorder(store Appender, lease Lease, options RecorderOptions) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Recorder{
 		store: store, lease: lease, options: options.withDefaults(),
-		wake: make(chan struct{}, 1), failed: make(chan struct{}), done: make(chan struct{}), stop: stop,
-		progress: make(chan struct{}),
+		wake: make(chan struct{}, 1), failed: make(chan struct{}), done: make(chan struct{}),
+		progress: make(chan struct{}), stop: stop,
 	}
 	go r.run(ctx)
 	return r

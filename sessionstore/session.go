@@ -39,7 +39,7 @@ type Session struct {
 	// Turns is the number of turns that were started. In a fork it includes the source's finished
 	// turns.
 	Turns int64
-	// Archived is set by [Store.Archive], Renamed by [Store.Rename].
+	// Archived is set by [Labels.Archive], Renamed by [Labels.Rename].
 	Archived, Renamed bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage

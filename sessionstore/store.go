@@ -16,12 +16,28 @@ import (
 // Creating a Store should cost nothing: an implementation opens its medium at the first call that
 // needs it.
 type Store interface {
+	Sessions
+	Labels
+	Histories
+	Imports
+
+	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
+	// Close.
+	Close() error
+}
+
+// Sessions is the part of a [Store] that opens, finds and deletes sessions.
+type Sessions interface {
 	// Create stores a session, which is listed from then on. It returns ErrExists if the id is
 	// taken.
 	Create(ctx context.Context, s NewSession) (Lease, error)
 
 	// Get returns the record of a session.
 	Get(ctx context.Context, id ID) (Session, error)
+
+	// List returns a page of sessions in the order of [Position]: those with the newest activity
+	// first.
+	List(ctx context.Context, q Query) (Page, error)
 
 	// Activate gives the session new roots and issues a new lease, in one transaction. A running
 	// turn ends with it, unless its holder continues it (see Activation.Held).
@@ -31,22 +47,28 @@ type Store interface {
 	// whoever has the session open must load it again. Nothing else changes.
 	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
 
-	// NewDraft starts a history with which an activation of the session can replace the present
-	// one. If id is "", it is for Adopt.
-	NewDraft(ctx context.Context, id ID) (Draft, error)
+	// Fork stores a session with the source's history up to its last finished turn and, if both
+	// belong to the same agent, its latest states. The source does not change, and may be in a
+	// turn.
+	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
-	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns
-	// the turn's number. Running turns end with it, unless t overlaps them.
-	BeginTurn(ctx context.Context, l Lease, t Turn) (number int64, err error)
+	// SaveState stores the state and the state key of a session; "" removes the key. Another
+	// session with this key loses it. If that session was imported and never used it is the same
+	// session, and is deleted.
+	SaveState(ctx context.Context, l Lease, state []byte, key string) error
 
-	// Append adds a segment of updates to the history, and stores the latest update of each state
-	// kind among them. Either all are stored or none. An empty segment only checks the lease.
-	Append(ctx context.Context, l Lease, segment []Update) error
+	// Delete deletes a session. Its data may be erased from the medium later, but within a minute,
+	// or when the last process closes the medium. Deleting a session that does not exist is not an
+	// error. A session with a StateKey is remembered, so that Import does not bring it back.
+	Delete(ctx context.Context, id ID) error
 
-	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only
-	// checks the lease, so that it can be repeated after an error.
-	EndTurn(ctx context.Context, l Lease, number int64, reason StopReason) error
+	// Prune deletes the sessions that q matches, and returns their number. It may let other writers
+	// in between; if it fails, n sessions have been deleted.
+	Prune(ctx context.Context, q PruneQuery) (n int, err error)
+}
 
+// Labels is the part of a [Store] that changes what lists show of a session.
+type Labels interface {
 	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
 	// Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
@@ -59,14 +81,21 @@ type Store interface {
 	// see [ArchiveFilter].
 	Archive(ctx context.Context, id ID) error
 	Unarchive(ctx context.Context, id ID) error
+}
 
-	// SaveState stores the state and the state key of a session; "" removes the key. Another
-	// session with this key loses it. If that session was imported and never used it is the same
-	// session, and is deleted.
-	SaveState(ctx context.Context, l Lease, state []byte, key string) error
+// Histories is the part of a [Store] that records what happens in sessions.
+type Histories interface {
+	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns
+	// the turn's number. Running turns end with it, unless t overlaps them.
+	BeginTurn(ctx context.Context, l Lease, t Turn) (number int64, err error)
 
-	// Check returns nil if the lease is the newest.
-	Check(ctx context.Context, l Lease) error
+	// Append adds a segment of updates to the history, and stores the latest update of each state
+	// kind among them. Either all are stored or none. An empty segment only checks the lease.
+	Append(ctx context.Context, l Lease, segment []Update) error
+
+	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only
+	// checks the lease, so that it can be repeated after an error.
+	EndTurn(ctx context.Context, l Lease, number int64, reason StopReason) error
 
 	// History yields the history in order. It reads in pages, and holds nothing of the store in
 	// between. It yields what is stored when the iteration starts, and does not see later appends.
@@ -81,15 +110,13 @@ type Store interface {
 	// States returns the latest update of each state kind, in the order of [StateKinds].
 	States(ctx context.Context, id ID) ([]Update, error)
 
-	// List returns a page of sessions in the order of [Position]: those with the newest activity
-	// first.
-	List(ctx context.Context, q Query) (Page, error)
+	// NewDraft starts a history with which an activation of the session can replace the present
+	// one. If id is "", it is for Adopt.
+	NewDraft(ctx context.Context, id ID) (Draft, error)
+}
 
-	// Fork stores a session with the source's history up to its last finished turn and, if both
-	// belong to the same agent, its latest states. The source does not change, and may be in a
-	// turn.
-	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
-
+// Imports is the part of a [Store] for sessions that an agent has without it.
+type Imports interface {
 	// Import stores the sessions that an agent lists itself, all or none, and returns the number of
 	// new ones. A new session gets the id it comes with and an empty history. A known one (by
 	// StateKey) gets a later Updated, the Meta, and its title if it came from Import and was never
@@ -105,26 +132,13 @@ type Store interface {
 	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
 	// the id is taken, and [*NotFoundError] if Import would skip the session.
 	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
-
-	// Delete deletes a session and erases its data from the medium. Deleting a session that does
-	// not exist is not an error. A session with a StateKey is remembered, so that Import does not
-	// bring it back.
-	Delete(ctx context.Context, id ID) error
-
-	// Prune deletes the sessions that q matches, and returns their number. It may let other writers
-	// in between; if it fails, n sessions have been deleted.
-	Prune(ctx context.Context, q PruneQuery) (n int, err error)
-
-	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
-	// Close.
-	Close() error
 }
 
 // Draft is a history that is stored as it arrives, and is visible only once an [Activation] has
 // replaced the session's history by it. A store deletes a draft whose process died after some time,
 // and with its session. It must not be used concurrently.
 type Draft interface {
-	// Append adds a segment, like [Store.Append].
+	// Append adds a segment, like [Histories.Append].
 	Append(ctx context.Context, segment []Update) error
 	// Discard deletes the draft. After an activation with the draft it does nothing.
 	Discard(ctx context.Context) error

@@ -42,7 +42,7 @@ const (
 )
 
 // StateKinds returns the kinds that describe a state rather than an event, in the order of
-// [Store.States]. A store keeps only the latest update of each.
+// [Histories.States]. A store keeps only the latest update of each.
 func StateKinds() []Kind {
 	return []Kind{AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate, UsageUpdate}
 }

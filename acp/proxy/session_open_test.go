@@ -532,7 +532,7 @@ func (f *full) Activate(
 	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
 ) (sessionstore.Lease, error) {
 	if f.is.Load() {
-		return sessionstore.Lease{}, &sessionstore.UnavailableError{Path: "/state",
+		return sessionstore.Lease{}, &sessionstore.UnavailableError{Medium: "/state",
 			Hint: "free some space", Err: errors.New("disk full")}
 	}
 	return f.Store.Activate(ctx, id, a)

@@ -117,7 +117,7 @@ func (l listFlags) query() (sessionstore.Query, error) {
 	return q, nil
 }
 
-func listSessions(ctx context.Context, s streams, store sessionstore.Store, q sessionstore.Query, l listFlags) error {
+func listSessions(ctx context.Context, s streams, store sessionstore.Sessions, q sessionstore.Query, l listFlags) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	if !l.json {
 		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")

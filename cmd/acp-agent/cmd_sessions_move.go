@@ -62,7 +62,7 @@ session and may not open it in another folder. Then it gets a new one, and is to
 }
 
 // move shows what m changes, and changes it with --yes.
-func (f moveFlags) move(ctx context.Context, s streams, store sessionstore.Store, consents *consent.Store, m move) error {
+func (f moveFlags) move(ctx context.Context, s streams, store sessionstore.Sessions, consents *consent.Store, m move) error {
 	sessions, err := f.sessions(ctx, s, store, m)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err
 }
 
 // sessions shows the sessions that m changes, and changes them with --yes. It returns their number.
-func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.Store, m move) (n int, err error) {
+func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.Sessions, m move) (n int, err error) {
 	q := sessionstore.Query{Limit: sessionstore.MaxPageSize}
 	for {
 		page, err := store.List(ctx, q)
@@ -152,7 +152,7 @@ func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.S
 }
 
 // moveSession gives a session other keys, unless it was opened since it was listed.
-func moveSession(ctx context.Context, store sessionstore.Store, s sessionstore.Session, to sessionstore.Keys) error {
+func moveSession(ctx context.Context, store sessionstore.Sessions, s sessionstore.Session, to sessionstore.Keys) error {
 	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
 	if errors.As(err, new(*sessionstore.FencedError)) {
 		return fmt.Errorf("session %s was opened in the meantime: run the command again", s.ID)

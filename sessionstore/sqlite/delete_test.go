@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"math/rand/v2"
@@ -26,9 +27,6 @@ func TestDeleteErases(t *testing.T) {
 			for i := range sessions / 6 {
 				gone[i*5] = true
 				require.NoError(t, s.Delete(t.Context(), leases[i*5].ID))
-			}
-			if log, err := os.Stat(filepath.Join(s.Dir(), "sessions.db-wal")); err == nil {
-				require.Zero(t, log.Size(), "the log is emptied")
 			}
 			require.NoError(t, s.Close())
 			files := contents(t, s.Dir())
@@ -135,4 +133,77 @@ func TestPruneErasesMovedRows(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Empty(t, left(), fmt.Sprint(len(left()), " of them"))
 	require.Equal(t, "ok", integrity(t, s.Dir()))
+}
+
+// requireErased checks with another process that the files of an open store contain no secret of a
+// session, except the last one.
+func requireErased(t *testing.T, dir string, last int) {
+	t.Helper()
+	files, err := process(t, "dumper", dir, "").Output()
+	require.NoError(t, err)
+	require.Empty(t, secretsIn(files, last))
+	require.True(t, bytes.Contains(files, []byte(secret(last))))
+}
+
+// secretsIn returns those of the first secrets that are in files.
+func secretsIn(files []byte, secrets int) (found []string) {
+	for i := range secrets {
+		if bytes.Contains(files, []byte(secret(i))) {
+			found = append(found, secret(i))
+		}
+	}
+	return found
+}
+
+// Clause S10.
+func TestEraseInBackground(t *testing.T) {
+	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
+		t.Run("S10/"+string(journal), func(t *testing.T) {
+			const last = 20
+			o := sqlite.Options{}.WithJournal(journal).WithEraseDelay(time.Millisecond)
+			s := open(t, o)
+			leases := createWithSecrets(t, s, last+1)
+			for _, lease := range leases[:last] {
+				require.NoError(t, s.Delete(t.Context(), lease.ID))
+			}
+			require.Eventually(t, s.Erased, time.Minute, 10*time.Millisecond)
+			requireErased(t, s.Dir(), last)
+			lease := leases[last]
+			begin(t, s, lease, say("goes on"))
+		})
+	}
+}
+
+// Clause S10.
+func TestEraseAfterKill(t *testing.T) {
+	for name, finish := range map[string]func(*testing.T, sqlite.Options){
+		"the next program that closes the store": func(t *testing.T, o sqlite.Options) {
+			s := sqlite.New(o)
+			require.Len(t, ids(t, s), 1)
+			require.NoError(t, s.Close())
+		},
+		"the next program that has it open": func(t *testing.T, o sqlite.Options) {
+			s := open(t, o.WithEraseDelay(time.Millisecond))
+			require.Len(t, ids(t, s), 1)
+			require.Eventually(t, s.Erased, time.Minute, 10*time.Millisecond)
+		},
+	} {
+		t.Run("S10/"+name, func(t *testing.T) {
+			const last = 40
+			o := sqlite.Options{Dir: t.TempDir()}
+			s := sqlite.New(o)
+			createWithSecrets(t, s, last+1)
+			require.NoError(t, s.Close())
+			cmd := process(t, "deleter", o.Dir, fmt.Sprint("id ", secret(last)))
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			require.True(t, bufio.NewScanner(out).Scan(), "all are deleted")
+			require.NoError(t, cmd.Process.Kill())
+			require.Error(t, cmd.Wait(), "it was killed")
+			require.NotEmpty(t, secretsIn(contents(t, o.Dir), last), "there was no time to erase")
+			finish(t, o)
+			requireErased(t, o.Dir, last)
+		})
+	}
 }

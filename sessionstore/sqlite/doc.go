@@ -5,6 +5,8 @@
 //	defer store.Close()
 //	lease, err := store.Create(ctx, session)
 //
+// [NewMemory] returns a store in memory.
+//
 // # Files
 //
 // The directory contains sessions.db, SQLite's sessions.db-wal and sessions.db-shm while it is
@@ -17,7 +19,7 @@
 // fails with a [*sessionstore.UnavailableError] that says what to do. [Repair] is for a person to
 // request: it copies what can be read, and keeps the damaged file as sessions.damaged-TIME.db. It
 // works on copies in sessions.repair-*; if it is killed, the next program that opens the store, or
-// the next delete, removes them.
+// the next that erases deleted sessions, removes them.
 //
 // # Concurrency
 //
@@ -34,8 +36,10 @@
 //
 // # Deleting
 //
-// Freed space is overwritten and given back to the file system, and the write-ahead log is emptied,
-// so a deleted session's text is in none of the files.
+// A delete answers when the rows are gone, and takes as long as the session is large. Copies that
+// they leave in the file and its log are erased a few seconds later, in pieces that hold the write
+// lock for some milliseconds, or when the store is closed. The file remembers that this is to be
+// done, so the next program does what a killed one left.
 //
 // # Schema
 //

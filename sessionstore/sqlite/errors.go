@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -36,12 +37,52 @@ func (s *Store) explain(err error) error {
 	if errors.Is(err, sql.ErrConnDone) {
 		return sessionstore.ErrClosed
 	}
-	path, hint := s.options.Dir, hintFor(err)
+	path := s.options.Dir
+	if s.diskIsFull(err) {
+		err = &fullError{err}
+	}
+	hint := hintFor(err)
 	if code(err) != 0 || errors.As(err, new(*foreignError)) || errors.As(err, new(*newerError)) {
 		path = filepath.Join(path, fileName)
 	}
-	return &sessionstore.UnavailableError{Path: path, Hint: hint, Err: err}
+	return &sessionstore.UnavailableError{Medium: path, Hint: hint, Err: err}
 }
+
+// diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some
+// failures: creating a file, making the shared memory longer or synchronizing fails with a code
+// that has other causes too. Then a file is written to find out.
+func (s *Store) diskIsFull(err error) bool {
+	switch code(err) {
+	case 0:
+		return isFull(err)
+	case sqlite3.SQLITE_FULL:
+		return true
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+		return isFull(tryWriting(s.options.Dir))
+	}
+	return false
+}
+
+// isFull reports whether err is the system's error for a full disk or quota.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// tryWriting writes a file that is as long as SQLite's shared memory, and removes it.
+func tryWriting(dir string) error {
+	f, err := os.CreateTemp(dir, trialPrefix)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 64<<10))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// fullError reports a full disk.
+type fullError struct{ err error }
+
+func (e *fullError) Error() string { return "the disk is full: " + e.err.Error() }
+func (e *fullError) Unwrap() error { return e.err }
 
 // describesCall reports whether err is about the call, not about the medium.
 func describesCall(err error) bool {
@@ -78,7 +119,7 @@ func hintFor(err error) string {
 		return hintRepair
 	case errors.Is(err, errLocked):
 		return hintBusy
-	case errors.Is(err, syscall.ENOSPC):
+	case errors.As(err, new(*fullError)):
 		return hintSpace
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return hintPermissions
@@ -86,8 +127,6 @@ func hintFor(err error) string {
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
 		return hintBusy
-	case sqlite3.SQLITE_FULL:
-		return hintSpace
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return hintPermissions
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA,

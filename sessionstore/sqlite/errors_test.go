@@ -50,7 +50,7 @@ func requireUnavailable(t *testing.T, err error, path, hint string) {
 	t.Helper()
 	var unavailable *sessionstore.UnavailableError
 	require.ErrorAs(t, err, &unavailable)
-	require.Equal(t, path, unavailable.Path)
+	require.Equal(t, path, unavailable.Medium)
 	require.Contains(t, unavailable.Hint, hint)
 	require.ErrorContains(t, err, path)
 	require.ErrorContains(t, err, hint)

@@ -30,7 +30,7 @@ func Example() {
 	other := sqlite.New(sqlite.Options{Dir: dir})
 	defer other.Close()
 	_, _ = other.Activate(ctx, "1", sessionstore.Activation{Keys: keys})
-	fmt.Println(window.Check(ctx, lease))
+	fmt.Println(window.Append(ctx, lease, nil))
 	// Output:
 	// session "1" was opened in another window; load it again
 }

@@ -1,5 +1,10 @@
 package sqlite
 
+import (
+	"context"
+	"time"
+)
+
 // The journal modes, for external tests.
 const (
 	JournalWAL      = journalWAL
@@ -16,4 +21,19 @@ type Journal = journal
 func (o Options) WithJournal(j Journal) Options {
 	o.journal = j
 	return o
+}
+
+// WithEraseDelay returns o with another time between a delete and erasing its copies.
+func (o Options) WithEraseDelay(d time.Duration) Options {
+	o.eraseDelay = d
+	return o
+}
+
+// Erased reports whether nothing is left of deleted sessions.
+func (s *Store) Erased() bool {
+	var erased bool
+	err := s.use(context.Background(), func(db *database) error {
+		return db.reader.QueryRow("SELECT deletes = erased FROM meta").Scan(&erased)
+	})
+	return err == nil && erased
 }

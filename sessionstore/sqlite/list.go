@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 			last := positions[size-1]
 			page.Next = q.After(sessionstore.Position{Updated: timeOf(last.updated), ID: sessionstore.ID(last.id)})
 		}
-		page.Sessions, err = records(ctx, tx, positions, agents)
+		page.Sessions, err = s.records(ctx, tx, positions, agents)
 		return err
 	})
 	if err != nil {
@@ -107,13 +107,14 @@ func agentsOf(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (map[int64]
 	return agents, rows.Err()
 }
 
-// records returns the sessions at positions, in their order.
-func records(ctx context.Context, tx *sql.Tx, positions []position, agents map[int64]sessionstore.Agent) ([]sessionstore.Session, error) {
-	sessions := make([]sessionstore.Session, len(positions))
+// records returns the sessions at positions, in their order. It leaves out those whose rows are
+// damaged, so that the others are still listed.
+func (s *Store) records(
+	ctx context.Context, tx *sql.Tx, positions []position, agents map[int64]sessionstore.Agent,
+) ([]sessionstore.Session, error) {
 	keys := make([]int64, len(positions))
-	at := make(map[int64]int, len(positions))
 	for i, p := range positions {
-		keys[i], at[p.key] = p.key, i
+		keys[i] = p.key
 	}
 	list, err := json.Marshal(keys)
 	if err != nil {
@@ -124,16 +125,35 @@ func records(ctx context.Context, tx *sql.Tx, positions []position, agents map[i
 		return nil, err
 	}
 	defer rows.Close()
+	found := make(map[int64]sessionstore.Session, len(positions))
 	parsed := make(parsedKeys)
 	for rows.Next() {
 		key, agent, r, err := scanRecord(rows, parsed)
+		if errors.As(err, new(*damageError)) {
+			s.warnDamaged(key, r.ID, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		r.Agent = agents[agent]
-		sessions[at[key]] = r
+		found[key] = r
+	}
+	sessions := make([]sessionstore.Session, 0, len(positions))
+	for _, p := range positions {
+		if r, ok := found[p.key]; ok {
+			sessions = append(sessions, r)
+		}
 	}
 	return sessions, rows.Err()
+}
+
+// warnDamaged logs that a session is left out of lists, once.
+func (s *Store) warnDamaged(key int64, id sessionstore.ID, err error) {
+	if _, again := s.damaged.LoadOrStore(key, true); !again {
+		s.options.Logger.Warn("cannot list a session because its row is invalid; "+
+			`"acp-agent sessions repair" removes it`, "session", string(id), "error", err)
+	}
 }
 
 const recordsQuery = "SELECT " + recordColumns + " FROM " + recordTables + " WHERE key IN (SELECT value FROM json_each(?))"

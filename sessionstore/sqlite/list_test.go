@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -190,4 +192,43 @@ func manyQueries(t testing.TB) map[string]sessionstore.Query {
 		"cwd and roots": {Agent: agent, Cwd: cwd, Additional: list}, "no roots": {Agent: agent, Additional: &sessionstore.DirsFilter{}},
 		"any agent": {}, "any agent, cwd and roots": {Cwd: cwd, Additional: list},
 	}
+}
+
+// Clause S4.
+func TestInvalidRowIsSkipped(t *testing.T) {
+	log := &logtest.Text{}
+	s := New(Options{Dir: t.TempDir(), Logger: log.Logger(slog.LevelWarn)})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	for i := range 5 {
+		made(t, s, fmt.Sprint(i))
+	}
+	require.NoError(t, s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE sessions SET cwd = 'not absolute' WHERE id = '2'")
+		return err
+	}))
+	for range 2 {
+		var ids []sessionstore.ID
+		for q := (sessionstore.Query{Limit: 2}); ; {
+			page, err := s.List(t.Context(), q)
+			require.NoError(t, err)
+			for _, session := range page.Sessions {
+				ids = append(ids, session.ID)
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+		require.ElementsMatch(t, []sessionstore.ID{"0", "1", "3", "4"}, ids)
+	}
+	require.Equal(t, 1, log.Count("cannot list a session"))
+	_, err := s.Get(t.Context(), "2")
+	var unavailable *sessionstore.UnavailableError
+	require.ErrorAs(t, err, &unavailable)
+	require.Contains(t, unavailable.Hint, "sessions repair")
+	require.NoError(t, s.Close())
+
+	report, err := Repair(t.Context(), s.options)
+	require.NoError(t, err)
+	require.Equal(t, []sessionstore.ID{"2"}, report.Lost)
+	require.Equal(t, 4, report.Sessions)
 }

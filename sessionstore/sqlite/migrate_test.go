@@ -122,14 +122,14 @@ func TestFileNeedsNewerProgram(t *testing.T) {
 	older := opened(t, dir, steps())
 	lease := made(t, older, "one")
 	newest := opened(t, dir, append(steps(), step{sql: "ALTER TABLE sessions DROP COLUMN title", oldest: len(steps()) + 1}))
-	require.NoError(t, newest.Check(t.Context(), lease))
+	require.NoError(t, newest.Append(t.Context(), lease, nil))
 
 	fresh := opened(t, dir, steps())
 	_, err := fresh.List(t.Context(), sessionstore.Query{})
 	for _, err := range []error{err, older.Append(t.Context(), lease, updates(1))} {
 		var unavailable *sessionstore.UnavailableError
 		require.ErrorAs(t, err, &unavailable)
-		require.Equal(t, filepath.Join(dir, fileName), unavailable.Path)
+		require.Equal(t, filepath.Join(dir, fileName), unavailable.Medium)
 		require.Contains(t, unavailable.Hint, "update acp-agent")
 		require.ErrorAs(t, err, new(*newerError))
 	}
@@ -140,9 +140,9 @@ func TestFailedStepIsRolledBack(t *testing.T) {
 	dir := t.TempDir()
 	lease := made(t, opened(t, dir, steps()), "one")
 	broken := opened(t, dir, append(steps(), step{sql: "CREATE TABLE half (x INTEGER) STRICT; CREATE TABLE meta (x INTEGER) STRICT", oldest: 1}))
-	require.ErrorAs(t, broken.Check(t.Context(), lease), new(*sessionstore.UnavailableError))
+	require.ErrorAs(t, broken.Append(t.Context(), lease, nil), new(*sessionstore.UnavailableError))
 	again := opened(t, dir, append(steps(), step{sql: "CREATE TABLE half (x INTEGER) STRICT", oldest: 1}))
-	require.NoError(t, again.Check(t.Context(), lease))
+	require.NoError(t, again.Append(t.Context(), lease, nil))
 }
 
 func TestPragmas(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,7 +30,9 @@ const (
 
 func play(role string) int {
 	s := sqlite.New(sqlite.Options{Dir: os.Getenv(dirVariable)})
-	act := map[string]func(context.Context, *sqlite.Store, string) error{"writer": writer, "window": window, "repairer": repairer}[role]
+	act := map[string]func(context.Context, *sqlite.Store, string) error{
+		"writer": writer, "window": window, "repairer": repairer, "deleter": deleter, "dumper": dumper,
+	}[role]
 	err := errors.Join(act(context.Background(), s, os.Getenv(nameVariable)), s.Close())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,6 +52,39 @@ func process(t *testing.T, role, dir, name string) *exec.Cmd {
 func repairer(ctx context.Context, s *sqlite.Store, _ string) error {
 	_, err := sqlite.Repair(ctx, sqlite.Options{Dir: s.Dir()})
 	return err
+}
+
+// deleter deletes all sessions but one, says so, and waits.
+func deleter(ctx context.Context, s *sqlite.Store, except string) error {
+	page, err := s.List(ctx, sessionstore.Query{Limit: sessionstore.MaxPageSize})
+	if err != nil {
+		return err
+	}
+	for _, session := range page.Sessions {
+		if string(session.ID) == except {
+			continue
+		}
+		if err := s.Delete(ctx, session.ID); err != nil {
+			return err
+		}
+	}
+	fmt.Println("deleted")
+	<-ctx.Done()
+	return nil
+}
+
+// dumper prints the files of the store.
+func dumper(_ context.Context, s *sqlite.Store, _ string) error {
+	return fs.WalkDir(os.DirFS(s.Dir()), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(s.Dir(), name))
+		if err == nil {
+			_, err = os.Stdout.Write(content)
+		}
+		return err
+	})
 }
 
 // writer opens the session "one" and appends to it forever. Each line of its output acknowledges a
@@ -222,5 +259,5 @@ func TestNewerProcessWins(t *testing.T) {
 	}
 	require.Equal(t, 2, n)
 	require.NoError(t, newer.Delete(t.Context(), "one"))
-	require.ErrorAs(t, older.Check(t.Context(), old), new(*sessionstore.NotFoundError))
+	require.ErrorAs(t, older.Append(t.Context(), old, nil), new(*sessionstore.NotFoundError))
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,9 +12,8 @@ import (
 )
 
 const (
-	// pruneBatchSize is the number of sessions that are deleted in one transaction. Between two of
-	// them other writers get their turn.
-	pruneBatchSize = 200
+	// pruneBatch is the number of sessions that are looked up at once.
+	pruneBatch = 200
 	// retentionInterval is the time between two applications of Options.Retention, among all
 	// processes that use the store.
 	retentionInterval = 24 * time.Hour
@@ -35,55 +35,76 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		})
 		return n, err
 	}
-	for after, more := int64(0), true; more && err == nil; {
-		var batch []row
-		err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			batch, err = s.pruneBatch(ctx, tx, unused, all, after)
-			return err
-		})
-		if err == nil && len(batch) > 0 {
-			n += len(batch)
-			after = batch[len(batch)-1].key
+	err = s.write(ctx, s.deleteOldDrafts)
+	for after := int64(0); err == nil; {
+		var keys []int64
+		keys, err = s.pruneKeys(ctx, unused, all, after)
+		if len(keys) == 0 {
+			break
 		}
-		more = len(batch) == pruneBatchSize
-	}
-	if n == 0 {
-		return 0, err
-	}
-	if eraseErr := s.erase(ctx); err == nil {
-		err = eraseErr
+		after = keys[len(keys)-1]
+		for err == nil && len(keys) > 0 {
+			var seen, deleted int
+			start := time.Now()
+			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+				seen, deleted, err = s.pruneSome(ctx, tx, unused, all, keys)
+				return err
+			})
+			if err != nil {
+				break
+			}
+			s.eraseSoon()
+			n += deleted
+			keys = keys[seen:]
+			err = pause(ctx, max(minPause, time.Since(start)))
+		}
 	}
 	return n, err
 }
 
-// pruneBatch deletes the next sessions after a key.
-func (s *Store) pruneBatch(ctx context.Context, tx *sql.Tx, unused, all, after int64) ([]row, error) {
-	if err := s.deleteOldDrafts(ctx, tx); err != nil {
-		return nil, err
-	}
-	rows, err := tx.QueryContext(ctx, "SELECT key, strand FROM sessions WHERE "+pruneCondition+" AND key > ?3 ORDER BY key LIMIT ?4",
-		unused, all, after, pruneBatchSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var batch []row
-	for rows.Next() {
-		var r row
-		if err := rows.Scan(&r.key, &r.branch); err != nil {
-			return nil, err
+// pruneKeys returns the keys of the next sessions after a key that match.
+func (s *Store) pruneKeys(ctx context.Context, unused, all, after int64) (keys []int64, err error) {
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		keys = nil
+		rows, err := tx.QueryContext(ctx, "SELECT key FROM sessions WHERE "+pruneCondition+
+			" AND key > ?3 ORDER BY key LIMIT ?4", unused, all, after, pruneBatch)
+		if err != nil {
+			return err
 		}
-		batch = append(batch, r)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	for _, r := range batch {
-		if err := s.deleteSession(ctx, tx, r); err != nil {
-			return nil, err
+		defer rows.Close()
+		for rows.Next() {
+			var key int64
+			if err := rows.Scan(&key); err != nil {
+				return err
+			}
+			keys = append(keys, key)
 		}
+		return rows.Err()
+	})
+	return keys, err
+}
+
+// pruneSome deletes sessions that still match, until pieceTime has passed. It returns the number of
+// keys that it has seen, and that of the sessions that it has deleted.
+func (s *Store) pruneSome(
+	ctx context.Context, tx *sql.Tx, unused, all int64, keys []int64,
+) (seen, deleted int, err error) {
+	for start := time.Now(); seen < len(keys) && (seen == 0 || time.Since(start) < pieceTime); seen++ {
+		r := row{key: keys[seen]}
+		err := tx.QueryRowContext(ctx, "SELECT strand FROM sessions WHERE "+pruneCondition+
+			" AND key = ?3", unused, all, r.key).Scan(&r.branch)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err == nil {
+			err = s.deleteSession(ctx, tx, r)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		deleted++
 	}
-	return batch, nil
+	return seen, deleted, nil
 }
 
 // applyRetention prunes what Options.Retention allows. It is called when the store is closed, since

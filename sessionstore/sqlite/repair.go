@@ -160,7 +160,7 @@ func (s *Store) copyReadable(ctx context.Context, damaged, fresh string) (report
 		return Report{}, false, err
 	}
 	defer func() { err = errors.Join(err, to.close()) }()
-	if err := to.prepare(ctx, journalRollback, s.steps); err != nil {
+	if err := to.prepare(ctx, s.steps); err != nil {
 		return Report{}, false, err
 	}
 	tx, err := to.writer.BeginTx(ctx, nil)

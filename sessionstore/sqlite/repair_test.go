@@ -260,19 +260,20 @@ func TestKilledRepair(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, repairCopies(t, dir))
 	})
-	t.Run("S10/a delete removes its copies", func(t *testing.T) {
-		dir := filled(t, 100)
-		s := open(t, sqlite.Options{Dir: dir})
-		require.Len(t, ids(t, s), 101)
+	t.Run("S10/erasing removes its copies", func(t *testing.T) {
+		dir := filled(t, 1)
+		s := open(t, sqlite.Options{Dir: dir}.WithEraseDelay(time.Millisecond))
+		require.Len(t, ids(t, s), 2)
 		left := filepath.Join(dir, "sessions.repair-1")
 		require.NoError(t, os.Mkdir(left, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(left, "new.db"), []byte("a copy"), 0o600))
 		require.NoError(t, s.Delete(t.Context(), "session 0"))
+		require.Eventually(t, s.Erased, time.Minute, 10*time.Millisecond)
 		require.NoDirExists(t, left)
 	})
-	t.Run("S10/a delete leaves a running repair alone", func(t *testing.T) {
+	t.Run("S10/erasing leaves a running repair alone", func(t *testing.T) {
 		dir := filled(t, 1)
-		s := open(t, sqlite.Options{Dir: dir})
+		s := open(t, sqlite.Options{Dir: dir}.WithEraseDelay(time.Millisecond))
 		require.Len(t, ids(t, s), 2)
 		running := filepath.Join(dir, "sessions.repair-1")
 		require.NoError(t, os.Mkdir(running, 0o700))
@@ -280,6 +281,7 @@ func TestKilledRepair(t *testing.T) {
 		require.NoError(t, err)
 		defer unlock()
 		require.NoError(t, s.Delete(t.Context(), "session 0"))
+		require.Eventually(t, s.Erased, time.Minute, 10*time.Millisecond)
 		require.DirExists(t, running)
 	})
 }

@@ -353,8 +353,8 @@ func (s *Store) saveState(ctx context.Context, tx *sql.Tx, session int64, state 
 	return err
 }
 
-// Check implements [sessionstore.Store].
-func (s *Store) Check(ctx context.Context, l sessionstore.Lease) error {
+// check returns nil if the lease is the newest.
+func (s *Store) check(ctx context.Context, l sessionstore.Lease) error {
 	return s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := findLeased(ctx, tx, l)
 		return err
@@ -438,31 +438,30 @@ func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span,
 	return err
 }
 
-// Delete implements [sessionstore.Store]. It deletes the rows in one transaction, then erases what
-// they left in the files.
+// Delete implements [sessionstore.Store]. What the deleted rows leave in the files is erased
+// afterwards.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	deleted := false
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		deleted = false
 		r, err := find(ctx, tx, id)
-		if errors.As(err, new(*sessionstore.NotFoundError)) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
-		deleted = true
 		return s.deleteSession(ctx, tx, r)
 	})
-	if err != nil || !deleted {
-		return err
+	if errors.As(err, new(*sessionstore.NotFoundError)) {
+		return nil
 	}
-	return s.erase(ctx)
+	s.eraseSoon()
+	return err
 }
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
+// After the transaction the caller calls eraseSoon.
 func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
 	if err := s.addTombstoneOf(ctx, tx, r.key); err != nil {
+		return err
+	}
+	if err := countDelete(ctx, tx); err != nil {
 		return err
 	}
 	return deleteRows(ctx, tx, r)

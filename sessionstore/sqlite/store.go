@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -30,6 +31,8 @@ const (
 	// damagedPrefix that of the damaged files that they keep.
 	repairPrefix  = "sessions.repair-"
 	damagedPrefix = "sessions.damaged-"
+	// trialPrefix is that of the names of files that are written to see whether the disk is full.
+	trialPrefix = "sessions.trial-"
 	// readers is the number of concurrent reads in a process.
 	readers = 2
 	// applicationID marks the file as a store, for file(1) and for [recognise]: "acpS".
@@ -56,6 +59,9 @@ type Options struct {
 	journal journal
 	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
 	lockTimeout time.Duration
+	// eraseDelay is the time between a delete and the erasing of its copies; 0 means the constant
+	// of that name.
+	eraseDelay time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -68,6 +74,7 @@ func (o Options) withDefaults() Options {
 	if o.lockTimeout == 0 {
 		o.lockTimeout = 10 * time.Second
 	}
+	o.eraseDelay = cmp.Or(o.eraseDelay, eraseDelay)
 	return o
 }
 
@@ -100,11 +107,17 @@ type Store struct {
 	end     context.CancelFunc
 	opening chan struct{} // holds one token, whose owner may open or read db
 	db      *database
+	damaged sync.Map // the keys of sessions whose damage was logged
+
+	// eraseDue has a token if a delete has left copies. background is the goroutine that erases
+	// them, which runs while db is open.
+	eraseDue   chan struct{}
+	background sync.WaitGroup
 }
 
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
-	s := &Store{options: o.withDefaults(), steps: steps(), opening: make(chan struct{}, 1)}
+	s := &Store{options: o.withDefaults(), steps: steps(), opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.opening <- struct{}{}
 	return s
@@ -142,17 +155,24 @@ func (s *Store) Dir() string { return s.options.Dir }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
 // first prunes the sessions that were never prompted, at most once a day among all processes, for
-// about a second.
+// about a second. Then it erases what deleted sessions left in the files, for a few seconds at most;
+// the next process that opens the store does the rest.
 func (s *Store) Close() error {
 	s.applyRetention()
 	s.end()
 	s.using.Lock()
 	defer s.using.Unlock()
+	s.background.Wait()
 	if s.db == nil {
 		return nil
 	}
 	db := s.db
 	s.db = nil
+	if db.journal != journalMemory {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		_ = s.erase(ctx, db)
+	}
 	return s.explain(db.close())
 }
 
@@ -190,6 +210,10 @@ func (s *Store) open(ctx context.Context) (*database, error) {
 		s.db, err = openDatabase(ctx, s.options, s.steps)
 		return err
 	})
+	if db := s.db; db != nil && db.journal != journalMemory {
+		s.eraseSoon() // a process may have been killed before it could
+		s.background.Go(func() { s.eraseInBackground(db) })
+	}
 	return s.db, err
 }
 
@@ -270,12 +294,14 @@ func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 // database is an open file: one connection that writes, and a few that read.
 type database struct {
 	writer, reader *sql.DB
+	path           string // "" in memory
+	journal        journal
 }
 
 // openDatabase opens or creates the store's file, and migrates it to the newest schema.
 func openDatabase(ctx context.Context, o Options, steps []step) (*database, error) {
 	if o.journal == journalMemory {
-		return prepared(ctx, connectMemory, o.journal, steps)
+		return prepared(ctx, connectMemory, steps)
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -302,18 +328,18 @@ func openDatabase(ctx context.Context, o Options, steps []step) (*database, erro
 	default:
 		mode = journalWAL
 	}
-	return prepared(ctx, func() (*database, error) { return connect(path, mode) }, mode, steps)
+	return prepared(ctx, func() (*database, error) { return connect(path, mode) }, steps)
 }
 
 // prepared returns the database that connect opens, see [database.prepare].
 func prepared(
-	ctx context.Context, connect func() (*database, error), mode journal, steps []step,
+	ctx context.Context, connect func() (*database, error), steps []step,
 ) (*database, error) {
 	db, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	if err := db.prepare(ctx, mode, steps); err != nil {
+	if err := db.prepare(ctx, steps); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	return db, nil
@@ -338,14 +364,14 @@ func createFile(path string) error {
 func tidy(dir string, log *slog.Logger) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		log.Warn("cannot look for files that a killed repair left", "error", err)
+		log.Warn("cannot look for files that a killed program left", "error", err)
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case strings.HasPrefix(e.Name(), repairPrefix):
+		case strings.HasPrefix(e.Name(), repairPrefix), strings.HasPrefix(e.Name(), trialPrefix):
 			if err := os.RemoveAll(path); err != nil {
-				log.Warn("cannot remove the copies of all sessions that a killed repair left; remove them yourself", "error", err)
+				log.Warn("cannot remove what a killed program left; remove it yourself", "error", err)
 			}
 		case strings.HasPrefix(e.Name(), fileName), strings.HasPrefix(e.Name(), damagedPrefix):
 			makePrivate(path, log)
@@ -371,21 +397,11 @@ func makePrivate(path string, log *slog.Logger) {
 // writers take turns.
 func connectMemory() (*database, error) {
 	pool, err := openPool("file::memory:?_txlock=immediate&_dqs=0&_pragma=foreign_keys(ON)&_pragma=trusted_schema(OFF)", 1)
-	return &database{writer: pool, reader: pool}, err
+	return &database{writer: pool, reader: pool, journal: journalMemory}, err
 }
 
 func connect(path string, mode journal) (*database, error) {
-	synchronous := "NORMAL"
-	if mode == journalRollback {
-		synchronous = "FULL"
-	}
-	// The timeout comes first since the others may have to wait. None of them writes. Parts of
-	// sessions stay out of temporary files, which are in a directory of the system that a sandbox
-	// may not let us write to.
-	common := []string{
-		"busy_timeout(500)", "secure_delete(ON)", "foreign_keys(ON)",
-		"trusted_schema(OFF)", "cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
-	}
+	common := pragmas(mode, 500*time.Millisecond)
 	writer, err := openPool(dsn(path, "immediate", append(common, "journal_size_limit(4194304)")), 1)
 	if err != nil {
 		return nil, err
@@ -394,7 +410,23 @@ func connect(path string, mode journal) (*database, error) {
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
-	return &database{writer: writer, reader: reader}, nil
+	return &database{writer: writer, reader: reader, path: path, journal: mode}, nil
+}
+
+// pragmas returns the settings of a connection to a file, which waits for locks until timeout.
+func pragmas(mode journal, timeout time.Duration) []string {
+	synchronous := "NORMAL"
+	if mode == journalRollback {
+		synchronous = "FULL"
+	}
+	// The timeout comes first since the others may have to wait. None of them writes. Parts of
+	// sessions stay out of temporary files, which are in a directory of the system that a sandbox
+	// may not let us write to.
+	return []string{
+		fmt.Sprintf("busy_timeout(%d)", timeout.Milliseconds()),
+		"secure_delete(ON)", "foreign_keys(ON)", "trusted_schema(OFF)", "cell_size_check(ON)",
+		"temp_store(MEMORY)", "synchronous(" + synchronous + ")",
+	}
 }
 
 // dsn returns the data source name of a file with the settings of a connection. SQLite may not
@@ -420,7 +452,7 @@ func openPool(dsn string, size int) (*sql.DB, error) {
 }
 
 // prepare checks that the file is a store that this program may use, and migrates it.
-func (d *database) prepare(ctx context.Context, mode journal, steps []step) error {
+func (d *database) prepare(ctx context.Context, steps []step) error {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
 		return err
@@ -435,7 +467,7 @@ func (d *database) prepare(ctx context.Context, mode journal, steps []step) erro
 			return err
 		}
 	}
-	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(mode)); err != nil {
+	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(d.journal)); err != nil {
 		return err
 	}
 	return migrate(ctx, conn, steps)

@@ -48,7 +48,7 @@ func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionst
 func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
 	history, states := sessionstore.Split(segment)
 	if len(history) == 0 && len(states) == 0 {
-		return s.Check(ctx, l)
+		return s.check(ctx, l)
 	}
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if err := r.add(ctx, tx, history, states); err != nil || len(history) == 0 {

@@ -42,7 +42,7 @@ func draftIsHidden(t *testing.T, s store) {
 	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	require.Equal(t, before, get(t, s, "one"))
-	require.NoError(t, s.Check(t.Context(), lease))
+	require.NoError(t, s.Append(t.Context(), lease, nil))
 }
 
 func longDraft(t *testing.T, s store) {

@@ -38,7 +38,6 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
 			return s.SaveState(ctx, l, []byte("old"), "")
 		},
-		"Check": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Check(ctx, l) },
 	}
 }
 
@@ -164,5 +163,5 @@ func moveFences(t *testing.T, s store) {
 	_, err = s.Move(t.Context(), sessionstore.Lease{ID: "none"}, to)
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	requireKeys(t, to, get(t, s, "one").Keys)
-	require.NoError(t, s.Check(t.Context(), moved))
+	require.NoError(t, s.Append(t.Context(), moved, nil))
 }

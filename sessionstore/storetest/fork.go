@@ -86,7 +86,7 @@ func forkKeeps(t *testing.T, s store) {
 	after := get(t, s, "one")
 	require.Equal(t, before.Updated, after.Updated)
 	require.Equal(t, before.Generation, after.Generation)
-	require.NoError(t, s.Check(t.Context(), lease), "the source's lease is untouched")
+	require.NoError(t, s.Append(t.Context(), lease, nil), "the source's lease is untouched")
 }
 
 func separateWays(t *testing.T, s store) {
@@ -100,7 +100,7 @@ func separateWays(t *testing.T, s store) {
 	require.Equal(t, append(common[:2:2], text("user_message_chunk", "fork").String()), history(t, s, "two"))
 	require.Equal(t, texts(mode("source")), states(t, s, "one"))
 	require.Equal(t, texts(mode("fork")), states(t, s, "two"))
-	require.ErrorAs(t, s.Check(t.Context(), sessionstore.Lease{ID: "two", Generation: source.Generation}), new(*sessionstore.FencedError))
+	require.ErrorAs(t, s.Append(t.Context(), sessionstore.Lease{ID: "two", Generation: source.Generation}, nil), new(*sessionstore.FencedError))
 }
 
 func forkOfForks(t *testing.T, s store) {

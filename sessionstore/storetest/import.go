@@ -230,7 +230,7 @@ func adoptSession(t *testing.T, s store, n sessionstore.Imported, d sessionstore
 	t.Helper()
 	lease, err := s.Adopt(t.Context(), explore(), n, d)
 	require.NoError(t, err)
-	require.NoError(t, s.Check(t.Context(), lease))
+	require.NoError(t, s.Append(t.Context(), lease, nil))
 	return lease
 }
 

@@ -32,7 +32,7 @@ func archive(t *testing.T, s store) {
 	require.True(t, after.Archived)
 	after.Archived = false
 	require.Equal(t, before, after, "nothing else changed")
-	require.NoError(t, s.Check(t.Context(), lease))
+	require.NoError(t, s.Append(t.Context(), lease, nil))
 	listed := func(f sessionstore.ArchiveFilter) []string {
 		all := []string{}
 		for _, session := range listAll(t, s, sessionstore.Query{Agent: explore(), Archive: f, Limit: 1}) {

@@ -73,7 +73,7 @@ func takenID(t *testing.T, s store) {
 	require.ErrorIs(t, err, sessionstore.ErrExists)
 	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "other")})
 	require.ErrorIs(t, err, sessionstore.ErrExists)
-	require.NoError(t, s.Check(t.Context(), lease), "the lease of the first is untouched")
+	require.NoError(t, s.Append(t.Context(), lease, nil), "the lease of the first is untouched")
 	requireKeys(t, keys(t, "app"), get(t, s, "one").Keys)
 }
 
@@ -104,7 +104,6 @@ func unknownID(t *testing.T, s store) {
 		"EndTurn":   func() error { return s.EndTurn(ctx, lease, 1, "end_turn") },
 		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
 		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x"), "") },
-		"Check":     func() error { return s.Check(ctx, lease) },
 		"Fork": func() error {
 			_, err := s.Fork(ctx, "none", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 			return err

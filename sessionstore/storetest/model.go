@@ -333,7 +333,7 @@ func (m *model) check(t *rapid.T) {
 		}
 	}
 	for _, lease := range m.stale {
-		m.checkStaleLease(t, lease, m.store.Check(t.Context(), lease))
+		m.checkStaleLease(t, lease, m.store.Append(t.Context(), lease, nil))
 	}
 }
 

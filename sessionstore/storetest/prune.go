@@ -53,7 +53,7 @@ func pruneUnused(t *testing.T, s store) {
 	q := sessionstore.PruneQuery{UnusedBefore: latest(t, s)}
 	require.Equal(t, 1, prune(t, s, q))
 	require.ElementsMatch(t, []string{"used", "imported"}, ids(listAll(t, s, sessionstore.Query{})))
-	require.ErrorAs(t, s.Check(t.Context(), lease), new(*sessionstore.NotFoundError))
+	require.ErrorAs(t, s.Append(t.Context(), lease, nil), new(*sessionstore.NotFoundError))
 	require.Zero(t, prune(t, s, q), "again")
 	require.Len(t, history(t, s, "used"), 2)
 }
