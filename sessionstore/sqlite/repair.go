@@ -218,8 +218,10 @@ const unknownAgent = "unknown"
 
 // The columns that are copied. A newer program may have added others.
 const (
-	agentColumns     = "key, kind, profile"
-	sessionColumns   = "key, id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash, title, created, updated, generation, turns, open, strand, last"
+	agentColumns   = "key, kind, profile"
+	sessionColumns = "key, id, agent, cwd, dirs, real_cwd, real_dirs, " +
+		"cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash, " +
+		"title, created, updated, generation, turns, open, strand, last"
 	segmentColumns   = "strand, seq, turn, updates, body"
 	tombstoneColumns = "agent, name, deleted"
 )
@@ -244,7 +246,7 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if _, err := c.copyTable(ctx, "agents", agentColumns, "1 = ?", 1); err != nil {
+	if err := c.copyAgents(ctx); err != nil {
 		return Report{}, err
 	}
 	known, err := c.rowids(ctx, "SELECT key, id FROM sessions", "sqlite_autoindex_sessions_1", "id")
@@ -394,6 +396,19 @@ func (c *copier) execute(ctx context.Context, text string, values ...any) (bool,
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// copyAgents copies the agents that the table or its index contains.
+func (c *copier) copyAgents(ctx context.Context) error {
+	agents, err := c.rowids(ctx, "SELECT key, kind || char(0) || profile FROM agents",
+		"sqlite_autoindex_agents_1", "kind, profile")
+	for key, names := range agents {
+		kind, profile, _ := strings.Cut(names, "\x00")
+		if _, err := c.insert(ctx, "agents", agentColumns, []any{key, kind, profile}); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (c *copier) copySession(ctx context.Context, key int64) error {

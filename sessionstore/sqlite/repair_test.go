@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bufio"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -159,6 +160,27 @@ func TestRepairKeepsStateKeys(t *testing.T) {
 	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
 	require.NoError(t, err)
 	require.ElementsMatch(t, append(before, "last"), bring(), "neither is imported again")
+}
+
+// Clause S4.
+func TestRepairKeepsAgents(t *testing.T) {
+	for _, lost := range []string{"agents", "sqlite_autoindex_agents_1"} {
+		t.Run(lost, func(t *testing.T) {
+			dir := filled(t, 2)
+			db, err := sql.Open("sqlite", filepath.Join(dir, "sessions.db"))
+			require.NoError(t, err)
+			var root int
+			row := db.QueryRowContext(t.Context(), "SELECT rootpage FROM sqlite_schema WHERE name = ?", lost)
+			require.NoError(t, row.Scan(&root))
+			require.NoError(t, db.Close())
+			damage(t, dir, func(page int) bool { return page == root-1 })
+			_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+			require.NoError(t, err)
+			got, err := open(t, sqlite.Options{Dir: dir}).Get(t.Context(), "session 0")
+			require.NoError(t, err)
+			require.Equal(t, sessionstore.Agent{Kind: "explore"}, got.Agent)
+		})
+	}
 }
 
 // Clause S4.
