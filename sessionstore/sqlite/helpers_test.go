@@ -106,7 +106,9 @@ func open(t testing.TB, o sqlite.Options) *sqlite.Store {
 }
 
 // begin begins a turn and returns its number.
-func begin(t testing.TB, s *sqlite.Store, l sessionstore.Lease, prompt ...sessionstore.Update) int64 {
+func begin(
+	t testing.TB, s *sqlite.Store, l sessionstore.Lease, prompt ...sessionstore.Update,
+) int64 {
 	t.Helper()
 	number, err := s.BeginTurn(t.Context(), l, sessionstore.Turn{Prompt: prompt})
 	require.NoError(t, err)

@@ -14,17 +14,23 @@ import (
 const pageBytes = 256 << 10
 
 // History implements [sessionstore.Store].
-func (s *Store) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+func (s *Store) History(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
 	return s.history(ctx, id, func(r row) int64 { return r.last })
 }
 
 // Finished implements [sessionstore.Store].
-func (s *Store) Finished(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+func (s *Store) Finished(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
 	return s.history(ctx, id, row.lastFinished)
 }
 
 // history yields a history up to the segment that last returns.
-func (s *Store) history(ctx context.Context, id sessionstore.ID, last func(row) int64) iter.Seq2[sessionstore.Update, error] {
+func (s *Store) history(
+	ctx context.Context, id sessionstore.ID, last func(row) int64,
+) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		h, err := s.newHistoryReader(ctx, id, last)
 		for err == nil && len(h.spans) > 0 {
@@ -58,7 +64,9 @@ type historyReader struct {
 	seq    int64  // the last segment that was read
 }
 
-func (s *Store) newHistoryReader(ctx context.Context, id sessionstore.ID, last func(row) int64) (historyReader, error) {
+func (s *Store) newHistoryReader(
+	ctx context.Context, id sessionstore.ID, last func(row) int64,
+) (historyReader, error) {
 	h := historyReader{store: s, id: id}
 	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
@@ -94,7 +102,9 @@ func (h *historyReader) nextPage(ctx context.Context) (page [][]byte, err error)
 	return page, nil
 }
 
-func (h *historyReader) segments(ctx context.Context, tx *sql.Tx) (page [][]byte, seq int64, err error) {
+func (h *historyReader) segments(
+	ctx context.Context, tx *sql.Tx,
+) (page [][]byte, seq int64, err error) {
 	current := h.spans[0]
 	rows, err := tx.QueryContext(ctx, `
 		SELECT seq, body FROM segments
@@ -126,7 +136,9 @@ func (h *historyReader) checkUnchanged(ctx context.Context, tx *sql.Tx) error {
 }
 
 // States implements [sessionstore.Store].
-func (s *Store) States(ctx context.Context, id sessionstore.ID) (states []sessionstore.Update, err error) {
+func (s *Store) States(
+	ctx context.Context, id sessionstore.ID,
+) (states []sessionstore.Update, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		states = nil
 		r, err := find(ctx, tx, id)

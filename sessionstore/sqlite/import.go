@@ -16,7 +16,9 @@ const tombstoneRenewal = 24 * time.Hour
 
 // Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without the
 // write lock.
-func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported) (added int, err error) {
+func (s *Store) Import(
+	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
+) (added int, err error) {
 	for _, n := range sessions {
 		if err := n.Validate(); err != nil {
 			return 0, err
@@ -62,7 +64,9 @@ type importRecord struct {
 	deleted                   int64 // when it was deleted or given up, 0 if it was not
 }
 
-func findImported(ctx context.Context, tx *sql.Tx, agent int64, stateKey string) (at importRecord, err error) {
+func findImported(
+	ctx context.Context, tx *sql.Tx, agent int64, stateKey string,
+) (at importRecord, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT deleted FROM tombstones WHERE agent = ? AND name = ?", agent, tombstoneName(stateKey)).Scan(&at.deleted)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return at, err
@@ -80,7 +84,9 @@ func findImported(ctx context.Context, tx *sql.Tx, agent int64, stateKey string)
 }
 
 // outdated returns the sessions of which the store does not have the latest.
-func (s *Store) outdated(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported) ([]sessionstore.Imported, error) {
+func (s *Store) outdated(
+	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
+) ([]sessionstore.Imported, error) {
 	agents, err := agentsOf(ctx, tx, agent)
 	if err != nil || len(agents) == 0 {
 		return sessions, err
@@ -142,7 +148,9 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent
 }
 
 // insertImported stores a new session that an agent knows.
-func (s *Store) insertImported(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported) error {
+func (s *Store) insertImported(
+	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported,
+) error {
 	updated := s.clock()
 	if !n.Updated.IsZero() {
 		updated = n.Updated.UnixMilli()

@@ -81,7 +81,9 @@ func firstPositions(ctx context.Context, tx *sql.Tx, q sessionstore.Query, agent
 }
 
 // agentsOf returns the agents that a query matches, by key.
-func agentsOf(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (map[int64]sessionstore.Agent, error) {
+func agentsOf(
+	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
+) (map[int64]sessionstore.Agent, error) {
 	agents := make(map[int64]sessionstore.Agent)
 	if a.Kind != "" {
 		var key int64

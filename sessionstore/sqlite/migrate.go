@@ -57,7 +57,9 @@ func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 }
 
 // inTransaction runs do in a transaction.
-func inTransaction(ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.Tx) (int, error)) (int, error) {
+func inTransaction(
+	ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.Tx) (int, error),
+) (int, error) {
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
 		return 0, err

@@ -141,7 +141,9 @@ func replaceStore(path, aside, fresh string) (err error) {
 
 // copyReadable creates the file fresh with what can be read of damaged. healthy reports that there
 // was nothing to repair.
-func (s *Store) copyReadable(ctx context.Context, damaged, fresh string) (report Report, healthy bool, err error) {
+func (s *Store) copyReadable(
+	ctx context.Context, damaged, fresh string,
+) (report Report, healthy bool, err error) {
 	from, err := openPool(dsn(damaged, "deferred", []string{"busy_timeout(500)", "trusted_schema(OFF)", "query_only(ON)"}), 1)
 	if err != nil {
 		return Report{}, false, err
@@ -322,7 +324,9 @@ func (c *copier) report(ctx context.Context, known map[int64]string) (report Rep
 // rows calls do with each row of a query on the damaged file, until one cannot be read. do reports
 // whether the row is valid. complete reports whether all rows were read and are valid. The error is
 // that of do or ctx.
-func (c *copier) rows(ctx context.Context, query string, args []any, do func(values []any) (bool, error)) (complete bool, err error) {
+func (c *copier) rows(
+	ctx context.Context, query string, args []any, do func(values []any) (bool, error),
+) (complete bool, err error) {
 	defer func() { c.lossy = c.lossy || !complete }()
 	rows, err := c.from.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -376,7 +380,9 @@ func (c *copier) rowids(ctx context.Context, query, index, order string) (map[in
 }
 
 // copyTable copies the rows of a table that match a condition.
-func (c *copier) copyTable(ctx context.Context, table, columns, condition string, value any) (complete bool, err error) {
+func (c *copier) copyTable(
+	ctx context.Context, table, columns, condition string, value any,
+) (complete bool, err error) {
 	query := "SELECT " + columns + " FROM " + table + " WHERE " + condition
 	return c.rows(ctx, query, []any{value}, func(values []any) (bool, error) {
 		return c.insert(ctx, table, columns, values)

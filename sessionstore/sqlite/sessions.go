@@ -78,7 +78,9 @@ func (r row) lastFinished() int64 {
 }
 
 // update calls change with the session of l, in one transaction.
-func (s *Store) update(ctx context.Context, l sessionstore.Lease, change func(context.Context, *sql.Tx, row) error) error {
+func (s *Store) update(
+	ctx context.Context, l sessionstore.Lease, change func(context.Context, *sql.Tx, row) error,
+) error {
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := findLeased(ctx, tx, l)
 		if err != nil {
@@ -186,7 +188,9 @@ const (
 
 // scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It returns
 // the key of the session and that of its agent too.
-func scanRecord(row interface{ Scan(...any) error }, parsed parsedKeys) (key, agent int64, r sessionstore.Session, err error) {
+func scanRecord(
+	row interface{ Scan(...any) error }, parsed parsedKeys,
+) (key, agent int64, r sessionstore.Session, err error) {
 	var (
 		texts            keyTexts
 		created, updated int64
@@ -206,7 +210,9 @@ func scanRecord(row interface{ Scan(...any) error }, parsed parsedKeys) (key, ag
 }
 
 // Activate implements [sessionstore.Store].
-func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+func (s *Store) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	if err := a.Keys.Validate(); err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -252,7 +258,9 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 }
 
 // Move implements [sessionstore.Store].
-func (s *Store) Move(ctx context.Context, l sessionstore.Lease, k sessionstore.Keys) (sessionstore.Lease, error) {
+func (s *Store) Move(
+	ctx context.Context, l sessionstore.Lease, k sessionstore.Keys,
+) (sessionstore.Lease, error) {
 	if err := k.Validate(); err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -332,14 +340,18 @@ func setLabel(ctx context.Context, tx *sql.Tx, key int64, column string, value a
 }
 
 // SaveState implements [sessionstore.Store].
-func (s *Store) SaveState(ctx context.Context, l sessionstore.Lease, state []byte, key string) error {
+func (s *Store) SaveState(
+	ctx context.Context, l sessionstore.Lease, state []byte, key string,
+) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		return s.saveState(ctx, tx, r.key, state, key)
 	})
 }
 
 // saveState stores the state of a session, which it removes if empty, and its state key.
-func (s *Store) saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte, stateKey string) error {
+func (s *Store) saveState(
+	ctx context.Context, tx *sql.Tx, session int64, state []byte, stateKey string,
+) error {
 	if err := s.setStateKey(ctx, tx, session, stateKey); err != nil {
 		return err
 	}
@@ -363,7 +375,9 @@ func (s *Store) check(ctx context.Context, l sessionstore.Lease) error {
 
 // Fork implements [sessionstore.Store]. The history is shared, not copied, so the time does not
 // depend on its length.
-func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore.NewSession) (sessionstore.Lease, error) {
+func (s *Store) Fork(
+	ctx context.Context, source sessionstore.ID, n sessionstore.NewSession,
+) (sessionstore.Lease, error) {
 	if err := n.Keys.Validate(); err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -396,7 +410,9 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 
 // withSourceDefaults returns n with the title of the source, and the state if it belongs to the
 // same agent, where n has none.
-func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row) (sessionstore.NewSession, error) {
+func withSourceDefaults(
+	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row,
+) (sessionstore.NewSession, error) {
 	if n.Title == "" {
 		if err := tx.QueryRowContext(ctx, "SELECT title FROM sessions WHERE key = ?", from.key).Scan(&n.Title); err != nil {
 			return n, err
@@ -415,7 +431,9 @@ func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSessi
 
 // inherit gives the session with the given key the history and finished turns of its source, and
 // its states if both belong to the same agent.
-func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart) error {
+func inherit(
+	ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart,
+) error {
 	for _, s := range spans {
 		_, err := tx.ExecContext(ctx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)", key, s.last, s.branch)
 		if err != nil {

@@ -236,7 +236,9 @@ func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) err
 	})
 }
 
-func (s *Store) transact(ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(context.Context, *sql.Tx) error) error {
+func (s *Store) transact(
+	ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(context.Context, *sql.Tx) error,
+) error {
 	return s.retry(ctx, func() error {
 		conn, err := pool.Conn(ctx)
 		if err != nil {

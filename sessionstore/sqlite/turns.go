@@ -12,7 +12,9 @@ import (
 const segmentBytes = 64 << 10
 
 // BeginTurn implements [sessionstore.Store].
-func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) (number int64, err error) {
+func (s *Store) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
 	err = s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if !t.Overlaps {
@@ -45,7 +47,9 @@ func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionst
 }
 
 // Append implements [sessionstore.Store].
-func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
+func (s *Store) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
 	history, states := sessionstore.Split(segment)
 	if len(history) == 0 && len(states) == 0 {
 		return s.check(ctx, l)
@@ -59,7 +63,9 @@ func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sess
 }
 
 // EndTurn implements [sessionstore.Store].
-func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, reason sessionstore.StopReason) error {
+func (s *Store) EndTurn(
+	ctx context.Context, l sessionstore.Lease, number int64, reason sessionstore.StopReason,
+) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if r.open == 0 {
 			return nil

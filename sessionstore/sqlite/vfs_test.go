@@ -92,7 +92,9 @@ func record(t *testing.T, dir string) (r *recordingVFS, stop func()) {
 	}
 }
 
-func (r *recordingVFS) opened(tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags uintptr) int32 {
+func (r *recordingVFS) opened(
+	tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags uintptr,
+) int32 {
 	code := call[openCall](r.real.FxOpen)(tls, vfs, path, file, flags, outFlags)
 	if flags&(sqlite3.SQLITE_OPEN_TEMP_DB|sqlite3.SQLITE_OPEN_TEMP_JOURNAL|sqlite3.SQLITE_OPEN_SUBJOURNAL|sqlite3.SQLITE_OPEN_TRANSIENT_DB) != 0 {
 		r.temporary.Add(1)

@@ -226,7 +226,9 @@ func importedIsNotUnused(t *testing.T, s store) {
 	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
 }
 
-func adoptSession(t *testing.T, s store, n sessionstore.Imported, d sessionstore.Draft) sessionstore.Lease {
+func adoptSession(
+	t *testing.T, s store, n sessionstore.Imported, d sessionstore.Draft,
+) sessionstore.Lease {
 	t.Helper()
 	lease, err := s.Adopt(t.Context(), explore(), n, d)
 	require.NoError(t, err)

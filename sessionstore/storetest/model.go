@@ -294,7 +294,9 @@ func (m *model) unarchive(t *rapid.T) {
 }
 
 // listed returns the ids that a list with these filters must have, in order of name.
-func (m *model) listed(archive sessionstore.ArchiveFilter, unused sessionstore.UnusedFilter) []string {
+func (m *model) listed(
+	archive sessionstore.ArchiveFilter, unused sessionstore.UnusedFilter,
+) []string {
 	names := []string{}
 	for name, s := range m.sessions {
 		hidden := archive == sessionstore.WithoutArchived && s.archived || archive == sessionstore.OnlyArchived && !s.archived ||
