@@ -118,7 +118,7 @@ func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 	if a.format == GeminiCommand {
 		values, err := readTOML(content)
 		if err != nil {
-			return "", fmt.Errorf("%s: it is not valid TOML: %w", a.Path, err)
+			return "", fmt.Errorf("%s: %w", a.Path, err)
 		}
 		prompt, _ := values["prompt"].(string)
 		return prompt, nil

@@ -24,7 +24,7 @@ func (a *Artifact) nameCommand(base string) {
 func readGeminiCommand(a *Artifact, content string) {
 	values, err := readTOML(content)
 	if err != nil {
-		a.invalid("it is not valid TOML: " + err.Error())
+		a.invalid(err.Error())
 		return
 	}
 	description, _ := values["description"].(string)

@@ -276,7 +276,7 @@ func (m *matcher) notRead(rel string) Artifact {
 // readHooks returns the artifact of a file that has hooks, and nothing for other files.
 func readHooks(a Artifact, content []byte) []Artifact {
 	var file struct{ Hooks map[string]json.RawMessage }
-	if json.Unmarshal(withoutComments(content), &file) != nil || len(file.Hooks) == 0 {
+	if parseMembers(content, &file, "") != nil || len(file.Hooks) == 0 {
 		return nil
 	}
 	a.Description = oneLine("on "+strings.Join(slices.Sorted(maps.Keys(file.Hooks)), ", "), maxDescription)

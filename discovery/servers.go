@@ -154,19 +154,12 @@ func (f Format) member() (name string, optional bool) {
 
 // readServers returns an artifact for each server in a configuration file, based on base.
 func readServers(base Artifact, content string, format Format, l limits) []Artifact {
-	plain := withoutComments([]byte(content))
-	if format == CodexSettings {
-		values, err := readTOML(content)
-		if err != nil {
-			base.invalid("it is not valid TOML: " + err.Error())
-			return []Artifact{base}
-		}
-		if plain, err = json.Marshal(values); err != nil {
-			base.invalid("it cannot be read: " + err.Error())
-			return []Artifact{base}
-		}
+	plain, err := format.toJSON(content)
+	if err != nil {
+		base.invalid(err.Error())
+		return []Artifact{base}
 	}
-	if format == MCPServers && !json.Valid([]byte(content)) && json.Valid(plain) {
+	if format == MCPServers && string(plain) != content {
 		base.diagnose(RuleJSONComments, "the file has comments or trailing commas, which other tools reject")
 	}
 	file, err := parseServers(plain, format)
@@ -198,16 +191,24 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 	return all
 }
 
+// toJSON returns the content of a configuration file as JSON.
+func (f Format) toJSON(content string) ([]byte, error) {
+	if f != CodexSettings {
+		return standardJSON([]byte(content))
+	}
+	values, err := readTOML(content)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(values)
+}
+
 // parseServers parses a configuration file.
 func parseServers(text []byte, format Format) (serverFile, error) {
 	var file serverFile
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return file, fmt.Errorf("it is a JSON %s, not an object", wrong.Value)
-		}
-		return file, fmt.Errorf("it is not valid JSON: %w", err)
+	if json.Unmarshal(text, &members) != nil {
+		return file, errors.New("it is not a JSON object")
 	}
 	member, optional := format.member()
 	raw, ok := members[member]
@@ -403,60 +404,4 @@ func (s *Server) transport(name string) (fault string) {
 		return "it has neither a command nor a url"
 	}
 	return ""
-}
-
-// withoutComments replaces comments and trailing commas by spaces, so that positions in errors stay
-// correct.
-func withoutComments(text []byte) []byte {
-	out := bytes.Clone(text)
-	comma := -1 // a comma that may be trailing
-	for i := 0; i < len(out); {
-		end := i + 1
-		switch c := out[i]; {
-		case c == '"':
-			end = stringEnd(out, i)
-			comma = -1
-		case c == '/' && i+1 < len(out) && (out[i+1] == '/' || out[i+1] == '*'):
-			end = blank(out, i)
-		case c == ',':
-			comma = i
-		case (c == '}' || c == ']') && comma >= 0:
-			out[comma], comma = ' ', -1
-		case c != ' ' && c != '\t' && c != '\n' && c != '\r':
-			comma = -1
-		}
-		i = end
-	}
-	return out
-}
-
-// stringEnd returns the end of the string that begins at i.
-func stringEnd(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
-// blank overwrites the comment that begins at i and returns its end.
-func blank(text []byte, i int) int {
-	end := len(text)
-	if text[i+1] == '/' {
-		if n := bytes.IndexByte(text[i:], '\n'); n >= 0 {
-			end = i + n
-		}
-	} else if n := bytes.Index(text[i+2:], []byte("*/")); n >= 0 {
-		end = i + 2 + n + 2
-	}
-	for j := i; j < end; j++ {
-		if text[j] != '\n' {
-			text[j] = ' '
-		}
-	}
-	return end
 }

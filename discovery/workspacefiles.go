@@ -9,9 +9,11 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"golang.org/x/mod/modfile"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -143,7 +145,7 @@ func workspaceFormat(name string) func([]byte) ([]string, error) {
 // are left out.
 func editorFolders(content []byte) ([]string, error) {
 	var file struct{ Folders []struct{ Path string } }
-	if err := parseMembers(withoutComments(content), &file, "folders is not a list of objects with a path"); err != nil {
+	if err := parseMembers(content, &file, "folders is not a list of objects with a path"); err != nil {
 		return nil, err
 	}
 	var folders []string
@@ -155,58 +157,18 @@ func editorFolders(content []byte) ([]string, error) {
 	return folders, nil
 }
 
-// goWorkFolders reads the use directives of a go.work, each on its own or in parentheses.
+// goWorkFolders reads the use directives of a go.work.
 func goWorkFolders(content []byte) ([]string, error) {
-	var folders []string
-	block := "" // the directive whose parentheses are open
-	for i, line := range strings.Split(string(content), "\n") {
-		words, ok := goWorkWords(line)
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("line %d: a quotation mark is missing", i+1)
-		case len(words) == 0:
-		case block != "" && words[0] == ")":
-			block = ""
-		case block == "" && len(words) == 2 && words[1] == "(":
-			block = words[0]
-		case block == "use" && len(words) == 1:
-			folders = append(folders, words[0])
-		case block == "" && len(words) == 2 && words[0] == "use":
-			folders = append(folders, words[1])
-		case block == "use" || block == "" && words[0] == "use":
-			return nil, fmt.Errorf("line %d: use has one folder", i+1)
-		}
+	file, err := modfile.ParseWork("go.work", content, nil)
+	if err != nil {
+		first, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "go.work:"), "\n")
+		return nil, errors.New("line " + text.Truncate(first, 200))
 	}
-	if block != "" {
-		return nil, errors.New("a closing parenthesis is missing")
+	folders := make([]string, len(file.Use))
+	for i, use := range file.Use {
+		folders[i] = use.Path
 	}
 	return folders, nil
-}
-
-// goWorkWords returns the words and strings of a line, without its comment.
-func goWorkWords(line string) (words []string, ok bool) {
-	for {
-		line = strings.TrimLeft(line, " \t\r")
-		if line == "" || strings.HasPrefix(line, "//") {
-			return words, true
-		}
-		if quoted, err := strconv.QuotedPrefix(line); err == nil && line[0] != '\'' {
-			word, _ := strconv.Unquote(quoted)
-			words, line = append(words, word), line[len(quoted):]
-			continue
-		}
-		if line[0] == '"' || line[0] == '`' {
-			return nil, false
-		}
-		end := strings.IndexAny(line, " \t\r()")
-		switch {
-		case end == 0:
-			end = 1
-		case end < 0:
-			end = len(line)
-		}
-		words, line = append(words, line[:end]), line[end:]
-	}
 }
 
 func pnpmFolders(content []byte) ([]string, error) {
@@ -231,19 +193,6 @@ func npmFolders(content []byte) ([]string, error) {
 	var yarn struct{ Packages []string }
 	err := parseMembers(file.Workspaces, &yarn, "workspaces is not a list of patterns")
 	return patternFolders(yarn.Packages), err
-}
-
-// parseMembers decodes JSON into file. The error is mismatch if it is valid but has other types.
-func parseMembers(content []byte, file any, mismatch string) error {
-	err := json.Unmarshal(content, file)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("it is not valid JSON: %w", err)
-	case err != nil:
-		return errors.New(mismatch)
-	}
-	return nil
 }
 
 // patternFolders returns the folder of each pattern: what comes before its first wildcard. Patterns
