@@ -57,7 +57,7 @@ const maxArgumentNames = 100
 
 // Expand returns the text of a skill or command as the file is now, with the arguments in it.
 func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Expansion, error) {
-	body, err := c.Text(ctx, a)
+	body, err := c.text(ctx, a)
 	if err != nil {
 		return Expansion{}, err
 	}

@@ -48,39 +48,36 @@ const (
 	Unused State = "unused"
 )
 
-// Rule identifies the rule that a [Diagnostic] is about.
-type Rule string
-
-// The rules. An artifact that breaks one is still used if possible.
+// The rules that a [Diagnostic] can be about. An artifact that breaks one is still used if possible.
 const (
-	RuleEncoding         Rule = "encoding"              // text is UTF-8
-	RuleFileName         Rule = "file-name"             // the file is named as the convention says, including case
-	RuleFrontmatterYAML  Rule = "frontmatter/yaml"      // frontmatter is YAML
-	RuleFrontmatterKey   Rule = "frontmatter/value"     // keys have values of the right type
-	RuleSkillName        Rule = "skill/name"            // a skill has a name
-	RuleSkillNameChars   Rule = "skill/name-characters" // of a-z, 0-9 and single hyphens inside
-	RuleSkillNameLength  Rule = "skill/name-length"     // of at most 64 characters
-	RuleSkillNameFolder  Rule = "skill/name-folder"     // equal to the name of its folder
-	RuleSkillDescription Rule = "skill/description"     // a skill has a description
-	RuleDescription      Rule = "description-length"    // a description has at most 1024 characters
-	RuleSkillCompat      Rule = "skill/compatibility"   // compatibility has 1 to 500 characters
-	RuleSkillKey         Rule = "skill/unknown-key"     // a skill has only the keys of the specification
-	RuleCommandName      Rule = "command/name"          // a command's name can be typed after a slash
-	RuleImport           Rule = "import"                // imported files exist in the roots and within the limits
-	RuleGlob             Rule = "glob"                  // globs are valid and not too complex
-	RuleJSONComments     Rule = "mcp/comments"          // .mcp.json is JSON without comments
-	RuleServerTransport  Rule = "mcp/transport"         // a server has either a command or a URL
-	RuleServerInput      Rule = "mcp/input"             // values do not depend on input from the user
+	ruleEncoding         = "encoding"              // text is UTF-8
+	ruleFileName         = "file-name"             // the file is named as the convention says, including case
+	ruleFrontmatterYAML  = "frontmatter/yaml"      // frontmatter is YAML
+	ruleFrontmatterKey   = "frontmatter/value"     // keys have values of the right type
+	ruleSkillName        = "skill/name"            // a skill has a name
+	ruleSkillNameChars   = "skill/name-characters" // of a-z, 0-9 and single hyphens inside
+	ruleSkillNameLength  = "skill/name-length"     // of at most 64 characters
+	ruleSkillNameFolder  = "skill/name-folder"     // equal to the name of its folder
+	ruleSkillDescription = "skill/description"     // a skill has a description
+	ruleDescription      = "description-length"    // a description has at most 1024 characters
+	ruleSkillCompat      = "skill/compatibility"   // compatibility has 1 to 500 characters
+	ruleSkillKey         = "skill/unknown-key"     // a skill has only the keys of the specification
+	ruleCommandName      = "command/name"          // a command's name can be typed after a slash
+	ruleImport           = "import"                // imported files exist in the roots and within the limits
+	ruleGlob             = "glob"                  // globs are valid and not too complex
+	ruleJSONComments     = "mcp/comments"          // .mcp.json is JSON without comments
+	ruleServerTransport  = "mcp/transport"         // a server has either a command or a URL
+	ruleServerInput      = "mcp/input"             // values do not depend on input from the user
 )
 
 // Diagnostic describes a broken rule.
 type Diagnostic struct {
-	Rule    Rule   `json:"rule"`
+	Rule    string `json:"rule"`
 	Message string `json:"message"`
 }
 
 // String returns the message followed by the rule.
-func (d Diagnostic) String() string { return d.Message + " (" + string(d.Rule) + ")" }
+func (d Diagnostic) String() string { return d.Message + " (" + d.Rule + ")" }
 
 // Artifact is something that was found. Artifacts are values; what their pointers and slices refer
 // to is shared and must not be modified.
@@ -135,15 +132,13 @@ type Artifact struct {
 
 // Import is a file that an instruction file imports with @path.
 type Import struct {
-	// Written is the path as it is written in the file.
-	Written string
-	// Path is the importing file.
-	Path string
-	// Ref is the imported file, Size its size in bytes.
-	Ref  workspace.Ref
-	Size int64
+	// Ref is the imported file.
+	Ref workspace.Ref
 
-	text string
+	written string // the path as it is written in the importing file
+	by      string // the path of the importing file
+	size    int64  // in bytes
+	text    string
 }
 
 // Mode says when an instruction applies.
@@ -170,7 +165,7 @@ type Applies struct {
 }
 
 // diagnose adds a diagnostic.
-func (a *Artifact) diagnose(rule Rule, message string) {
+func (a *Artifact) diagnose(rule, message string) {
 	a.Diagnostics = append(a.Diagnostics, Diagnostic{rule, message})
 }
 
@@ -236,7 +231,7 @@ func (a Artifact) MarshalJSON() ([]byte, error) {
 		w.Applies = &applies{a.Applies.Mode, a.Applies.Globs}
 	}
 	for _, in := range a.Imports {
-		w.Imports = append(w.Imports, imported{in.Written, in.Path, in.Ref.Real(), in.Size})
+		w.Imports = append(w.Imports, imported{in.written, in.by, in.Ref.Real(), in.size})
 	}
 	return json.Marshal(w)
 }

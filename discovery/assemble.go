@@ -22,15 +22,14 @@ type Source struct {
 	// Path is the file, or "" for the list of a root's instructions that apply to some files or
 	// tasks only.
 	Path string
-	// ImportedBy is the file that imports it, or "".
-	ImportedBy string
-	// Text is the part of the file that fits the limits, Size the size of the whole text in bytes.
-	Text string
-	Size int
+
+	importedBy string // the file that imports it, or ""
+	text       string // the part of the file that fits the limits
+	size       int    // of the whole text in bytes
 }
 
-// isTruncated reports whether Text is incomplete.
-func (s Source) isTruncated() bool { return len(s.Text) < s.Size }
+// isTruncated reports whether the text is incomplete.
+func (s Source) isTruncated() bool { return len(s.text) < s.size }
 
 // Instructions returns the text of the active instructions that apply to whole roots, at most 32
 // KiB. Those for some files or tasks are listed at the end of their root. Roots share the available
@@ -74,7 +73,7 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 	for i, lines := range mentions {
 		if len(lines) > 0 {
 			listed := strings.Join(lines, "\n")
-			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], Text: listed, Size: len(listed)})
+			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], text: listed, size: len(listed)})
 		}
 	}
 	var all Instructions
@@ -86,9 +85,9 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 
 // sources returns the artifact's file and those that it imports.
 func (a Artifact) sources() []Source {
-	list := []Source{{Root: a.Root, Path: a.Path, Text: a.text, Size: len(a.text)}}
+	list := []Source{{Root: a.Root, Path: a.Path, text: a.text, size: len(a.text)}}
 	for _, in := range a.Imports {
-		list = append(list, Source{Root: a.Root, Path: in.Ref.Path(), ImportedBy: in.Path, Text: in.text, Size: len(in.text)})
+		list = append(list, Source{Root: a.Root, Path: in.Ref.Path(), importedBy: in.by, text: in.text, size: len(in.text)})
 	}
 	return list
 }
@@ -112,7 +111,7 @@ func shares(byRoot [][]Source, session int) []int {
 	want := make([]int, len(byRoot))
 	for i, list := range byRoot {
 		for _, s := range list {
-			want[i] += s.Size + headingCost
+			want[i] += s.size + headingCost
 		}
 		if want[i] > 0 {
 			wanting++
@@ -138,8 +137,8 @@ func shares(byRoot [][]Source, session int) []int {
 // fit truncates the sources to budget bytes: one is truncated, and those after it have no text.
 func fit(list []Source, budget int) []Source {
 	for i := range list {
-		list[i].Text = truncate(list[i].Text, max(budget-headingCost, 0))
-		if budget -= headingCost + len(list[i].Text); list[i].isTruncated() {
+		list[i].text = truncate(list[i].text, max(budget-headingCost, 0))
+		if budget -= headingCost + len(list[i].text); list[i].isTruncated() {
 			budget = 0
 		}
 	}
@@ -178,15 +177,15 @@ func (in Instructions) String() string {
 	b.WriteString(preamble)
 	for i := 0; i < len(in.Sources); i++ {
 		s := in.Sources[i]
-		if s.Text == "" {
+		if s.text == "" {
 			n := in.emptyFrom(i)
 			writeEmpty(&b, in.Sources[i:i+n])
 			i += n - 1
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(), text.Block("", strings.TrimRight(s.Text, "\n")))
+		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(), text.Block("", strings.TrimRight(s.text, "\n")))
 		if s.isTruncated() {
-			fmt.Fprintf(&b, "\n(truncated: the first %d of %d bytes are shown)\n", len(s.Text), s.Size)
+			fmt.Fprintf(&b, "\n(truncated: the first %d of %d bytes are shown)\n", len(s.text), s.size)
 		}
 	}
 	return b.String()
@@ -196,7 +195,7 @@ func (in Instructions) String() string {
 func (in Instructions) emptyFrom(i int) int {
 	n := 0
 	for _, s := range in.Sources[i:] {
-		if s.Text != "" || s.Root.Index != in.Sources[i].Root.Index {
+		if s.text != "" || s.Root.Index != in.Sources[i].Root.Index {
 			break
 		}
 		n++
@@ -211,7 +210,7 @@ const maxNamed = 20
 func writeEmpty(b *strings.Builder, list []Source) {
 	fmt.Fprintf(b, "\n## Root %d, %s: did not fit\n\n", list[0].Root.Index, text.Printable(list[0].Root.Dir.String()))
 	for _, s := range list[:min(len(list), maxNamed)] {
-		fmt.Fprintf(b, "- %s (%d bytes)\n", s.name(), s.Size)
+		fmt.Fprintf(b, "- %s (%d bytes)\n", s.name(), s.size)
 	}
 	if more := len(list) - maxNamed; more > 0 {
 		fmt.Fprintf(b, "- and %d more\n", more)
@@ -227,8 +226,8 @@ func (s Source) name() string {
 	switch {
 	case s.Path == "":
 		return "more instructions for some files or tasks; read them when they apply"
-	case s.ImportedBy != "":
-		return text.Printable(s.Path) + ", imported by " + text.Printable(s.ImportedBy)
+	case s.importedBy != "":
+		return text.Printable(s.Path) + ", imported by " + text.Printable(s.importedBy)
 	}
 	if rel, err := filepath.Rel(s.Root.Dir.String(), s.Path); err == nil {
 		return text.Printable(filepath.ToSlash(rel))

@@ -46,7 +46,7 @@ func TestRootsShareTheSize(t *testing.T) {
 		c := scan(t, o, top+"/"+order[0], top+"/"+order[1], top+"/"+order[2])
 		shown := make(map[string]int)
 		for _, s := range c.Instructions(nil).Sources {
-			shown[filepath.Base(s.Root.Dir.String())] = len(s.Text)
+			shown[filepath.Base(s.Root.Dir.String())] = discovery.Shown(s)
 		}
 		require.Equal(t, map[string]int{"small": 100, "large": 2850, "huge": 2850}, shown)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Catalog is the result of a scan. It is immutable and safe for concurrent use. [Catalog.For] and
-// [Catalog.Text] read files when they are called. Callers may modify the slices that methods
+// [Catalog.Expand] read files when they are called. Callers may modify the slices that methods
 // return, but not what the artifacts in them refer to.
 type Catalog struct {
 	ws        *workspace.Workspace
@@ -86,9 +86,9 @@ func (c *Catalog) LimitsReached() []Limit { return slices.Clone(c.reached) }
 // Roots returns the roots that were scanned.
 func (c *Catalog) Roots() []workspace.Root { return c.ws.Opened() }
 
-// Text returns the text of an instruction as it was scanned, or of a skill or command as the file
+// text returns the text of an instruction as it was scanned, or of a skill or command as the file
 // is now, without frontmatter. It fails for MCP servers, whose configuration may contain secrets.
-func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
+func (c *Catalog) text(ctx context.Context, a Artifact) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -136,7 +136,7 @@ type SlashCommand struct {
 	Name string
 	// Description says what it does, Hint what to type after the name.
 	Description, Hint string
-	// Artifact is the skill or command. [Catalog.Text] returns its text.
+	// Artifact is the skill or command. [Catalog.Expand] returns its text.
 	Artifact Artifact
 }
 
@@ -187,7 +187,7 @@ func (c *Catalog) MarshalJSON() ([]byte, error) {
 		w.Roots = append(w.Roots, root{r.Index, r.Dir.String(), r.Real.String()})
 	}
 	for _, l := range c.reached {
-		w.Cuts = append(w.Cuts, limit{l.Root.Index, l.Pattern, l.Path, l.Name, l.Value})
+		w.Cuts = append(w.Cuts, limit{l.Root.Index, l.pattern, l.path, l.name, l.value})
 	}
 	return json.Marshal(w)
 }

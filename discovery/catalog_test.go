@@ -71,7 +71,7 @@ func TestText(t *testing.T) {
 		".mcp.json":                   `{"mcpServers": {"x": {"command": "x", "env": {"KEY": "s3cret"}}}}`,
 	})
 	c := scan(t, discovery.Options{}, top)
-	text := func(k discovery.Kind) (string, error) { return c.Text(t.Context(), c.Of(k)[0]) }
+	text := func(k discovery.Kind) (string, error) { return discovery.TextOf(t.Context(), c, c.Of(k)[0]) }
 	got, err := text(discovery.Instruction)
 	require.NoError(t, err)
 	require.Equal(t, "Be brief.", got)

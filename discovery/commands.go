@@ -16,7 +16,7 @@ func (a *Artifact) nameCommand(base string) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, path.Ext(name)), ".prompt")
 	a.Name = strings.ReplaceAll(name, "/", ":")
 	if typed := typeable(a.Name); typed != a.Name {
-		a.diagnose(RuleCommandName, "the name cannot be typed after a slash; the command is called /"+typed)
+		a.diagnose(ruleCommandName, "the name cannot be typed after a slash; the command is called /"+typed)
 	}
 }
 
@@ -46,7 +46,7 @@ func readCommand(a *Artifact, content string, l limits) {
 		return
 	}
 	if f.yaml != "" && f.values["argument-hint"].text == "" {
-		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
+		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
 	}
 	a.readArguments(f)
 	a.describe(f.values["description"].text)

@@ -97,8 +97,8 @@ const (
 	PluginScript
 )
 
-// Kind returns the kind of the artifacts in files of the format.
-func (f Format) Kind() Kind {
+// kind returns the kind of the artifacts in files of the format.
+func (f Format) kind() Kind {
 	switch f {
 	case SkillFile:
 		return Skill

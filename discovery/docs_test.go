@@ -78,7 +78,7 @@ func conventionTables() string {
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "\n### %s\n\n| path | in | defined by | |\n|---|---|---|---|\n", k.title)
 		for _, c := range discovery.Conventions() {
-			if c.Format.Kind() != k.kind {
+			if discovery.KindOf(c.Format) != k.kind {
 				continue
 			}
 			note := notes[c.Format]

@@ -1,6 +1,9 @@
 package discovery
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetLimit sets a limit of a scan.
 func SetLimit(o *Options, name string, n int) {
@@ -35,3 +38,12 @@ func Expand(body, arguments string) Expansion { return Artifact{}.expand(body, a
 
 // Inert returns the parts of an expansion that are not run or inserted.
 func Inert(e Expansion) []string { return e.inert }
+
+// TextOf returns the text of an artifact without its frontmatter.
+func TextOf(ctx context.Context, c *Catalog, a Artifact) (string, error) { return c.text(ctx, a) }
+
+// Shown returns how many bytes of a source are in the assembled text.
+func Shown(s Source) int { return len(s.text) }
+
+// KindOf returns the kind of the artifacts in files of a format.
+func KindOf(f Format) Kind { return f.kind() }

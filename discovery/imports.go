@@ -46,7 +46,7 @@ func (in *importer) follow(ctx context.Context, path, content string, depth int)
 
 // refuse adds a diagnostic for an import.
 func (in *importer) refuse(written, why string) {
-	in.a.diagnose(RuleImport, fmt.Sprintf("@%s is not imported: %s", text.Truncate(written, 200), why))
+	in.a.diagnose(ruleImport, fmt.Sprintf("@%s is not imported: %s", text.Truncate(written, 200), why))
 }
 
 // importFile reads the file that written names in the file from.
@@ -77,7 +77,7 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		return
 	}
 	in.a.Diagnostics = append(in.a.Diagnostics, imported.Diagnostics...)
-	in.a.Imports = append(in.a.Imports, Import{written, from, f.Ref(), info.Size(), content})
+	in.a.Imports = append(in.a.Imports, Import{f.Ref(), written, from, info.Size(), content})
 	in.follow(ctx, target, content, depth+1)
 }
 

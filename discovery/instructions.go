@@ -28,7 +28,7 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 		return
 	}
 	if f.yaml != "" {
-		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
+		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
 	}
 	a.text = f.body
 	values := f.values
@@ -134,7 +134,7 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 		list = splitGlobs(written)
 	}
 	if len(list) > maxGlobs {
-		a.diagnose(RuleGlob, fmt.Sprintf("it has %d globs; the first %d are used", len(list), maxGlobs))
+		a.diagnose(ruleGlob, fmt.Sprintf("it has %d globs; the first %d are used", len(list), maxGlobs))
 		list = list[:maxGlobs]
 	}
 	for _, g := range list {
@@ -146,11 +146,11 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 		switch {
 		case g == "":
 		case g[0] == '!' && !strings.HasPrefix(g, "!("):
-			a.diagnose(RuleGlob, fmt.Sprintf("the glob %q is not used: it excludes files, which is not supported", text.Truncate(g, 80)))
+			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: it excludes files, which is not supported", text.Truncate(g, 80)))
 		case isExtended(g):
-			a.diagnose(RuleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) are not supported; write {a,b}", text.Truncate(g, 80)))
+			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) are not supported; write {a,b}", text.Truncate(g, 80)))
 		case len(g) > maxGlob || expansions(g) > maxExpansions || !doublestar.ValidatePattern(g):
-			a.diagnose(RuleGlob, fmt.Sprintf("the glob %q is invalid or too complex", text.Truncate(g, 80)))
+			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is invalid or too complex", text.Truncate(g, 80)))
 		default:
 			globs = append(globs, g)
 		}

@@ -47,44 +47,41 @@ func (l limits) withDefaults() limits {
 var errTimeout = errors.New("the scan of the root takes too long")
 
 // Limit says that a limit ended the scan of a root early, so that there may be more than the
-// catalog shows. Limits for a whole root end the scan for the conventions after Pattern as well.
+// catalog shows. Limits for a whole root end the scan for the conventions after it as well.
 type Limit struct {
 	Root workspace.Root
-	// Pattern is that of the convention being looked for.
-	Pattern string
-	// Path is where the limit was reached, as the client spells the root.
-	Path string
-	// Name is one of MaxDepth, MaxDirs, MaxArtifacts, MaxBytes, MaxEntries and Timeout.
-	Name string
-	// Value is the limit; that of Timeout is in nanoseconds.
-	Value int64
+
+	pattern string // of the convention being looked for
+	path    string // where the limit was reached, as the client spells the root
+	name    string // one of the constants below
+	value   int64  // the limit; that of limitTime is in nanoseconds
 }
 
 // String says what was not scanned, and why.
 func (l Limit) String() string {
 	var what string
-	switch l.Name {
+	switch l.name {
 	case limitDepth:
-		what = text.Count(int(l.Value), "nested directory", "nested directories")
+		what = text.Count(int(l.value), "nested directory", "nested directories")
 	case limitDirs:
-		what = text.Count(int(l.Value), "directory", "directories")
+		what = text.Count(int(l.value), "directory", "directories")
 	case limitArtifacts:
-		what = text.Count(int(l.Value), "artifact", "artifacts")
+		what = text.Count(int(l.value), "artifact", "artifacts")
 	case limitEntries:
-		what = text.Count(int(l.Value), "directory entry", "directory entries")
+		what = text.Count(int(l.value), "directory entry", "directory entries")
 	case limitBytes:
-		what = text.Size(l.Value)
+		what = text.Size(l.value)
 	default:
-		what = time.Duration(l.Value).String()
+		what = time.Duration(l.value).String()
 	}
-	where := l.Path
+	where := l.path
 	if where == l.Root.Dir.String() {
-		where = l.Pattern
+		where = l.pattern
 	}
 	return fmt.Sprintf("%s was not scanned completely: the limit of %s was reached at %s", l.Root.Dir, what, where)
 }
 
-// The limits that end a scan early, as in [Limit].Name.
+// The limits that end a scan early, as in [Limit].
 const (
 	limitDepth     = "MaxDepth"
 	limitDirs      = "MaxDirs"
@@ -100,7 +97,7 @@ func (s *scanner) limitReached(r row, rel, name string, value int64) {
 	at := s.path(rel)
 	perDirectory := name == limitDepth || name == limitEntries
 	for _, l := range s.reached {
-		if l.Name == name && (l.Path == at || !perDirectory) {
+		if l.name == name && (l.path == at || !perDirectory) {
 			return
 		}
 	}

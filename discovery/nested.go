@@ -198,8 +198,8 @@ func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error)
 		all = append(all, c.resolveNested(s.artifacts)...)
 	}
 	for _, l := range s.reached {
-		a := s.artifact(row{Convention: Convention{Pattern: l.Pattern}}, ".")
-		a.Name, a.Path = l.Pattern, l.Path
+		a := s.artifact(row{Convention: Convention{Pattern: l.pattern}}, ".")
+		a.Name, a.Path = l.pattern, l.path
 		a.invalid(l.String())
 		all = append(all, a)
 	}

@@ -239,7 +239,7 @@ func (s *scanner) addUnreadable(r row, at *directory, name string, err error) {
 // artifact returns a new artifact of the row at rel.
 func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
-		Kind: r.Format.Kind(), Name: rel, Root: s.root, Pattern: r.Pattern, Path: s.path(rel), State: Active,
+		Kind: r.Format.kind(), Name: rel, Root: s.root, Pattern: r.Pattern, Path: s.path(rel), State: Active,
 		rel: rel, rank: r.rank, format: r.Format, onePerDirectory: r.OnePerDirectory,
 	}
 }
@@ -384,7 +384,7 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 
 // readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
-	key := fileOfKind{m.row.Format.Kind(), join(at.rel, e.Name)}
+	key := fileOfKind{m.row.Format.kind(), join(at.rel, e.Name)}
 	before := len(m.read)
 	if m.read[key] = true; len(m.read) == before {
 		return
@@ -426,7 +426,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		return []Artifact{a}
 	}
 	if name, last := path.Base(a.rel), m.row.names[len(m.row.names)-1]; name != last && strings.EqualFold(name, last) {
-		a.diagnose(RuleFileName, "the file must be named "+last+", not "+name)
+		a.diagnose(ruleFileName, "the file must be named "+last+", not "+name)
 	}
 	switch a.Kind {
 	case Skill:

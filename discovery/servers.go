@@ -160,7 +160,7 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 		return []Artifact{base}
 	}
 	if format == MCPServers && string(plain) != content {
-		base.diagnose(RuleJSONComments, "the file has comments or trailing commas, which other tools reject")
+		base.diagnose(ruleJSONComments, "the file has comments or trailing commas, which other tools reject")
 	}
 	file, err := parseServers(plain, format)
 	member, optional := format.member()
@@ -353,7 +353,7 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 		return
 	}
 	if w.Command != "" && w.URL != "" {
-		a.diagnose(RuleServerTransport, "it has a command and a URL; it is treated as "+string(s.Transport))
+		a.diagnose(ruleServerTransport, "it has a command and a URL; it is treated as "+string(s.Transport))
 	}
 	for _, id := range file.inputs {
 		if bytes.Contains(raw, []byte("${input:"+id+"}")) {
@@ -362,7 +362,7 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 	}
 	slices.Sort(s.Inputs)
 	if s.Inputs = slices.Compact(s.Inputs); len(s.Inputs) > 0 {
-		a.diagnose(RuleServerInput, "it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
+		a.diagnose(ruleServerInput, "it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
 	}
 	a.Server, a.Description = s, s.String()
 }

@@ -44,7 +44,7 @@ func readSkill(a *Artifact, content string, l limits) {
 		a.invalid("it has no frontmatter: a skill begins with its name and description between two lines ---")
 		return
 	case f.yaml != "":
-		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
+		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
 	}
 	a.readSkillName(f, folder)
 	a.describe(f.values["description"].text)
@@ -53,7 +53,7 @@ func readSkill(a *Artifact, content string, l limits) {
 	a.UserOnly = f.values["disable-model-invocation"].is("true")
 	a.checkSkillKeys(f)
 	if a.Description == "" {
-		a.diagnose(RuleSkillDescription, "a skill needs a description that says when to use it")
+		a.diagnose(ruleSkillDescription, "a skill needs a description that says when to use it")
 		a.invalid("it has no description")
 	}
 }
@@ -61,18 +61,18 @@ func readSkill(a *Artifact, content string, l limits) {
 func (a *Artifact) readSkillName(f frontmatter, folder string) {
 	name := text.Prefix(strings.TrimSpace(f.values["name"].text), maxDescription)
 	if name == "" {
-		a.diagnose(RuleSkillName, "the skill has no name; that of its folder is used")
+		a.diagnose(ruleSkillName, "the skill has no name; that of its folder is used")
 		return
 	}
 	a.Name = name
 	if n := utf8.RuneCountInString(name); n > 64 {
-		a.diagnose(RuleSkillNameLength, fmt.Sprintf("the name has %d characters; at most 64 are allowed", n))
+		a.diagnose(ruleSkillNameLength, fmt.Sprintf("the name has %d characters; at most 64 are allowed", n))
 	}
 	if !isSkillName(name) {
-		a.diagnose(RuleSkillNameChars, fmt.Sprintf("the name %q must consist of a-z, 0-9 and single hyphens inside", name))
+		a.diagnose(ruleSkillNameChars, fmt.Sprintf("the name %q must consist of a-z, 0-9 and single hyphens inside", name))
 	}
 	if name != folder {
-		a.diagnose(RuleSkillNameFolder, fmt.Sprintf("the name %q differs from that of the folder, %q", name, folder))
+		a.diagnose(ruleSkillNameFolder, fmt.Sprintf("the name %q differs from that of the folder, %q", name, folder))
 	}
 }
 
@@ -90,12 +90,12 @@ func isSkillName(name string) bool {
 func (a *Artifact) checkSkillKeys(f frontmatter) {
 	if v, given := f.values["compatibility"]; given {
 		if n := utf8.RuneCountInString(v.text); n == 0 || n > 500 {
-			a.diagnose(RuleSkillCompat, fmt.Sprintf("compatibility has %d characters; 1 to 500 are allowed", n))
+			a.diagnose(ruleSkillCompat, fmt.Sprintf("compatibility has %d characters; 1 to 500 are allowed", n))
 		}
 	}
 	for _, key := range []string{"name", "description", "license"} {
 		if v, given := f.values[key]; given && !v.isScalar() {
-			a.diagnose(RuleFrontmatterKey, key+" must be a text, not a list or a mapping")
+			a.diagnose(ruleFrontmatterKey, key+" must be a text, not a list or a mapping")
 		}
 	}
 	var unknown []string
@@ -106,7 +106,7 @@ func (a *Artifact) checkSkillKeys(f frontmatter) {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		a.diagnose(RuleSkillKey, "keys that nothing defines: "+strings.Join(unknown, ", "))
+		a.diagnose(ruleSkillKey, "keys that nothing defines: "+strings.Join(unknown, ", "))
 	}
 }
 
@@ -114,7 +114,7 @@ func (a *Artifact) checkSkillKeys(f frontmatter) {
 func (a *Artifact) describe(description string) {
 	a.Description = oneLine(description, math.MaxInt)
 	if n := utf8.RuneCountInString(a.Description); n > maxDescription {
-		a.diagnose(RuleDescription, fmt.Sprintf("the description has %d characters; the first %d are used", n, maxDescription))
+		a.diagnose(ruleDescription, fmt.Sprintf("the description has %d characters; the first %d are used", n, maxDescription))
 		a.Description = oneLine(a.Description, maxDescription)
 	}
 }

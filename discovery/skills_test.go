@@ -20,11 +20,11 @@ func TestLongValues(t *testing.T) {
 		".cursor/rules/globs.mdc":              "---\nglobs: " + strings.Repeat("{a,b}", 9) + ", [, ok/*.go, " + strings.Repeat("x,", 70) + "\n---\nx",
 	})
 	c := scan(t, discovery.Options{}, top)
-	var rules []discovery.Rule
+	var rules []string
 	for _, d := range c.Named(discovery.Skill, name)[0].Diagnostics {
 		rules = append(rules, d.Rule)
 	}
-	require.Equal(t, []discovery.Rule{discovery.RuleSkillNameLength, discovery.RuleDescription}, rules)
+	require.Equal(t, []string{"skill/name-length", "description-length"}, rules)
 	require.Equal(t, strings.Repeat("é", 1023)+"…", c.Named(discovery.Skill, name)[0].Description)
 	require.Empty(t, c.Named(discovery.Skill, "fits")[0].Diagnostics)
 	rule := c.Of(discovery.Instruction)[0]

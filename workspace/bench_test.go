@@ -128,7 +128,7 @@ func repository(tb testing.TB) string {
 func BenchmarkFiles(b *testing.B) {
 	root := repository(b)
 	ws := open(b, root)
-	b.Run("list/Scan", func(b *testing.B) {
+	b.Run("list/Workspace", func(b *testing.B) {
 		for b.Loop() {
 			out := &counter{}
 			require.NoError(b, list(b, ws, out))
@@ -138,7 +138,7 @@ func BenchmarkFiles(b *testing.B) {
 	b.Run("list/rg", func(b *testing.B) {
 		ripgrep(b, root, listedFiles, "--files", "--threads", "2")
 	})
-	b.Run("read/Scan", func(b *testing.B) {
+	b.Run("read/Workspace", func(b *testing.B) {
 		for b.Loop() {
 			require.NoError(b, readAll(b, ws, []byte("unheard")))
 		}
@@ -163,12 +163,12 @@ func ripgrep(b *testing.B, dir string, lines int, args ...string) {
 	}
 }
 
-// ofGit scans the files that git does not ignore.
-var ofGit = workspace.ScanOptions{Ignored: workspace.LeaveIgnored}.WithWorkers(2)
+// ofGit visits the files that git does not ignore.
+var ofGit = workspace.WalkOptions{Ignored: workspace.LeaveIgnored}.WithWorkers(2)
 
 // readAll reads each file, which must not contain word.
 func readAll(tb testing.TB, ws *workspace.Workspace, word []byte) error {
-	return ws.Scan(tb.Context(), ".", ofGit, func(f *workspace.Folder) func() error {
+	return ws.Walk(tb.Context(), ".", ofGit, func(f *workspace.Folder) func() error {
 		var failure error
 		buf := make([]byte, 64<<10)
 		for _, e := range f.Entries {
@@ -192,7 +192,7 @@ func readAll(tb testing.TB, ws *workspace.Workspace, word []byte) error {
 
 // list writes the path of each file, in order, with two workers.
 func list(tb testing.TB, ws *workspace.Workspace, out io.Writer) error {
-	return ws.Scan(tb.Context(), ".", ofGit, func(f *workspace.Folder) func() error {
+	return ws.Walk(tb.Context(), ".", ofGit, func(f *workspace.Folder) func() error {
 		if f.Err != nil {
 			return func() error { return f.Err }
 		}

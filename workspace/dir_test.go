@@ -128,7 +128,7 @@ func newTree(t *testing.T) (dir string, ws *workspace.Workspace) {
 }
 
 // Clause C5.
-func TestScanAfterReplacement(t *testing.T) {
+func TestWalkAfterReplacement(t *testing.T) {
 	dir, ws := newTree(t)
 	out := realDir(t)
 	write(t, filepath.Join(out, "secret"), "SECRET")
@@ -201,10 +201,10 @@ func TestDirectoriesFollowLinks(t *testing.T) {
 	require.Equal(t, "d/to-out", info.Ref().Rel())
 }
 
-// A scan enters a nested root by the handle that was opened, not what has replaced its directory.
+// A walk enters a nested root by the handle that was opened, not what has replaced its directory.
 //
 // Clause C8.
-func TestScanOfNestedRoots(t *testing.T) {
+func TestWalkOfNestedRoots(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "d/inner")
 	write(t, filepath.Join(inner, "f"), "granted")

@@ -18,7 +18,7 @@
 // All paths are resolved in one way (resolve.go): one name at a time, from directory handle to
 // directory handle. On the way every directory is checked against the policy (policy.go) and the
 // mounts that belong to the roots (mounts.go). Package dirfd implements the directory handles. To
-// read many files use a [Directory], or [Workspace.Scan] with several workers, which resolve a path
+// read many files use a [Directory], or [Workspace.Walk] with several workers, which resolve a path
 // only once.
 //
 // A change resolves its path in the same way, and then works on a name in the directory that it

@@ -107,8 +107,8 @@ func ExampleWorkspace_WriteFile() {
 	// second: true
 }
 
-// A scan looks at several folders at once, and delivers what it found in order.
-func ExampleWorkspace_Scan() {
+// A walk looks at several folders at once, and delivers what it found in order.
+func ExampleWorkspace_Walk() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)
@@ -129,8 +129,8 @@ func ExampleWorkspace_Scan() {
 		panic(err)
 	}
 	defer ws.Close()
-	o := workspace.ScanOptions{Ignored: workspace.LeaveIgnored}
-	err = ws.Scan(context.Background(), ".", o, func(f *workspace.Folder) func() error {
+	o := workspace.WalkOptions{Ignored: workspace.LeaveIgnored}
+	err = ws.Walk(context.Background(), ".", o, func(f *workspace.Folder) func() error {
 		var found []string
 		for _, e := range f.Entries {
 			if e.Type.IsRegular() {

@@ -26,13 +26,16 @@ func FromURI(uri *url.URL) string {
 }
 
 // WithWorkers sets how many folders are visited at once.
-func (o ScanOptions) WithWorkers(n int) ScanOptions {
+func (o WalkOptions) WithWorkers(n int) WalkOptions {
 	o.workers = n
 	return o
 }
 
-// WithMaxScan sets how many bytes of a file are read to get at the lines asked for.
-func (o TextOptions) WithMaxScan(n int64) TextOptions {
-	o.maxScan = n
+// WithMaxSkipped sets how many bytes of a file are read to get at the lines asked for.
+func (o TextOptions) WithMaxSkipped(n int64) TextOptions {
+	o.maxSkipped = n
 	return o
 }
+
+// MaxWrite is the maximum size, in bytes, of a file that is written.
+const MaxWrite = maxWrite

@@ -182,7 +182,7 @@ type aferoWriter struct {
 
 var _ afero.File = (*aferoWriter)(nil)
 
-// Write adds to the file, up to [MaxWrite] bytes in all.
+// Write adds to the file, up to 64 MiB in all.
 func (f *aferoWriter) Write(p []byte) (int, error) {
 	if f.closed {
 		return 0, failed("write", f.name, fs.ErrClosed)

@@ -104,7 +104,7 @@ var ways = map[string]func(*workspace.Workspace, string) error{
 		_, err := ws.Stat(path)
 		return err
 	},
-	"Scan": func(ws *workspace.Workspace, path string) error {
+	"Walk": func(ws *workspace.Workspace, path string) error {
 		return walk(context.Background(), ws, path, func(v visit) error { return v.Err })
 	},
 	"WriteFile": func(ws *workspace.Workspace, path string) error {
@@ -201,7 +201,7 @@ func (v visit) Open() (*workspace.File, error) { return v.folder.Open(v.Entry) }
 
 // walk visits everything below start, one folder after the other.
 func walk(ctx context.Context, ws *workspace.Workspace, start string, fn func(visit) error) error {
-	return ws.Scan(ctx, start, workspace.ScanOptions{}.WithWorkers(1), func(f *workspace.Folder) func() error {
+	return ws.Walk(ctx, start, workspace.WalkOptions{}.WithWorkers(1), func(f *workspace.Folder) func() error {
 		var err error
 		if f.Err != nil {
 			err = fn(visit{workspace.Entry{Name: path.Base(f.Ref().Rel())}, f.Err, f})

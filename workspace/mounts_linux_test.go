@@ -260,7 +260,7 @@ func walksPassMounts(t *testing.T) {
 	}))
 	require.Equal(t, []string{"d", "f", "d/e", "d/z", "d/e"}, walked)
 	require.Equal(t, []string{"d/e"}, failed)
-	require.Equal(t, []string{"f", "d/z", "! d/e"}, scanned(t, ws, ".", workspace.ScanOptions{}))
+	require.Equal(t, []string{"f", "d/z", "! d/e"}, walkFiles(t, ws, ".", workspace.WalkOptions{}))
 }
 
 func mountPointNames(t *testing.T) {
@@ -348,7 +348,7 @@ func deniedUnderAnotherName(t *testing.T) {
 			if policy != workspace.NoMounts {
 				requireRead(t, ws, "open/deep/../../f", "A/f", 0, "f")
 			}
-			require.NotContains(t, scanned(t, ws, ".", workspace.ScanOptions{}), "open/deep/key")
+			require.NotContains(t, walkFiles(t, ws, ".", workspace.WalkOptions{}), "open/deep/key")
 			require.Error(t, ws.Remove("open", workspace.RemoveOptions{}))
 			require.FileExists(t, filepath.Join(g.a, "secret/deep/key"))
 			d, err := ws.OpenDir(".")

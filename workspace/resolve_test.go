@@ -746,11 +746,11 @@ func owners(t *testing.T, ws *workspace.Workspace, path string, dir bool) map[st
 		note("WriteFile", ref, err)
 	}
 	start := filepath.Dir(path)
-	require.NoError(t, ws.Scan(t.Context(), start, workspace.ScanOptions{}, func(f *workspace.Folder) func() error {
+	require.NoError(t, ws.Walk(t.Context(), start, workspace.WalkOptions{}, func(f *workspace.Folder) func() error {
 		return func() error {
 			for _, e := range f.Entries {
 				if f.Ref().Real() == start && e.Name == filepath.Base(path) {
-					refs["Scan"] = f.RefOf(e)
+					refs["Walk"] = f.RefOf(e)
 				}
 			}
 			return f.Err

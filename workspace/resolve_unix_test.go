@@ -36,7 +36,7 @@ func TestSpecialFiles(t *testing.T) {
 			require.ErrorAs(t, ways[way](g.ws, path), &refused, "%s %s", way, path)
 			require.Equal(t, kind, refused.Kind)
 		}
-		for _, way := range []string{"OpenDir", "Scan"} {
+		for _, way := range []string{"OpenDir", "Walk"} {
 			require.ErrorIs(t, ways[way](g.ws, path), syscall.ENOTDIR, "%s %s", way, path)
 		}
 		info, err := g.ws.Stat(path)
@@ -165,7 +165,7 @@ func TestPermissions(t *testing.T) {
 }
 
 // Clause C6.
-func TestScanReportsUnreadable(t *testing.T) {
+func TestWalkReportsUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -178,7 +178,7 @@ func TestScanReportsUnreadable(t *testing.T) {
 	defer os.Chmod(filepath.Join(dir, "closed"), 0o755)
 	defer os.Chmod(filepath.Join(dir, "entered"), 0o755)
 	ws := open(t, dir)
-	require.Equal(t, []string{"! closed", "! entered", "open/f"}, scanned(t, ws, ".", workspace.ScanOptions{}))
+	require.Equal(t, []string{"! closed", "! entered", "open/f"}, walkFiles(t, ws, ".", workspace.WalkOptions{}))
 	if runtime.GOOS != "linux" {
 		return // elsewhere a directory is held as one that can be read
 	}

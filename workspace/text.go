@@ -10,29 +10,30 @@ import (
 	"unicode/utf8"
 )
 
-// The defaults of [TextOptions].
+// Defaults of [TextOptions].
 const (
-	DefaultMaxLines = 2000
-	DefaultMaxText  = 256 << 10
-	DefaultMaxWhole = 16 << 20
+	defaultMaxLines = 2000
+	defaultMaxText  = 256 << 10
+	defaultMaxWhole = 16 << 20
 )
 
-// defaultMaxScan is how many bytes of a file are read to get at the lines asked for.
-const defaultMaxScan = 1 << 30
+// defaultMaxSkipped is how many bytes of a file are read to get at the lines asked for.
+const defaultMaxSkipped = 1 << 30
 
 // TextOptions configure [Workspace.ReadText]. Negative numbers are an error.
 type TextOptions struct {
 	// First is the line to begin with, counted from 1. Zero means 1.
 	First int
-	// MaxLines is the maximum number of lines to return. Zero means [DefaultMaxLines].
+	// MaxLines is the maximum number of lines to return. Zero means 2000.
 	MaxLines int
-	// MaxBytes is the maximum number of bytes to return. Zero means [DefaultMaxText].
+	// MaxBytes is the maximum number of bytes to return. Zero means
+	// 256 KiB.
 	MaxBytes int
 	// MaxWhole is the size, in bytes, up to which a file is read to its end, whatever lines are
-	// asked for, so that all of it is checked and counted. Zero means [DefaultMaxWhole].
+	// asked for, so that all of it is checked and counted. Zero means 16 MiB.
 	MaxWhole int64
 
-	maxScan int64 // zero means defaultMaxScan
+	maxSkipped int64 // zero means defaultMaxSkipped
 }
 
 // Cut says what ended a [Text] before its file did.
@@ -103,8 +104,8 @@ func (f *File) readText(ctx context.Context, path string, o TextOptions) (Text, 
 	if err != nil {
 		return Text{}, failed("read", path, err)
 	}
-	s := newTextScan(path, o, info.Size())
-	err = s.scan(ctx, io.NewSectionReader(f.file, 0, 1<<62))
+	s := newTextReader(path, o, info.Size())
+	err = s.readLines(ctx, io.NewSectionReader(f.file, 0, 1<<62))
 	if err != nil {
 		return Text{}, err
 	}
@@ -120,10 +121,10 @@ func (o TextOptions) withDefaults(path string) (TextOptions, error) {
 		return o, failed("read", path, errNegative)
 	}
 	o.First = cmp.Or(o.First, 1)
-	o.MaxLines = cmp.Or(o.MaxLines, DefaultMaxLines)
-	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxText)
-	o.MaxWhole = cmp.Or(o.MaxWhole, DefaultMaxWhole)
-	o.maxScan = cmp.Or(o.maxScan, defaultMaxScan)
+	o.MaxLines = cmp.Or(o.MaxLines, defaultMaxLines)
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxText)
+	o.MaxWhole = cmp.Or(o.MaxWhole, defaultMaxWhole)
+	o.maxSkipped = cmp.Or(o.maxSkipped, defaultMaxSkipped)
 	return o, nil
 }
 
@@ -141,8 +142,8 @@ var boms = []struct{ mark, encoding string }{
 
 const bomUTF8 = "\xef\xbb\xbf"
 
-// textScan collects lines of a file that is read in parts.
-type textScan struct {
+// textReader collects lines of a file that is read in parts.
+type textReader struct {
 	path  string
 	o     TextOptions
 	whole bool // whether to read to the end
@@ -159,12 +160,12 @@ type textScan struct {
 	ended   bool   // whether everything to the end of the file was checked
 }
 
-func newTextScan(path string, o TextOptions, size int64) *textScan {
-	return &textScan{path: path, o: o, whole: size <= o.MaxWhole, line: 1}
+func newTextReader(path string, o TextOptions, size int64) *textReader {
+	return &textReader{path: path, o: o, whole: size <= o.MaxWhole, line: 1}
 }
 
-// scan reads as far as necessary.
-func (s *textScan) scan(ctx context.Context, r io.Reader) error {
+// readLines reads as far as necessary.
+func (s *textReader) readLines(ctx context.Context, r io.Reader) error {
 	buffer := make([]byte, utf8.UTFMax+textChunk)
 	for !s.done() {
 		if ctx.Err() != nil {
@@ -188,24 +189,24 @@ func (s *textScan) scan(ctx context.Context, r io.Reader) error {
 }
 
 // done reports whether nothing more needs to be read.
-func (s *textScan) done() bool {
+func (s *textReader) done() bool {
 	return s.ended || s.cut != NotCut && !s.whole
 }
 
 // checkBounds fails if too much was read. A file that grows while it is read is treated like a
 // large one.
-func (s *textScan) checkBounds() error {
+func (s *textReader) checkBounds() error {
 	if s.read > s.o.MaxWhole {
 		s.whole = false
 	}
-	if !s.done() && s.read >= s.o.maxScan {
-		return &LimitError{Path: s.path, What: "bytes to read to get to the lines", Limit: s.o.maxScan}
+	if !s.done() && s.read >= s.o.maxSkipped {
+		return &LimitError{Path: s.path, What: "bytes to read to get to the lines", Limit: s.o.maxSkipped}
 	}
 	return nil
 }
 
 // take processes a part of the file, which begins with rest.
-func (s *textScan) take(part []byte) error {
+func (s *textReader) take(part []byte) error {
 	if s.read == 0 {
 		for _, bom := range boms {
 			if bytes.HasPrefix(part, []byte(bom.mark)) {
@@ -250,7 +251,7 @@ func lastRune(part []byte) int {
 	return len(part)
 }
 
-func (s *textScan) check(line []byte) error {
+func (s *textReader) check(line []byte) error {
 	switch {
 	case bytes.IndexByte(line, 0) >= 0:
 		return &NotTextError{Path: s.path, Line: s.line, Kind: "binary"}
@@ -262,7 +263,7 @@ func (s *textScan) check(line []byte) error {
 }
 
 // keep adds a part of the current line to kept, if it is to be returned.
-func (s *textScan) keep(part []byte) {
+func (s *textReader) keep(part []byte) {
 	ended := part[len(part)-1] == '\n'
 	if s.line >= s.o.First && s.cut == NotCut {
 		switch room := s.o.MaxBytes - len(s.kept); {
@@ -292,7 +293,7 @@ func (s *textScan) keep(part []byte) {
 }
 
 // text returns the result.
-func (s *textScan) text() Text {
+func (s *textReader) text() Text {
 	t := Text{Content: string(s.kept), First: s.o.First, Lines: s.lines, Cut: s.cut, Total: -1, BOM: s.bom}
 	if s.partial > 0 { // the last line has no line ending
 		t.Lines++

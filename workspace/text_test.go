@@ -84,7 +84,7 @@ func TestReadTextLargeFile(t *testing.T) {
 	write(t, path, strings.Repeat("line\n", 1000))
 	require.NoError(t, os.Truncate(path, 1<<40)) // a sparse file: NULs from here on
 
-	text, err := g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 10, MaxLines: 5}.WithMaxScan(1<<20))
+	text, err := g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 10, MaxLines: 5}.WithMaxSkipped(1<<20))
 	require.NoError(t, err)
 	require.Equal(t, strings.Repeat("line\n", 5), text.Content)
 	require.Equal(t, -1, text.Total)
@@ -96,7 +96,7 @@ func TestReadTextLargeFile(t *testing.T) {
 	require.ErrorAs(t, err, &binary)
 
 	write(t, path, strings.Repeat("line\n", 100_000))
-	_, err = g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 90_000, MaxWhole: 1000}.WithMaxScan(1<<17))
+	_, err = g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 90_000, MaxWhole: 1000}.WithMaxSkipped(1<<17))
 	var limit *workspace.LimitError
 	require.ErrorAs(t, err, &limit)
 	require.EqualValues(t, 1<<17, limit.Limit)

@@ -15,12 +15,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-const (
-	// DefaultMaxRoots is the default of Options.MaxRoots.
-	DefaultMaxRoots = 64
-	// DefaultMaxEntries is the default of Options.MaxEntries.
-	DefaultMaxEntries = 250_000
-)
+// DefaultMaxRoots is the default of Options.MaxRoots.
+const DefaultMaxRoots = 64
+
+const defaultMaxEntries = 250_000
 
 // Options configure [Open].
 type Options struct {
@@ -29,7 +27,7 @@ type Options struct {
 	// Mounts says which mounts below a root belong to it. Zero means ExistingMounts.
 	Mounts Mounts
 	// MaxEntries is the maximum number of entries that are listed of a directory. Listing a larger
-	// one fails with a *[LimitError] and returns that many. Zero means [DefaultMaxEntries].
+	// one fails with a *[LimitError] and returns that many. Zero means 250,000.
 	MaxEntries int
 	// Policy says which directories may be roots, and which are never reached.
 	Policy Policy
@@ -65,7 +63,7 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: cmp.Or(max(o.MaxEntries, 0), DefaultMaxEntries)}
+	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
 	err := w.openRoots(ctx)
 	if err == nil {
 		err = w.checkPolicy(o.Policy)

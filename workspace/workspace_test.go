@@ -333,7 +333,7 @@ func TestReplacedRoots(t *testing.T) {
 }
 
 // Clause C8.
-func TestScanOfReplacedRoots(t *testing.T) {
+func TestWalkOfReplacedRoots(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, g grounds){
 		"replaced by a link": func(t *testing.T, g grounds) {
 			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
@@ -368,7 +368,7 @@ func TestScanOfReplacedRoots(t *testing.T) {
 			}))
 			granted := map[string]string{"f": "A/f", "d/e/f": "A/d/e/f"}
 			require.Equal(t, granted, texts)
-			require.Equal(t, []string{"f", "d/e/f"}, scanned(t, g.ws, g.a, workspace.ScanOptions{}))
+			require.Equal(t, []string{"f", "d/e/f"}, walkFiles(t, g.ws, g.a, workspace.WalkOptions{}))
 		})
 	}
 }
@@ -435,7 +435,7 @@ func TestCloseDuringOperations(t *testing.T) {
 	require.Equal(t, before, openFiles(t), "the last operation lets the roots go")
 }
 
-func TestCloseWhileScanning(t *testing.T) {
+func TestCloseWhileWalking(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "d/across"))
 	before := openFiles(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// MaxWrite is the maximum size, in bytes, of a file that is written.
-const MaxWrite = 64 << 20
+// maxWrite is the maximum size, in bytes, of a file that is written.
+const maxWrite = 64 << 20
 
 // Create says whether [Workspace.WriteFile] creates a file or replaces one.
 type Create int
@@ -61,7 +61,7 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // and its owner and group as far as the process may set them. A file that is marked read-only is
 // not replaced.
 //
-// Besides those of [Workspace], errors are *[TooLargeError] for more than [MaxWrite] bytes,
+// Besides those of [Workspace], errors are *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], and the context's. The version is compared just before the
 // rename: a change in the microseconds between the two is lost. A process that is killed may leave
 // a temporary file behind, whose name begins with ".acp-agent-".
@@ -102,8 +102,8 @@ func (w *Workspace) toWrite(a parsedPath, use func(arrival, Ref) error) (ref Ref
 }
 
 func checkSize(path string, size int) error {
-	if size > MaxWrite {
-		return &TooLargeError{Path: path, Size: int64(size), Limit: MaxWrite}
+	if size > maxWrite {
+		return &TooLargeError{Path: path, Size: int64(size), Limit: maxWrite}
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (o WriteOptions) permit(a parsedPath, end arrival, ref Ref) error {
 	switch {
 	case o.At != zero && o.At != ref:
 		return &MovedError{Path: a.path, Was: o.At, Now: ref}
-	case end.info == nil && !o.IfUnchanged.IsZero():
+	case end.info == nil && !o.IfUnchanged.isZero():
 		return &ChangedError{Path: a.path}
 	case end.info == nil && o.Create == ReplaceOnly:
 		return failed("write", a.path, fs.ErrNotExist)
@@ -234,7 +234,7 @@ func (r replacement) check() error {
 		return err
 	case missing != (r.old == nil), !missing && !os.SameFile(now, r.old):
 		return dirfd.ErrChanged
-	case r.version.IsZero():
+	case r.version.isZero():
 		return nil
 	}
 	f, info, err := openSameFile(r.dir, r.name, r.old)
@@ -283,8 +283,8 @@ func VersionOf(content []byte) Version {
 	return Version{size: int64(len(content)), sum: sha256.Sum256(content)}
 }
 
-// IsZero reports whether v is the zero Version. That of an empty file is not.
-func (v Version) IsZero() bool { return v == Version{} }
+// isZero reports whether v is the zero Version. That of an empty file is not.
+func (v Version) isZero() bool { return v == Version{} }
 
 // matches reports whether the file, which has this size, has the version.
 func (v Version) matches(f *os.File, size int64) (bool, error) {

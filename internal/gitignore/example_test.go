@@ -11,13 +11,13 @@ func Example() {
 	top := gitignore.NewMatcher(gitignore.Parse([]byte("*.log\n/build/\n")))
 	logs := top.Enter("logs", gitignore.Parse([]byte("!keep.log\n")))
 
-	fmt.Println(top.Match("build", gitignore.Directory))
-	fmt.Println(top.Match("main.go", gitignore.File))
-	fmt.Println(logs.Match("old.log", gitignore.File))
-	fmt.Println(logs.Match("keep.log", gitignore.File))
+	fmt.Println(top.Match("build", gitignore.Directory) == gitignore.Ignored)
+	fmt.Println(top.Match("main.go", gitignore.File) == gitignore.Ignored)
+	fmt.Println(logs.Match("old.log", gitignore.File) == gitignore.Ignored)
+	fmt.Println(logs.Match("keep.log", gitignore.File) == gitignore.Ignored)
 	// Output:
-	// ignored
-	// undecided
-	// ignored
-	// included
+	// true
+	// false
+	// true
+	// false
 }

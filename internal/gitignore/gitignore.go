@@ -45,18 +45,6 @@ const (
 	Included                 // the deciding rule is negated; git does not ignore the entry
 )
 
-// String returns the constant's name in lower case.
-func (v Verdict) String() string {
-	switch v {
-	case Ignored:
-		return "ignored"
-	case Included:
-		return "included"
-	default:
-		return "undecided"
-	}
-}
-
 // Matcher decides about the entries of one directory. It is immutable and safe for concurrent use.
 type Matcher struct {
 	sources []source // in order of precedence, without empty ones

@@ -333,7 +333,7 @@ func splitSlash(path string) (dir, name string) {
 
 // tree scans a directory and everything below it.
 func (r *run) tree(ctx context.Context, path string, from *start) error {
-	o := workspace.ScanOptions{Ignored: r.walk.Ignored, MaxDepth: r.walk.maxDepth}
+	o := workspace.WalkOptions{Ignored: r.walk.Ignored, MaxDepth: r.walk.maxDepth}
 	if len(r.walk.Exclude) > 0 {
 		o.Exclude = func(dir workspace.Ref, e workspace.Entry) bool {
 			below := from.below(dir.Real())
@@ -343,7 +343,7 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 	}
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
 	defer stop()
-	return r.walk.Workspace.Scan(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
+	return r.walk.Workspace.Walk(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
 		from.opened.Store(true)
 		visited := r.folder(visiting, from, f)
 		return func() error {

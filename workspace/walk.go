@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/gitignore"
 )
 
-// IgnoredFiles says how a scan treats files that git ignores.
+// IgnoredFiles says how a walk treats files that git ignores.
 type IgnoredFiles int
 
 const (
@@ -31,18 +31,18 @@ const (
 )
 
 const (
-	// DefaultMaxScanDepth is the default of ScanOptions.MaxDepth.
-	DefaultMaxScanDepth = 256
+	// defaultMaxDepth is the default of WalkOptions.MaxDepth.
+	defaultMaxDepth = 256
 	// maxRules is the maximum size, in bytes, of a file of ignore rules. A larger one is ignored.
 	maxRules = 1 << 20
 )
 
-// ScanOptions configure [Workspace.Scan].
-type ScanOptions struct {
+// WalkOptions configure [Workspace.Walk].
+type WalkOptions struct {
 	// Ignored says how to treat files that git ignores. Zero means KeepIgnored.
 	Ignored IgnoredFiles
 	// MaxDepth is how many directories deep to go from the start. A deeper directory is a folder
-	// whose Err is a *[LimitError]. Zero means [DefaultMaxScanDepth].
+	// whose Err is a *[LimitError]. Zero means 256.
 	MaxDepth int
 	// Exclude, if not nil, reports whether to leave out an entry of a directory, and what is below
 	// it. It is called from several goroutines.
@@ -51,7 +51,7 @@ type ScanOptions struct {
 	workers int // zero means GOMAXPROCS
 }
 
-// Folder is a directory that a scan found, or a part of a large one. It may be used until look
+// Folder is a directory that a walk found, or a part of a large one. It may be used until look
 // returns, from any goroutine.
 type Folder struct {
 	// Entries are the entries of the directory, or of the part of it, sorted by name, without those
@@ -89,13 +89,13 @@ func (f *Folder) Open(e Entry) (*File, error) {
 	return f.dir.openEntry(e)
 }
 
-// Scan visits the directory start and all directories below it, several at once, and delivers what
+// Walk visits the directory start and all directories below it, several at once, and delivers what
 // it finds in order. It calls look once for each folder, from several goroutines. The function that
 // look returns, unless nil, is called later: never two at once, and always in the same order, in
 // which a directory comes before its subdirectories and these are sorted by name. So a search reads
 // in look, and reports in the function that look returns:
 //
-//	err := ws.Scan(ctx, ".", workspace.ScanOptions{Ignored: workspace.LeaveIgnored},
+//	err := ws.Walk(ctx, ".", workspace.WalkOptions{Ignored: workspace.LeaveIgnored},
 //		func(f *workspace.Folder) (deliver func() error) {
 //			var found []Match
 //			for _, e := range f.Entries {
@@ -103,15 +103,15 @@ func (f *Folder) Open(e Entry) (*File, error) {
 //					found = append(found, search(f.Open(e))...)
 //				}
 //			}
-//			return func() error { return report(found) } // fs.SkipAll stops the scan
+//			return func() error { return report(found) } // fs.SkipAll stops the walk
 //		})
 //
-// If a delivery fails or ctx ends, Scan delivers nothing more, and returns the error once all calls
+// If a delivery fails or ctx ends, Walk delivers nothing more, and returns the error once all calls
 // of look have returned; for [fs.SkipAll] it returns nil. A directory that cannot be opened or read
-// is a folder with Err set, and the scan continues. Scan does not follow links; [Folder.Open] does.
+// is a folder with Err set, and the walk continues. Walk does not follow links; [Folder.Open] does.
 // It leaves out /proc, /sys and /dev unless it starts there or below. It buffers a bounded number
 // of folders ahead of their turn, and holds some hundreds of directories open at most.
-func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look func(*Folder) (deliver func() error)) error {
+func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions, look func(*Folder) (deliver func() error)) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -124,23 +124,23 @@ func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look 
 	if err != nil {
 		return err
 	}
-	s := newScan(w, ctx, o, look)
-	s.head = s.top(d)
-	return s.run()
+	wk := newWalk(w, ctx, o, look)
+	wk.head = wk.top(d)
+	return wk.run()
 }
 
-// scan is a running Scan. Its nodes are a list in the order of delivery: each is visited, followed
+// walk is a running Walk. Its nodes are a list in the order of delivery: each is visited, followed
 // by the nodes below it, and delivered once it is the first. Workers take the first waiting node,
 // so that the head only ever waits for its own visit.
-type scan struct {
+type walk struct {
 	w    *Workspace
 	ctx  context.Context
-	o    ScanOptions
+	o    WalkOptions
 	look func(*Folder) func() error
 
 	mu         sync.Mutex
 	changed    *sync.Cond
-	head       *scanNode
+	head       *walkNode
 	ahead      int // nodes that are finished and not delivered
 	delivering bool
 	err        error // why it stops
@@ -150,66 +150,66 @@ type scan struct {
 // maxAhead is how many nodes may be finished before their turn.
 const maxAhead = 128
 
-func newScan(w *Workspace, ctx context.Context, o ScanOptions, look func(*Folder) func() error) *scan {
+func newWalk(w *Workspace, ctx context.Context, o WalkOptions, look func(*Folder) func() error) *walk {
 	o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
-	o.MaxDepth = cmp.Or(o.MaxDepth, DefaultMaxScanDepth)
-	s := &scan{w: w, ctx: ctx, o: o, look: look}
-	s.changed = sync.NewCond(&s.mu)
-	return s
+	o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
+	wk := &walk{w: w, ctx: ctx, o: o, look: look}
+	wk.changed = sync.NewCond(&wk.mu)
+	return wk
 }
 
 // run works until everything is delivered or something fails.
-func (s *scan) run() error {
+func (wk *walk) run() error {
 	var others sync.WaitGroup
-	for range s.o.workers - 1 {
-		others.Go(s.work)
+	for range wk.o.workers - 1 {
+		others.Go(wk.work)
 	}
-	s.work()
+	wk.work()
 	others.Wait()
-	for n := s.head; n != nil; n = n.next {
+	for n := wk.head; n != nil; n = n.next {
 		n.in.release()
 	}
-	if s.crash != nil {
-		panic(fmt.Sprintf("%v\n\n%s", s.crash.value, s.crash.stack))
+	if wk.crash != nil {
+		panic(fmt.Sprintf("%v\n\n%s", wk.crash.value, wk.crash.stack))
 	}
-	if errors.Is(s.err, fs.SkipAll) {
+	if errors.Is(wk.err, fs.SkipAll) {
 		return nil
 	}
-	return s.err
+	return wk.err
 }
 
 // work visits nodes until there are none left.
-func (s *scan) work() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.head != nil && s.err == nil {
-		if s.ctx.Err() != nil {
-			s.fail(context.Cause(s.ctx))
+func (wk *walk) work() {
+	wk.mu.Lock()
+	defer wk.mu.Unlock()
+	for wk.head != nil && wk.err == nil {
+		if wk.ctx.Err() != nil {
+			wk.fail(context.Cause(wk.ctx))
 			return
 		}
-		n := s.take()
+		n := wk.take()
 		if n == nil {
-			s.changed.Wait()
+			wk.changed.Wait()
 			continue
 		}
 		var deliver func() error
-		var below []*scanNode
-		s.unlocked(func() { deliver, below = s.visit(n) })
+		var below []*walkNode
+		wk.unlocked(func() { deliver, below = wk.visit(n) })
 		n.done(deliver, below)
-		s.ahead++
-		s.deliver()
-		s.changed.Broadcast()
+		wk.ahead++
+		wk.deliver()
+		wk.changed.Broadcast()
 	}
 }
 
 // take returns the first waiting node, or nil if none waits or enough are finished ahead.
-func (s *scan) take() *scanNode {
-	for n := s.head; n != nil; n = n.next {
+func (wk *walk) take() *walkNode {
+	for n := wk.head; n != nil; n = n.next {
 		if n.state == waiting {
 			n.state = taken
 			return n
 		}
-		if s.ahead >= maxAhead {
+		if wk.ahead >= maxAhead {
 			return nil
 		}
 	}
@@ -217,40 +217,40 @@ func (s *scan) take() *scanNode {
 }
 
 // deliver delivers the finished nodes at the head of the list, unless another worker does.
-func (s *scan) deliver() {
-	if s.delivering {
+func (wk *walk) deliver() {
+	if wk.delivering {
 		return
 	}
-	s.delivering = true
-	for s.err == nil && s.ctx.Err() == nil && s.head != nil && s.head.state == finished {
-		deliver := s.head.deliver
-		s.head = s.head.next
-		s.ahead--
+	wk.delivering = true
+	for wk.err == nil && wk.ctx.Err() == nil && wk.head != nil && wk.head.state == finished {
+		deliver := wk.head.deliver
+		wk.head = wk.head.next
+		wk.ahead--
 		if deliver == nil {
 			continue
 		}
 		var err error
-		s.unlocked(func() { err = deliver() })
+		wk.unlocked(func() { err = deliver() })
 		if err != nil {
-			s.fail(err)
+			wk.fail(err)
 		}
 	}
-	s.delivering = false
+	wk.delivering = false
 }
 
-// unlocked calls do without mu, which the caller holds. A panic stops the scan; run repeats it in
-// the goroutine that called Scan, which may recover from it.
-func (s *scan) unlocked(do func()) {
-	s.mu.Unlock()
-	defer s.mu.Lock()
+// unlocked calls do without mu, which the caller holds. A panic stops the walk; run repeats it in
+// the goroutine that called Walk, which may recover from it.
+func (wk *walk) unlocked(do func()) {
+	wk.mu.Unlock()
+	defer wk.mu.Lock()
 	defer func() {
 		if value := recover(); value != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.crash == nil {
-				s.crash = &crash{value: value, stack: debug.Stack()}
+			wk.mu.Lock()
+			defer wk.mu.Unlock()
+			if wk.crash == nil {
+				wk.crash = &crash{value: value, stack: debug.Stack()}
 			}
-			s.fail(errCrashed)
+			wk.fail(errCrashed)
 		}
 	}()
 	do()
@@ -262,21 +262,21 @@ type crash struct {
 	stack []byte
 }
 
-var errCrashed = errors.New("a callback of the scan panicked")
+var errCrashed = errors.New("a callback of the walk panicked")
 
-// fail stops the scan. The caller holds mu.
-func (s *scan) fail(err error) {
-	if s.err == nil {
-		s.err = err
-		s.changed.Broadcast()
+// fail stops the walk. The caller holds mu.
+func (wk *walk) fail(err error) {
+	if wk.err == nil {
+		wk.err = err
+		wk.changed.Broadcast()
 	}
 }
 
-// scanState is the state of a scanNode.
-type scanState int
+// nodeState is the state of a walkNode.
+type nodeState int
 
 const (
-	waiting scanState = iota
+	waiting nodeState = iota
 	taken
 	finished
 )
@@ -285,19 +285,19 @@ const (
 // that several workers share it.
 const partSize = 512
 
-// scanNode is a directory to visit, or a part of one.
-type scanNode struct {
-	in   *scanDir // the parent; for a part and for the start the directory itself
+// walkNode is a directory to visit, or a part of one.
+type walkNode struct {
+	in   *walkDir // the parent; for a part and for the start the directory itself
 	name string   // in the parent; "" for a part and for the start
 	part []Entry
 
-	state   scanState
+	state   nodeState
 	deliver func() error
-	next    *scanNode
+	next    *walkNode
 }
 
 // done finishes the node, and inserts the nodes below it after it.
-func (n *scanNode) done(deliver func() error, below []*scanNode) {
+func (n *walkNode) done(deliver func() error, below []*walkNode) {
 	n.in, n.part = nil, nil
 	n.state, n.deliver = finished, deliver
 	for _, b := range slices.Backward(below) {
@@ -306,70 +306,70 @@ func (n *scanNode) done(deliver func() error, below []*scanNode) {
 	}
 }
 
-// scanDir is an open directory that nodes share. The last one closes it.
-type scanDir struct {
+// walkDir is an open directory that nodes share. The last one closes it.
+type walkDir struct {
 	dir   *Directory
 	rules *gitignore.Matcher // nil if nothing is ignored
 	depth int
 	users atomic.Int32
 }
 
-func newScanDir(dir *Directory, depth int) *scanDir {
-	d := &scanDir{dir: dir, depth: depth}
+func newWalkDir(dir *Directory, depth int) *walkDir {
+	d := &walkDir{dir: dir, depth: depth}
 	d.users.Store(1)
 	return d
 }
 
-func (d *scanDir) release() {
+func (d *walkDir) release() {
 	if d != nil && d.users.Add(-1) == 0 {
 		_ = d.dir.Close()
 	}
 }
 
 // top returns the node of the start.
-func (s *scan) top(d *Directory) *scanNode {
-	top := newScanDir(d, 0)
-	if s.o.Ignored == LeaveIgnored {
-		top.rules = s.rulesAbove(d)
+func (wk *walk) top(d *Directory) *walkNode {
+	top := newWalkDir(d, 0)
+	if wk.o.Ignored == LeaveIgnored {
+		top.rules = wk.rulesAbove(d)
 	}
-	return &scanNode{in: top}
+	return &walkNode{in: top}
 }
 
 // visit visits a node. It returns what look returns, and the nodes below.
-func (s *scan) visit(n *scanNode) (deliver func() error, below []*scanNode) {
+func (wk *walk) visit(n *walkNode) (deliver func() error, below []*walkNode) {
 	switch {
 	case n.part != nil:
 		defer n.in.release()
-		return s.look(&Folder{Entries: n.part, dir: n.in.dir, ref: n.in.dir.ref}), nil
+		return wk.look(&Folder{Entries: n.part, dir: n.in.dir, ref: n.in.dir.ref}), nil
 	case n.name == "":
 		defer n.in.release()
-		return s.read(n.in, n.in.rules)
+		return wk.read(n.in, n.in.rules)
 	}
 	defer n.in.release()
-	dir, err := s.open(n)
+	dir, err := wk.open(n)
 	if err != nil {
-		return s.look(&Folder{Err: err, ref: n.in.dir.ref.child(n.name)}), nil
+		return wk.look(&Folder{Err: err, ref: n.in.dir.ref.child(n.name)}), nil
 	}
-	child := newScanDir(dir, n.in.depth+1)
+	child := newWalkDir(dir, n.in.depth+1)
 	defer child.release()
-	return s.read(child, n.in.rules)
+	return wk.read(child, n.in.rules)
 }
 
 // open opens the directory that n names.
-func (s *scan) open(n *scanNode) (*Directory, error) {
-	if n.in.depth >= s.o.MaxDepth {
+func (wk *walk) open(n *walkNode) (*Directory, error) {
+	if n.in.depth >= wk.o.MaxDepth {
 		path := n.in.dir.path(n.name)
-		return nil, &LimitError{Path: path, What: "directories deep", Limit: int64(s.o.MaxDepth)}
+		return nil, &LimitError{Path: path, What: "directories deep", Limit: int64(wk.o.MaxDepth)}
 	}
 	return n.in.dir.openDir(n.name)
 }
 
 // read lists d and calls look. outer are the rules of the parent, for the start those of all
 // directories above.
-func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error, below []*scanNode) {
-	entries, err := d.dir.Entries(s.ctx)
-	if s.o.Ignored == LeaveIgnored {
-		d.rules = s.enter(d.dir, entries, outer)
+func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (deliver func() error, below []*walkNode) {
+	entries, err := d.dir.Entries(wk.ctx)
+	if wk.o.Ignored == LeaveIgnored {
+		d.rules = wk.enter(d.dir, entries, outer)
 	}
 	var system []string
 	entries = slices.DeleteFunc(entries, func(e Entry) bool {
@@ -377,33 +377,33 @@ func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error,
 			system = append(system, e.Name)
 			return true
 		}
-		return s.ctx.Err() != nil || d.ignores(e) || s.o.Exclude != nil && s.o.Exclude(d.dir.ref, e)
+		return wk.ctx.Err() != nil || d.ignores(e) || wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e)
 	})
 	first := entries
 	if len(entries) > partSize {
 		first = entries[:partSize]
 	}
 	for part := range slices.Chunk(entries[len(first):], partSize) {
-		below = append(below, &scanNode{in: d, part: part})
+		below = append(below, &walkNode{in: d, part: part})
 	}
 	for _, e := range entries {
 		if e.Type.IsDir() {
-			below = append(below, &scanNode{in: d, name: e.Name})
+			below = append(below, &walkNode{in: d, name: e.Name})
 		}
 	}
-	deliver = s.look(&Folder{Entries: first, System: system, Err: err, dir: d.dir, ref: d.dir.ref})
+	deliver = wk.look(&Folder{Entries: first, System: system, Err: err, dir: d.dir, ref: d.dir.ref})
 	d.users.Add(int32(len(below))) // not before look, which may panic
 	return deliver, below
 }
 
 // ignores reports whether an entry of d is left out.
-func (d *scanDir) ignores(e Entry) bool {
+func (d *walkDir) ignores(e Entry) bool {
 	return d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
 }
 
 // isSystem reports whether e is a directory in which the system shows its own state instead of
 // files.
-func (d *scanDir) isSystem(e Entry) bool {
+func (d *walkDir) isSystem(e Entry) bool {
 	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() && slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
 }
 
@@ -420,17 +420,17 @@ const (
 )
 
 // rulesAbove returns the matcher of the parent of d, with the rules from the root down. It is nil
-// for a root, and if d is in an ignored directory: a scan that starts there is meant to see it.
-func (s *scan) rulesAbove(d *Directory) *gitignore.Matcher {
+// for a root, and if d is in an ignored directory: a walk that starts there is meant to see it.
+func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
 	if d.ref.rel == "." {
 		return nil
 	}
 	names := strings.Split(d.ref.rel, "/")
-	dir, err := s.w.openRootDir(d.ref.root.Index)
+	dir, err := wk.w.openRootDir(d.ref.root.Index)
 	var rules *gitignore.Matcher
 	for i := 0; err == nil; i++ {
 		_, repositoryErr := dir.lstat(repository)
-		rules = s.matcher(dir, rules, repositoryErr == nil, s.parse(dir, ruleFile))
+		rules = wk.matcher(dir, rules, repositoryErr == nil, wk.parse(dir, ruleFile))
 		if i == len(names)-1 {
 			break
 		}
@@ -452,7 +452,7 @@ func (s *scan) rulesAbove(d *Directory) *gitignore.Matcher {
 }
 
 // enter returns the matcher of dir, which has these entries. outer is that of the parent.
-func (s *scan) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) *gitignore.Matcher {
+func (wk *walk) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) *gitignore.Matcher {
 	named := func(name string) (Entry, bool) {
 		i, ok := slices.BinarySearchFunc(entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
 		if !ok {
@@ -462,18 +462,18 @@ func (s *scan) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) 
 	}
 	var own *gitignore.Rules
 	if e, ok := named(ruleFile); ok && e.Type.IsRegular() {
-		own = s.parse(dir, ruleFile)
+		own = wk.parse(dir, ruleFile)
 	}
 	_, top := named(repository)
-	return s.matcher(dir, outer, top, own)
+	return wk.matcher(dir, outer, top, own)
 }
 
 // matcher returns the matcher of dir, which has the rules own. top reports whether dir is the top
 // of a repository.
-func (s *scan) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *gitignore.Rules) *gitignore.Matcher {
+func (wk *walk) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *gitignore.Rules) *gitignore.Matcher {
 	switch {
 	case top:
-		return gitignore.NewMatcher(own, s.excludes(dir))
+		return gitignore.NewMatcher(own, wk.excludes(dir))
 	case outer == nil:
 		return gitignore.NewMatcher(own)
 	default:
@@ -482,7 +482,7 @@ func (s *scan) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *
 }
 
 // excludes returns the rules in .git/info/exclude of dir.
-func (s *scan) excludes(dir *Directory) *gitignore.Rules {
+func (wk *walk) excludes(dir *Directory) *gitignore.Rules {
 	for _, name := range []string{repository, "info"} {
 		child, err := dir.openDir(name)
 		if err != nil {
@@ -491,11 +491,11 @@ func (s *scan) excludes(dir *Directory) *gitignore.Rules {
 		defer child.Close()
 		dir = child
 	}
-	return s.parse(dir, "exclude")
+	return wk.parse(dir, "exclude")
 }
 
 // parse reads a file of rules. Like git it ignores a file that cannot be read, and a link.
-func (s *scan) parse(dir *Directory, name string) *gitignore.Rules {
+func (wk *walk) parse(dir *Directory, name string) *gitignore.Rules {
 	info, err := dir.lstat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRules {
 		return nil

@@ -17,11 +17,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// scanned returns the files that a scan delivers, in order, and the directories that failed after
+// walkFiles returns the files that a walk delivers, in order, and the directories that failed after
 // "! ".
-func scanned(tb testing.TB, ws *workspace.Workspace, start string, o workspace.ScanOptions) (rels []string) {
+func walkFiles(tb testing.TB, ws *workspace.Workspace, start string, o workspace.WalkOptions) (rels []string) {
 	tb.Helper()
-	require.NoError(tb, ws.Scan(context.Background(), start, o, func(f *workspace.Folder) func() error {
+	require.NoError(tb, ws.Walk(context.Background(), start, o, func(f *workspace.Folder) func() error {
 		var found []string
 		if f.Err != nil {
 			found = append(found, "! "+f.Ref().Rel())
@@ -39,7 +39,7 @@ func scanned(tb testing.TB, ws *workspace.Workspace, start string, o workspace.S
 	return rels
 }
 
-func TestScanOrder(t *testing.T) {
+func TestWalkOrder(t *testing.T) {
 	dir := realDir(t)
 	var want []string
 	var fill func(rel string, depth int)
@@ -58,11 +58,11 @@ func TestScanOrder(t *testing.T) {
 	fill("", 0)
 	ws := open(t, dir)
 	for workers := range 6 {
-		require.Equal(t, want, scanned(t, ws, ".", workspace.ScanOptions{}.WithWorkers(workers)))
+		require.Equal(t, want, walkFiles(t, ws, ".", workspace.WalkOptions{}.WithWorkers(workers)))
 	}
 }
 
-func TestScanLargeDirectory(t *testing.T) {
+func TestWalkLargeDirectory(t *testing.T) {
 	dir := realDir(t)
 	var want []string
 	for i := range 2000 {
@@ -72,16 +72,16 @@ func TestScanLargeDirectory(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "a/below"), "")
 	ws := open(t, dir)
-	require.Equal(t, append(want, "a/below"), scanned(t, ws, ".", workspace.ScanOptions{}.WithWorkers(4)))
+	require.Equal(t, append(want, "a/below"), walkFiles(t, ws, ".", workspace.WalkOptions{}.WithWorkers(4)))
 }
 
-func TestScanLeavesOutSystemDirectories(t *testing.T) {
+func TestWalkLeavesOutSystemDirectories(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
 		t.Skip("no /proc here")
 	}
 	visit := func(ws *workspace.Workspace, start string) (dirs, system []string) {
-		o := workspace.ScanOptions{MaxDepth: 1}
-		require.NoError(t, ws.Scan(t.Context(), start, o, func(f *workspace.Folder) func() error {
+		o := workspace.WalkOptions{MaxDepth: 1}
+		require.NoError(t, ws.Walk(t.Context(), start, o, func(f *workspace.Folder) func() error {
 			return func() error {
 				dirs = append(dirs, f.Ref().Real())
 				system = append(system, f.System...)
@@ -105,7 +105,7 @@ func TestScanLeavesOutSystemDirectories(t *testing.T) {
 	require.Contains(t, dirs, filepath.Join(below, "proc"))
 }
 
-func TestScanIgnored(t *testing.T) {
+func TestWalkIgnored(t *testing.T) {
 	dir := realDir(t)
 	for path, text := range map[string]string{
 		".git/info/exclude": "local\n", ".git/config": "", "local": "", "kept": "",
@@ -116,16 +116,16 @@ func TestScanIgnored(t *testing.T) {
 		write(t, filepath.Join(dir, path), text)
 	}
 	ws := open(t, dir)
-	git := workspace.ScanOptions{Ignored: workspace.LeaveIgnored}
+	git := workspace.WalkOptions{Ignored: workspace.LeaveIgnored}
 	require.Equal(t, []string{
 		".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o", "src/.gitignore", "src/y.o", "src/build/x",
-	}, scanned(t, ws, ".", git))
-	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"}, scanned(t, ws, "src", git), "the rules above count")
-	require.Equal(t, []string{"build/x", "build/deep/y.o"}, scanned(t, ws, "build", git), "a scan may start in an ignored directory")
-	require.Contains(t, scanned(t, ws, ".", workspace.ScanOptions{}), ".git/config")
+	}, walkFiles(t, ws, ".", git))
+	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"}, walkFiles(t, ws, "src", git), "the rules above count")
+	require.Equal(t, []string{"build/x", "build/deep/y.o"}, walkFiles(t, ws, "build", git), "a walk may start in an ignored directory")
+	require.Contains(t, walkFiles(t, ws, ".", workspace.WalkOptions{}), ".git/config")
 }
 
-func TestScanStops(t *testing.T) {
+func TestWalkStops(t *testing.T) {
 	dir := realDir(t)
 	for i := range 200 {
 		write(t, filepath.Join(dir, fmt.Sprintf("d%03d/f", i)), "")
@@ -139,7 +139,7 @@ func TestScanStops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivered := 0
-			err := ws.Scan(t.Context(), ".", workspace.ScanOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
+			err := ws.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
 				return func() error {
 					if delivered++; delivered == 7 {
 						return c.with
@@ -154,7 +154,7 @@ func TestScanStops(t *testing.T) {
 	t.Run("its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var looks atomic.Int32
-		err := ws.Scan(ctx, ".", workspace.ScanOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
+		err := ws.Walk(ctx, ".", workspace.WalkOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
 			if looks.Add(1) == 5 {
 				cancel(broken)
 				<-ctx.Done()
@@ -166,7 +166,7 @@ func TestScanStops(t *testing.T) {
 	require.Equal(t, before, openFiles(t), "nothing stays open")
 }
 
-func TestScanSlowFirst(t *testing.T) {
+func TestWalkSlowFirst(t *testing.T) {
 	dir := realDir(t)
 	for i := range 300 {
 		write(t, filepath.Join(dir, fmt.Sprintf("d%03d/e/f", i)), "")
@@ -178,7 +178,7 @@ func TestScanSlowFirst(t *testing.T) {
 		order  []string
 	)
 	others.Add(100)
-	require.NoError(t, ws.Scan(t.Context(), ".", workspace.ScanOptions{}.WithWorkers(3), func(f *workspace.Folder) func() error {
+	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(3), func(f *workspace.Folder) func() error {
 		rel := f.Ref().Rel()
 		if rel == "d000" {
 			others.Wait() // others go on, up to their bound
@@ -194,23 +194,23 @@ func TestScanSlowFirst(t *testing.T) {
 	require.True(t, slices.IsSorted(order))
 }
 
-func TestScanMaxDepth(t *testing.T) {
+func TestWalkMaxDepth(t *testing.T) {
 	dir := realDir(t)
 	write(t, filepath.Join(dir, "1/2/3/f"), "")
 	write(t, filepath.Join(dir, "1/f"), "")
 	ws := open(t, dir)
-	require.Equal(t, []string{"1/f", "! 1/2/3"}, scanned(t, ws, ".", workspace.ScanOptions{MaxDepth: 2}))
+	require.Equal(t, []string{"1/f", "! 1/2/3"}, walkFiles(t, ws, ".", workspace.WalkOptions{MaxDepth: 2}))
 }
 
 // Clause A23.
-func TestScanInnermostRoot(t *testing.T) {
+func TestWalkInnermostRoot(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "x/inner")
 	write(t, filepath.Join(inner, "d/f"), "")
 	write(t, filepath.Join(outer, "x/f"), "")
 	ws := open(t, outer, inner)
 	var owners []string
-	require.NoError(t, ws.Scan(t.Context(), ".", workspace.ScanOptions{}, func(f *workspace.Folder) func() error {
+	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{}, func(f *workspace.Folder) func() error {
 		return func() error {
 			for _, e := range f.Entries {
 				ref := f.RefOf(e)
@@ -223,22 +223,22 @@ func TestScanInnermostRoot(t *testing.T) {
 }
 
 // Clause C3.
-func TestScanDoesNotFollowLinks(t *testing.T) {
+func TestWalkDoesNotFollowLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "in"))
 	link(t, "..", filepath.Join(g.a, "d/up"))
 	link(t, g.out, filepath.Join(g.a, "out"))
 	link(t, g.b, filepath.Join(g.a, "across"))
 	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored, workspace.LeaveIgnored} {
-		require.Equal(t, []string{"across", "f", "in", "out", "d/up", "d/e/f"}, scanned(t, g.ws, ".", workspace.ScanOptions{Ignored: ignored, MaxDepth: 4}))
+		require.Equal(t, []string{"across", "f", "in", "out", "d/up", "d/e/f"}, walkFiles(t, g.ws, ".", workspace.WalkOptions{Ignored: ignored, MaxDepth: 4}))
 	}
-	require.Equal(t, []string{"d/up", "d/e/f"}, scanned(t, g.ws, "in", workspace.ScanOptions{}), "where it starts is a path like any")
+	require.Equal(t, []string{"d/up", "d/e/f"}, walkFiles(t, g.ws, "in", workspace.WalkOptions{}), "where it starts is a path like any")
 }
 
-// A panic in a callback reaches the caller of Scan, whichever worker it happened on.
+// A panic in a callback reaches the caller of Walk, whichever worker it happened on.
 //
 // Clause W8.
-func TestPanicInScan(t *testing.T) {
+func TestPanicInWalk(t *testing.T) {
 	top := realDir(t)
 	for _, dir := range []string{"a/b", "c", "d/e/f"} {
 		mkdir(t, filepath.Join(top, dir))
@@ -256,12 +256,12 @@ func TestPanicInScan(t *testing.T) {
 			},
 		} {
 			err := recovered(func() {
-				_ = w.Scan(t.Context(), ".", workspace.ScanOptions{}.WithWorkers(workers), look)
+				_ = w.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(workers), look)
 			})
 			require.Contains(t, err, "in "+name)
 		}
 	}
-	require.NoError(t, w.Scan(t.Context(), ".", workspace.ScanOptions{}, func(*workspace.Folder) func() error { return nil }))
+	require.NoError(t, w.Walk(t.Context(), ".", workspace.WalkOptions{}, func(*workspace.Folder) func() error { return nil }))
 }
 
 func recovered(do func()) (text string) {
