@@ -19,7 +19,9 @@ type Expansion struct {
 	TakesArguments bool
 
 	parts []string
-	inert []string // parts that some agents replace by the output of a command or the content of a file; they stay as they are
+	// parts that some agents replace by the output of a command or the content of a file; here
+	// they stay text
+	inert []string
 }
 
 // size returns the size of the text in bytes.
@@ -46,7 +48,8 @@ func (e Expansion) Note() string {
 	if more := len(e.inert) - len(shown); more > 0 {
 		shown = append(shown, text.Count(more, "more", "more"))
 	}
-	return "No commands were run and no files were inserted for " + strings.Join(shown, ", ") + ": they are passed on as text."
+	return "No commands were run and no files were inserted for " + strings.Join(shown, ", ") +
+		": they are passed on as text."
 }
 
 // maxExpansion is the maximum size of a text with its arguments, in bytes.
@@ -63,14 +66,19 @@ func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Exp
 	}
 	e := a.expand(body, arguments)
 	if size := e.size(); size > maxExpansion {
-		return Expansion{}, fmt.Errorf("with its arguments it has %d bytes, over the limit of %d: use shorter arguments", size, maxExpansion)
+		return Expansion{},
+			fmt.Errorf("with its arguments the text is %d bytes long; the limit is %d: "+
+				"use shorter arguments", size, maxExpansion)
 	}
 	return e, nil
 }
 
 // patterns are the regular expressions of expand. A backslash before a place keeps it, and $$ is
 // not one.
-var patterns = sync.OnceValue(func() (p struct{ place, name, geminiPlace, command, geminiInert *regexp.Regexp }) {
+var patterns = sync.OnceValue(func() (p struct {
+	place, name, geminiPlace, command,
+	geminiInert *regexp.Regexp
+}) {
 	p.place = placesOf(nil)
 	p.name = regexp.MustCompile(`^[A-Za-z_](?:[\w-]*\w)?$`)
 	p.geminiPlace = regexp.MustCompile(`\{\{args\}\}`)
@@ -84,7 +92,8 @@ var patterns = sync.OnceValue(func() (p struct{ place, name, geminiPlace, comman
 func placesOf(names []string) *regexp.Regexp {
 	named := ""
 	if len(names) > 0 {
-		names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return len(b) - len(a) })
+		names = slices.SortedFunc(slices.Values(names),
+			func(a, b string) int { return len(b) - len(a) })
 		named = `|(` + strings.Join(names, "|") + `)\b`
 	}
 	return regexp.MustCompile(`\\?\$(?:\$|ARGUMENTS(?:\[(\d{1,4})\])?|(\d{1,4})` + named + `)`)
@@ -99,7 +108,8 @@ func (a *Artifact) readArguments(f frontmatter) {
 		names.list = strings.Fields(names.text)
 	}
 	if len(names.list) == 0 || len(names.list) > maxArgumentNames ||
-		slices.ContainsFunc(names.list, func(name string) bool { return !patterns().name.MatchString(name) }) {
+		slices.ContainsFunc(names.list,
+			func(name string) bool { return !patterns().name.MatchString(name) }) {
 		return
 	}
 	a.arguments = names.list
@@ -226,7 +236,8 @@ func inert(body string) []string {
 	for _, file := range importsOf(body) {
 		file = strings.TrimRight(file, ".,;:!?)")
 		last := file[strings.LastIndexByte(file, '/')+1:]
-		if strings.Contains(last, ".") || strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") || strings.HasPrefix(file, "$") {
+		if strings.Contains(last, ".") || strings.HasPrefix(file, "./") ||
+			strings.HasPrefix(file, "../") || strings.HasPrefix(file, "$") {
 			parts = append(parts, "@"+file)
 		}
 	}

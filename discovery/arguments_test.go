@@ -13,9 +13,11 @@ import (
 func TestExpand(t *testing.T) {
 	for _, test := range []struct{ name, body, arguments, want string }{
 		{"all", "Do $ARGUMENTS, $ARGUMENTS!", `a "b c"`, `Do a "b c", a "b c"!`},
-		{"none typed", "Do $ARGUMENTS with $1 and $ARGUMENTS[0].", "", "Do  with $1 and $ARGUMENTS[0]."},
+		{"none typed", "Do $ARGUMENTS with $1 and $ARGUMENTS[0].", "",
+			"Do  with $1 and $ARGUMENTS[0]."},
 		{"by number", "$2 then $1, $3", `one "two three"`, "two three then one, $3"},
-		{"by index", "$ARGUMENTS[1] then $ARGUMENTS[0], $ARGUMENTS[2]", `one 'two three'`, "two three then one, $ARGUMENTS[2]"},
+		{"by index", "$ARGUMENTS[1] then $ARGUMENTS[0], $ARGUMENTS[2]", `one 'two three'`,
+			"two three then one, $ARGUMENTS[2]"},
 		{"from zero", "$0 then $1", "one two", "one then two"},
 		{"escaped", `\$1, $$1, \$ARGUMENTS, \x`, "one", `$1, $$1, $ARGUMENTS, \x`},
 		{"words", `$1|$2|$3|$4`, `a\ b "" 'c\d' "e\"f"`, `a b||c\d|e"f`},
@@ -29,7 +31,8 @@ func TestExpand(t *testing.T) {
 		})
 	}
 	t.Run("D4/whether there are places", func(t *testing.T) {
-		for body, want := range map[string]bool{"$ARGUMENTS": true, "$1": true, "$ARGUMENTS[4]": true, "$5": false, `\$1`: false, "x": false} {
+		for body, want := range map[string]bool{"$ARGUMENTS": true, "$1": true,
+			"$ARGUMENTS[4]": true, "$5": false, `\$1`: false, "x": false} {
 			require.Equal(t, want, discovery.Expand(body, "one").TakesArguments, body)
 		}
 	})
@@ -49,7 +52,9 @@ func TestExpand(t *testing.T) {
 			"arguments: issue (.*":                         "$branch, $issue-1, $issue-kind, $issues, \\$issue, 7, 7 bug 'fix it', $kind",
 		} {
 			for path, kind := range map[string]discovery.Kind{".claude/commands/x.md": discovery.Command, ".claude/skills/x/SKILL.md": discovery.Skill} {
-				c := scan(t, discovery.Options{}, tree(t, map[string]string{path: "---\nname: x\ndescription: d\n" + head + "\n---\n" + body}))
+				c := scan(t, discovery.Options{},
+					tree(t, map[string]string{path: "---\nname: x\ndescription: d\n" + head +
+						"\n---\n" + body}))
 				a := c.Active(kind)[0]
 				e, err := c.Expand(t.Context(), a, "7 bug 'fix it'")
 				require.NoError(t, err)
@@ -61,13 +66,15 @@ func TestExpand(t *testing.T) {
 		}
 	})
 	t.Run("D4/long arguments", func(t *testing.T) {
-		top := tree(t, map[string]string{".claude/commands/x.md": strings.Repeat("$ARGUMENTS", 100_000)})
+		top := tree(t, map[string]string{".claude/commands/x.md": strings.Repeat("$ARGUMENTS",
+			100_000)})
 		c := scan(t, discovery.Options{}, top)
 		_, err := c.Expand(t.Context(), c.Active(discovery.Command)[0], strings.Repeat("x", 1000))
-		require.ErrorContains(t, err, "over the limit of 2097152: use shorter arguments")
+		require.ErrorContains(t, err, "the limit is 2097152: use shorter arguments")
 	})
 	t.Run("D4/a command of Gemini CLI", func(t *testing.T) {
-		top := tree(t, map[string]string{".gemini/commands/x.toml": "prompt = '''Do {{args}} $1. !{ls} @{a.md}'''"})
+		top := tree(t,
+			map[string]string{".gemini/commands/x.toml": "prompt = '''Do {{args}} $1. !{ls} @{a.md}'''"})
 		c := scan(t, discovery.Options{}, top)
 		a := c.Active(discovery.Command)[0]
 		e, err := c.Expand(t.Context(), a, "it now")

@@ -48,10 +48,10 @@ const (
 	Unused State = "unused"
 )
 
-// The rules that a [Diagnostic] can be about. An artifact that breaks one is still used if possible.
+// The rules of a [Diagnostic]. An artifact that breaks one is still used if possible.
 const (
 	ruleEncoding         = "encoding"              // text is UTF-8
-	ruleFileName         = "file-name"             // the file is named as the convention says, including case
+	ruleFileName         = "file-name"             // the name is as in the convention
 	ruleFrontmatterYAML  = "frontmatter/yaml"      // frontmatter is YAML
 	ruleFrontmatterKey   = "frontmatter/value"     // keys have values of the right type
 	ruleSkillName        = "skill/name"            // a skill has a name
@@ -63,7 +63,7 @@ const (
 	ruleSkillCompat      = "skill/compatibility"   // compatibility has 1 to 500 characters
 	ruleSkillKey         = "skill/unknown-key"     // a skill has only the keys of the specification
 	ruleCommandName      = "command/name"          // a command's name can be typed after a slash
-	ruleImport           = "import"                // imported files exist in the roots and within the limits
+	ruleImport           = "import"                // imported files exist, in the roots and limits
 	ruleGlob             = "glob"                  // globs are valid and not too complex
 	ruleJSONComments     = "mcp/comments"          // .mcp.json is JSON without comments
 	ruleServerTransport  = "mcp/transport"         // a server has either a command or a URL
@@ -90,12 +90,12 @@ type Artifact struct {
 	Description string
 	// Root is the root in which it was found.
 	Root workspace.Root
-	// Pattern is that of the convention by which it was found.
+	// Pattern is the pattern of the convention that found it.
 	Pattern string
 	// Path is where it was found, as the client spells the root. Links are not resolved.
 	Path string
-	// Ref is where the file really is, possibly in another root if a link leads there. It is zero
-	// if the file could not be opened.
+	// Ref is where the file really is; a link can lead to another root. It is zero if the file
+	// could not be opened.
 	Ref workspace.Ref
 	// Size is the size of the file in bytes.
 	Size int64
@@ -159,8 +159,8 @@ const (
 // Applies says when an instruction applies.
 type Applies struct {
 	Mode Mode
-	// Globs are those of ByPath, slash-separated from the root. A glob without a slash is matched
-	// against the last name of a path.
+	// Globs are set for ByPath, and slash-separated from the root. A glob without a slash is
+	// matched against the last name of a path.
 	Globs []string
 }
 
@@ -220,8 +220,9 @@ func (a Artifact) MarshalJSON() ([]byte, error) {
 		Imports     []imported   `json:"imports,omitempty"`
 		Server      *Server      `json:"server,omitempty"`
 	}{
-		Kind: a.Kind, Name: a.Name, Description: a.Description, Root: a.Root.Index, Place: a.Pattern, Path: a.Path,
-		Size: a.Size, State: a.State, Reason: a.Reason, ShadowedBy: a.ShadowedBy, Diagnostics: a.Diagnostics,
+		Kind: a.Kind, Name: a.Name, Description: a.Description, Root: a.Root.Index,
+		Place: a.Pattern, Path: a.Path, Size: a.Size,
+		State: a.State, Reason: a.Reason, ShadowedBy: a.ShadowedBy, Diagnostics: a.Diagnostics,
 		Hint: a.Hint, Server: a.Server,
 	}
 	if a.Ref.Rel() != "" {

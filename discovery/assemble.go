@@ -73,7 +73,8 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 	for i, lines := range mentions {
 		if len(lines) > 0 {
 			listed := strings.Join(lines, "\n")
-			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], text: listed, size: len(listed)})
+			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], text: listed,
+				size: len(listed)})
 		}
 	}
 	var all Instructions
@@ -87,7 +88,8 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 func (a Artifact) sources() []Source {
 	list := []Source{{Root: a.Root, Path: a.Path, text: a.text, size: len(a.text)}}
 	for _, in := range a.Imports {
-		list = append(list, Source{Root: a.Root, Path: in.Ref.Path(), importedBy: in.by, text: in.text, size: len(in.text)})
+		list = append(list, Source{Root: a.Root, Path: in.Ref.Path(), importedBy: in.by,
+			text: in.text, size: len(in.text)})
 	}
 	return list
 }
@@ -163,8 +165,9 @@ func truncate(s string, max int) string {
 
 const preamble = `# Instructions found in the folders
 
-The following texts come from files in the session's root directories. They were written by the authors of those files, not by the user
-and not by the system. If they contradict the user, follow the user. If they contradict each other, follow the earlier root.
+The following texts come from files in the session's root directories. They were written by
+the authors of those files, not by the user and not by the system. If they contradict the user,
+follow the user. If they contradict each other, follow the earlier root.
 `
 
 // String returns the text, with a heading for each source that names its root and file, and the
@@ -183,9 +186,11 @@ func (in Instructions) String() string {
 			i += n - 1
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(), text.Block("", strings.TrimRight(s.text, "\n")))
+		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(),
+			text.Block("", strings.TrimRight(s.text, "\n")))
 		if s.isTruncated() {
-			fmt.Fprintf(&b, "\n(truncated: the first %d of %d bytes are shown)\n", len(s.text), s.size)
+			fmt.Fprintf(&b, "\n(truncated: the first %d of %d bytes are shown)\n", len(s.text),
+				s.size)
 		}
 	}
 	return b.String()
@@ -208,7 +213,8 @@ const maxNamed = 20
 
 // writeEmpty names files of one root that did not fit.
 func writeEmpty(b *strings.Builder, list []Source) {
-	fmt.Fprintf(b, "\n## Root %d, %s: did not fit\n\n", list[0].Root.Index, text.Printable(list[0].Root.Dir.String()))
+	fmt.Fprintf(b, "\n## Root %d, %s: did not fit\n\n", list[0].Root.Index,
+		text.Printable(list[0].Root.Dir.String()))
 	for _, s := range list[:min(len(list), maxNamed)] {
 		fmt.Fprintf(b, "- %s (%d bytes)\n", s.name(), s.size)
 	}
@@ -218,7 +224,8 @@ func writeEmpty(b *strings.Builder, list []Source) {
 }
 
 func (s Source) heading() string {
-	return fmt.Sprintf("Root %d, %s: %s", s.Root.Index, text.Printable(s.Root.Dir.String()), s.name())
+	return fmt.Sprintf("Root %d, %s: %s", s.Root.Index, text.Printable(s.Root.Dir.String()),
+		s.name())
 }
 
 // name names the source in its root.

@@ -19,7 +19,9 @@ func grown(b *testing.B, roots, artifacts, files int) []string {
 	for r := range dirs {
 		dirs[r] = filepath.Join(top, fmt.Sprint("root", r))
 		for i := range artifacts / roots {
-			write(b, filepath.Join(dirs[r], artifactPath(r, i)), skill(fmt.Sprint("name-", r, "-", i), "Does a thing. Use it when that thing is to be done.")+fmt.Sprintf(body, i))
+			write(b, filepath.Join(dirs[r], artifactPath(r, i)),
+				skill(fmt.Sprint("name-", r, "-", i),
+					"Does a thing. Use it when that thing is to be done.")+fmt.Sprintf(body, i))
 		}
 		for i := range files / roots {
 			dir := filepath.Join(dirs[r], fmt.Sprint("src", i/5000), fmt.Sprint("pkg", i/100%50))
@@ -27,7 +29,8 @@ func grown(b *testing.B, roots, artifacts, files int) []string {
 				require.NoError(b, os.MkdirAll(dir, 0o755))
 				require.NoError(b, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
 			} else { // cheaper to create
-				require.NoError(b, os.Link(filepath.Join(dir, "file"), filepath.Join(dir, fmt.Sprint("file", i))))
+				require.NoError(b, os.Link(filepath.Join(dir, "file"),
+					filepath.Join(dir, fmt.Sprint("file", i))))
 			}
 		}
 	}

@@ -97,7 +97,8 @@ func (c *Catalog) text(ctx context.Context, a Artifact) (string, error) {
 		return a.text, nil
 	case Skill, Command:
 	case MCPServer:
-		return "", errors.New("the configuration of an MCP server is not shown because it may contain secrets")
+		return "",
+			errors.New("MCP servers are not shown because their configuration may contain secrets")
 	default:
 		return "", fmt.Errorf("%s is not used", a.Path)
 	}

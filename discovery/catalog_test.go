@@ -55,7 +55,8 @@ func TestSampleWorkspaceInEveryOrder(t *testing.T) {
 		c := scan(t, discovery.Options{}, roots...)
 		require.Len(t, c.Artifacts(), 9)
 		require.Len(t, c.Active(discovery.Instruction), 3)
-		require.ElementsMatch(t, []string{"add-endpoint", "flaky-tests", "release"}, names(c.Active(discovery.Skill)))
+		require.ElementsMatch(t, []string{"add-endpoint", "flaky-tests", "release"},
+			names(c.Active(discovery.Skill)))
 		first := min(slices.Index(order, "app"), slices.Index(order, "skills"))
 		release := c.Named(discovery.Skill, "release")
 		require.Equal(t, first, release[0].Root.Index)
@@ -71,7 +72,10 @@ func TestText(t *testing.T) {
 		".mcp.json":                   `{"mcpServers": {"x": {"command": "x", "env": {"KEY": "s3cret"}}}}`,
 	})
 	c := scan(t, discovery.Options{}, top)
-	text := func(k discovery.Kind) (string, error) { return discovery.TextOf(t.Context(), c, c.Of(k)[0]) }
+	text := func(k discovery.Kind) (string,
+		error) {
+		return discovery.TextOf(t.Context(), c, c.Of(k)[0])
+	}
 	got, err := text(discovery.Instruction)
 	require.NoError(t, err)
 	require.Equal(t, "Be brief.", got)

@@ -16,7 +16,8 @@ func (a *Artifact) nameCommand(base string) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, path.Ext(name)), ".prompt")
 	a.Name = strings.ReplaceAll(name, "/", ":")
 	if typed := typeable(a.Name); typed != a.Name {
-		a.diagnose(ruleCommandName, "the name cannot be typed after a slash; the command is called /"+typed)
+		a.diagnose(ruleCommandName,
+			"the name cannot be typed after a slash; the command is called /"+typed)
 	}
 }
 
@@ -71,7 +72,8 @@ func typeable(name string) string {
 // firstLine returns the first line that is not empty, without the marks of a heading.
 func firstLine(content string) string {
 	for line := range strings.SplitSeq(content, "\n") {
-		if line = strings.TrimSpace(strings.TrimLeft(line, "# \t")); line != "" && !strings.HasPrefix(line, "<!--") {
+		if line = strings.TrimSpace(strings.TrimLeft(line, "# \t")); line != "" &&
+			!strings.HasPrefix(line, "<!--") {
 			return line
 		}
 	}

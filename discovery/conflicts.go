@@ -38,7 +38,8 @@ func shadowSameFiles(all []Artifact) {
 		case !taken:
 			first[k] = a
 		case winner.Path != a.Path || winner.Root != a.Root: // a file can configure several servers
-			a.shadow(winner, fmt.Sprintf("it is the same file as %s in root %d", winner.Path, winner.Root.Index))
+			a.shadow(winner, fmt.Sprintf("it is the same file as %s in root %d", winner.Path,
+				winner.Root.Index))
 		}
 	}
 }
@@ -57,7 +58,8 @@ func shadowSameDirectory(all []Artifact) {
 		}
 		k := key{a.Root.Index, a.dir}
 		if winner, taken := first[k]; taken {
-			a.shadow(winner, "a directory has one instruction file, and "+winner.Name+" takes precedence")
+			a.shadow(winner,
+				"a directory has one instruction file, and "+winner.Name+" takes precedence")
 		} else {
 			first[k] = a
 		}
@@ -90,7 +92,8 @@ func shadowSameNames(all []Artifact) {
 // name.
 func (c *Catalog) Losers(a Artifact) []Artifact {
 	return c.filter(func(other *Artifact) bool {
-		return (other.Kind == Skill || other.Kind == Command) && other.State == Shadowed && other.ShadowedBy == a.Path && other.Ref != a.Ref
+		return (other.Kind == Skill || other.Kind == Command) && other.State == Shadowed &&
+			other.ShadowedBy == a.Path && other.Ref != a.Ref
 	})
 }
 

@@ -132,12 +132,18 @@ func Conventions() []Convention {
 		windsurf   = "Windsurf"
 	)
 	return []Convention{
-		{Pattern: "AGENTS.override.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: codex},
-		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: agentsMD},
-		{Pattern: "AGENT.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: "Amp"},
-		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: claudeCode},
-		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: claudeCode},
-		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: gemini},
+		{Pattern: "AGENTS.override.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true,
+			Source: codex},
+		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true,
+			Source: agentsMD},
+		{Pattern: "AGENT.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true,
+			Source: "Amp"},
+		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory,
+			OnePerDirectory: true, Source: claudeCode},
+		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory,
+			OnePerDirectory: true, Source: claudeCode},
+		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory,
+			OnePerDirectory: true, Source: gemini},
 		{Pattern: ".rules", Format: Text, OnePerDirectory: true, Source: "Zed"},
 		{Pattern: ".cursorrules", Format: Text, OnePerDirectory: true, Source: cursor},
 		{Pattern: ".windsurfrules", Format: Text, OnePerDirectory: true, Source: windsurf},
@@ -145,12 +151,16 @@ func Conventions() []Convention {
 		{Pattern: ".roorules", Format: Text, OnePerDirectory: true, Source: rooCode},
 		{Pattern: ".goosehints", Format: Text, OnePerDirectory: true, Source: "goose"},
 		{Pattern: ".junie/guidelines.md", Format: Text, OnePerDirectory: true, Source: "Junie"},
-		{Pattern: "CLAUDE.local.md", Format: TextWithImports, Level: EveryDirectory, Source: claudeCode},
+		{Pattern: "CLAUDE.local.md", Format: TextWithImports, Level: EveryDirectory,
+			Source: claudeCode},
 		{Pattern: ".github/copilot-instructions.md", Format: Text, Source: copilot},
-		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule, Source: copilot},
+		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule,
+			Source: copilot},
 		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule, Source: claudeCode},
-		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory, Source: cursor},
-		{Pattern: ".windsurf/rules/**/*.md", Format: WindsurfRule, Level: EveryDirectory, Source: windsurf},
+		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory,
+			Source: cursor},
+		{Pattern: ".windsurf/rules/**/*.md", Format: WindsurfRule, Level: EveryDirectory,
+			Source: windsurf},
 		{Pattern: ".clinerules/*.md", Format: ClaudeRule, Source: "Cline"},
 		{Pattern: ".roo/rules/**/*.md", Format: Text, Source: rooCode},
 		{Pattern: ".roo/rules-*/**/*.md", Format: RooModeRule, Source: rooCode},
@@ -229,7 +239,8 @@ func compile(table []Convention) ([]row, error) {
 		if rows[i], err = compileRow(c, i); err != nil {
 			return nil, fmt.Errorf("invalid convention %q: %w", c.Pattern, err)
 		}
-		rows[i].orDir = slices.ContainsFunc(table, func(other Convention) bool { return strings.HasPrefix(other.Pattern, c.Pattern+"/") })
+		rows[i].orDir = slices.ContainsFunc(table,
+			func(other Convention) bool { return strings.HasPrefix(other.Pattern, c.Pattern+"/") })
 	}
 	return rows, nil
 }
@@ -250,7 +261,7 @@ func (r row) check() error {
 	for i, name := range r.names {
 		switch _, err := path.Match(name, ""); {
 		case name == "" || name == "." || name == "..":
-			return errors.New("names must be separated by single slashes, and must not be \".\" or \"..\"")
+			return errors.New(`a single slash must separate names, and no name can be "." or ".."`)
 		case strings.ContainsAny(name, "\\:\x00"):
 			return errors.New("names must not contain a backslash, colon or NUL")
 		case err != nil:

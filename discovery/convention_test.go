@@ -11,22 +11,28 @@ import (
 
 // Clause A25.
 func TestConventions(t *testing.T) {
-	top := tree(t, map[string]string{"docs/agents/x.md": "x", "AGENTS.md": "y", "prompts/a/go.md": "Go."})
+	top := tree(t, map[string]string{"docs/agents/x.md": "x", "AGENTS.md": "y",
+		"prompts/a/go.md": "Go."})
 	o := discovery.Options{Conventions: append([]discovery.Convention{
 		{Pattern: "docs/agents/*.md", Format: discovery.Text},
 		{Pattern: "prompts/**/*.md", Format: discovery.CommandFile},
 	}, discovery.Conventions()...)}
 	c := scan(t, o, top)
-	require.Equal(t, []string{"docs/agents/x.md", "AGENTS.md"}, names(c.Active(discovery.Instruction)))
+	require.Equal(t, []string{"docs/agents/x.md", "AGENTS.md"},
+		names(c.Active(discovery.Instruction)))
 	require.Equal(t, []string{"a:go"}, names(c.Active(discovery.Command)))
 
 	ws := open(t, top)
 	defer ws.Close()
-	for _, place := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`, "c:x"} {
-		_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Pattern: place, Format: discovery.Text}}})
+	for _, place := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`,
+		"c:x"} {
+		_, err := discovery.Scan(t.Context(), ws,
+			discovery.Options{Conventions: []discovery.Convention{{Pattern: place,
+				Format: discovery.Text}}})
 		require.ErrorContains(t, err, fmt.Sprintf("invalid convention %q: ", place))
 	}
-	_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Pattern: "x"}}})
+	_, err := discovery.Scan(t.Context(), ws,
+		discovery.Options{Conventions: []discovery.Convention{{Pattern: "x"}}})
 	require.ErrorContains(t, err, "no format")
 }
 

@@ -77,7 +77,8 @@ func TestCorpusInstructions(t *testing.T) {
 //
 // Clause A25.
 func TestCorpusCursorRules(t *testing.T) {
-	o := discovery.Options{Conventions: []discovery.Convention{{Pattern: "rules/**/*.mdc", Format: discovery.CursorRule}}}
+	o := discovery.Options{Conventions: []discovery.Convention{{Pattern: "rules/**/*.mdc",
+		Format: discovery.CursorRule}}}
 	c := scan(t, o, corpus(t, "awesome-cursorrules"))
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
@@ -103,12 +104,13 @@ func TestSkillRepositories(t *testing.T) {
 		t.Run("D5/"+entry.Name(), func(t *testing.T) {
 			root := filepath.Join(top, entry.Name())
 			var want, got []string
-			require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-				if err == nil && d.Name() == "SKILL.md" {
-					want = append(want, path)
-				}
-				return err
-			}))
+			require.NoError(t, filepath.WalkDir(root,
+				func(path string, d os.DirEntry, err error) error {
+					if err == nil && d.Name() == "SKILL.md" {
+						want = append(want, path)
+					}
+					return err
+				}))
 			c := scan(t, discovery.Options{}, root)
 			for _, a := range c.Active(discovery.Skill) {
 				got = append(got, a.Path)

@@ -109,7 +109,8 @@ func isPlainText(text string) bool {
 			return false
 		}
 	}
-	return !strings.Contains(text, ": ") && !strings.Contains(text, " #") && !strings.EqualFold(strings.TrimSpace(text), "null")
+	return !strings.Contains(text, ": ") && !strings.Contains(text, " #") &&
+		!strings.EqualFold(strings.TrimSpace(text), "null")
 }
 
 // readYAML reads the values of a YAML mapping.
@@ -165,7 +166,8 @@ func readLines(head string) map[string]value {
 	}
 	for line := range strings.SplitSeq(head, "\n") {
 		name, rest, ok := strings.Cut(line, ":")
-		if ok && name != "" && name == strings.TrimSpace(name) && !strings.ContainsAny(name[:1], "-#\"'[{") {
+		if ok && name != "" && name == strings.TrimSpace(name) &&
+			!strings.ContainsAny(name[:1], "-#\"'[{") {
 			end()
 			key, lines = name, []string{strings.TrimSpace(rest)}
 		} else if key != "" && !strings.HasPrefix(strings.TrimSpace(line), "#") {

@@ -104,12 +104,15 @@ func FuzzServers(f *testing.F) {
 	l := limits{}.withDefaults()
 	f.Fuzz(func(t *testing.T, text string) {
 		plain, err := standardJSON([]byte(text))
-		if err == nil && (len(plain) != len(text) || !json.Valid(plain) || (json.Valid([]byte(text)) && string(plain) != text)) {
+		if err == nil && (len(plain) != len(text) || !json.Valid(plain) ||
+			(json.Valid([]byte(text)) && string(plain) != text)) {
 			t.Fatalf("%q became %q", text, plain)
 		}
 		for _, format := range []Format{MCPServers, VSCodeServers} {
-			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, format, l) {
-				if (a.State == Active) != (a.Reason == "") || (a.State == Active) != (a.Server != nil) {
+			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, format,
+				l) {
+				if (a.State == Active) != (a.Reason == "") ||
+					(a.State == Active) != (a.Server != nil) {
 					t.Fatalf("%+v", a)
 				}
 				if _, err := json.Marshal(a.Server); err != nil {

@@ -127,7 +127,8 @@ func line(a discovery.Artifact, top string) string {
 		s += "\n\thint: " + a.Hint
 	}
 	if a.Applies.Mode != "" && a.Applies.Mode != discovery.Always {
-		s += "\n\tapplies: " + strings.Join(append([]string{string(a.Applies.Mode)}, a.Applies.Globs...), " ")
+		s += "\n\tapplies: " + strings.Join(append([]string{string(a.Applies.Mode)},
+			a.Applies.Globs...), " ")
 	}
 	for _, in := range a.Imports {
 		s += "\n\timports: " + relative(in.Ref.Real(), top)

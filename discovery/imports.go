@@ -34,10 +34,12 @@ func (in *importer) follow(ctx context.Context, path, content string, depth int)
 		case ctx.Err() != nil:
 			return
 		case len(in.a.Imports) == in.limits.imports:
-			in.refuse(written, fmt.Sprintf("a file can import at most %d others", in.limits.imports))
+			in.refuse(written, fmt.Sprintf("a file can import at most %d others",
+				in.limits.imports))
 			return
 		case depth > in.limits.importDepth:
-			in.refuse(written, fmt.Sprintf("imports can be nested at most %d deep", in.limits.importDepth))
+			in.refuse(written, fmt.Sprintf("imports can be nested at most %d deep",
+				in.limits.importDepth))
 		default:
 			in.importFile(ctx, path, written, depth)
 		}
@@ -46,7 +48,8 @@ func (in *importer) follow(ctx context.Context, path, content string, depth int)
 
 // refuse adds a diagnostic for an import.
 func (in *importer) refuse(written, why string) {
-	in.a.diagnose(ruleImport, fmt.Sprintf("@%s is not imported: %s", text.Truncate(written, 200), why))
+	in.a.diagnose(ruleImport, fmt.Sprintf("@%s is not imported: %s", text.Truncate(written, 200),
+		why))
 }
 
 // importFile reads the file that written names in the file from.
@@ -83,7 +86,8 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 
 // open opens the file that written names in the file from. It removes punctuation from the end of
 // written until it finds a file.
-func (in *importer) open(from string, written *string) (target string, f *workspace.File, err error) {
+func (in *importer) open(from string, written *string) (target string, f *workspace.File,
+	err error) {
 	for {
 		target = filepath.FromSlash(*written)
 		if !filepath.IsAbs(target) {
@@ -122,7 +126,8 @@ func importsOf(markdown string) []string {
 			switch {
 			case fence == "":
 				fence = mark
-			case strings.HasPrefix(mark, fence) && strings.TrimSpace(strings.TrimLeft(trimmed, mark[:1])) == "":
+			case strings.HasPrefix(mark, fence) &&
+				strings.TrimSpace(strings.TrimLeft(trimmed, mark[:1])) == "":
 				fence = ""
 			}
 			continue

@@ -55,13 +55,16 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 func (a *Artifact) readApplies(format Format, values map[string]value) {
 	globs, given := a.readGlobs(values[format.globsKey()])
 	a.Applies.Globs = globs
-	everywhere := slices.ContainsFunc(globs, func(g string) bool { return g == "**" || g == "**/*" || g == "*" })
+	everywhere := slices.ContainsFunc(globs,
+		func(g string) bool { return g == "**" || g == "**/*" || g == "*" })
 	switch {
-	case format.isAlways(values, given) || everywhere && (format == CopilotRule || format == ClaudeRule):
+	case format.isAlways(values, given),
+		everywhere && (format == CopilotRule || format == ClaudeRule):
 		a.Applies = Applies{Mode: Always}
 	case len(globs) > 0 && format.isByPath(values):
 		a.Applies.Mode = ByPath
-	case a.Description != "" && values["trigger"].text != "manual" && values["inclusion"].text != "manual":
+	case a.Description != "" && values["trigger"].text != "manual" &&
+		values["inclusion"].text != "manual":
 		a.Applies = Applies{Mode: ByDescription}
 	default:
 		a.Applies = Applies{Mode: OnRequest}
@@ -128,13 +131,15 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 	list := v.list
 	if list == nil {
 		written := v.text
-		if strings.HasPrefix(written, "[") && strings.IndexByte(written, ']') == len(written)-1 { // a list, not a set as in [ab].ts
+		// a list, not a set as in [ab].ts
+		if strings.HasPrefix(written, "[") && strings.IndexByte(written, ']') == len(written)-1 {
 			written = written[1 : len(written)-1]
 		}
 		list = splitGlobs(written)
 	}
 	if len(list) > maxGlobs {
-		a.diagnose(ruleGlob, fmt.Sprintf("it has %d globs; the first %d are used", len(list), maxGlobs))
+		a.diagnose(ruleGlob, fmt.Sprintf("it has %d globs; the first %d are used",
+			len(list), maxGlobs))
 		list = list[:maxGlobs]
 	}
 	for _, g := range list {
@@ -146,11 +151,15 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 		switch {
 		case g == "":
 		case g[0] == '!' && !strings.HasPrefix(g, "!("):
-			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: it excludes files, which is not supported", text.Truncate(g, 80)))
+			a.diagnose(ruleGlob,
+				fmt.Sprintf("the glob %q is not used: it excludes files, which is not supported",
+					text.Truncate(g, 80)))
 		case isExtended(g):
-			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) are not supported; write {a,b}", text.Truncate(g, 80)))
+			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) "+
+				"are not supported; write {a,b}", text.Truncate(g, 80)))
 		case len(g) > maxGlob || expansions(g) > maxExpansions || !doublestar.ValidatePattern(g):
-			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is invalid or too complex", text.Truncate(g, 80)))
+			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is invalid or too complex",
+				text.Truncate(g, 80)))
 		default:
 			globs = append(globs, g)
 		}
@@ -161,7 +170,8 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 // isExtended reports whether a glob has a part such as @(a|b), which only some tools understand.
 func isExtended(glob string) bool {
 	for i := 1; i < len(glob); i++ {
-		if glob[i] == '(' && strings.IndexByte("?*+@!", glob[i-1]) >= 0 && strings.Contains(glob[i:], ")") {
+		if glob[i] == '(' && strings.IndexByte("?*+@!", glob[i-1]) >= 0 &&
+			strings.Contains(glob[i:], ")") {
 			return true
 		}
 	}

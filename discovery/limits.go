@@ -54,7 +54,7 @@ type Limit struct {
 	pattern string // of the convention being looked for
 	path    string // where the limit was reached, as the client spells the root
 	name    string // one of the constants below
-	value   int64  // the limit; that of limitTime is in nanoseconds
+	value   int64  // the limit, for limitTime in nanoseconds
 }
 
 // String says what was not scanned, and why.
@@ -78,7 +78,8 @@ func (l Limit) String() string {
 	if where == l.Root.Dir.String() {
 		where = l.pattern
 	}
-	return fmt.Sprintf("%s was not scanned completely: the limit of %s was reached at %s", l.Root.Dir, what, where)
+	return fmt.Sprintf("%s was not scanned completely: the limit of %s was reached at %s",
+		l.Root.Dir, what, where)
 }
 
 // The limits that end a scan early, as in [Limit].

@@ -24,8 +24,7 @@ type Mentions struct {
 }
 
 // Lines returns lines for a model that name the instructions of the directories in which the paths
-// are, "" if there is nothing to tell. It ignores empty paths, and those that do not exist any
-// more.
+// are, "" if there is nothing to tell. It ignores empty paths, and paths that no longer exist.
 func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths[:min(len(paths), maxMentionPaths)] {
@@ -40,7 +39,8 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		for _, a := range list {
 			read := err == nil && info.Ref() == a.Ref
 			if m.isNew(a.Path) && !read {
-				fmt.Fprintf(&b, "[What is in %q has instructions: read %q before you go on.]\n", a.Dir(), a.Path)
+				fmt.Fprintf(&b, "[What is in %q has instructions: read %q before you go on.]\n",
+					a.Dir(), a.Path)
 			}
 		}
 	}

@@ -86,11 +86,16 @@ func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
 }
 
 // nestedIn is Nested for one root.
-func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact, complete bool) {
+func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
+	complete bool) {
 	rows := c.nestedRows()
 	mayHold := func(entries []workspace.Entry) bool {
 		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
-			return slices.ContainsFunc(rows, func(r row) bool { return len(r.names[0]) == len(e.Name) && strings.EqualFold(r.names[0], e.Name) })
+			return slices.ContainsFunc(rows,
+				func(r row) bool {
+					return len(r.names[0]) == len(e.Name) &&
+						strings.EqualFold(r.names[0], e.Name)
+				})
 		})
 	}
 	s := newScanner(c.ws, root, c.limits)
@@ -130,7 +135,8 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 
 // nestedRows returns the rows that apply in every directory.
 func (c *Catalog) nestedRows() []row {
-	return slices.DeleteFunc(slices.Clone(c.rows), func(r row) bool { return r.Level != EveryDirectory })
+	return slices.DeleteFunc(slices.Clone(c.rows),
+		func(r row) bool { return r.Level != EveryDirectory })
 }
 
 // Dir returns the directory that an instruction is for, as the client spells the root.
@@ -218,8 +224,10 @@ func (c *Catalog) resolveNested(found []*Artifact) []Artifact {
 	for i := range list {
 		a := &list[i]
 		for j := range c.artifacts {
-			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind && known.Ref.Rel() != "" && known.Ref == a.Ref {
-				a.shadow(known, fmt.Sprintf("it is the same file as %s in root %d", known.Path, known.Root.Index))
+			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind &&
+				known.Ref.Rel() != "" && known.Ref == a.Ref {
+				a.shadow(known, fmt.Sprintf("it is the same file as %s in root %d", known.Path,
+					known.Root.Index))
 			}
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 // Clause A25.
 func TestFor(t *testing.T) {
-	top := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/y/CLAUDE.md": "Of y. @more.md", "x/y/more.md": "more", "x/y/AGENTS.md": ""})
+	top := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/y/CLAUDE.md": "Of y. @more.md",
+		"x/y/more.md": "more", "x/y/AGENTS.md": ""})
 	c := scan(t, discovery.Options{}, top)
 	found := func(path string) discovery.Instructions {
 		list, err := c.For(t.Context(), filepath.Join(top, path))
@@ -44,7 +45,8 @@ func TestForReportsLimits(t *testing.T) {
 	cut := list[3]
 	require.Equal(t, discovery.Invalid, cut.State)
 	require.Equal(t, filepath.Join(top, "x", ".cursor", "rules"), cut.Path)
-	require.Contains(t, cut.Reason, "was not scanned completely: the limit of 2 directories was reached at "+cut.Path)
+	require.Contains(t, cut.Reason,
+		"was not scanned completely: the limit of 2 directories was reached at "+cut.Path)
 	require.Len(t, c.Assemble(list).Sources, 3)
 }
 
@@ -63,13 +65,16 @@ func TestNested(t *testing.T) {
 		"a/z/AGENTS.md": "", "a/w/Agents.md": "Of w, in another case.", "a/.hidden/AGENTS.md": "Hidden.", "a/node_modules/p/AGENTS.md": "Of a package.", "c/d/CLAUDE.md": "Of d.",
 	}
 	top := tree(t, files)
-	list, complete := scan(t, discovery.Options{}, top+"/a", top+"/c", top+"/a/b").Nested(t.Context())
+	list, complete := scan(t, discovery.Options{}, top+"/a", top+"/c",
+		top+"/a/b").Nested(t.Context())
 	require.True(t, complete)
 	var found []string
 	for _, a := range list {
-		found = append(found, strings.TrimPrefix(a.Path, top)+" for "+strings.TrimPrefix(a.Dir(), top))
+		found = append(found, strings.TrimPrefix(a.Path, top)+" for "+strings.TrimPrefix(a.Dir(),
+			top))
 	}
-	require.Equal(t, []string{"/a/w/Agents.md for /a/w", "/a/x/AGENTS.md for /a/x", "/a/b/e/AGENTS.md for /a/b/e", "/a/x/y/.claude/CLAUDE.md for /a/x/y",
+	require.Equal(t, []string{"/a/w/Agents.md for /a/w", "/a/x/AGENTS.md for /a/x",
+		"/a/b/e/AGENTS.md for /a/b/e", "/a/x/y/.claude/CLAUDE.md for /a/x/y",
 		"/c/d/CLAUDE.md for /c/d"}, found)
 
 	for i := range 600 {
@@ -84,15 +89,18 @@ func TestNested(t *testing.T) {
 
 // Clause D2.
 func TestNestedWithoutAScan(t *testing.T) {
-	top := tree(t, map[string]string{"AGENTS.md": "Of the root.", "x/AGENTS.md": "Of x.", "x/CLAUDE.md": "Not used.",
+	top := tree(t, map[string]string{"AGENTS.md": "Of the root.", "x/AGENTS.md": "Of x.",
+		"x/CLAUDE.md":            "Not used.",
 		"x/.cursor/rules/go.mdc": "---\nglobs: '*.go'\n---\nOf Go.", "x/y/GEMINI.md": "Of y."})
 	dir, err := workspace.ParseDir(top)
 	require.NoError(t, err)
-	ws, err := workspace.Open(t.Context(), workspace.RootsFrom(dir, workspace.Dirs{}), workspace.Options{})
+	ws, err := workspace.Open(t.Context(), workspace.RootsFrom(dir, workspace.Dirs{}),
+		workspace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ws.Close()) })
 	for path, expected := range map[string][]string{
-		"main.go": nil, "x/a.txt": {"x/AGENTS.md"}, "x/a.go": {"x/AGENTS.md", "x/.cursor/rules/go.mdc"}, "x/y/new/a.txt": {"x/AGENTS.md", "x/y/GEMINI.md"},
+		"main.go": nil, "x/a.txt": {"x/AGENTS.md"}, "x/a.go": {"x/AGENTS.md",
+			"x/.cursor/rules/go.mdc"}, "x/y/new/a.txt": {"x/AGENTS.md", "x/y/GEMINI.md"},
 	} {
 		list, err := discovery.Nested(t.Context(), ws, filepath.Join(top, path))
 		require.NoError(t, err)

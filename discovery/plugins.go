@@ -60,7 +60,8 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) [
 		Metadata struct{ PluginRoot string }
 		Plugins  []json.RawMessage
 	}
-	if err := parseMembers(content, &market, "it is not a list of plugins: its members metadata or plugins have other types"); err != nil {
+	const mismatch = "it is not a list of plugins: its members metadata or plugins have other types"
+	if err := parseMembers(content, &market, mismatch); err != nil {
 		a.invalid(err.Error())
 		return []Artifact{a}
 	}
@@ -87,19 +88,22 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) [
 
 func parseManifest(content []byte) (pluginManifest, error) {
 	var m pluginManifest
-	err := parseMembers(content, &m, "its members name or description are not texts, or it is not an object")
+	err := parseMembers(content, &m,
+		"its members name or description are not texts, or it is not an object")
 	return m, err
 }
 
 // scanEntry scans the plugin of an entry of a marketplace in the root.
-func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifest, base string) []Artifact {
+func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifest,
+	base string) []Artifact {
 	dir, err := localSource(entry.Source, base)
 	if err != nil {
 		a.unused(err.Error())
 		return []Artifact{a}
 	}
 	outer := m.fixed
-	m.fixed = make(map[string]*directory) // so that the directories of one plugin are open at a time
+	// so that the directories of one plugin are open at a time
+	m.fixed = make(map[string]*directory)
 	defer func() {
 		m.scanner.close()
 		m.fixed = outer
@@ -141,8 +145,10 @@ func localSource(source json.RawMessage, base string) (string, error) {
 	var at string
 	if json.Unmarshal(source, &at) == nil {
 		dir := path.Join(base, at)
-		if at == "" || path.IsAbs(at) || path.IsAbs(base) || !filepath.IsLocal(filepath.FromSlash(dir)) || strings.ContainsAny(dir, "\\:\x00") {
-			return "", fmt.Errorf("its source %q is not a folder of this root", text.Truncate(at, 200))
+		if at == "" || path.IsAbs(at) || path.IsAbs(base) ||
+			!filepath.IsLocal(filepath.FromSlash(dir)) || strings.ContainsAny(dir, "\\:\x00") {
+			return "", fmt.Errorf("its source %q is not a folder of this root",
+				text.Truncate(at, 200))
 		}
 		return dir, nil
 	}
@@ -151,7 +157,8 @@ func localSource(source json.RawMessage, base string) (string, error) {
 		return "", errors.New("it has no source")
 	}
 	where := cmp.Or(remote.Repo, remote.Package, Address(remote.URL).String())
-	return "", fmt.Errorf("it is not in this root: its source is %s", text.Truncate(strings.TrimSpace(remote.Source+" "+where), 200))
+	return "", fmt.Errorf("it is not in this root: its source is %s",
+		text.Truncate(strings.TrimSpace(remote.Source+" "+where), 200))
 }
 
 // manifestPath is the path of a plugin's manifest in its directory.
@@ -179,7 +186,8 @@ func (m *matcher) manifestIn(ctx context.Context, at *directory) (content []byte
 
 // scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its
 // manifest that are not used.
-func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory, manifest pluginManifest) []Artifact {
+func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
+	manifest pluginManifest) []Artifact {
 	name := manifest.Name
 	if name == "" {
 		name = path.Base(filepath.ToSlash(m.path(at.rel)))
@@ -279,7 +287,8 @@ func readHooks(a Artifact, content []byte) []Artifact {
 	if parseMembers(content, &file, "") != nil || len(file.Hooks) == 0 {
 		return nil
 	}
-	a.Description = oneLine("on "+strings.Join(slices.Sorted(maps.Keys(file.Hooks)), ", "), maxDescription)
+	a.Description = oneLine("on "+strings.Join(slices.Sorted(maps.Keys(file.Hooks)), ", "),
+		maxDescription)
 	a.unused("acp-agent runs no hooks")
 	return []Artifact{a}
 }

@@ -22,13 +22,17 @@ var places = []struct {
 }{
 	{".agents/skills/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n", discovery.Skill},
 	{".claude/skills/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n", discovery.Skill},
-	{".github/skills/deep/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n", discovery.Skill},
+	{".github/skills/deep/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n",
+		discovery.Skill},
 	{"NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n", discovery.Skill},
 	{"skills/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n", discovery.Skill},
-	{"plugins/NAME/skills/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n", discovery.Skill},
-	{".claude-plugin/marketplace.json", `{"plugins": [{"name": "p", "source": "./plugins/NAME"}, {"name": "q", "source": "../NAME"}]}`, discovery.Plugin},
+	{"plugins/NAME/skills/NAME/SKILL.md", "---\nname: NAME\ndescription: WORD\n---\n",
+		discovery.Skill},
+	{".claude-plugin/marketplace.json",
+		`{"plugins": [{"name": "p", "source": "./plugins/NAME"}, {"name": "q", "source": "../NAME"}]}`, discovery.Plugin},
 	{".gemini/commands/NAME.toml", "prompt = 'WORD'", discovery.Command},
-	{"opencode.json", `{"mcp": {"NAME": {"type": "local", "command": ["WORD"]}}}`, discovery.MCPServer},
+	{"opencode.json", `{"mcp": {"NAME": {"type": "local", "command": ["WORD"]}}}`,
+		discovery.MCPServer},
 	{".claude/agents/NAME.md", "WORD", discovery.Subagent},
 	{".claude/commands/NAME.md", "---\ndescription: WORD\n---\nDo it.\n", discovery.Command},
 	{".github/prompts/NAME.prompt.md", "---\ndescription: WORD\n---\nDo it.\n", discovery.Command},
@@ -49,7 +53,8 @@ func sown(t *rapid.T, dir, word string) {
 		if rapid.Bool().Draw(t, "has") {
 			name := rapid.SampledFrom([]string{"one", "two", "three"}).Draw(t, "name")
 			filled := strings.NewReplacer("NAME", name, "WORD", word)
-			write(t, filepath.Join(dir, filled.Replace(places[i].path)), filled.Replace(places[i].text))
+			write(t, filepath.Join(dir, filled.Replace(places[i].path)),
+				filled.Replace(places[i].text))
 		}
 	}
 }
@@ -106,7 +111,8 @@ func TestOrderOfRootsDecides(t *testing.T) {
 		require.Equal(t, want, winners(c))
 		for _, a := range c.Artifacts() {
 			require.Equal(t, order[a.Root.Index], a.Root.Dir.String())
-			require.NotEqual(t, a.State == discovery.Active, a.Reason != "", "artifacts that are not active have a reason: %v", a)
+			require.NotEqual(t, a.State == discovery.Active, a.Reason != "",
+				"artifacts that are not active have a reason: %v", a)
 		}
 	})
 }
@@ -126,7 +132,8 @@ func winners(c *discovery.Catalog) map[string]string {
 func TestAdditionalRootsEqualCwd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
-		dir, before, after := filepath.Join(top, "dir"), filepath.Join(top, "before"), filepath.Join(top, "after")
+		dir, before, after := filepath.Join(top, "dir"), filepath.Join(top,
+			"before"), filepath.Join(top, "after")
 		sown(t, dir, "word")
 		sown(t, before, "before")
 		sown(t, after, "after")
@@ -138,7 +145,8 @@ func TestAdditionalRootsEqualCwd(t *testing.T) {
 			for i, was := range asCwd {
 				is := now[i]
 				if winner := shadowing(c, is); winner != nil && winner.Root.Index < is.Root.Index {
-					require.Contains(t, []discovery.State{discovery.Active, discovery.Shadowed}, was.State)
+					require.Contains(t, []discovery.State{discovery.Active, discovery.Shadowed},
+						was.State)
 					continue
 				}
 				require.Equal(t, line(was, top), line(is, top))
@@ -150,7 +158,8 @@ func TestAdditionalRootsEqualCwd(t *testing.T) {
 // shadowing returns the artifact that shadows a, or nil.
 func shadowing(c *discovery.Catalog, a discovery.Artifact) *discovery.Artifact {
 	for _, other := range c.Artifacts() {
-		if a.State == discovery.Shadowed && other.State == discovery.Active && other.Path == a.ShadowedBy {
+		if a.State == discovery.Shadowed && other.State == discovery.Active &&
+			other.Path == a.ShadowedBy {
 			return &other
 		}
 	}
@@ -159,7 +168,8 @@ func shadowing(c *discovery.Catalog, a discovery.Artifact) *discovery.Artifact {
 
 // of returns the artifacts of one root.
 func of(c *discovery.Catalog, root string) []discovery.Artifact {
-	return slices.DeleteFunc(c.Artifacts(), func(a discovery.Artifact) bool { return a.Root.Dir.String() != root })
+	return slices.DeleteFunc(c.Artifacts(),
+		func(a discovery.Artifact) bool { return a.Root.Dir.String() != root })
 }
 
 // Clause A22.
@@ -202,20 +212,24 @@ func TestSessionsAreIndependent(t *testing.T) {
 func TestNothingOutsideTheRoots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
-		a, b, outside := filepath.Join(top, "a"), filepath.Join(top, "b"), filepath.Join(top, "outside")
+		a, b, outside := filepath.Join(top, "a"), filepath.Join(top, "b"), filepath.Join(top,
+			"outside")
 		sown(t, a, "word")
 		sown(t, b, "word")
 		sown(t, outside, "SECRET")
 		write(t, filepath.Join(outside, "SKILL.md"), "---\ndescription: SECRET\n---\n")
 		write(t, filepath.Join(outside, "CLAUDE.md"), "SECRET")
 		for range rapid.IntRange(1, 8).Draw(t, "links") {
-			at := rapid.SampledFrom([]string{a, b}).Draw(t, "root") + "/" + rapid.SampledFrom(linkPaths).Draw(t, "path")
-			target := strings.NewReplacer("TOP", top).Replace(rapid.SampledFrom(linkTargets).Draw(t, "target"))
+			at := rapid.SampledFrom([]string{a, b}).Draw(t, "root") + "/" +
+				rapid.SampledFrom(linkPaths).Draw(t, "path")
+			target := strings.NewReplacer("TOP",
+				top).Replace(rapid.SampledFrom(linkTargets).Draw(t, "target"))
 			if os.MkdirAll(filepath.Dir(at), 0o755) == nil {
 				_ = os.Symlink(target, at)
 			}
 		}
-		write(t, filepath.Join(a, "GEMINI.md"), "@../outside/CLAUDE.md @"+outside+"/CLAUDE.md @docs/CLAUDE.md @docs")
+		write(t, filepath.Join(a, "GEMINI.md"),
+			"@../outside/CLAUDE.md @"+outside+"/CLAUDE.md @docs/CLAUDE.md @docs")
 		c := scanned(t, a, b)
 		text := summary(c, top) + c.Instructions(nil).String()
 		require.NotContains(t, text, "SECRET")
@@ -227,7 +241,8 @@ func TestNothingOutsideTheRoots(t *testing.T) {
 			real, err := filepath.EvalSymlinks(found.Path)
 			require.NoError(t, err)
 			require.Equal(t, real, found.Ref.Real())
-			require.True(t, strings.HasPrefix(real, a+"/") || strings.HasPrefix(real, b+"/"), "%s is outside", real)
+			require.True(t, strings.HasPrefix(real, a+"/") || strings.HasPrefix(real, b+"/"),
+				"%s is outside", real)
 		}
 	})
 }

@@ -89,14 +89,16 @@ type scanner struct {
 	artifacts []*Artifact
 	reached   []Limit
 
-	rows    []row
-	top     *directory            // the root
-	fixed   map[string]*directory // directories that patterns name literally, by path; nil if there is no such directory
-	started map[matchStart]string // where matching began, to the path by which the directory was found
-	read    map[fileOfKind]bool   // files that were added
-	dirs    int                   // directories opened for patterns
-	bytes   int64                 // bytes read
-	buffer  []byte                // reused for reading files
+	rows []row
+	top  *directory // the root
+	// directories that patterns name literally, by path; nil if there is no such directory
+	fixed map[string]*directory
+	// where matching began, to the path by which the directory was found
+	started map[matchStart]string
+	read    map[fileOfKind]bool // files that were added
+	dirs    int                 // directories opened for patterns
+	bytes   int64               // bytes read
+	buffer  []byte              // reused for reading files
 }
 
 // matchStart identifies the matching of a remaining pattern in a directory.
@@ -116,7 +118,8 @@ type fileOfKind struct {
 func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner {
 	return &scanner{
 		ws: ws, root: root, limits: l,
-		fixed: make(map[string]*directory), started: make(map[matchStart]string), read: make(map[fileOfKind]bool),
+		fixed: make(map[string]*directory), started: make(map[matchStart]string),
+		read: make(map[fileOfKind]bool),
 	}
 }
 
@@ -219,7 +222,8 @@ func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name stri
 		_, _ = d.list(ctx)
 		s.fixed[rel] = d
 	case errors.Is(err, syscall.ENOTDIR): // a file with this name is not ours
-	case isGone(e, err), errors.Is(err, fs.ErrNotExist) && e.Name != name: // it is written in another case
+	case isGone(e, err), errors.Is(err, fs.ErrNotExist) && e.Name != name:
+		// it is written in another case
 	default:
 		s.addUnreadable(r, at, name, err)
 	}
@@ -239,7 +243,8 @@ func (s *scanner) addUnreadable(r row, at *directory, name string, err error) {
 // artifact returns a new artifact of the row at rel.
 func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
-		Kind: r.Format.kind(), Name: rel, Root: s.root, Pattern: r.Pattern, Path: s.path(rel), State: Active,
+		Kind: r.Format.kind(), Name: rel, Root: s.root, Pattern: r.Pattern,
+		Path: s.path(rel), State: Active,
 		rel: rel, rank: r.rank, format: r.Format, onePerDirectory: r.OnePerDirectory,
 	}
 }
@@ -326,7 +331,8 @@ func matchesFold(pattern, name string) bool {
 }
 
 // each calls visit with the entries of at that a glob can match.
-func (m *matcher) each(ctx context.Context, at *directory, glob string, visit func(workspace.Entry)) {
+func (m *matcher) each(ctx context.Context, at *directory, glob string,
+	visit func(workspace.Entry)) {
 	entries, err := at.list(ctx)
 	var limit *workspace.LimitError
 	switch {
@@ -340,7 +346,8 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string, visit fu
 		return
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name, ".") != strings.HasPrefix(glob, ".") || e.Name == "node_modules" {
+		if strings.HasPrefix(e.Name, ".") != strings.HasPrefix(glob, ".") ||
+			e.Name == "node_modules" {
 			continue
 		}
 		if m.exhausted(ctx, m.row) {
@@ -351,7 +358,8 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string, visit fu
 }
 
 // descend matches the remaining names in the entry e of at if that is a directory or a link to one.
-func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry, names []string, depth int) {
+func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry, names []string,
+	depth int) {
 	link := e.Type&fs.ModeSymlink != 0
 	if !link && !e.Type.IsDir() {
 		return
@@ -374,7 +382,8 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 	if link {
 		if same := next.ancestor(); same != nil {
 			a := m.artifact(m.row, next.rel)
-			a.invalid("it is a link back to " + m.path(same.rel) + ", which is being searched already")
+			a.invalid("it is a link back to " + m.path(same.rel) +
+				", which is being searched already")
 			m.add(a)
 			return
 		}
@@ -425,7 +434,8 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	if !ok {
 		return []Artifact{a}
 	}
-	if name, last := path.Base(a.rel), m.row.names[len(m.row.names)-1]; name != last && strings.EqualFold(name, last) {
+	if name, last := path.Base(a.rel), m.row.names[len(m.row.names)-1]; name != last &&
+		strings.EqualFold(name, last) {
 		a.diagnose(ruleFileName, "the file must be named "+last+", not "+name)
 	}
 	switch a.Kind {
@@ -505,7 +515,8 @@ func (d *directory) entry(name string) (workspace.Entry, error) {
 	if !similar {
 		return workspace.Entry{}, fs.ErrNotExist
 	}
-	exact, found := slices.BinarySearchFunc(d.entries, name, func(e workspace.Entry, name string) int { return strings.Compare(e.Name, name) })
+	exact, found := slices.BinarySearchFunc(d.entries, name,
+		func(e workspace.Entry, name string) int { return strings.Compare(e.Name, name) })
 	if found {
 		i = exact
 	}

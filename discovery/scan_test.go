@@ -43,7 +43,8 @@ func TestScan(t *testing.T) {
 			archive := txtar.Parse(text)
 			got := found(t, archive)
 			last := &archive.Files[len(archive.Files)-1]
-			require.Equal(t, "want", last.Name, "the last file of the archive is the expected result")
+			require.Equal(t, "want", last.Name,
+				"the last file of the archive is the expected result")
 			if os.Getenv("ACP_AGENT_UPDATE") != "" {
 				last.Data = []byte(got)
 				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
@@ -156,7 +157,8 @@ func TestLargeDirectory(t *testing.T) {
 	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)
 	require.Len(t, c.Artifacts(), 5)
-	require.Equal(t, top+" was not scanned completely: the limit of 5 directory entries was reached at "+filepath.Join(top, ".claude", "commands"), c.LimitsReached()[0].String())
+	require.Equal(t,
+		top+" was not scanned completely: the limit of 5 directory entries was reached at "+filepath.Join(top, ".claude", "commands"), c.LimitsReached()[0].String())
 }
 
 // Clause A25.

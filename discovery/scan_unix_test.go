@@ -16,16 +16,19 @@ import (
 
 // Clause C6.
 func TestSpecialFiles(t *testing.T) {
-	top := tree(t, map[string]string{"CLAUDE.md": "@pipe Found all the same.", "GEMINI.md/x": "a directory"})
+	top := tree(t, map[string]string{"CLAUDE.md": "@pipe Found all the same.",
+		"GEMINI.md/x": "a directory"})
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "AGENTS.md"), 0o600))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, ".mcp.json"), 0o600))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "pipe"), 0o600))
 	c := scan(t, discovery.Options{}, top)
-	require.Equal(t, "invalid instruction AGENTS.md in AGENTS.md\n\twhy: it is a fifo, not a file\n"+
-		"active instruction CLAUDE.md in CLAUDE.md\n\tdescription: @pipe Found all the same.\n"+
-		"\trule: @pipe is not imported: it is a fifo, not a file (import)\n"+
-		"invalid instruction GEMINI.md in GEMINI.md\n\twhy: it is a directory, not a file\n"+
-		"invalid mcp_server .mcp.json in .mcp.json\n\twhy: it is a fifo, not a file\n", summary(c, top))
+	require.Equal(t,
+		"invalid instruction AGENTS.md in AGENTS.md\n\twhy: it is a fifo, not a file\n"+
+			"active instruction CLAUDE.md in CLAUDE.md\n\tdescription: @pipe Found all the same.\n"+
+			"\trule: @pipe is not imported: it is a fifo, not a file (import)\n"+
+			"invalid instruction GEMINI.md in GEMINI.md\n\twhy: it is a directory, not a file\n"+
+			"invalid mcp_server .mcp.json in .mcp.json\n\twhy: it is a fifo, not a file\n", summary(c,
+			top))
 }
 
 // Clause A25.
@@ -41,7 +44,8 @@ func TestUnreadableFiles(t *testing.T) {
 		".agents/skills/secret/SKILL.md":  skill("secret", "Secret."),
 		".agents/skills/secret/more/x.md": "x",
 	})
-	for _, path := range []string{"AGENTS.md", ".agents/skills/closed", ".claude", ".agents/skills/secret/SKILL.md"} {
+	for _, path := range []string{"AGENTS.md", ".agents/skills/closed", ".claude",
+		".agents/skills/secret/SKILL.md"} {
 		path = filepath.Join(top, path)
 		require.NoError(t, os.Chmod(path, 0))
 		t.Cleanup(func() { _ = os.Chmod(path, 0o700) })
@@ -54,6 +58,8 @@ func TestUnreadableFiles(t *testing.T) {
 		}
 	}
 	require.Equal(t, "AGENTS.md", c.Of(discovery.Instruction)[0].Name)
-	require.Equal(t, []string{".agents/skills/closed", "good", ".agents/skills/secret/SKILL.md"}, names(c.Of(discovery.Skill))[:3])
-	require.NotEmpty(t, c.Of(discovery.Command), "what is in .claude is not known, and that is said")
+	require.Equal(t, []string{".agents/skills/closed", "good", ".agents/skills/secret/SKILL.md"},
+		names(c.Of(discovery.Skill))[:3])
+	require.NotEmpty(t, c.Of(discovery.Command),
+		"what is in .claude is not known, and that is said")
 }

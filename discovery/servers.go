@@ -160,7 +160,8 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 		return []Artifact{base}
 	}
 	if format == MCPServers && string(plain) != content {
-		base.diagnose(ruleJSONComments, "the file has comments or trailing commas, which other tools reject")
+		base.diagnose(ruleJSONComments,
+			"the file has comments or trailing commas, which other tools reject")
 	}
 	file, err := parseServers(plain, format)
 	member, optional := format.member()
@@ -182,7 +183,8 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 		a.Name = s.name
 		readServer(&a, s.raw, format, file)
 		if given[s.name] {
-			a.invalid(fmt.Sprintf("the name %q occurs twice in this file; the first one is used", s.name))
+			a.invalid(fmt.Sprintf("the name %q occurs twice in this file; the first one is used",
+				s.name))
 			a.Server = nil
 		}
 		given[s.name] = true
@@ -243,12 +245,13 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 // serverConfig is the configuration of a server as most files have it.
 type serverConfig struct {
 	Type, Command, Cwd, URL string
-	HTTPURL                 string `json:"httpUrl"` // of Gemini CLI, where url is that of an SSE server
-	Args                    []string
-	Env, Headers            map[string]string
-	EnvFile                 string
-	Disabled                bool
-	Enabled                 *bool
+	// of Gemini CLI, where url is that of an SSE server
+	HTTPURL      string `json:"httpUrl"`
+	Args         []string
+	Env, Headers map[string]string
+	EnvFile      string
+	Disabled     bool
+	Enabled      *bool
 }
 
 // decodeServer decodes the configuration of a server in a file of the format.
@@ -264,7 +267,8 @@ func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 			Enabled              *bool
 		}
 		err = json.Unmarshal(raw, &w)
-		c = serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment, Headers: w.Headers, Enabled: w.Enabled}
+		c = serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment,
+			Headers: w.Headers, Enabled: w.Enabled}
 		if len(w.Command) > 0 {
 			c.Command, c.Args = w.Command[0], w.Command[1:]
 		}
@@ -284,7 +288,8 @@ func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 			Enabled           *bool
 		}
 		err = json.Unmarshal(raw, &w)
-		c = serverConfig{Command: w.Command, Cwd: w.Cwd, URL: w.URL, Args: w.Args, Env: w.Env, Headers: w.Headers, Enabled: w.Enabled}
+		c = serverConfig{Command: w.Command, Cwd: w.Cwd, URL: w.URL, Args: w.Args, Env: w.Env,
+			Headers: w.Headers, Enabled: w.Enabled}
 		for _, raw := range w.EnvVars {
 			var name string
 			if json.Unmarshal(raw, &name) == nil && c.Env[name] == "" {
@@ -343,7 +348,8 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 		a.invalid(memberFault(err))
 		return
 	}
-	s := &Server{Command: w.Command, Args: w.Args, Cwd: w.Cwd, URL: Address(w.URL), Env: Secrets{w.Env}, EnvFile: w.EnvFile, Headers: Secrets{w.Headers}}
+	s := &Server{Command: w.Command, Args: w.Args, Cwd: w.Cwd, URL: Address(w.URL),
+		Env: Secrets{w.Env}, EnvFile: w.EnvFile, Headers: Secrets{w.Headers}}
 	if w.Disabled || w.Enabled != nil && !*w.Enabled || slices.Contains(file.disabled, a.Name) {
 		a.unused("the file disables it")
 		return
@@ -353,7 +359,8 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 		return
 	}
 	if w.Command != "" && w.URL != "" {
-		a.diagnose(ruleServerTransport, "it has a command and a URL; it is treated as "+string(s.Transport))
+		a.diagnose(ruleServerTransport,
+			"it has a command and a URL; it is treated as "+string(s.Transport))
 	}
 	for _, id := range file.inputs {
 		if bytes.Contains(raw, []byte("${input:"+id+"}")) {
@@ -362,7 +369,8 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 	}
 	slices.Sort(s.Inputs)
 	if s.Inputs = slices.Compact(s.Inputs); len(s.Inputs) > 0 {
-		a.diagnose(ruleServerInput, "it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
+		a.diagnose(ruleServerInput,
+			"it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
 	}
 	a.Server, a.Description = s, s.String()
 }

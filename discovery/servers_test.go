@@ -31,11 +31,13 @@ func TestServersDoNotShowSecrets(t *testing.T) {
 	require.Equal(t, "https://u:s3cret@h/p?token=s3cret", string(web.URL))
 
 	var log bytes.Buffer
-	slog.New(slog.NewTextHandler(&log, nil)).Info("found", "local", local, "web", web, "env", local.Env, "url", web.URL)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("found", "local", local, "web", web, "env",
+		local.Env, "url", web.URL)
 	encoded, err := json.Marshal(c)
 	require.NoError(t, err)
 	for _, printed := range []string{
-		log.String(), string(encoded), fmt.Sprintf("%v %+v %#v %s %q", c.Artifacts(), *local, *web, web.URL, local.Env),
+		log.String(), string(encoded), fmt.Sprintf("%v %+v %#v %s %q", c.Artifacts(), *local, *web,
+			web.URL, local.Env),
 	} {
 		require.NotContains(t, printed, "s3cret")
 	}

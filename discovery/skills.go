@@ -17,7 +17,8 @@ import (
 // over.
 var skillKeys = [...]string{
 	"name", "description", "license", "compatibility", "metadata", "allowed-tools",
-	"agent", "argument-hint", "arguments", "context", "disable-model-invocation", "disallowed-tools", "effort", "hooks", "model", "paths",
+	"agent", "argument-hint", "arguments", "context", "disable-model-invocation",
+	"disallowed-tools", "effort", "hooks", "model", "paths",
 	"shell", "user-invocable", "version", "when_to_use",
 }
 
@@ -41,7 +42,8 @@ func readSkill(a *Artifact, content string, l limits) {
 		a.invalid(f.fault)
 		return
 	case f.none:
-		a.invalid("it has no frontmatter: a skill begins with its name and description between two lines ---")
+		a.invalid("it has no frontmatter: a skill begins with its name and description " +
+			"between two lines ---")
 		return
 	case f.yaml != "":
 		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
@@ -61,18 +63,21 @@ func readSkill(a *Artifact, content string, l limits) {
 func (a *Artifact) readSkillName(f frontmatter, folder string) {
 	name := text.Prefix(strings.TrimSpace(f.values["name"].text), maxDescription)
 	if name == "" {
-		a.diagnose(ruleSkillName, "the skill has no name; that of its folder is used")
+		a.diagnose(ruleSkillName, "the skill has no name; the name of its folder is used")
 		return
 	}
 	a.Name = name
 	if n := utf8.RuneCountInString(name); n > 64 {
-		a.diagnose(ruleSkillNameLength, fmt.Sprintf("the name has %d characters; at most 64 are allowed", n))
+		a.diagnose(ruleSkillNameLength,
+			fmt.Sprintf("the name has %d characters; at most 64 are allowed", n))
 	}
 	if !isSkillName(name) {
-		a.diagnose(ruleSkillNameChars, fmt.Sprintf("the name %q must consist of a-z, 0-9 and single hyphens inside", name))
+		a.diagnose(ruleSkillNameChars,
+			fmt.Sprintf("the name %q must consist of a-z, 0-9 and single hyphens inside", name))
 	}
 	if name != folder {
-		a.diagnose(ruleSkillNameFolder, fmt.Sprintf("the name %q differs from that of the folder, %q", name, folder))
+		a.diagnose(ruleSkillNameFolder,
+			fmt.Sprintf("the name %q differs from the name of the folder, %q", name, folder))
 	}
 }
 
@@ -90,7 +95,8 @@ func isSkillName(name string) bool {
 func (a *Artifact) checkSkillKeys(f frontmatter) {
 	if v, given := f.values["compatibility"]; given {
 		if n := utf8.RuneCountInString(v.text); n == 0 || n > 500 {
-			a.diagnose(ruleSkillCompat, fmt.Sprintf("compatibility has %d characters; 1 to 500 are allowed", n))
+			a.diagnose(ruleSkillCompat,
+				fmt.Sprintf("compatibility has %d characters; 1 to 500 are allowed", n))
 		}
 	}
 	for _, key := range []string{"name", "description", "license"} {
@@ -114,7 +120,9 @@ func (a *Artifact) checkSkillKeys(f frontmatter) {
 func (a *Artifact) describe(description string) {
 	a.Description = oneLine(description, math.MaxInt)
 	if n := utf8.RuneCountInString(a.Description); n > maxDescription {
-		a.diagnose(ruleDescription, fmt.Sprintf("the description has %d characters; the first %d are used", n, maxDescription))
+		a.diagnose(ruleDescription,
+			fmt.Sprintf("the description has %d characters; the first %d are used", n,
+				maxDescription))
 		a.Description = oneLine(a.Description, maxDescription)
 	}
 }

@@ -17,7 +17,8 @@ func TestLongValues(t *testing.T) {
 	top := tree(t, map[string]string{
 		".agents/skills/" + name + "/SKILL.md": skill(name, strings.Repeat("é", 1025)+"\u202e"),
 		".agents/skills/fits/SKILL.md":         skill("fits", strings.Repeat("é", 1024)),
-		".cursor/rules/globs.mdc":              "---\nglobs: " + strings.Repeat("{a,b}", 9) + ", [, ok/*.go, " + strings.Repeat("x,", 70) + "\n---\nx",
+		".cursor/rules/globs.mdc": "---\nglobs: " + strings.Repeat("{a,b}", 9) +
+			", [, ok/*.go, " + strings.Repeat("x,", 70) + "\n---\nx",
 	})
 	c := scan(t, discovery.Options{}, top)
 	var rules []string
@@ -40,7 +41,8 @@ func TestYAMLBombs(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
 	for i := 1; i < 40; i++ {
-		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
+		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i, i,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
 	}
 	for name, bomb := range map[string]string{
 		"brackets": "x: " + strings.Repeat("[", 60_000),

@@ -71,7 +71,9 @@ func newStraySearch(s *scanner, rows []row, known map[string]bool) *straySearch 
 	search := &straySearch{scanner: s, known: known, complete: true}
 	for _, r := range rows {
 		last := r.names[len(r.names)-1]
-		if r.Level != EveryDirectory && (r.Format == SkillFile || r.Format == CopilotRule || r.Format == PromptFile) && !slices.Contains(search.names, last) {
+		if r.Level != EveryDirectory &&
+			(r.Format == SkillFile || r.Format == CopilotRule || r.Format == PromptFile) &&
+			!slices.Contains(search.names, last) {
 			search.names = append(search.names, last)
 		}
 		if r.Level == RootOnly && r.fixed < len(r.names) && r.names[r.fixed] == "**" {
@@ -112,7 +114,8 @@ func (s *straySearch) run(ctx context.Context) error {
 		for _, e := range entries {
 			next := place{rel: join(at.rel, e.Name)}
 			switch {
-			case e.Type.IsDir() && (e.Name == ".git" || e.Name == "node_modules" || slices.Contains(s.covered, next.rel)):
+			case e.Type.IsDir() && (e.Name == ".git" || e.Name == "node_modules" ||
+				slices.Contains(s.covered, next.rel)):
 			case e.Type.IsDir() && (at.likely || slices.Contains(s.parts, e.Name)):
 				next.likely = true
 				likely = append(likely, next)
@@ -127,8 +130,8 @@ func (s *straySearch) run(ctx context.Context) error {
 	return nil
 }
 
-// list returns the entries of a directory. It returns none for the directory of a skill, whose
-// files are its own, and for one that cannot be read.
+// list returns the entries of a directory, none for the directory of a skill and for a directory
+// that cannot be read.
 func (s *straySearch) list(ctx context.Context, rel string) ([]workspace.Entry, error) {
 	if rel != "." && s.known[s.path(join(rel, "SKILL.md"))] {
 		return nil, nil
@@ -151,5 +154,6 @@ func (s *straySearch) isTelling(name string) bool {
 	if len(name) < 3 || !strings.EqualFold(path.Ext(name), ".md") { // as most are
 		return false
 	}
-	return slices.ContainsFunc(s.names, func(pattern string) bool { return matchesFold(pattern, name) })
+	return slices.ContainsFunc(s.names,
+		func(pattern string) bool { return matchesFold(pattern, name) })
 }

@@ -41,7 +41,8 @@ func TestStrays(t *testing.T) {
 		require.Zero(t, cut)
 	})
 	t.Run("D5/a large root is searched in part and says so", func(t *testing.T) {
-		files := map[string]string{"a/skills/deep/a/b/SKILL.md": skill("deep", "Is below a telling name.")}
+		files := map[string]string{"a/skills/deep/a/b/SKILL.md": skill("deep",
+			"Is below a telling name.")}
 		for i := range 700 {
 			files[fmt.Sprintf("src/d%d/file", i)] = ""
 		}

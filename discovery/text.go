@@ -27,7 +27,8 @@ func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool
 // ok is false, the artifact says why.
 func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 	if a.Size > s.limits.fileSize {
-		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size, s.limits.fileSize)
+		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size,
+			s.limits.fileSize)
 		return nil, false
 	}
 	s.bytes += int64(len(b))

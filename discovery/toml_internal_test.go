@@ -18,8 +18,10 @@ func TestReadTOML(t *testing.T) {
 			"a = 1 # one\nb = 'x\\n' \r\nc=true": `{"a":1,"b":"x\\n","c":true}`,
 			"[[p]]\nx = 1\n[[p]]\n[p.q]\ny = 2":  `{"p":[{"x":1},{"q":{"y":2}}]}`,
 			"a = [\n 'x', # first\n 'y',\n]\nb = { c = 1, d = [ { e = 2 } ] }": `{"a":["x","y"],"b":{"c":1,"d":[{"e":2}]}}`,
-			"a = '''" + strings.Repeat("[.", 100) + "'''":                      `{"a":"` + strings.Repeat("[.", 100) + `"}`,
-			"a = [" + strings.Repeat("1.5, ", 100) + "]":                       `{"a":[` + strings.Repeat("1.5,", 99) + `1.5]}`,
+			"a = '''" + strings.Repeat("[.", 100) + "'''": `{"a":"` +
+				strings.Repeat("[.", 100) + `"}`,
+			"a = [" + strings.Repeat("1.5, ", 100) + "]": `{"a":[` +
+				strings.Repeat("1.5,", 99) + `1.5]}`,
 		} {
 			got, err := readTOML(text)
 			require.NoError(t, err, text)
@@ -29,7 +31,8 @@ func TestReadTOML(t *testing.T) {
 		}
 	})
 	t.Run("D5/errors do not show values", func(t *testing.T) {
-		for _, text := range []string{"a = 1\nb = s3cret", "a = 1\nb = 's3cret\n", "a = 1\nb = 12_s3cret"} {
+		for _, text := range []string{"a = 1\nb = s3cret", "a = 1\nb = 's3cret\n",
+			"a = 1\nb = 12_s3cret"} {
 			_, err := readTOML(text)
 			require.EqualError(t, err, "it is not valid TOML: line 2 has an error", text)
 		}
@@ -47,7 +50,8 @@ func TestDeepTOMLIsRejected(t *testing.T) {
 		"[" + strings.Repeat("a.", 1<<19) + "a]",
 		"a = [" + strings.Repeat("{a.b.c=[\n", 1<<17),
 		`a = ["", ` + deep, `a = ['x', "\"]", ` + deep, "a = '''x''' # '''\nb = " + deep,
-		`a = ["""x"""", ` + deep, `a = ["""x""""", ` + deep, `a = ['''x'''', ` + deep, `a = ["""\"""", ` + deep,
+		`a = ["""x"""", ` + deep, `a = ["""x""""", ` + deep, `a = ['''x'''', ` +
+			deep, `a = ["""\"""", ` + deep,
 	} {
 		require.True(t, isDeepTOML(text), text[:20])
 	}

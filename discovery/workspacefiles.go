@@ -17,26 +17,26 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// WorkspaceFile is a file with which an editor or a build tool joins several folders. Being found
-// makes none of them a root.
+// WorkspaceFile is a file with which an editor or a build tool joins several folders. Finding it
+// adds no roots.
 type WorkspaceFile struct {
 	// Path is absolute, as the client spells the root.
 	Path string `json:"path"`
-	// Folders are those that it lists outside of the roots, in order. Whether they exist is
-	// unknown, because nothing outside of the roots is looked at; of a pattern such as "../libs/*"
-	// it is the folder before the first wildcard.
+	// Folders are the folders outside the roots that it lists, in order. They may not exist,
+	// because nothing outside the roots is read. A pattern such as "../libs/*" counts as the folder
+	// before its first wildcard.
 	Folders []workspace.Dir `json:"folders"`
 }
 
 const (
-	// maxWorkspaceFiles is how many workspace files of a folder are read.
+	// maxWorkspaceFiles is how many workspace files are read in a folder.
 	maxWorkspaceFiles = 16
-	// maxWorkspaceFile is the maximum size of one, in bytes.
+	// maxWorkspaceFile is the maximum size of a workspace file in bytes.
 	maxWorkspaceFile = 1 << 20
 )
 
 // WorkspaceFiles reads the workspace files that were found at the top of cwd, and returns those
-// that list folders outside of the roots, sorted by name. It leaves out files that cannot be read.
+// that list folders outside the roots, sorted by name. It leaves out files that cannot be read.
 // The error is the context's or [workspace.ErrClosed].
 func (c *Catalog) WorkspaceFiles(ctx context.Context) ([]WorkspaceFile, error) {
 	var files []WorkspaceFile
@@ -68,10 +68,13 @@ func workspaceFileNames(at *directory) (names []string) {
 
 // ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must
 // be in the roots.
-func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string) (WorkspaceFile, error) {
+func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string) (WorkspaceFile,
+	error) {
 	format := workspaceFormat(filepath.Base(path))
 	if format == nil {
-		return WorkspaceFile{}, fmt.Errorf("%s is not a workspace file: these are *.code-workspace, go.work, pnpm-workspace.yaml and package.json", path)
+		return WorkspaceFile{},
+			fmt.Errorf("%s is not a workspace file: use a *.code-workspace, go.work, "+
+				"pnpm-workspace.yaml or package.json", path)
 	}
 	if ctx.Err() != nil {
 		return WorkspaceFile{}, context.Cause(ctx)
@@ -86,7 +89,7 @@ func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string
 		return WorkspaceFile{}, err
 	}
 	if len(content) > maxWorkspaceFile {
-		return WorkspaceFile{}, fmt.Errorf("%s has more than %d bytes", path, maxWorkspaceFile)
+		return WorkspaceFile{}, fmt.Errorf("%s is longer than %d bytes", path, maxWorkspaceFile)
 	}
 	listed, err := format([]byte(strings.TrimPrefix(string(content), "\ufeff")))
 	if err != nil {
@@ -116,7 +119,8 @@ func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string
 
 // inRoots reports whether dir is a root or below one, judged by its text.
 func inRoots(ws *workspace.Workspace, dir workspace.Dir) bool {
-	return slices.ContainsFunc(ws.Opened(), func(r workspace.Root) bool { return below(r.Dir, dir) || below(r.Real, dir) })
+	return slices.ContainsFunc(ws.Opened(),
+		func(r workspace.Root) bool { return below(r.Dir, dir) || below(r.Real, dir) })
 }
 
 func below(root, dir workspace.Dir) bool {
@@ -145,7 +149,8 @@ func workspaceFormat(name string) func([]byte) ([]string, error) {
 // are left out.
 func editorFolders(content []byte) ([]string, error) {
 	var file struct{ Folders []struct{ Path string } }
-	if err := parseMembers(content, &file, "folders is not a list of objects with a path"); err != nil {
+	if err := parseMembers(content, &file,
+		"folders is not a list of objects with a path"); err != nil {
 		return nil, err
 	}
 	var folders []string
@@ -183,7 +188,8 @@ func pnpmFolders(content []byte) ([]string, error) {
 // in its member packages.
 func npmFolders(content []byte) ([]string, error) {
 	var file struct{ Workspaces json.RawMessage }
-	if err := parseMembers(content, &file, "it is not an object"); err != nil || len(file.Workspaces) == 0 {
+	if err := parseMembers(content, &file, "it is not an object"); err != nil ||
+		len(file.Workspaces) == 0 {
 		return nil, err
 	}
 	var patterns []string

@@ -57,9 +57,12 @@ func TestWorkspaceFiles(t *testing.T) {
 		filepath.Join(app, "pnpm-workspace.yaml"): at("libs", "one"),
 		filepath.Join(app, "package.json"):        at("npm"),
 	}, found("app"))
-	require.Equal(t, at("skills"), found("app", "shared", "other")[filepath.Join(app, "app.code-workspace")], "without those that are roots")
+	require.Equal(t, at("skills"),
+		found("app", "shared", "other")[filepath.Join(app, "app.code-workspace")],
+		"without those that are roots")
 	require.Empty(t, found("plain"))
-	require.Equal(t, []string{top, "/absolute"}, found("lists")[filepath.Join(top, "lists/package.json")])
+	require.Equal(t, []string{top, "/absolute"},
+		found("lists")[filepath.Join(top, "lists/package.json")])
 
 	ws := openWorkspace(t, app)
 	read := func(path string) (workspace.Dir, error) {
@@ -69,7 +72,8 @@ func TestWorkspaceFiles(t *testing.T) {
 		}
 		return f.Folders[0], nil
 	}
-	for _, path := range []string{"web/deep.code-workspace", filepath.Join(app, "web", "deep.code-workspace")} {
+	for _, path := range []string{"web/deep.code-workspace",
+		filepath.Join(app, "web", "deep.code-workspace")} {
 		dir, err := read(path)
 		require.NoError(t, err)
 		require.Equal(t, filepath.Join(top, "shared"), dir.String(), "paths start at the file")
@@ -88,7 +92,8 @@ func TestWorkspaceFiles(t *testing.T) {
 	for folder, says := range map[string]string{
 		"open": "unterminated block", "quoted": "line 2", "two": "line 1: usage: use",
 	} {
-		_, err := discovery.ReadWorkspaceFile(t.Context(), openWorkspace(t, filepath.Join(top, folder)), "go.work")
+		_, err := discovery.ReadWorkspaceFile(t.Context(),
+			openWorkspace(t, filepath.Join(top, folder)), "go.work")
 		require.ErrorContains(t, err, says, folder)
 	}
 }
@@ -105,7 +110,7 @@ func TestWorkspaceFilesAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 16)
 	_, err = discovery.ReadWorkspaceFile(t.Context(), ws, "go.work")
-	require.ErrorContains(t, err, "more than 1048576 bytes")
+	require.ErrorContains(t, err, "longer than 1048576 bytes")
 }
 
 func FuzzWorkspaceFile(f *testing.F) {
@@ -147,7 +152,8 @@ func TestWorkspaceFileWithManyFolders(t *testing.T) {
 		fmt.Fprintf(&list, "use ../%x\n", i)
 	}
 	top := tree(t, map[string]string{"app/go.work": list.String()})
-	file, err := discovery.ReadWorkspaceFile(t.Context(), openWorkspace(t, filepath.Join(top, "app")), "go.work")
+	file, err := discovery.ReadWorkspaceFile(t.Context(),
+		openWorkspace(t, filepath.Join(top, "app")), "go.work")
 	require.NoError(t, err)
 	require.Len(t, file.Folders, n)
 }

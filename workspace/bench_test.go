@@ -104,11 +104,14 @@ const (
 func repository(tb testing.TB) string {
 	root := realDir(tb)
 	write(tb, filepath.Join(root, ".git/HEAD"), "")
-	write(tb, filepath.Join(root, ".gitignore"), "*.o\n/dist/\nnode_modules/\n*.log\n!keep.log\n**/cache/*.tmp\n")
+	write(tb, filepath.Join(root, ".gitignore"),
+		"*.o\n/dist/\nnode_modules/\n*.log\n!keep.log\n**/cache/*.tmp\n")
 	fill := func(top string, dir int) {
-		at := mkdir(tb, filepath.Join(top, fmt.Sprintf("package%d/src%d/part%d", dir%20, dir/20%20, dir/400)))
+		at := mkdir(tb, filepath.Join(top,
+			fmt.Sprintf("package%d/src%d/part%d", dir%20, dir/20%20, dir/400)))
 		for i := range listedFolder {
-			require.NoError(tb, os.WriteFile(filepath.Join(at, fmt.Sprintf("component_%02d.go", i)), []byte("package x\n"), 0o644))
+			require.NoError(tb, os.WriteFile(filepath.Join(at, fmt.Sprintf("component_%02d.go", i)),
+				[]byte("package x\n"), 0o644))
 		}
 		if dir%400 == 0 {
 			write(tb, filepath.Join(at, ".gitignore"), "*.bak\n/generated\n")
@@ -199,7 +202,8 @@ func list(tb testing.TB, ws *workspace.Workspace, out io.Writer) error {
 		var lines []byte
 		for _, e := range f.Entries {
 			if e.Type.IsRegular() && e.Name[0] != '.' {
-				lines = append(append(append(append(lines, f.Ref().Rel()...), '/'), e.Name...), '\n')
+				lines = append(append(append(append(lines, f.Ref().Rel()...), '/'), e.Name...),
+					'\n')
 			}
 		}
 		return func() error {

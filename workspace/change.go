@@ -12,7 +12,7 @@ import (
 // MkdirOptions configure [Workspace.Mkdir].
 type MkdirOptions struct {
 	// At, unless zero, is where path must still lead, as [Workspace.MkdirTarget] returned it. If it
-	// leads elsewhere the error is a *[MovedError].
+	// now points somewhere else, the error is a *[MovedError].
 	At Ref
 }
 
@@ -36,7 +36,7 @@ func (w *Workspace) Mkdir(path string, o MkdirOptions) (Ref, error) {
 // RemoveOptions configure [Workspace.Remove].
 type RemoveOptions struct {
 	// At, unless zero, is where path must still lead, as [Workspace.RemoveTarget] returned it. If
-	// it leads elsewhere the error is a *[MovedError].
+	// it now points somewhere else, the error is a *[MovedError].
 	At Ref
 }
 
@@ -62,7 +62,7 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 // RenameOptions configure [Workspace.Rename].
 type RenameOptions struct {
 	// From and To, unless zero, are where the paths must still lead, as [Workspace.RenameTarget]
-	// returned them. If one leads elsewhere the error is a *[MovedError].
+	// returned them. If one now points somewhere else, the error is a *[MovedError].
 	From, To Ref
 }
 

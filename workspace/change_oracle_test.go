@@ -26,11 +26,20 @@ type twin struct {
 }
 
 var twins = []twin{
-	{"mkdir", func(ws *workspace.Workspace, path, _ string) error { return changes["Mkdir"](ws, path) },
+	{"mkdir", func(ws *workspace.Workspace, path,
+		_ string) error {
+		return changes["Mkdir"](ws, path)
+	},
 		func(path, _ string) error { return os.Mkdir(path, 0o755) }},
-	{"replace", func(ws *workspace.Workspace, path, _ string) error { return changes["WriteFile"](ws, path) },
+	{"replace", func(ws *workspace.Workspace, path,
+		_ string) error {
+		return changes["WriteFile"](ws, path)
+	},
 		func(path, _ string) error { return os.WriteFile(path, []byte("WRITTEN"), 0o644) }},
-	{"remove", func(ws *workspace.Workspace, path, _ string) error { return changes["Remove"](ws, path) },
+	{"remove", func(ws *workspace.Workspace, path,
+		_ string) error {
+		return changes["Remove"](ws, path)
+	},
 		func(path, _ string) error { return os.Remove(path) }},
 	{"rename", func(ws *workspace.Workspace, path, other string) error {
 		_, err := ws.Rename(path, other, workspace.RenameOptions{})
@@ -48,10 +57,12 @@ func renameNew(path, other string) error {
 
 // genPath draws a path into the roots A and B of a tree. It does not end in "..".
 func genPath(rt *rapid.T, label string) string {
-	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a", "b", "b", "l", "m", ".."}), 0, 3).Draw(rt, label)
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a", "b", "b", "l", "m", ".."}), 0,
+		3).Draw(rt, label)
 	names = append(names, rapid.SampledFrom([]string{"a", "b", "l", "m"}).Draw(rt, label))
 	end := rapid.SampledFrom([]string{"", "", "", "/"}).Draw(rt, label)
-	return rapid.SampledFrom([]string{"A", "B"}).Draw(rt, label) + "/" + strings.Join(names, "/") + end
+	return rapid.SampledFrom([]string{"A", "B"}).Draw(rt, label) + "/" + strings.Join(names, "/") +
+		end
 }
 
 // Without concurrent changes every operation in the roots does what the system does.
@@ -74,7 +85,8 @@ func TestChangesMatchTheSystem(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			path := genPath(rt, "path")
 			if rapid.IntRange(0, 4).Draw(rt, "link?") == 0 {
-				target := rapid.SampledFrom([]string{"a", "b", "a/b", "../a", "../A/a", "../B/b", "../B", "m", "l"}).Draw(rt, "target")
+				target := rapid.SampledFrom([]string{"a", "b", "a/b", "../a", "../A/a", "../B/b",
+					"../B", "m", "l"}).Draw(rt, "target")
 				if plant(ours, path, target) {
 					_ = os.Symlink(target, filepath.Join(theirs, path))
 					steps = append(steps, "link "+path+" "+target)
@@ -91,7 +103,8 @@ func TestChangesMatchTheSystem(t *testing.T) {
 			)
 			if !errors.As(err, &outside) && !errors.As(err, &protected) {
 				theirErr := change.theirs(theirs+"/"+path, theirs+"/"+other)
-				require.Equal(rt, theirErr == nil, err == nil, "%s: ours %v, theirs %v", strings.Join(steps, "\n"), err, theirErr)
+				require.Equal(rt, theirErr == nil, err == nil, "%s: ours %v, theirs %v",
+					strings.Join(steps, "\n"), err, theirErr)
 			}
 			require.Equal(rt, pictureOf(rt, theirs), pictureOf(rt, ours), strings.Join(steps, "\n"))
 		}
@@ -102,7 +115,8 @@ func TestChangesMatchTheSystem(t *testing.T) {
 // it did.
 func plant(dir, path, target string) bool {
 	parent, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Dir(path)))
-	if err != nil || parent != filepath.Join(dir, filepath.Dir(path)) || !strings.HasPrefix(parent+"/", dir+"/A/") {
+	if err != nil || parent != filepath.Join(dir, filepath.Dir(path)) ||
+		!strings.HasPrefix(parent+"/", dir+"/A/") {
 		return false
 	}
 	return os.Symlink(target, filepath.Join(dir, path)) == nil

@@ -86,12 +86,14 @@ func TestRemoveLinks(t *testing.T) {
 	g := newGrounds(t)
 	want := picture(t, g.dir)
 	for name, target := range map[string]string{
-		"to-out": g.out, "to-secret": filepath.Join(g.out, "secret"), "dangling": filepath.Join(g.out, "no"), "to-d": "d",
+		"to-out": g.out, "to-secret": filepath.Join(g.out,
+			"secret"), "dangling": filepath.Join(g.out, "no"), "to-d": "d",
 		"across": filepath.Join(g.b, "d"), "loop": "loop",
 	} {
 		link(t, target, filepath.Join(g.a, name))
 		for _, end := range []string{"/", "//", "/."} {
-			require.ErrorIs(t, g.ws.Remove(name+end, workspace.RemoveOptions{}), syscall.ENOTDIR, name+end)
+			require.ErrorIs(t, g.ws.Remove(name+end, workspace.RemoveOptions{}), syscall.ENOTDIR,
+				name+end)
 			_, err := g.ws.Rename(name+end, "moved", workspace.RenameOptions{})
 			require.ErrorIs(t, err, syscall.ENOTDIR, name+end)
 		}
@@ -119,7 +121,8 @@ func TestRename(t *testing.T) {
 		require.Equal(t, filepath.Join(g.dir, c.want), ref.Path())
 	}
 	require.Equal(t, map[string]string{
-		".": "d---------", "A": "d---------", "A/link": "-> " + g.b + "/d", "B": "d---------", "B/d": "d---------", "B/d/f": "B/d/f",
+		".": "d---------", "A": "d---------", "A/link": "-> " + g.b +
+			"/d", "B": "d---------", "B/d": "d---------", "B/d/f": "B/d/f",
 		"B/f": "B/f", "B/h": "A/f", "B/tree": "d---------", "B/tree/e": "d---------", "B/tree/e/f": "A/d/e/f", "B/tree/l": "-> ../x",
 		"out": "d---------", "out/secret": "SECRET",
 	}, picture(t, g.dir))
@@ -174,7 +177,8 @@ func TestRenameBetweenFileSystems(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(other) })
 	root := realDir(t)
 	write(t, filepath.Join(root, "f"), "text")
-	if err := os.Rename(filepath.Join(root, "f"), filepath.Join(other, "f")); !errors.Is(err, syscall.EXDEV) {
+	if err := os.Rename(filepath.Join(root, "f"), filepath.Join(other, "f")); !errors.Is(err,
+		syscall.EXDEV) {
 		t.Skip("there is no second file system:", err)
 	}
 	ws := open(t, root, other)
@@ -195,7 +199,8 @@ func TestRootsAreProtected(t *testing.T) {
 	ws := open(t, outer, filepath.Join(outer, "spelled"), other)
 	before := picture(t, dir)
 	for _, path := range []string{
-		".", "./", outer, outer + "/", "../outer", "x/..", "x", "x/", inner, inner + "/.", "x/inner", "spelled", "../other", other,
+		".", "./", outer, outer + "/", "../outer", "x/..", "x", "x/", inner, inner +
+			"/.", "x/inner", "spelled", "../other", other,
 		other + "/../outer", "x/inner/..",
 	} {
 		var protected *workspace.ProtectedError
@@ -298,11 +303,14 @@ func TestChangesInDeniedDirectories(t *testing.T) {
 	write(t, filepath.Join(g.a, "x/denied/f"), "SECRET")
 	link(t, "x/denied", filepath.Join(g.a, "l"))
 	missing := filepath.Join(g.a, "not/yet")
-	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "x/denied"), missing)}}, g.a, g.b)
+	ws := openWith(t,
+		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "x/denied"),
+			missing)}}, g.a, g.b)
 	mkdir(t, filepath.Dir(missing))
 	before := picture(t, g.dir)
 	var denied *workspace.DeniedError
-	for _, path := range []string{"x/denied/f", "x/denied/new", "l/f", "l/new", "not/yet", "../B/../A/x/denied/f"} {
+	for _, path := range []string{"x/denied/f", "x/denied/new", "l/f", "l/new", "not/yet",
+		"../B/../A/x/denied/f"} {
 		for name, change := range changes {
 			err := change(ws, path)
 			if !strings.HasSuffix(path, "f") && errors.Is(err, fs.ErrNotExist) {

@@ -82,7 +82,8 @@ func strike(s *containmenttest.Stage, ws *workspace.Workspace) {
 }
 
 // attempt performs one operation on one path, and checks the outcome.
-func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace, a containmenttest.Attempt, op operation) {
+func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace,
+	a containmenttest.Attempt, op operation) {
 	t.Helper()
 	path := s.Path(a)
 	said := fmt.Sprintf("line %d: %s %.80q", a.Line, op.name, path)
@@ -134,9 +135,10 @@ type operation struct {
 
 // changing returns the operation of a change.
 func changing(name, change string) operation {
-	return operation{name: name, changes: true, do: func(ws *workspace.Workspace, path string) (string, error) {
-		return "", changes[change](ws, path)
-	}}
+	return operation{name: name, changes: true,
+		do: func(ws *workspace.Workspace, path string) (string, error) {
+			return "", changes[change](ws, path)
+		}}
 }
 
 var operations = []operation{
@@ -233,16 +235,19 @@ func as[E error](err error) bool {
 
 // verdicts are the possible outcomes of an operation.
 var verdicts = map[string]func(error) bool{
-	"ok":         func(err error) bool { return err == nil },
-	"refused":    func(err error) bool { return err != nil },
-	"any":        func(error) bool { return true },
-	"outside":    as[*workspace.OutsideError],
-	"denied":     as[*workspace.DeniedError],
-	"protected":  as[*workspace.ProtectedError],
-	"special":    as[*workspace.SpecialFileError],
-	"missing":    is(fs.ErrNotExist),
-	"exists":     is(fs.ErrExist),
-	"invalid":    func(err error) bool { return errors.Is(err, fs.ErrInvalid) || errors.Is(err, syscall.EINVAL) },
+	"ok":        func(err error) bool { return err == nil },
+	"refused":   func(err error) bool { return err != nil },
+	"any":       func(error) bool { return true },
+	"outside":   as[*workspace.OutsideError],
+	"denied":    as[*workspace.DeniedError],
+	"protected": as[*workspace.ProtectedError],
+	"special":   as[*workspace.SpecialFileError],
+	"missing":   is(fs.ErrNotExist),
+	"exists":    is(fs.ErrExist),
+	"invalid": func(err error) bool {
+		return errors.Is(err, fs.ErrInvalid) ||
+			errors.Is(err, syscall.EINVAL)
+	},
 	"permission": is(os.ErrPermission),
 	"isdir":      is(syscall.EISDIR),
 	"notdir":     is(syscall.ENOTDIR),

@@ -7,8 +7,8 @@
 // A [Workspace] is a Roots that was opened: it holds each root by a directory handle from then on.
 // A path is in scope if the operating system's resolution of it ends in a root, and every link on
 // the way lies in a root and points into one. Opening through the handles decides that, never a
-// comparison of paths that were resolved earlier. So nothing outside is reached even if directories
-// are replaced by links meanwhile.
+// comparison of paths that were resolved earlier. So nothing outside is reached even if somebody
+// replaces directories by links at the same time.
 //
 //	roots, err := workspace.NewRoots("/src/app", []string{"/src/lib"})
 //	ws, err := workspace.Open(ctx, roots, workspace.Options{})
@@ -27,6 +27,9 @@
 //
 // A [Ref] says where something really is: the root that owns it and the path inside that root. Of
 // nested roots the innermost owns a path.
+//
+// Other programs open paths in their own way: check a path with [Workspace.HandOverFile] or
+// [Workspace.HandOverDir] before you give it to one (handover.go).
 //
 // On macOS and Windows the package compiles and its path rules are tested, but it has not been run
 // there.

@@ -9,7 +9,8 @@ import (
 )
 
 // ErrClosed is returned by operations on a closed Workspace.
-var ErrClosed = errors.New("the session's workspace is closed: its roots have changed or the session has ended, so ask again")
+var ErrClosed = errors.New("the session's workspace is closed: " +
+	"its roots have changed or the session has ended, so ask again")
 
 // maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a
 // million errors.
@@ -111,10 +112,11 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s: %d bytes are too many to write: the limit is %d", e.Path, e.Size, e.Limit)
+	return fmt.Sprintf("%s: %d bytes are too many to write: the limit is %d",
+		e.Path, e.Size, e.Limit)
 }
 
-// MovedError is returned for a path that leads elsewhere than expected.
+// MovedError is returned for a path that no longer points where it did.
 type MovedError struct {
 	Path     string
 	Was, Now Ref
@@ -170,7 +172,8 @@ type ProtectedError struct {
 }
 
 func (e *ProtectedError) Error() string {
-	return fmt.Sprintf("%s cannot be moved or removed: it is or contains %s, which is a root or denied by policy", e.Path, e.Dir)
+	return fmt.Sprintf("%s cannot be moved or removed: it is or contains %s, "+
+		"which is a root or denied by policy", e.Path, e.Dir)
 }
 
 // OutsideError is returned for a path that is not in the workspace, or leads through something that
@@ -194,7 +197,8 @@ func few(roots Roots) string {
 	var paths []string
 	for i, dir := range roots.All() {
 		if i == fewRoots {
-			return fmt.Sprintf("the roots are %s and %d more", strings.Join(paths, ", "), roots.Len()-i)
+			return fmt.Sprintf("the roots are %s and %d more", strings.Join(paths, ", "),
+				roots.Len()-i)
 		}
 		paths = append(paths, dir.path)
 	}
@@ -204,15 +208,16 @@ func few(roots Roots) string {
 	return "the roots are " + strings.Join(paths, ", ")
 }
 
-// ReplacedError is returned for a path in a root that is not the directory that was opened anymore,
-// if nothing was found in the one that was. It matches [fs.ErrNotExist].
+// ReplacedError is returned for a path in a root whose directory was replaced, if the directory
+// that was opened has nothing at the path. It matches [fs.ErrNotExist].
 type ReplacedError struct {
 	Path string
 	Dir  Dir // the root
 }
 
 func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("%s: the folder %s was replaced after the session started: load the session again", e.Path, e.Dir)
+	return fmt.Sprintf("%s: the folder %s was replaced after the session started: "+
+		"load the session again", e.Path, e.Dir)
 }
 
 // Is reports whether target is [fs.ErrNotExist].
@@ -224,7 +229,9 @@ type MountError struct {
 	Why  error // what is wrong and what to do
 }
 
-func (e *MountError) Error() string { return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why) }
+func (e *MountError) Error() string {
+	return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why)
+}
 
 // TooManyLinksError is returned for a path that leads through too many links, perhaps in a circle.
 // It matches [syscall.ELOOP].
@@ -235,7 +242,8 @@ type TooManyLinksError struct {
 }
 
 func (e *TooManyLinksError) Error() string {
-	return fmt.Sprintf("%s leads through more than %d links, perhaps in a circle: the last was %s", e.Path, e.Limit, e.Link)
+	return fmt.Sprintf("%s leads through more than %d links, perhaps in a circle: the last was %s",
+		e.Path, e.Limit, e.Link)
 }
 
 // Is reports whether target is [syscall.ELOOP].

@@ -19,17 +19,25 @@ func TestErrorMessages(t *testing.T) {
 	link(t, "d/up", filepath.Join(g.b, "chained"))
 	link(t, "loop", filepath.Join(g.a, "loop"))
 	mkdir(t, filepath.Join(g.a, "private"))
-	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "private"))}}, g.a, g.b)
+	ws := openWith(t,
+		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "private"))}},
+		g.a, g.b)
 	roots := fmt.Sprintf(" (the roots are %s, %s)", g.a, g.b)
 	for path, want := range map[string]string{
-		"../out/secret": "../out/secret is outside the session's roots: " + g.out + " is in none of them" + roots,
-		"..":            ".. is outside the session's roots: it leads to " + g.dir + ", which is in none of them" + roots,
-		"/etc/passwd":   "/etc/passwd is outside the session's roots: /etc is in none of them" + roots,
-		"d/out/secret": "d/out/secret is outside the session's roots: the link " + g.a + "/d/out leads to " + g.out +
+		"../out/secret": "../out/secret is outside the session's roots: " + g.out +
+			" is in none of them" + roots,
+		"..": ".. is outside the session's roots: it leads to " + g.dir +
 			", which is in none of them" + roots,
-		"../B/chained": "../B/chained is outside the session's roots: the link " + g.b + "/d/up leads to " + g.out +
+		"/etc/passwd": "/etc/passwd is outside the session's roots: /etc is in none of them" +
+			roots,
+		"d/out/secret": "d/out/secret is outside the session's roots: the link " + g.a +
+			"/d/out leads to " + g.out +
 			", which is in none of them" + roots,
-		"loop":        "loop leads through more than 40 links, perhaps in a circle: the last was " + g.a + "/loop",
+		"../B/chained": "../B/chained is outside the session's roots: the link " + g.b +
+			"/d/up leads to " + g.out +
+			", which is in none of them" + roots,
+		"loop": "loop leads through more than 40 links, perhaps in a circle: the last was " +
+			g.a + "/loop",
 		"private/key": "private/key is refused by policy: " + g.a + "/private is denied",
 		"missing":     "open missing: no such file or directory",
 		"f/":          "open f/: not a directory",

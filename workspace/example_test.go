@@ -13,7 +13,8 @@ import (
 )
 
 func ExampleNewRoots() {
-	roots, err := workspace.NewRoots("/src/app/", []string{"/src/lib", "/src/app", "/src/./lib", "/docs"})
+	roots, err := workspace.NewRoots("/src/app/",
+		[]string{"/src/lib", "/src/app", "/src/./lib", "/docs"})
 	fmt.Println(roots, err)
 
 	_, err = workspace.NewRoots("app", []string{"/src/lib", ""})
@@ -199,6 +200,7 @@ func ExampleWorkspace_ReadText() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%q, %d lines in all, cut by %s, more from line %d\n", text.Content, text.Total, text.Cut, text.Next())
+	fmt.Printf("%q, %d lines in all, cut by %s, more from line %d\n", text.Content, text.Total,
+		text.Cut, text.Next())
 	// Output: "violets\nsugar\n", 4 lines in all, cut by lines, more from line 4
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/spf13/afero"
 )
 
-var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes whole ones", errors.ErrUnsupported)
+var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes whole ones",
+	errors.ErrUnsupported)
 
 // Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. Paths mean what they
 // mean to [Workspace.Open], and every operation is contained in the same way.
@@ -65,7 +66,8 @@ func (a aferoFs) OpenFile(name string, flag int, _ fs.FileMode) (afero.File, err
 	if flag&(os.O_WRONLY|os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC) == 0 {
 		return a.Open(name)
 	}
-	if flag&(os.O_WRONLY|os.O_RDWR) == 0 || flag&os.O_APPEND != 0 || flag&(os.O_TRUNC|os.O_EXCL) == 0 {
+	if flag&(os.O_WRONLY|os.O_RDWR) == 0 || flag&os.O_APPEND != 0 ||
+		flag&(os.O_TRUNC|os.O_EXCL) == 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errFsUnsupported}
 	}
 	at, err := a.w.WriteTarget(name)

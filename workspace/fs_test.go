@@ -62,11 +62,12 @@ func TestFsWalk(t *testing.T) {
 	require.NoError(t, afero.Walk(g.ws.Fs(), "", func(path string, _ fs.FileInfo, err error) error {
 		return nil
 	}))
-	require.NoError(t, afero.Walk(g.ws.Fs(), g.a, func(path string, _ fs.FileInfo, err error) error {
-		rel, _ := filepath.Rel(g.a, path)
-		paths = append(paths, rel)
-		return err
-	}))
+	require.NoError(t, afero.Walk(g.ws.Fs(), g.a,
+		func(path string, _ fs.FileInfo, err error) error {
+			rel, _ := filepath.Rel(g.a, path)
+			paths = append(paths, rel)
+			return err
+		}))
 	require.Equal(t, []string{".", "d", "d/e", "d/e/f", "d/up", "f", "out"}, paths)
 }
 

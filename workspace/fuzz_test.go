@@ -52,7 +52,8 @@ func FuzzPaths(f *testing.F) {
 		write(t, filepath.Join(top, "out/secret"), "SECRET")
 		write(t, filepath.Join(top, "A-evil/secret"), "SECRET")
 		for name, to := range map[string]string{
-			"A/l": "../out", "A/across": top + "/B/d", "A/dangling": top + "/out/new", "A/loop": "loop", "B/back": "../A/d",
+			"A/l": "../out", "A/across": top + "/B/d", "A/dangling": top +
+				"/out/new", "A/loop": "loop", "B/back": "../A/d",
 			"A/planted": strings.ReplaceAll(target, "$", top),
 		} {
 			_ = os.Symlink(to, filepath.Join(top, name)) // not every target is one

@@ -16,12 +16,13 @@ import (
 // MCP servers (acp/mcp.go and internal/mcp/client). Package acp/proxy sends an agent the session's
 // roots as the client gave them, and starts agents in our own working directory.
 
-// HandOverFile returns an error unless another program that opens path as a file, such as an
-// editor, now reaches what this workspace reaches: a regular file without other hard links, or
-// nothing yet in an existing directory. It follows links, the last one too. path must be absolute.
+// HandOverFile checks a path before it is given to another process, such as an editor, that opens
+// it as a file. It returns an error unless the process would reach what this workspace reaches: a
+// regular file without other hard links, or a name that is free in an existing directory. It
+// follows links, the last one too. path must be absolute.
 //
-// The workspace uses the directories that it opened, and other programs what is at the path. So it
-// is also an error if a root that path leads into was replaced. A replacement after the check goes
+// The workspace uses the directories that it opened, and other processes use what is at the path
+// now. So a path into a root that was replaced is an error. A replacement after the check goes
 // unnoticed.
 func (w *Workspace) HandOverFile(path string) error {
 	return w.handOver(path, orMissing, func(end arrival) error {
@@ -33,14 +34,14 @@ func (w *Workspace) HandOverFile(path string) error {
 		}
 		dir, file, err := lookUp(path)
 		if err != nil {
-			return w.elsewhere(path)
+			return w.redirected(path)
 		}
 		held, err := end.dir.Lstat(".")
 		switch {
 		case err != nil:
 			return failed("open", path, err)
 		case !os.SameFile(held, dir):
-			return w.elsewhere(path)
+			return w.redirected(path)
 		case (file == nil) != (end.info == nil), file != nil && !os.SameFile(file, end.info):
 			return dirfd.ErrChanged
 		}
@@ -48,21 +49,22 @@ func (w *Workspace) HandOverFile(path string) error {
 	})
 }
 
-// HandOverDir is [Workspace.HandOverFile] for a directory, such as the working directory of a
-// program. It must exist.
+// HandOverDir checks a path before it is given to another process as a directory, such as its
+// working directory. It is [Workspace.HandOverFile] for a directory that exists.
 func (w *Workspace) HandOverDir(path string) error {
 	return w.handOver(path, followLast, func(end arrival) error {
 		if !end.info.IsDir() {
 			return failed("open", path, syscall.ENOTDIR)
 		}
 		if there, err := os.Stat(path); err != nil || !os.SameFile(there, end.info) {
-			return w.elsewhere(path)
+			return w.redirected(path)
 		}
 		return nil
 	})
 }
 
-var errHardLinks = fmt.Errorf("%w: the file has other hard links, which may be outside the session's roots: use a copy of it", fs.ErrPermission)
+var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
+	"which may be outside the session's roots: use a copy of it", fs.ErrPermission)
 
 func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
 	if err := w.begin(); err != nil {
@@ -84,9 +86,9 @@ func (w *Workspace) handOver(path string, last lastLink, check func(arrival) err
 	})
 }
 
-// elsewhere returns the error for a path that leads elsewhere than the workspace's handles do: a
-// root was replaced, or else something has just changed.
-func (w *Workspace) elsewhere(path string) error {
+// redirected returns the error for a path that does not lead where the workspace's handles lead: a
+// root was replaced, or something has just changed.
+func (w *Workspace) redirected(path string) error {
 	for i, root := range w.opened {
 		if w.state(i) != OK {
 			return &ReplacedError{path, root.Dir}
@@ -95,8 +97,8 @@ func (w *Workspace) elsewhere(path string) error {
 	return dirfd.ErrChanged
 }
 
-// lookUp describes the file that the system finds at path (nil if there is no file), and the
-// directory that it is in. It follows links.
+// lookUp describes the file that the system finds at path, nil if there is none, and its directory.
+// It follows links.
 func lookUp(path string) (dir, file os.FileInfo, err error) {
 	for range maxLinks + 1 {
 		parent, _ := filepath.Split(path)

@@ -27,7 +27,8 @@ func TestHandOver(t *testing.T) {
 	ws := open(t, root, b)
 
 	for _, dir := range []string{root, a} {
-		for _, name := range []string{"dir/file", "dir/new", "to-dir/file", "to-dir/new", "to-new", "to-b", "dir/../dir/file", "../b/file"} {
+		for _, name := range []string{"dir/file", "dir/new", "to-dir/file", "to-dir/new", "to-new",
+			"to-b", "dir/../dir/file", "../b/file"} {
 			require.NoError(t, ws.HandOverFile(dir+"/"+name), name)
 		}
 		for _, name := range []string{"", "dir", "to-dir", "to-dir/.", "dir/"} {
@@ -37,7 +38,8 @@ func TestHandOver(t *testing.T) {
 	outside := (*workspace.OutsideError)(nil)
 	require.ErrorAs(t, ws.HandOverFile(filepath.Join(top, "file")), &outside)
 	require.ErrorAs(t, ws.HandOverDir(top), &outside)
-	require.ErrorIs(t, ws.HandOverFile("dir/file"), fs.ErrInvalid, "other programs have another working directory")
+	require.ErrorIs(t, ws.HandOverFile("dir/file"), fs.ErrInvalid,
+		"other programs have another working directory")
 	require.ErrorIs(t, ws.HandOverDir(filepath.Join(a, "missing")), fs.ErrNotExist)
 	require.ErrorIs(t, ws.HandOverFile(filepath.Join(a, "missing", "new")), fs.ErrNotExist)
 	require.NoError(t, os.Link(filepath.Join(b, "file"), filepath.Join(top, "second")))
@@ -51,7 +53,8 @@ func TestHandOver(t *testing.T) {
 	require.NoError(t, os.Remove(root))
 	link(t, "b", root)
 	for _, dir := range []string{root, a} {
-		for _, err := range []error{ws.HandOverFile(filepath.Join(dir, "new")), ws.HandOverDir(dir)} {
+		for _, err := range []error{ws.HandOverFile(filepath.Join(dir, "new")),
+			ws.HandOverDir(dir)} {
 			require.ErrorContains(t, err, "the folder "+root+" was replaced")
 		}
 	}
@@ -93,10 +96,12 @@ func TestReplacedRoot(t *testing.T) {
 	replaced := (*workspace.ReplacedError)(nil)
 	require.False(t, errors.As(err, &replaced), "nothing is there yet: %v", err)
 	write(t, filepath.Join(root, "file"), "new")
-	for _, path := range []string{"file", filepath.Join(root, "file"), filepath.Join(other, "..", "root", "sub", "new")} {
+	for _, path := range []string{"file", filepath.Join(root, "file"),
+		filepath.Join(other, "..", "root", "sub", "new")} {
 		_, err := ws.Open(path)
 		require.ErrorAs(t, err, &replaced, path)
-		require.EqualError(t, err, path+": the folder "+root+" was replaced after the session started: load the session again")
+		require.EqualError(t, err,
+			path+": the folder "+root+" was replaced after the session started: load the session again")
 		require.ErrorIs(t, err, fs.ErrNotExist, "for those who look whether there is a file")
 	}
 	_, err = ws.WriteFile(t.Context(), "new", []byte("x"), workspace.WriteOptions{})

@@ -53,7 +53,8 @@ func open(tb testing.TB, cwd string, additional ...string) *workspace.Workspace 
 	return openWith(tb, workspace.Options{}, cwd, additional...)
 }
 
-func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...string) *workspace.Workspace {
+func openWith(tb testing.TB, o workspace.Options, cwd string,
+	additional ...string) *workspace.Workspace {
 	tb.Helper()
 	roots, err := workspace.NewRoots(cwd, additional)
 	require.NoError(tb, err)
@@ -108,14 +109,16 @@ var ways = map[string]func(*workspace.Workspace, string) error{
 		return walk(context.Background(), ws, path, func(v visit) error { return v.Err })
 	},
 	"WriteFile": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.WriteFile(context.Background(), path, nil, workspace.WriteOptions{Create: workspace.ReplaceOnly})
+		_, err := ws.WriteFile(context.Background(), path, nil,
+			workspace.WriteOptions{Create: workspace.ReplaceOnly})
 		return err
 	},
 	"WriteTarget, WriteFile": func(ws *workspace.Workspace, path string) error {
 		if _, err := ws.WriteTarget(path); err != nil {
 			return err
 		}
-		_, err := ws.WriteFile(context.Background(), path, nil, workspace.WriteOptions{Create: workspace.ReplaceOnly})
+		_, err := ws.WriteFile(context.Background(), path, nil,
+			workspace.WriteOptions{Create: workspace.ReplaceOnly})
 		return err
 	},
 	"Fs.Open": func(ws *workspace.Workspace, path string) error {
@@ -149,14 +152,18 @@ var changes = map[string]func(*workspace.Workspace, string) error{
 		return err
 	},
 	"WriteFile, new": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"), workspace.WriteOptions{Create: workspace.CreateOnly})
+		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"),
+			workspace.WriteOptions{Create: workspace.CreateOnly})
 		return err
 	},
 	"Mkdir": func(ws *workspace.Workspace, path string) error {
 		_, err := ws.Mkdir(path, workspace.MkdirOptions{})
 		return err
 	},
-	"Remove": func(ws *workspace.Workspace, path string) error { return ws.Remove(path, workspace.RemoveOptions{}) },
+	"Remove": func(ws *workspace.Workspace,
+		path string) error {
+		return ws.Remove(path, workspace.RemoveOptions{})
+	},
 	"Rename from": func(ws *workspace.Workspace, path string) error {
 		_, err := ws.Rename(path, fresh("moved"), workspace.RenameOptions{})
 		return err
@@ -201,18 +208,19 @@ func (v visit) Open() (*workspace.File, error) { return v.folder.Open(v.Entry) }
 
 // walk visits everything below start, one folder after the other.
 func walk(ctx context.Context, ws *workspace.Workspace, start string, fn func(visit) error) error {
-	return ws.Walk(ctx, start, workspace.WalkOptions{}.WithWorkers(1), func(f *workspace.Folder) func() error {
-		var err error
-		if f.Err != nil {
-			err = fn(visit{workspace.Entry{Name: path.Base(f.Ref().Rel())}, f.Err, f})
-		}
-		for _, e := range f.Entries {
-			if err == nil {
-				err = fn(visit{e, nil, f})
+	return ws.Walk(ctx, start, workspace.WalkOptions{}.WithWorkers(1),
+		func(f *workspace.Folder) func() error {
+			var err error
+			if f.Err != nil {
+				err = fn(visit{workspace.Entry{Name: path.Base(f.Ref().Rel())}, f.Err, f})
 			}
-		}
-		return func() error { return err }
-	})
+			for _, e := range f.Entries {
+				if err == nil {
+					err = fn(visit{e, nil, f})
+				}
+			}
+			return func() error { return err }
+		})
 }
 
 // rootErrors returns the RootErrors that err is, nil if it is none.

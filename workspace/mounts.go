@@ -98,18 +98,22 @@ func (g *guard) CheckDir(stat dirfd.FileStat) error {
 // A guard's errors for mounts. Users see a [MountError].
 var (
 	errMounted      = errors.New("something is mounted there, and the session reaches no mounts")
-	errMountedLater = errors.New("something was mounted there after the session had opened: open the session again to reach it")
-	errMountUnknown = errors.New("this system does not tell what is mounted there: only a session that reaches any mounts can open it")
+	errMountedLater = errors.New("something was mounted there after the session had opened: " +
+		"open the session again to reach it")
+	errMountUnknown = errors.New("this system does not tell what is mounted there: " +
+		"only a session that reaches any mounts can open it")
 )
 
 func isMountError(err error) bool {
-	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) || errors.Is(err, errMountUnknown)
+	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) ||
+		errors.Is(err, errMountUnknown)
 }
 
 // newGuard returns the guard of a root, whose real path is at: it grants the root's own mount and,
 // if the policy says so, those at the mount points below. It returns nil if everything may be
 // reached.
-func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points []location) (dirfd.Guard, error) {
+func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts,
+	points []location) (dirfd.Guard, error) {
 	if policy == AnyMounts && len(w.denied) == 0 {
 		return nil, nil
 	}

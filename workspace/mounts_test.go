@@ -23,7 +23,8 @@ func TestPolicyText(t *testing.T) {
 		require.Equal(t, policy, back)
 	}
 	var m workspace.Mounts
-	require.EqualError(t, m.UnmarshalText([]byte("some")), `invalid mount policy "some": use none, existing or any`)
+	require.EqualError(t, m.UnmarshalText([]byte("some")),
+		`invalid mount policy "some": use none, existing or any`)
 	require.Zero(t, workspace.Options{}.Mounts, "the default is existing")
 	_, err := workspace.Mounts(7).MarshalText()
 	require.Error(t, err)

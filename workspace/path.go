@@ -129,7 +129,7 @@ func (l location) child(names ...string) location {
 	return location{l.top, slices.Concat(l.names, names)}
 }
 
-// clone returns l with names of its own.
+// clone returns a copy of l that shares no memory with it.
 func clone(l location) location { return location{l.top, slices.Clone(l.names)} }
 
 // parent returns the directory above l, l itself for the top.

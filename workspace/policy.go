@@ -149,7 +149,8 @@ func (w *Workspace) checkArrival(path string, end arrival) error {
 		return err
 	}
 	err := end.dir.Blocked()
-	if guard := w.guards[end.root]; err == nil && guard != nil && end.name != "" && !end.stat.IsZero() {
+	if guard := w.guards[end.root]; err == nil && guard != nil && end.name != "" &&
+		!end.stat.IsZero() {
 		err = guard.CheckDir(end.stat)
 	}
 	if err != nil {

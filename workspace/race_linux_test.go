@@ -56,7 +56,8 @@ func expected(err error) bool {
 		denied  *workspace.DeniedError
 		path    *fs.PathError
 	)
-	return errors.As(err, &outside) || errors.As(err, &special) || errors.As(err, &denied) || errors.As(err, &path)
+	return errors.As(err, &outside) || errors.As(err, &special) || errors.As(err, &denied) ||
+		errors.As(err, &path)
 }
 
 // Clause C5.
@@ -77,8 +78,10 @@ func TestReadWhileSwapping(t *testing.T) {
 		"a directory with a fifo":               {[2]string{"A/d/e", "A/d/e-fifo"}, "d/e/f"},
 		"a directory with a denied one's link":  {[2]string{"A/d", "A/to-denied"}, "d/e/f"},
 		"a directory with a denied one's alias": {[2]string{"A/d", "A/abs-to-denied"}, "d/e/f"},
-		"behind a link, a directory with one":   {[2]string{"A/d/e", "A/d/to-denied"}, "../B/across/e/f"},
-		"behind a link, a file with one":        {[2]string{"A/d/e/f", "A/d/e/to-denied"}, "../B/across/e/f"},
+		"behind a link, a directory with one": {[2]string{"A/d/e", "A/d/to-denied"},
+			"../B/across/e/f"},
+		"behind a link, a file with one": {[2]string{"A/d/e/f", "A/d/e/to-denied"},
+			"../B/across/e/f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrounds(t)
@@ -102,7 +105,8 @@ func TestReadWhileSwapping(t *testing.T) {
 			require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "d/e/fifo"), 0o644))
 			require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "d/e-fifo"), 0o644))
 			ws := openWith(t, workspace.Options{Policy: workspace.Policy{
-				Deny: dirs(t, filepath.Join(g.a, "denied"), filepath.Join(g.a, "d/denied"), filepath.Join(g.a, "d/e/denied")),
+				Deny: dirs(t, filepath.Join(g.a, "denied"), filepath.Join(g.a, "d/denied"),
+					filepath.Join(g.a, "d/e/denied")),
 			}}, g.a, g.b)
 
 			stop := swapping(t, filepath.Join(g.dir, c.swap[0]), filepath.Join(g.dir, c.swap[1]))
@@ -210,18 +214,23 @@ var raceCases = []raceCase{
 	{"file with a fifo", "A/d/e/f", "A/d/e/fifo", "fifo", filePaths},
 	{"directory with a fifo", "A/d/e", "A/d/fifo", "fifo", dirPaths[1:]},
 	{"a root itself", "A", "l", "$OUT", dirPaths},
-	{"behind a link from another root", "A/d", "A/l", "$OUT", []string{"../B/across/e/f", "../B/across/e", "../B/across/new", "../B/across/"}},
+	{"behind a link from another root", "A/d", "A/l", "$OUT",
+		[]string{"../B/across/e/f", "../B/across/e", "../B/across/new", "../B/across/"}},
 	{"directory with a denied one's link", "A/d", "A/l", "denied", dirPaths},
 }
 
 func (c raceCase) play(t *testing.T, operations int) {
 	g := newGroundsInMemory(t)
-	for _, dir := range []string{g.out, filepath.Join(g.out, "d/e"), filepath.Join(g.out, "e"), filepath.Join(g.a, "denied/e")} {
+	for _, dir := range []string{g.out, filepath.Join(g.out, "d/e"), filepath.Join(g.out, "e"),
+		filepath.Join(g.a, "denied/e")} {
 		write(t, filepath.Join(dir, "f"), "SECRET")
 	}
 	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
-	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}}, g.a, g.b)
-	p := pair{good: filepath.Join(g.dir, c.good), bad: filepath.Join(g.dir, c.bad), is: strings.ReplaceAll(c.is, "$OUT", g.out)}
+	ws := openWith(t,
+		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}},
+		g.a, g.b)
+	p := pair{good: filepath.Join(g.dir, c.good), bad: filepath.Join(g.dir, c.bad),
+		is: strings.ReplaceAll(c.is, "$OUT", g.out)}
 	before := snapshot(t, g.out, nil)
 	denied := snapshot(t, filepath.Join(g.a, "denied"), nil)
 	p.mend()
@@ -285,7 +294,8 @@ func errorText(err error) string {
 
 // says reports whether err is a documented error.
 func says(err error) bool {
-	return expected(err) || as[*workspace.ChangedError](err) || as[*workspace.ProtectedError](err) ||
+	return expected(err) || as[*workspace.ChangedError](err) ||
+		as[*workspace.ProtectedError](err) ||
 		as[*workspace.NotTextError](err) || as[*workspace.ReplacedError](err)
 }
 
@@ -394,7 +404,10 @@ type raceOperation struct {
 func reading(name string) raceOperation {
 	for _, op := range operations {
 		if op.name == name {
-			return raceOperation{name, func(r *racer, path string) (string, error) { return op.do(r.ws, path) }}
+			return raceOperation{name, func(r *racer, path string) (string,
+				error) {
+				return op.do(r.ws, path)
+			}}
 		}
 	}
 	panic("no operation " + name)
@@ -474,7 +487,8 @@ func TestOperationsWhileMounting(t *testing.T) {
 			for _, path := range []string{"f", "e/f", "d/e/f"} {
 				write(t, filepath.Join(g.out, path), "SECRET")
 			}
-			source := map[string]string{"d": g.out, "d/e": filepath.Join(g.out, "e"), "d/e/f": filepath.Join(g.out, "secret")}[over]
+			source := map[string]string{"d": g.out, "d/e": filepath.Join(g.out, "e"),
+				"d/e/f": filepath.Join(g.out, "secret")}[over]
 			before := snapshot(t, g.out, nil)
 			stop := mounting(source, filepath.Join(g.a, over))
 			defer unmountBelow(t, g.dir)
@@ -564,7 +578,8 @@ func TestWriteWhileSwapping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrounds(t)
-			for _, dir := range []string{g.out, filepath.Join(g.out, "e"), filepath.Join(g.out, "d/e"), filepath.Join(g.a, "denied/e")} {
+			for _, dir := range []string{g.out, filepath.Join(g.out, "e"),
+				filepath.Join(g.out, "d/e"), filepath.Join(g.a, "denied/e")} {
 				write(t, filepath.Join(dir, "f"), "SECRET")
 			}
 			for _, path := range []string{"A/l", "A/d/l", "B/l", "l"} {
@@ -576,7 +591,9 @@ func TestWriteWhileSwapping(t *testing.T) {
 			link(t, "denied", filepath.Join(g.a, "to-denied"))
 			link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
 			require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "d/e/fifo"), 0o644))
-			ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}}, g.a, g.b)
+			ws := openWith(t,
+				workspace.Options{Policy: workspace.Policy{Deny: dirs(t,
+					filepath.Join(g.a, "denied"))}}, g.a, g.b)
 			out, denied := picture(t, g.out), picture(t, filepath.Join(g.a, "denied"))
 
 			stop := swapping(t, filepath.Join(g.dir, c.swap[0]), filepath.Join(g.dir, c.swap[1]))
@@ -614,7 +631,8 @@ func TestCreateOnlyOnce(t *testing.T) {
 		made := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := g.ws.WriteFile(t.Context(), path, []byte("x"), workspace.WriteOptions{Create: workspace.CreateOnly})
+				_, err := g.ws.WriteFile(t.Context(), path, []byte("x"),
+					workspace.WriteOptions{Create: workspace.CreateOnly})
 				made <- err
 			}()
 		}

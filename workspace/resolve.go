@@ -30,7 +30,8 @@ const (
 	followLast lastLink = iota // follow a link
 	keepLast                   // do not follow a link
 	orMissing                  // follow a link; what it, or the path, leads to need not exist
-	toOpen                     // follow a link; leave info nil, since the caller opens what is there
+	// follow a link; leave info nil, since the caller opens what is there
+	toOpen
 )
 
 // arrival is where a path led: the entry name in the directory dir, or dir itself if name is "".
@@ -73,7 +74,8 @@ func (w *Workspace) resolve(a parsedPath, last lastLink, use func(arrival) error
 }
 
 func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) error) error {
-	r := &resolver{w: w, asked: a, last: last, root: above, at: location{top: a.at.top}, rest: a.at.names}
+	r := &resolver{w: w, asked: a, last: last, root: above, at: location{top: a.at.top},
+		rest: a.at.names}
 	defer r.leave()
 	if a.at.top == "" {
 		r.enter(w.entries[0].root)
@@ -265,7 +267,8 @@ func (r *resolver) follow(name string, at location) error {
 		return r.failed(err)
 	} else if misleads {
 		return &OutsideError{Path: r.asked.path, Link: link.String(), Roots: r.w.roots,
-			Why: fmt.Sprintf("the link %s is one of the system's own, which leads elsewhere than it says", link)}
+			Why: fmt.Sprintf("the link %s belongs to the system and does not lead where it says",
+				link)}
 	}
 	target, err := r.here().Readlink(name)
 	if errors.Is(err, syscall.EINVAL) {
@@ -432,14 +435,14 @@ func retry(do func() error) error {
 }
 
 // entryPoint is a location where paths enter a root: its spelling or its real path. Entering it
-// uses the handle that was opened, whatever is at the location by now.
+// uses the handle that was opened, whatever is at the location now.
 type entryPoint struct {
 	at   location
 	root int
 }
 
-// entryPoints lists the entry points of the roots. Of roots with the same real path the first owns
-// them all.
+// entryPoints lists the entry points of the roots. If several roots have the same real path, the
+// first owns them all.
 func entryPoints(opened []Root, real []location) []entryPoint {
 	var points []entryPoint
 	for i, root := range opened {

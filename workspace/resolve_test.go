@@ -26,7 +26,8 @@ type grounds struct {
 
 func newGrounds(t *testing.T) grounds {
 	dir := realDir(t)
-	g := grounds{dir: dir, a: filepath.Join(dir, "A"), b: filepath.Join(dir, "B"), out: filepath.Join(dir, "out")}
+	g := grounds{dir: dir, a: filepath.Join(dir, "A"), b: filepath.Join(dir, "B"),
+		out: filepath.Join(dir, "out")}
 	write(t, filepath.Join(g.a, "f"), "A/f")
 	write(t, filepath.Join(g.a, "d/e/f"), "A/d/e/f")
 	write(t, filepath.Join(g.b, "f"), "B/f")
@@ -224,7 +225,8 @@ func TestLinksMakingPathsLong(t *testing.T) {
 	mkdir(t, filepath.Join(g.a, "x"))
 	link(t, "..", filepath.Join(g.a, "x/0"))
 	for i := 1; i < 40; i++ {
-		link(t, filepath.Join(g.a, strings.Repeat(fmt.Sprintf("x/../x/%d/", i-1), 40)), filepath.Join(g.a, fmt.Sprintf("x/%d", i)))
+		link(t, filepath.Join(g.a, strings.Repeat(fmt.Sprintf("x/../x/%d/", i-1), 40)),
+			filepath.Join(g.a, fmt.Sprintf("x/%d", i)))
 	}
 	_, err := g.ws.Open("x/39/f")
 	require.Error(t, err)
@@ -366,7 +368,8 @@ func TestARootThatIsALink(t *testing.T) {
 	link(t, "../spelled/f", filepath.Join(dir, "other/relative"))
 	ws := open(t, filepath.Join(dir, "spelled"), filepath.Join(dir, "other"))
 	for _, path := range []string{
-		"f", dir + "/spelled/f", dir + "/real/f", "by-spelling", "by-real", "../real/f", "../spelled/f",
+		"f", dir + "/spelled/f", dir +
+			"/real/f", "by-spelling", "by-real", "../real/f", "../spelled/f",
 		dir + "/other/../spelled/f", dir + "/other/relative",
 	} {
 		requireRead(t, ws, path, "f", 0, "f")
@@ -408,10 +411,13 @@ func TestLinkFarm(t *testing.T) {
 	write(t, filepath.Join(dir, "lib/index.js"), "lib")
 	link(t, "../../app/node_modules/a", filepath.Join(dir, "lib/node_modules/a"))
 	ws := open(t, app, filepath.Join(dir, "lib"))
-	requireRead(t, ws, "node_modules/a/index.js", "a", 0, "node_modules/.pnpm/a@1/node_modules/a/index.js")
-	requireRead(t, ws, "node_modules/a/../b/index.js", "b", 0, "node_modules/.pnpm/b@2/node_modules/b/index.js")
+	requireRead(t, ws, "node_modules/a/index.js", "a", 0,
+		"node_modules/.pnpm/a@1/node_modules/a/index.js")
+	requireRead(t, ws, "node_modules/a/../b/index.js", "b", 0,
+		"node_modules/.pnpm/b@2/node_modules/b/index.js")
 	requireRead(t, ws, "node_modules/@scope/lib/index.js", "lib", 1, "index.js")
-	requireRead(t, ws, "node_modules/@scope/lib/node_modules/a/index.js", "a", 0, "node_modules/.pnpm/a@1/node_modules/a/index.js")
+	requireRead(t, ws, "node_modules/@scope/lib/node_modules/a/index.js", "a", 0,
+		"node_modules/.pnpm/a@1/node_modules/a/index.js")
 }
 
 // oracle resolves paths by full paths, one component at a time. It is simple, and unsafe if
@@ -549,7 +555,8 @@ func somePath(t *rapid.T, top, label string) string {
 
 // randomTree fills top with directories, files and links.
 func randomTree(t *rapid.T, top string) {
-	for _, dir := range []string{"A", "A/d", "A/N", "A/N/d", "B", "B/d", "B/d/d", "R", "R/d", "out", "out/d"} {
+	for _, dir := range []string{"A", "A/d", "A/N", "A/N/d", "B", "B/d", "B/d/d", "R", "R/d", "out",
+		"out/d"} {
 		require.NoError(t, os.Mkdir(filepath.Join(top, dir), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(top, dir, "f"), nil, 0o644))
 		for _, name := range []string{"l0", "l1", "l2"} {
@@ -557,7 +564,8 @@ func randomTree(t *rapid.T, top string) {
 			require.NoError(t, os.Symlink(target, filepath.Join(top, dir, name)))
 		}
 	}
-	for link, target := range map[string]string{"S": "R", "A/T": "../B/d", "out/U": top + "/A/N", "V": "S"} {
+	for link, target := range map[string]string{"S": "R", "A/T": "../B/d", "out/U": top + "/A/N",
+		"V": "S"} {
 		require.NoError(t, os.Symlink(target, filepath.Join(top, link)))
 	}
 }
@@ -585,7 +593,8 @@ func TestResolutionMatchesOracle(t *testing.T) {
 			require.NoError(t, err)
 			o.real = append(o.real, real)
 		}
-		ws, err := workspace.Open(context.Background(), mustRoots(t, o.spelled[0], o.spelled[1:]...), workspace.Options{})
+		ws, err := workspace.Open(context.Background(),
+			mustRoots(t, o.spelled[0], o.spelled[1:]...), workspace.Options{})
 		require.NoError(t, err)
 		defer ws.Close()
 		for range 20 {
@@ -645,7 +654,8 @@ func (o oracle) compareLstat(t *rapid.T, ws *workspace.Workspace, path string) {
 	want := filepath.Join(at, name)
 	info, err := ws.Lstat(path)
 	if err == nil && info.Ref().Rel() == "." {
-		require.True(t, info.IsDir(), "%s: a root is a directory, whatever stands at its spelling", path)
+		require.True(t, info.IsDir(), "%s: a root is a directory, whatever stands at its spelling",
+			path)
 		return
 	}
 	there, thereErr := os.Lstat(want)
@@ -663,7 +673,8 @@ func (o oracle) compareLstat(t *rapid.T, ws *workspace.Workspace, path string) {
 }
 
 // compareOwner requires that the innermost root owns path, the first of equal ones.
-func (o oracle) compareOwner(t *rapid.T, ws *workspace.Workspace, path, want string, wantErr error) {
+func (o oracle) compareOwner(t *rapid.T, ws *workspace.Workspace, path, want string,
+	wantErr error) {
 	if wantErr != nil {
 		return
 	}
@@ -683,7 +694,8 @@ func (o oracle) compareOwner(t *rapid.T, ws *workspace.Workspace, path, want str
 
 // compareWriting requires that path would be written where the oracle says. If only the last name
 // is missing, it requires that it is in a root.
-func (o oracle) compareWriting(t *rapid.T, ws *workspace.Workspace, path, want string, wantErr error) {
+func (o oracle) compareWriting(t *rapid.T, ws *workspace.Workspace, path, want string,
+	wantErr error) {
 	ref, err := ws.WriteTarget(path)
 	switch {
 	case wantErr == fs.ErrNotExist && err == nil:
@@ -746,16 +758,17 @@ func owners(t *testing.T, ws *workspace.Workspace, path string, dir bool) map[st
 		note("WriteFile", ref, err)
 	}
 	start := filepath.Dir(path)
-	require.NoError(t, ws.Walk(t.Context(), start, workspace.WalkOptions{}, func(f *workspace.Folder) func() error {
-		return func() error {
-			for _, e := range f.Entries {
-				if f.Ref().Real() == start && e.Name == filepath.Base(path) {
-					refs["Walk"] = f.RefOf(e)
+	require.NoError(t, ws.Walk(t.Context(), start, workspace.WalkOptions{},
+		func(f *workspace.Folder) func() error {
+			return func() error {
+				for _, e := range f.Entries {
+					if f.Ref().Real() == start && e.Name == filepath.Base(path) {
+						refs["Walk"] = f.RefOf(e)
+					}
 				}
+				return f.Err
 			}
-			return f.Err
-		}
-	}))
+		}))
 	return refs
 }
 
@@ -765,12 +778,15 @@ func owners(t *testing.T, ws *workspace.Workspace, path string, dir bool) map[st
 // Clause A23.
 func TestInnermostRootOwns(t *testing.T) {
 	top := realDir(t)
-	outer, middle, inner := filepath.Join(top, "o"), filepath.Join(top, "o/m"), filepath.Join(top, "o/m/x/i")
-	for _, file := range []string{"o/f", "o/n/f", "o/m/f", "o/m/x/f", "o/m/x/i/f", "o/m/x/i/d/f", "o/m-twin/f"} {
+	outer, middle, inner := filepath.Join(top, "o"), filepath.Join(top, "o/m"), filepath.Join(top,
+		"o/m/x/i")
+	for _, file := range []string{"o/f", "o/n/f", "o/m/f", "o/m/x/f", "o/m/x/i/f", "o/m/x/i/d/f",
+		"o/m-twin/f"} {
 		write(t, filepath.Join(top, file), file)
 	}
 	for _, roots := range [][]string{
-		{outer, middle, inner}, {inner, middle, outer}, {middle, outer, inner}, {inner, outer, middle}, {outer, outer + "/./m", inner + "//"},
+		{outer, middle, inner}, {inner, middle, outer}, {middle, outer, inner}, {inner, outer,
+			middle}, {outer, outer + "/./m", inner + "//"},
 	} {
 		ws := open(t, roots[0], roots[1:]...)
 		for path, want := range map[string]struct {
@@ -791,7 +807,8 @@ func TestInnermostRootOwns(t *testing.T) {
 			"o/m/x/i/d/f": {owner: inner, rel: "d/f"},
 		} {
 			for way, ref := range owners(t, ws, filepath.Join(top, path), want.dir) {
-				require.Equal(t, want.owner, ref.Root().Dir.String(), "%s %s of %v", way, path, roots)
+				require.Equal(t, want.owner, ref.Root().Dir.String(), "%s %s of %v", way, path,
+					roots)
 				require.Equal(t, want.rel, ref.Rel(), "%s %s of %v", way, path, roots)
 			}
 		}

@@ -24,7 +24,8 @@ func TestSpecialFiles(t *testing.T) {
 	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
 	require.NoError(t, err)
 	defer socket.Close()
-	special := map[string]string{"fifo": "fifo", "to-fifo": "fifo", "../B/socket": "socket", "to-socket": "socket"}
+	special := map[string]string{"fifo": "fifo", "to-fifo": "fifo", "../B/socket": "socket",
+		"to-socket": "socket"}
 	link(t, filepath.Join(g.a, "fifo"), filepath.Join(g.a, "to-fifo"))
 	link(t, filepath.Join(g.b, "socket"), filepath.Join(g.a, "to-socket"))
 	if unix.Mknod(filepath.Join(g.a, "null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) == nil {
@@ -67,7 +68,8 @@ func TestFifoAsRoot(t *testing.T) {
 	fifo := filepath.Join(realDir(t), "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o644))
 	_, err := workspace.Open(t.Context(), mustRoots(t, fifo), workspace.Options{})
-	require.Equal(t, workspace.RootErrors{{Path: fifo, Reason: workspace.ReasonNotDirectory}}, rootErrors(err))
+	require.Equal(t, workspace.RootErrors{{Path: fifo, Reason: workspace.ReasonNotDirectory}},
+		rootErrors(err))
 	dir := mustRoots(t, fifo).Cwd()
 	require.Equal(t, dir, workspace.Real(dir))
 }
@@ -82,7 +84,8 @@ func asUser(t *testing.T, dir string) bool {
 	binary := filepath.Join(dir, "test")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
-		t.Skip("running as root, and the test binary cannot be read to run it as an ordinary user:", err)
+		t.Skip("running as root, and the test binary cannot be read to run it as an ordinary user:",
+			err)
 	}
 	require.NoError(t, os.WriteFile(binary, self, 0o755))
 	runAs(t, 65534, dir, binary, "-test.run=^"+t.Name()+"$", "-test.count=1")
@@ -123,15 +126,18 @@ func TestUnreadableRoots(t *testing.T) {
 		return
 	}
 	dir := realDir(t)
-	closed, unsearchable := mkdir(t, filepath.Join(dir, "closed")), mkdir(t, filepath.Join(dir, "unsearchable"))
+	closed, unsearchable := mkdir(t, filepath.Join(dir, "closed")), mkdir(t,
+		filepath.Join(dir, "unsearchable"))
 	beyond := mkdir(t, filepath.Join(closed, "beyond"))
 	require.NoError(t, os.Chmod(closed, 0))
 	require.NoError(t, os.Chmod(unsearchable, 0o444))
 	defer os.Chmod(closed, 0o755)
-	_, err := workspace.Open(t.Context(), mustRoots(t, dir, closed, unsearchable, beyond), workspace.Options{})
+	_, err := workspace.Open(t.Context(), mustRoots(t, dir, closed, unsearchable, beyond),
+		workspace.Options{})
 	var want workspace.RootErrors
 	for i, path := range []string{closed, unsearchable, beyond} {
-		want = append(want, workspace.RootError{Root: 1 + i, Path: path, Reason: workspace.ReasonUnreadable, Detail: "permission denied"})
+		want = append(want, workspace.RootError{Root: 1 + i, Path: path,
+			Reason: workspace.ReasonUnreadable, Detail: "permission denied"})
 	}
 	require.Equal(t, want, rootErrors(err))
 }
@@ -161,7 +167,8 @@ func TestPermissions(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Equal(t, []string{"d"}, failed, "the walk goes on after a directory that it cannot read")
+	require.Equal(t, []string{"d"}, failed,
+		"the walk goes on after a directory that it cannot read")
 }
 
 // Clause C6.
@@ -178,7 +185,8 @@ func TestWalkReportsUnreadable(t *testing.T) {
 	defer os.Chmod(filepath.Join(dir, "closed"), 0o755)
 	defer os.Chmod(filepath.Join(dir, "entered"), 0o755)
 	ws := open(t, dir)
-	require.Equal(t, []string{"! closed", "! entered", "open/f"}, walkFiles(t, ws, ".", workspace.WalkOptions{}))
+	require.Equal(t, []string{"! closed", "! entered", "open/f"},
+		walkFiles(t, ws, ".", workspace.WalkOptions{}))
 	if runtime.GOOS != "linux" {
 		return // elsewhere a directory is held as one that can be read
 	}
@@ -196,7 +204,8 @@ func TestReadFileOfAFIFO(t *testing.T) {
 	top := realDir(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o600))
 	d := openTop(t, open(t, top))
-	for _, kind := range []os.FileMode{0, os.ModeNamedPipe} { // it may have been a file when it was listed
+	// it may have been a file when it was listed
+	for _, kind := range []os.FileMode{0, os.ModeNamedPipe} {
 		var special *workspace.SpecialFileError
 		_, _, err := d.ReadFile(workspace.Entry{Name: "fifo", Type: kind}, nil, 100)
 		require.ErrorAs(t, err, &special)

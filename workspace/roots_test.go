@@ -49,7 +49,8 @@ func TestEachReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := workspace.NewRoots(c.path, nil)
-			require.Equal(t, workspace.RootErrors{{Path: c.path, Reason: c.reason}}, rootErrors(err))
+			require.Equal(t, workspace.RootErrors{{Path: c.path, Reason: c.reason}},
+				rootErrors(err))
 
 			_, err = workspace.NewRoots(abs("/a"), []string{abs("/b"), c.path})
 			require.Equal(t, workspace.RootErrors{
@@ -73,14 +74,16 @@ func TestAllErrorsCwdFirst(t *testing.T) {
 
 // Clause A7.
 func TestDuplicates(t *testing.T) {
-	roots := mustRoots(t, abs("/a"), abs("/c"), abs("/b/"), abs("/a/"), abs("/c/./"), abs("/b"), abs("//d"))
+	roots := mustRoots(t, abs("/a"), abs("/c"), abs("/b/"), abs("/a/"), abs("/c/./"), abs("/b"),
+		abs("//d"))
 	require.Equal(t, []string{abs("/a"), abs("/c"), abs("/b"), abs("/d")}, paths(roots))
 }
 
 // Clause A7.
 func TestNestedRootsAreKept(t *testing.T) {
 	roots := mustRoots(t, abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b"))
-	require.Equal(t, []string{abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b")}, paths(roots))
+	require.Equal(t, []string{abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b")},
+		paths(roots))
 }
 
 // Clause A7.
@@ -121,8 +124,10 @@ func TestCwdFirst(t *testing.T) {
 
 // spelling draws a path of few names, in any spelling.
 var spelling = rapid.Custom(func(t *rapid.T) string {
-	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "..", ".", "", "a b", "ü"}), 0, 5).Draw(t, "names")
-	return abs("/" + strings.Join(names, "/") + rapid.SampledFrom([]string{"", "/", "/."}).Draw(t, "end"))
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "..", ".", "", "a b", "ü"}), 0,
+		5).Draw(t, "names")
+	return abs("/" + strings.Join(names, "/") +
+		rapid.SampledFrom([]string{"", "/", "/."}).Draw(t, "end"))
 })
 
 var spellings = rapid.SliceOfN(spelling, 0, 8)
@@ -169,7 +174,8 @@ func TestPermutations(t *testing.T) {
 }
 
 func FuzzParseDir(f *testing.F) {
-	for _, seed := range []string{"", "/", "a", "/a b/%/#?", "/ü\n", "/\xff", "/a\x00", `C:\a`, `\\s\h\x`, "/a/../.", "//"} {
+	for _, seed := range []string{"", "/", "a", "/a b/%/#?", "/ü\n", "/\xff", "/a\x00", `C:\a`,
+		`\\s\h\x`, "/a/../.", "//"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
@@ -228,9 +234,12 @@ func TestLocate(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(top, "src", "app"), filepath.Join(top, "link")))
 	app, link := filepath.Join(top, "src", "app"), filepath.Join(top, "link")
 	for _, c := range []struct{ from, path, want string }{
-		{app, "", ""}, {app, "/x/../y", "/x/../y"}, {app, "~", top + "/home"}, {app, "~/a", top + "/home/a"}, {app, "~a", app + "/~a"},
-		{app, "a/../b", app + "/a/../b"}, {app, ".", app}, {app, "./a", app + "/a"}, {app, "..", top + "/src"}, {app, "../lib/", top + "/src/lib/"},
-		{app, ".././/../x", top + "/x"}, {link, "a", link + "/a"}, {link, "../lib", top + "/src/lib"}, {"/", "a", "/a"}, {"/", "../..", "/"},
+		{app, "", ""}, {app, "/x/../y", "/x/../y"}, {app, "~", top + "/home"}, {app, "~/a", top +
+			"/home/a"}, {app, "~a", app + "/~a"},
+		{app, "a/../b", app + "/a/../b"}, {app, ".", app}, {app, "./a", app + "/a"}, {app, "..",
+			top + "/src"}, {app, "../lib/", top + "/src/lib/"},
+		{app, ".././/../x", top + "/x"}, {link, "a", link + "/a"}, {link, "../lib", top +
+			"/src/lib"}, {"/", "a", "/a"}, {"/", "../..", "/"},
 	} {
 		from, err := workspace.ParseDir(c.from)
 		require.NoError(t, err)

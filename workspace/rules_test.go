@@ -68,7 +68,8 @@ func TestRelativeWindows(t *testing.T) {
 
 // Clause A4.
 func TestRelativePosix(t *testing.T) {
-	for _, given := range []string{"a", ".", "..", "../a", `C:\a`, `\\server\share`, "~", "~/a", " /a", "file:///a"} {
+	for _, given := range []string{"a", ".", "..", "../a", `C:\a`, `\\server\share`, "~", "~/a",
+		" /a", "file:///a"} {
 		require.Equal(t, []Reason{ReasonRelative}, check(posix{}, given), given)
 	}
 }
@@ -130,7 +131,8 @@ func TestWindowsLinkTargets(t *testing.T) {
 		top, names, _ := drives{}.split(target)
 		require.Equal(t, want, location{top, names}, target)
 	}
-	for _, top := range []string{"?", `Volume{0a1b-2c}\`, `\\.\PhysicalDrive0\`, `\\server\share\`} {
+	for _, top := range []string{"?", `Volume{0a1b-2c}\`, `\\.\PhysicalDrive0\`,
+		`\\server\share\`} {
 		require.False(t, drives{}.same(top, `C:\`), top)
 	}
 	require.False(t, drives{}.same("?", "?"), "? equals nothing")

@@ -79,8 +79,8 @@ func (t Text) Next() int {
 // ReadText reads lines of a regular file of UTF-8 text. It keeps no more of the file in memory than
 // it returns.
 //
-// Besides those of [Workspace], errors are *[NotTextError] if what was read is not UTF-8 or
-// contains a NUL, *[LimitError] if the lines begin too far into a large file, and the context's.
+// In addition to the errors of [Workspace] it returns *[NotTextError] if what was read is not UTF-8
+// or contains a NUL, *[LimitError] if the lines begin too far into a large file, and the context's.
 func (w *Workspace) ReadText(ctx context.Context, path string, o TextOptions) (Text, error) {
 	f, err := w.Open(path)
 	if err != nil {
@@ -131,8 +131,8 @@ func (o TextOptions) withDefaults(path string) (TextOptions, error) {
 // textChunk is how many bytes are read between two checks of the context.
 const textChunk = 64 << 10
 
-// boms are the byte order marks of other encodings. That of UTF-32LE begins like that of UTF-16LE,
-// so the longer ones are first.
+// boms are the byte order marks of other encodings. The mark of UTF-32LE begins like the mark of
+// UTF-16LE, so the longer ones are first.
 var boms = []struct{ mark, encoding string }{
 	{"\xff\xfe\x00\x00", "UTF-32"},
 	{"\x00\x00\xfe\xff", "UTF-32"},
@@ -200,7 +200,8 @@ func (s *textReader) checkBounds() error {
 		s.whole = false
 	}
 	if !s.done() && s.read >= s.o.maxSkipped {
-		return &LimitError{Path: s.path, What: "bytes to read to get to the lines", Limit: s.o.maxSkipped}
+		return &LimitError{Path: s.path, What: "bytes to read to get to the lines",
+			Limit: s.o.maxSkipped}
 	}
 	return nil
 }
@@ -294,7 +295,8 @@ func (s *textReader) keep(part []byte) {
 
 // text returns the result.
 func (s *textReader) text() Text {
-	t := Text{Content: string(s.kept), First: s.o.First, Lines: s.lines, Cut: s.cut, Total: -1, BOM: s.bom}
+	t := Text{Content: string(s.kept), First: s.o.First, Lines: s.lines, Cut: s.cut, Total: -1,
+		BOM: s.bom}
 	if s.partial > 0 { // the last line has no line ending
 		t.Lines++
 	}

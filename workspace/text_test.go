@@ -24,24 +24,37 @@ func TestReadText(t *testing.T) {
 		want workspace.Text
 		next int
 	}{
-		"empty":          {"", workspace.TextOptions{}, workspace.Text{First: 1}, 0},
-		"one line":       {"a\n", workspace.TextOptions{}, workspace.Text{Content: "a\n", First: 1, Lines: 1, Total: 1}, 0},
-		"no last end":    {"a\nb", workspace.TextOptions{}, workspace.Text{Content: "a\nb", First: 1, Lines: 2, Total: 2}, 0},
-		"ends are kept":  {"a\r\nb\rc\n", workspace.TextOptions{}, workspace.Text{Content: "a\r\nb\rc\n", First: 1, Lines: 2, Total: 2}, 0},
-		"from a line on": {"a\nb\nc\n", workspace.TextOptions{First: 2}, workspace.Text{Content: "b\nc\n", First: 2, Lines: 2, Total: 3}, 0},
-		"past the end":   {"a\nb\n", workspace.TextOptions{First: 4}, workspace.Text{First: 4, Total: 2}, 0},
+		"empty": {"", workspace.TextOptions{}, workspace.Text{First: 1}, 0},
+		"one line": {"a\n", workspace.TextOptions{},
+			workspace.Text{Content: "a\n", First: 1, Lines: 1, Total: 1}, 0},
+		"no last end": {"a\nb", workspace.TextOptions{},
+			workspace.Text{Content: "a\nb", First: 1, Lines: 2, Total: 2}, 0},
+		"ends are kept": {"a\r\nb\rc\n", workspace.TextOptions{},
+			workspace.Text{Content: "a\r\nb\rc\n", First: 1, Lines: 2, Total: 2}, 0},
+		"from a line on": {"a\nb\nc\n", workspace.TextOptions{First: 2},
+			workspace.Text{Content: "b\nc\n", First: 2, Lines: 2, Total: 3}, 0},
+		"past the end": {"a\nb\n", workspace.TextOptions{First: 4},
+			workspace.Text{First: 4, Total: 2}, 0},
 		"some lines": {"a\nb\nc\nd\n", workspace.TextOptions{First: 2, MaxLines: 2},
-			workspace.Text{Content: "b\nc\n", First: 2, Lines: 2, Total: 4, Cut: workspace.CutByLines}, 4},
-		"exactly as many lines": {"a\nb\n", workspace.TextOptions{MaxLines: 2}, workspace.Text{Content: "a\nb\n", First: 1, Lines: 2, Total: 2}, 0},
-		"exactly as many bytes": {"aa\nbb\n", workspace.TextOptions{MaxBytes: 6}, workspace.Text{Content: "aa\nbb\n", First: 1, Lines: 2, Total: 2}, 0},
+			workspace.Text{Content: "b\nc\n", First: 2, Lines: 2, Total: 4,
+				Cut: workspace.CutByLines}, 4},
+		"exactly as many lines": {"a\nb\n", workspace.TextOptions{MaxLines: 2},
+			workspace.Text{Content: "a\nb\n", First: 1, Lines: 2, Total: 2}, 0},
+		"exactly as many bytes": {"aa\nbb\n", workspace.TextOptions{MaxBytes: 6},
+			workspace.Text{Content: "aa\nbb\n", First: 1, Lines: 2, Total: 2}, 0},
 		"cut by bytes": {"aa\nbb\ncc", workspace.TextOptions{MaxBytes: 5},
-			workspace.Text{Content: "aa\n", First: 1, Lines: 1, Total: 3, Cut: workspace.CutByBytes}, 2},
+			workspace.Text{Content: "aa\n", First: 1, Lines: 1, Total: 3,
+				Cut: workspace.CutByBytes}, 2},
 		"the last line does not fit": {"aa\nbbb", workspace.TextOptions{MaxBytes: 5},
-			workspace.Text{Content: "aa\n", First: 1, Lines: 1, Total: 2, Cut: workspace.CutByBytes}, 2},
+			workspace.Text{Content: "aa\n", First: 1, Lines: 1, Total: 2,
+				Cut: workspace.CutByBytes}, 2},
 		"cut in a line": {"äöü\nb\n", workspace.TextOptions{MaxBytes: 5},
-			workspace.Text{Content: "äö", First: 1, Lines: 1, Total: 2, Cut: workspace.CutInLine}, 2},
-		"byte order mark": {"\xef\xbb\xbfa\n", workspace.TextOptions{}, workspace.Text{Content: "a\n", First: 1, Lines: 1, Total: 1, BOM: true}, 0},
-		"only a mark":     {"\xef\xbb\xbf", workspace.TextOptions{}, workspace.Text{First: 1, BOM: true}, 0},
+			workspace.Text{Content: "äö", First: 1, Lines: 1, Total: 2,
+				Cut: workspace.CutInLine}, 2},
+		"byte order mark": {"\xef\xbb\xbfa\n", workspace.TextOptions{},
+			workspace.Text{Content: "a\n", First: 1, Lines: 1, Total: 1, BOM: true}, 0},
+		"only a mark": {"\xef\xbb\xbf", workspace.TextOptions{},
+			workspace.Text{First: 1, BOM: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write(t, filepath.Join(g.a, "text"), c.file)
@@ -84,7 +97,8 @@ func TestReadTextLargeFile(t *testing.T) {
 	write(t, path, strings.Repeat("line\n", 1000))
 	require.NoError(t, os.Truncate(path, 1<<40)) // a sparse file: NULs from here on
 
-	text, err := g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 10, MaxLines: 5}.WithMaxSkipped(1<<20))
+	text, err := g.ws.ReadText(t.Context(), "large",
+		workspace.TextOptions{First: 10, MaxLines: 5}.WithMaxSkipped(1<<20))
 	require.NoError(t, err)
 	require.Equal(t, strings.Repeat("line\n", 5), text.Content)
 	require.Equal(t, -1, text.Total)
@@ -96,7 +110,8 @@ func TestReadTextLargeFile(t *testing.T) {
 	require.ErrorAs(t, err, &binary)
 
 	write(t, path, strings.Repeat("line\n", 100_000))
-	_, err = g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 90_000, MaxWhole: 1000}.WithMaxSkipped(1<<17))
+	_, err = g.ws.ReadText(t.Context(), "large",
+		workspace.TextOptions{First: 90_000, MaxWhole: 1000}.WithMaxSkipped(1<<17))
 	var limit *workspace.LimitError
 	require.ErrorAs(t, err, &limit)
 	require.EqualValues(t, 1<<17, limit.Limit)
@@ -118,10 +133,12 @@ func TestReadTextCancelled(t *testing.T) {
 func TestReadTextPages(t *testing.T) {
 	g := newGrounds(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		file := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ä", "\n", "\r\n", "bcd", "𝄞", strings.Repeat("é", 35_000)}), 0, 12).Draw(rt, "file"), "")
+		file := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ä", "\n", "\r\n",
+			"bcd", "𝄞", strings.Repeat("é", 35_000)}), 0, 12).Draw(rt, "file"), "")
 		require.NoError(rt, os.WriteFile(filepath.Join(g.a, "text"), []byte(file), 0o644))
 		o := workspace.TextOptions{
-			MaxLines: rapid.IntRange(1, 5).Draw(rt, "lines"), MaxBytes: rapid.IntRange(1, 100_000).Draw(rt, "bytes"),
+			MaxLines: rapid.IntRange(1, 5).Draw(rt, "lines"), MaxBytes: rapid.IntRange(1,
+				100_000).Draw(rt, "bytes"),
 			MaxWhole: int64(rapid.SampledFrom([]int{1, 1 << 20}).Draw(rt, "whole")),
 		}
 		lines := strings.SplitAfter(file, "\n")

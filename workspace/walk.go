@@ -111,7 +111,8 @@ func (f *Folder) Open(e Entry) (*File, error) {
 // is a folder with Err set, and the walk continues. Walk does not follow links; [Folder.Open] does.
 // It leaves out /proc, /sys and /dev unless it starts there or below. It buffers a bounded number
 // of folders ahead of their turn, and holds some hundreds of directories open at most.
-func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions, look func(*Folder) (deliver func() error)) error {
+func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions,
+	look func(*Folder) (deliver func() error)) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -150,7 +151,8 @@ type walk struct {
 // maxAhead is how many nodes may be finished before their turn.
 const maxAhead = 128
 
-func newWalk(w *Workspace, ctx context.Context, o WalkOptions, look func(*Folder) func() error) *walk {
+func newWalk(w *Workspace, ctx context.Context, o WalkOptions,
+	look func(*Folder) func() error) *walk {
 	o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
 	o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
 	wk := &walk{w: w, ctx: ctx, o: o, look: look}
@@ -366,7 +368,9 @@ func (wk *walk) open(n *walkNode) (*Directory, error) {
 
 // read lists d and calls look. outer are the rules of the parent, for the start those of all
 // directories above.
-func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (deliver func() error, below []*walkNode) {
+func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
+	deliver func() error, below []*walkNode,
+) {
 	entries, err := d.dir.Entries(wk.ctx)
 	if wk.o.Ignored == LeaveIgnored {
 		d.rules = wk.enter(d.dir, entries, outer)
@@ -377,7 +381,8 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (deliver func() error
 			system = append(system, e.Name)
 			return true
 		}
-		return wk.ctx.Err() != nil || d.ignores(e) || wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e)
+		return wk.ctx.Err() != nil || d.ignores(e) ||
+			wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e)
 	})
 	first := entries
 	if len(entries) > partSize {
@@ -398,13 +403,15 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (deliver func() error
 
 // ignores reports whether an entry of d is left out.
 func (d *walkDir) ignores(e Entry) bool {
-	return d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
+	return d.rules != nil && (e.Name == repository ||
+		d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
 }
 
 // isSystem reports whether e is a directory in which the system shows its own state instead of
 // files.
 func (d *walkDir) isSystem(e Entry) bool {
-	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() && slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
+	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() &&
+		slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
 }
 
 func kindOf(e Entry) gitignore.Kind {
@@ -452,9 +459,11 @@ func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
 }
 
 // enter returns the matcher of dir, which has these entries. outer is that of the parent.
-func (wk *walk) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) *gitignore.Matcher {
+func (wk *walk) enter(dir *Directory, entries []Entry,
+	outer *gitignore.Matcher) *gitignore.Matcher {
 	named := func(name string) (Entry, bool) {
-		i, ok := slices.BinarySearchFunc(entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+		i, ok := slices.BinarySearchFunc(entries, name,
+			func(e Entry, name string) int { return strings.Compare(e.Name, name) })
 		if !ok {
 			return Entry{}, false
 		}
@@ -470,7 +479,8 @@ func (wk *walk) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher)
 
 // matcher returns the matcher of dir, which has the rules own. top reports whether dir is the top
 // of a repository.
-func (wk *walk) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *gitignore.Rules) *gitignore.Matcher {
+func (wk *walk) matcher(dir *Directory, outer *gitignore.Matcher, top bool,
+	own *gitignore.Rules) *gitignore.Matcher {
 	switch {
 	case top:
 		return gitignore.NewMatcher(own, wk.excludes(dir))

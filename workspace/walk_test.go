@@ -19,23 +19,25 @@ import (
 
 // walkFiles returns the files that a walk delivers, in order, and the directories that failed after
 // "! ".
-func walkFiles(tb testing.TB, ws *workspace.Workspace, start string, o workspace.WalkOptions) (rels []string) {
+func walkFiles(tb testing.TB, ws *workspace.Workspace, start string,
+	o workspace.WalkOptions) (rels []string) {
 	tb.Helper()
-	require.NoError(tb, ws.Walk(context.Background(), start, o, func(f *workspace.Folder) func() error {
-		var found []string
-		if f.Err != nil {
-			found = append(found, "! "+f.Ref().Rel())
-		}
-		for _, e := range f.Entries {
-			if !e.Type.IsDir() {
-				found = append(found, f.RefOf(e).Rel())
+	require.NoError(tb, ws.Walk(context.Background(), start, o,
+		func(f *workspace.Folder) func() error {
+			var found []string
+			if f.Err != nil {
+				found = append(found, "! "+f.Ref().Rel())
 			}
-		}
-		return func() error {
-			rels = append(rels, found...)
-			return nil
-		}
-	}))
+			for _, e := range f.Entries {
+				if !e.Type.IsDir() {
+					found = append(found, f.RefOf(e).Rel())
+				}
+			}
+			return func() error {
+				rels = append(rels, found...)
+				return nil
+			}
+		}))
 	return rels
 }
 
@@ -72,7 +74,8 @@ func TestWalkLargeDirectory(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "a/below"), "")
 	ws := open(t, dir)
-	require.Equal(t, append(want, "a/below"), walkFiles(t, ws, ".", workspace.WalkOptions{}.WithWorkers(4)))
+	require.Equal(t, append(want, "a/below"),
+		walkFiles(t, ws, ".", workspace.WalkOptions{}.WithWorkers(4)))
 }
 
 func TestWalkLeavesOutSystemDirectories(t *testing.T) {
@@ -120,8 +123,10 @@ func TestWalkIgnored(t *testing.T) {
 	require.Equal(t, []string{
 		".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o", "src/.gitignore", "src/y.o", "src/build/x",
 	}, walkFiles(t, ws, ".", git))
-	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"}, walkFiles(t, ws, "src", git), "the rules above count")
-	require.Equal(t, []string{"build/x", "build/deep/y.o"}, walkFiles(t, ws, "build", git), "a walk may start in an ignored directory")
+	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"},
+		walkFiles(t, ws, "src", git), "the rules above count")
+	require.Equal(t, []string{"build/x", "build/deep/y.o"}, walkFiles(t, ws, "build", git),
+		"a walk may start in an ignored directory")
 	require.Contains(t, walkFiles(t, ws, ".", workspace.WalkOptions{}), ".git/config")
 }
 
@@ -139,14 +144,15 @@ func TestWalkStops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivered := 0
-			err := ws.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
-				return func() error {
-					if delivered++; delivered == 7 {
-						return c.with
+			err := ws.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(4),
+				func(*workspace.Folder) func() error {
+					return func() error {
+						if delivered++; delivered == 7 {
+							return c.with
+						}
+						return nil
 					}
-					return nil
-				}
-			})
+				})
 			require.Equal(t, c.want, err)
 			require.Equal(t, 7, delivered)
 		})
@@ -154,13 +160,14 @@ func TestWalkStops(t *testing.T) {
 	t.Run("its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var looks atomic.Int32
-		err := ws.Walk(ctx, ".", workspace.WalkOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
-			if looks.Add(1) == 5 {
-				cancel(broken)
-				<-ctx.Done()
-			}
-			return nil
-		})
+		err := ws.Walk(ctx, ".", workspace.WalkOptions{}.WithWorkers(4),
+			func(*workspace.Folder) func() error {
+				if looks.Add(1) == 5 {
+					cancel(broken)
+					<-ctx.Done()
+				}
+				return nil
+			})
 		require.ErrorIs(t, err, broken)
 	})
 	require.Equal(t, before, openFiles(t), "nothing stays open")
@@ -178,18 +185,19 @@ func TestWalkSlowFirst(t *testing.T) {
 		order  []string
 	)
 	others.Add(100)
-	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(3), func(f *workspace.Folder) func() error {
-		rel := f.Ref().Rel()
-		if rel == "d000" {
-			others.Wait() // others go on, up to their bound
-		} else if looks.Add(1) <= 100 {
-			others.Done()
-		}
-		return func() error {
-			order = append(order, rel)
-			return nil
-		}
-	}))
+	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{}.WithWorkers(3),
+		func(f *workspace.Folder) func() error {
+			rel := f.Ref().Rel()
+			if rel == "d000" {
+				others.Wait() // others go on, up to their bound
+			} else if looks.Add(1) <= 100 {
+				others.Done()
+			}
+			return func() error {
+				order = append(order, rel)
+				return nil
+			}
+		}))
 	require.Len(t, order, 601)
 	require.True(t, slices.IsSorted(order))
 }
@@ -199,7 +207,8 @@ func TestWalkMaxDepth(t *testing.T) {
 	write(t, filepath.Join(dir, "1/2/3/f"), "")
 	write(t, filepath.Join(dir, "1/f"), "")
 	ws := open(t, dir)
-	require.Equal(t, []string{"1/f", "! 1/2/3"}, walkFiles(t, ws, ".", workspace.WalkOptions{MaxDepth: 2}))
+	require.Equal(t, []string{"1/f", "! 1/2/3"},
+		walkFiles(t, ws, ".", workspace.WalkOptions{MaxDepth: 2}))
 }
 
 // Clause A23.
@@ -210,15 +219,16 @@ func TestWalkInnermostRoot(t *testing.T) {
 	write(t, filepath.Join(outer, "x/f"), "")
 	ws := open(t, outer, inner)
 	var owners []string
-	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{}, func(f *workspace.Folder) func() error {
-		return func() error {
-			for _, e := range f.Entries {
-				ref := f.RefOf(e)
-				owners = append(owners, fmt.Sprint(ref.Root().Index, " ", ref.Rel()))
+	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{},
+		func(f *workspace.Folder) func() error {
+			return func() error {
+				for _, e := range f.Entries {
+					ref := f.RefOf(e)
+					owners = append(owners, fmt.Sprint(ref.Root().Index, " ", ref.Rel()))
+				}
+				return nil
 			}
-			return nil
-		}
-	}))
+		}))
 	require.Equal(t, []string{"0 x", "0 x/f", "1 .", "1 d", "1 d/f"}, owners)
 }
 
@@ -229,10 +239,13 @@ func TestWalkDoesNotFollowLinks(t *testing.T) {
 	link(t, "..", filepath.Join(g.a, "d/up"))
 	link(t, g.out, filepath.Join(g.a, "out"))
 	link(t, g.b, filepath.Join(g.a, "across"))
-	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored, workspace.LeaveIgnored} {
-		require.Equal(t, []string{"across", "f", "in", "out", "d/up", "d/e/f"}, walkFiles(t, g.ws, ".", workspace.WalkOptions{Ignored: ignored, MaxDepth: 4}))
+	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored,
+		workspace.LeaveIgnored} {
+		require.Equal(t, []string{"across", "f", "in", "out", "d/up", "d/e/f"},
+			walkFiles(t, g.ws, ".", workspace.WalkOptions{Ignored: ignored, MaxDepth: 4}))
 	}
-	require.Equal(t, []string{"d/up", "d/e/f"}, walkFiles(t, g.ws, "in", workspace.WalkOptions{}), "where it starts is a path like any")
+	require.Equal(t, []string{"d/up", "d/e/f"}, walkFiles(t, g.ws, "in", workspace.WalkOptions{}),
+		"where it starts is a path like any")
 }
 
 // A panic in a callback reaches the caller of Walk, whichever worker it happened on.
@@ -261,7 +274,8 @@ func TestPanicInWalk(t *testing.T) {
 			require.Contains(t, err, "in "+name)
 		}
 	}
-	require.NoError(t, w.Walk(t.Context(), ".", workspace.WalkOptions{}, func(*workspace.Folder) func() error { return nil }))
+	require.NoError(t, w.Walk(t.Context(), ".", workspace.WalkOptions{},
+		func(*workspace.Folder) func() error { return nil }))
 }
 
 func recovered(do func()) (text string) {

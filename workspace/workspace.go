@@ -63,7 +63,8 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
+	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny),
+		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
 	err := w.openRoots(ctx)
 	if err == nil {
 		err = w.checkPolicy(o.Policy)
@@ -163,7 +164,8 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 }
 
 func (w *Workspace) rootError(i int, reason Reason, detail string) RootError {
-	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason, Detail: detail}
+	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason,
+		Detail: detail}
 }
 
 // Roots returns the root set that was opened.

@@ -16,7 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func refusal(t *testing.T, o workspace.Options, cwd string, additional ...string) workspace.RootErrors {
+func refusal(t *testing.T, o workspace.Options, cwd string,
+	additional ...string) workspace.RootErrors {
 	t.Helper()
 	_, err := workspace.Open(t.Context(), mustRoots(t, cwd, additional...), o)
 	require.Error(t, err)
@@ -80,12 +81,14 @@ func dirs(t *testing.T, list ...string) (out []workspace.Dir) {
 // Clause A6.
 func TestPolicyUsesRealPaths(t *testing.T) {
 	dir := realDir(t)
-	secret, deeper := mkdir(t, filepath.Join(dir, "secret")), mkdir(t, filepath.Join(dir, "secret/deeper"))
+	secret, deeper := mkdir(t, filepath.Join(dir, "secret")), mkdir(t,
+		filepath.Join(dir, "secret/deeper"))
 	fine, twin := mkdir(t, filepath.Join(dir, "fine")), mkdir(t, filepath.Join(dir, "secret-twin"))
 	innocent := filepath.Join(dir, "innocent")
 	link(t, "secret/deeper", innocent)
 	denied := func(i int, path, by string) workspace.RootError {
-		return workspace.RootError{Root: 1 + i, Path: path, Reason: workspace.ReasonDenied, Detail: by}
+		return workspace.RootError{Root: 1 + i, Path: path, Reason: workspace.ReasonDenied,
+			Detail: by}
 	}
 	t.Run("denied", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, secret)}}
@@ -96,11 +99,13 @@ func TestPolicyUsesRealPaths(t *testing.T) {
 	})
 	t.Run("denied by a link", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, innocent)}}
-		require.Equal(t, workspace.RootErrors{denied(0, deeper, innocent)}, refusal(t, o, fine, deeper))
+		require.Equal(t, workspace.RootErrors{denied(0, deeper, innocent)},
+			refusal(t, o, fine, deeper))
 	})
 	t.Run("not allowed", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Allow: dirs(t, fine, innocent)}}
-		require.Equal(t, workspace.RootErrors{additional(0, secret, workspace.ReasonDenied), additional(2, twin, workspace.ReasonDenied)},
+		require.Equal(t, workspace.RootErrors{additional(0, secret, workspace.ReasonDenied),
+			additional(2, twin, workspace.ReasonDenied)},
 			refusal(t, o, fine, secret, deeper, twin))
 		openWith(t, o, fine, innocent)
 	})
@@ -115,15 +120,18 @@ func TestDeniedBeforeItExists(t *testing.T) {
 	link(t, filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"))
 	link(t, g.b, filepath.Join(g.dir, "b-too"))
 	for _, deny := range []string{
-		filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"), filepath.Join(g.dir, "b-too/by-two"),
+		filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"), filepath.Join(g.dir,
+			"b-too/by-two"),
 		g.a + "/d/later/missing/..", g.a + "/relative/x/../missing/..", g.a + "/relative/.",
 	} {
-		ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, deny)}}, g.a, g.b)
+		ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, deny)}}, g.a,
+			g.b)
 		write(t, filepath.Join(g.a, "d/later/key"), "SECRET")
 		for _, path := range []string{"relative/key", "d/later/key", "d/later", "../B/by-two/key"} {
 			for name, way := range ways {
 				var denied *workspace.DeniedError
-				require.ErrorAs(t, way(ws, path), &denied, "%s %s, of which %s is denied", name, path, deny)
+				require.ErrorAs(t, way(ws, path), &denied, "%s %s, of which %s is denied", name,
+					path, deny)
 			}
 		}
 		requireRead(t, ws, "d/e/f", "A/d/e/f", 0, "d/e/f")
@@ -146,7 +154,8 @@ func TestDeniedBelowRoot(t *testing.T) {
 	}}, g.a, g.b)
 	write(t, filepath.Join(later, "key"), "SECRET")
 	for _, path := range []string{
-		"secret", "secret/", "secret/deep", "secret/deep/key", secret + "/deep/key", "d/../secret/deep/key",
+		"secret", "secret/", "secret/deep", "secret/deep/key", secret +
+			"/deep/key", "d/../secret/deep/key",
 		"innocent", "../B/across", "../B/across/key", "later", "later/key", "secret/deep/../../secret",
 	} {
 		for name, way := range ways {
@@ -201,7 +210,8 @@ func TestDeniedThroughLinks(t *testing.T) {
 		}
 		ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, spelled)}}, home)
 		denied, protected := (*workspace.DeniedError)(nil), (*workspace.ProtectedError)(nil)
-		for _, path := range []string{"conf/agent/config.json", "dot/agent/config.json", "store/config.json", "file"} {
+		for _, path := range []string{"conf/agent/config.json", "dot/agent/config.json",
+			"store/config.json", "file"} {
 			if path == "file" && !exists {
 				continue
 			}
@@ -323,10 +333,12 @@ func TestReplacedRoots(t *testing.T) {
 					require.Error(t, err)
 				}
 			}
-			_, err = g.ws.WriteFile(t.Context(), "../B/new", []byte("new"), workspace.WriteOptions{})
+			_, err = g.ws.WriteFile(t.Context(), "../B/new", []byte("new"),
+				workspace.WriteOptions{})
 			require.Equal(t, c.reads, err == nil, "%v", err)
 			if c.state != workspace.OK {
-				require.NoFileExists(t, filepath.Join(g.b, "new"), "what stands in its place is not written to")
+				require.NoFileExists(t, filepath.Join(g.b, "new"),
+					"what stands in its place is not written to")
 			}
 		})
 	}
@@ -368,7 +380,8 @@ func TestWalkOfReplacedRoots(t *testing.T) {
 			}))
 			granted := map[string]string{"f": "A/f", "d/e/f": "A/d/e/f"}
 			require.Equal(t, granted, texts)
-			require.Equal(t, []string{"f", "d/e/f"}, walkFiles(t, g.ws, g.a, workspace.WalkOptions{}))
+			require.Equal(t, []string{"f", "d/e/f"},
+				walkFiles(t, g.ws, g.a, workspace.WalkOptions{}))
 		})
 	}
 }

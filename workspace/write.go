@@ -29,7 +29,7 @@ type WriteOptions struct {
 	// Create says whether the file may or must exist. Zero means CreateOrReplace.
 	Create Create
 	// At, unless zero, is where path must still lead, as [Workspace.WriteTarget] returned it. If it
-	// leads elsewhere the error is a *[MovedError].
+	// now points somewhere else, the error is a *[MovedError].
 	At Ref
 	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, or
 	// is gone, the error is a *[ChangedError].
@@ -61,11 +61,12 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // and its owner and group as far as the process may set them. A file that is marked read-only is
 // not replaced.
 //
-// Besides those of [Workspace], errors are *[TooLargeError] for more than 64 MiB,
+// In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], and the context's. The version is compared just before the
 // rename: a change in the microseconds between the two is lost. A process that is killed may leave
 // a temporary file behind, whose name begins with ".acp-agent-".
-func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte, o WriteOptions) (Ref, error) {
+func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
+	o WriteOptions) (Ref, error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
 	}
@@ -81,7 +82,8 @@ func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte, o W
 		if err := o.permit(a, end, ref); err != nil {
 			return err
 		}
-		r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info, version: o.IfUnchanged}
+		r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info,
+			version: o.IfUnchanged}
 		return r.put(ctx, data)
 	})
 }
@@ -272,7 +274,7 @@ func (r replacement) take(temp string) error {
 func hiddenName() string { return ".acp-agent-" + rand.Text() }
 
 // Version identifies the content of a file by its hash: modification times are too coarse to notice
-// two changes in a row. Versions compare with ==. The zero Version is that of no content.
+// two changes in a row. Versions compare with ==. The zero Version stands for no content.
 type Version struct {
 	size int64
 	sum  [sha256.Size]byte

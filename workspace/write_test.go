@@ -48,8 +48,10 @@ func put(ws *workspace.Workspace, path, text string) (workspace.Ref, error) {
 func requireNotWritten(tb testing.TB, ws *workspace.Workspace, dir, path string, as func(error)) {
 	tb.Helper()
 	before := picture(tb, dir)
-	for _, create := range []workspace.Create{workspace.CreateOrReplace, workspace.CreateOnly, workspace.ReplaceOnly} {
-		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"), workspace.WriteOptions{Create: create})
+	for _, create := range []workspace.Create{workspace.CreateOrReplace, workspace.CreateOnly,
+		workspace.ReplaceOnly} {
+		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"),
+			workspace.WriteOptions{Create: create})
 		require.Error(tb, err, path)
 		as(err)
 	}
@@ -73,7 +75,8 @@ func TestWriteThroughDotDot(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
 	for _, path := range []string{
-		"../new", "../out/secret", "../out/new", "d/../../out/new", g.out + "/secret", g.out + "/new", g.dir + "/new",
+		"../new", "../out/secret", "../out/new", "d/../../out/new", g.out + "/secret", g.out +
+			"/new", g.dir + "/new",
 		g.a + "/../new", "across/../../out/new", "/new", "/tmp/../new",
 	} {
 		g.requireNotWritten(t, path)
@@ -105,13 +108,15 @@ func TestWriteThroughLinksOut(t *testing.T) {
 	link(t, filepath.Join(g.b, "2"), filepath.Join(g.a, "1"))
 	link(t, filepath.Join(g.out, "3"), filepath.Join(g.b, "2"))
 	link(t, filepath.Join(g.a, "f"), filepath.Join(g.out, "3"))
-	for _, path := range []string{"file", "relative", "dir/secret", "dir/new", "dir/../A/f", "dir/../A/new", "top/new", "1"} {
+	for _, path := range []string{"file", "relative", "dir/secret", "dir/new", "dir/../A/f",
+		"dir/../A/new", "top/new", "1"} {
 		g.requireNotWritten(t, path)
 	}
 	link(t, "self", filepath.Join(g.a, "self"))
 	link(t, chain(t, g.a, 40), filepath.Join(g.a, "chain40"))
 	for _, path := range []string{"self", "self/new", "chain40"} {
-		requireNotWritten(t, g.ws, g.dir, path, func(err error) { require.ErrorIs(t, err, syscall.ELOOP) })
+		requireNotWritten(t, g.ws, g.dir, path,
+			func(err error) { require.ErrorIs(t, err, syscall.ELOOP) })
 	}
 	_, err := put(g.ws, "chain39", "through 40 links")
 	require.NoError(t, err)
@@ -126,15 +131,19 @@ func TestWriteThroughDanglingLinksOut(t *testing.T) {
 	link(t, "../B/dangling", filepath.Join(g.a, "across"))
 	link(t, filepath.Join(g.out, "new"), filepath.Join(g.b, "dangling"))
 	link(t, g.out, filepath.Join(g.a, "dir"))
-	for _, path := range []string{"dangling", "relative", "across", "dangling/new", "dir/new", "dir//new", "dir/./new"} {
+	for _, path := range []string{"dangling", "relative", "across", "dangling/new", "dir/new",
+		"dir//new", "dir/./new"} {
 		g.requireNotWritten(t, path)
 	}
 	for _, end := range []string{"/", "//", "/."} {
 		g.requireNotWritten(t, "dir"+end)
 		g.requireNotWritten(t, "dangling"+end)
-		requireNotWritten(t, g.ws, g.dir, "d"+end, func(err error) { require.ErrorIs(t, err, syscall.EISDIR) })
-		requireNotWritten(t, g.ws, g.dir, "f"+end, func(err error) { require.ErrorIs(t, err, syscall.ENOTDIR) })
-		requireNotWritten(t, g.ws, g.dir, "new"+end, func(err error) { require.ErrorIs(t, err, fs.ErrNotExist) })
+		requireNotWritten(t, g.ws, g.dir, "d"+end,
+			func(err error) { require.ErrorIs(t, err, syscall.EISDIR) })
+		requireNotWritten(t, g.ws, g.dir, "f"+end,
+			func(err error) { require.ErrorIs(t, err, syscall.ENOTDIR) })
+		requireNotWritten(t, g.ws, g.dir, "new"+end,
+			func(err error) { require.ErrorIs(t, err, fs.ErrNotExist) })
 	}
 }
 
@@ -143,7 +152,8 @@ func TestWriteThroughDanglingLinksInside(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d/new", filepath.Join(g.a, "here"))
 	link(t, filepath.Join(g.b, "d/new"), filepath.Join(g.a, "there"))
-	for path, want := range map[string]string{"here": filepath.Join(g.a, "d/new"), "there": filepath.Join(g.b, "d/new")} {
+	for path, want := range map[string]string{"here": filepath.Join(g.a, "d/new"),
+		"there": filepath.Join(g.b, "d/new")} {
 		target, err := g.ws.WriteTarget(path)
 		require.NoError(t, err)
 		require.Equal(t, want, target.Path())
@@ -211,19 +221,22 @@ func TestWriteAfterReplacement(t *testing.T) {
 func TestWriteChangedFile(t *testing.T) {
 	g := newGrounds(t)
 	read := workspace.VersionOf([]byte("A/f"))
-	_, err := g.ws.WriteFile(t.Context(), "f", []byte("one"), workspace.WriteOptions{IfUnchanged: read})
+	_, err := g.ws.WriteFile(t.Context(), "f", []byte("one"),
+		workspace.WriteOptions{IfUnchanged: read})
 	require.NoError(t, err)
 	for _, now := range []string{"two", "longer", ""} { // of the same size, and not
 		write(t, filepath.Join(g.a, "f"), now)
 		before := picture(t, g.dir)
-		_, err = g.ws.WriteFile(t.Context(), "f", []byte("three"), workspace.WriteOptions{IfUnchanged: workspace.VersionOf([]byte("one"))})
+		_, err = g.ws.WriteFile(t.Context(), "f", []byte("three"),
+			workspace.WriteOptions{IfUnchanged: workspace.VersionOf([]byte("one"))})
 		var changed *workspace.ChangedError
 		require.ErrorAs(t, err, &changed)
 		require.Contains(t, err.Error(), "f has changed")
 		require.Equal(t, before, picture(t, g.dir), "and no temporary file is left")
 	}
 	require.NotEqual(t, workspace.Version{}, workspace.VersionOf(nil))
-	_, err = g.ws.WriteFile(t.Context(), "f", []byte("empty was enough"), workspace.WriteOptions{IfUnchanged: workspace.VersionOf(nil)})
+	_, err = g.ws.WriteFile(t.Context(), "f", []byte("empty was enough"),
+		workspace.WriteOptions{IfUnchanged: workspace.VersionOf(nil)})
 	require.NoError(t, err)
 
 	require.NoError(t, os.Remove(filepath.Join(g.a, "f")))
@@ -235,7 +248,8 @@ func TestWriteChangedFile(t *testing.T) {
 func TestWriteFile(t *testing.T) {
 	g := newGrounds(t)
 	for path, want := range map[string]string{
-		"f": "A/f", "new": "A/new", "./d//e/f": "A/d/e/f", "../B/new": "B/new", filepath.Join(g.b, "f"): "B/f", "-rf": "A/-rf",
+		"f": "A/f", "new": "A/new", "./d//e/f": "A/d/e/f", "../B/new": "B/new", filepath.Join(g.b,
+			"f"): "B/f", "-rf": "A/-rf",
 		strings.Repeat("n", 255): "A/" + strings.Repeat("n", 255),
 	} {
 		ref, err := put(g.ws, path, "written to "+path)
@@ -272,7 +286,8 @@ func TestWriteFileCreates(t *testing.T) {
 		{"new", workspace.CreateOrReplace, nil},
 	} {
 		want := picture(t, g.dir)
-		_, err := g.ws.WriteFile(t.Context(), c.path, []byte("x"), workspace.WriteOptions{Create: c.create})
+		_, err := g.ws.WriteFile(t.Context(), c.path, []byte("x"),
+			workspace.WriteOptions{Create: c.create})
 		require.ErrorIs(t, err, c.err)
 		if c.err == nil {
 			want["A/"+c.path] = "x"
@@ -283,7 +298,8 @@ func TestWriteFileCreates(t *testing.T) {
 
 func TestMaxWrite(t *testing.T) {
 	g := newGrounds(t)
-	_, err := g.ws.WriteFile(t.Context(), "f", make([]byte, workspace.MaxWrite+1), workspace.WriteOptions{})
+	_, err := g.ws.WriteFile(t.Context(), "f", make([]byte, workspace.MaxWrite+1),
+		workspace.WriteOptions{})
 	var large *workspace.TooLargeError
 	require.ErrorAs(t, err, &large)
 	require.EqualValues(t, workspace.MaxWrite+1, large.Size)
@@ -321,8 +337,11 @@ func TestWriteInDeniedDirectory(t *testing.T) {
 	write(t, filepath.Join(g.a, "denied/f"), "SECRET")
 	link(t, "denied", filepath.Join(g.a, "l"))
 	link(t, filepath.Join(g.a, "denied/new"), filepath.Join(g.a, "dangling"))
-	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}}, g.a, g.b)
-	for _, path := range []string{"denied/f", "denied/new", "l/f", "l/new", "dangling", "../B/../A/denied/new"} {
+	ws := openWith(t,
+		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}},
+		g.a, g.b)
+	for _, path := range []string{"denied/f", "denied/new", "l/f", "l/new", "dangling",
+		"../B/../A/denied/new"} {
 		requireNotWritten(t, ws, g.dir, path, func(err error) {
 			var denied *workspace.DeniedError
 			require.ErrorAs(t, err, &denied, path)

@@ -139,7 +139,8 @@ func TestWriteAfterRootReplaced(t *testing.T) {
 	seen := picture(t, g.dir)
 	require.Equal(t, "written", seen["granted/f"])
 	require.Equal(t, "written", seen["granted/new"])
-	require.Equal(t, map[string]string{".": fs.ModeDir.String(), "secret": "SECRET"}, picture(t, g.out))
+	require.Equal(t, map[string]string{".": fs.ModeDir.String(), "secret": "SECRET"},
+		picture(t, g.out))
 }
 
 // Clause C5.
@@ -148,7 +149,8 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for range 200 {
-			if _, err := g.ws.WriteFile(t.Context(), "f", []byte("the whole"), workspace.WriteOptions{}); err != nil {
+			if _, err := g.ws.WriteFile(t.Context(), "f", []byte("the whole"),
+				workspace.WriteOptions{}); err != nil {
 				done <- err
 				return
 			}

@@ -31,10 +31,11 @@ const ListBuffer = 32 << 10
 // Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close
 // was called and the last operation that uses it has returned.
 type Dir struct {
-	fd      int         // owned by the Dir
-	guard   Guard       // nil if everything may be reached
-	blocked error       // why nothing in it may be touched
-	unread  atomic.Bool // fd can still be listed: it was opened for that, and List has not been called
+	fd      int   // owned by the Dir
+	guard   Guard // nil if everything may be reached
+	blocked error // why nothing in it may be touched
+	// fd can still be listed: it was opened for that, and List has not been called
+	unread atomic.Bool
 
 	mu     sync.Mutex
 	users  int // operations that use fd
@@ -127,7 +128,7 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 func (d *Dir) Open(name string) (*os.File, error) { return d.OpenFile(name, readFlags, 0) }
 
 // OpenRegular opens for reading the entry name, which was described as a regular file. If it no
-// longer is one, the error is [ErrChanged]. A FIFO or device that took its place meanwhile is
+// longer is one, the error is [ErrChanged]. A FIFO or device that has taken its place is
 // opened without waiting, and closed without reading: to open with O_PATH first, and again through
 // /proc/self/fd, would avoid that but make a read about a fifth slower.
 func (d *Dir) OpenRegular(name string) (*os.File, error) {
@@ -281,7 +282,8 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 
 // List calls yield for each entry of the directory, in no order, until yield returns false. buf has
 // [ListBuffer] bytes. kind is the type bits of the entry. It returns nil if ctx ends.
-func (d *Dir) List(ctx context.Context, buf []byte, yield func(name string, kind fs.FileMode) bool) error {
+func (d *Dir) List(ctx context.Context, buf []byte,
+	yield func(name string, kind fs.FileMode) bool) error {
 	if !d.unread.CompareAndSwap(true, false) { // a descriptor reads a directory once
 		fd, stat, err := d.open(".", dirFlags, 0)
 		if err != nil {
@@ -308,7 +310,9 @@ func (d *Dir) List(ctx context.Context, buf []byte, yield func(name string, kind
 
 // yieldEntries yields the entries in the output of getdents, whose memory their names share. more
 // is false once yield returned false.
-func (d *Dir) yieldEntries(dirents string, yield func(string, fs.FileMode) bool) (more bool, err error) {
+func (d *Dir) yieldEntries(
+	dirents string, yield func(string, fs.FileMode) bool,
+) (more bool, err error) {
 	const (
 		lengthAt = int(unsafe.Offsetof(unix.Dirent{}.Reclen))
 		typeAt   = int(unsafe.Offsetof(unix.Dirent{}.Type))
@@ -368,8 +372,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return target, nil
 }
 
-// LinksMislead reports whether the links in the directory may lead elsewhere than their targets
-// say, as those of /proc do.
+// LinksMislead reports whether links in the directory may not lead where their targets say,
+// like links in /proc.
 func (d *Dir) LinksMislead() (bool, error) {
 	var system unix.Statfs_t
 	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &system) })
@@ -407,9 +411,10 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 // RenameNew is Rename that fails with EEXIST if newname exists. Where the file system cannot do
 // that, the error is [errors.ErrUnsupported].
 func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
-	err := d.doBoth(name, to, newname, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
-		return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
-	})
+	err := d.doBoth(name, to, newname, "renameat2",
+		func(olddir int, oldname string, newdir int, newname string) error {
+			return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
+		})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return errors.ErrUnsupported
 	}
@@ -418,13 +423,15 @@ func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
 
 // Link gives the file name a second name in the same directory.
 func (d *Dir) Link(name, newname string) error {
-	return d.doBoth(name, d, newname, "linkat", func(olddir int, oldname string, newdir int, newname string) error {
-		return unix.Linkat(olddir, oldname, newdir, newname, 0)
-	})
+	return d.doBoth(name, d, newname, "linkat",
+		func(olddir int, oldname string, newdir int, newname string) error {
+			return unix.Linkat(olddir, oldname, newdir, newname, 0)
+		})
 }
 
 // doBoth is do for an operation on name in d and newname in to. opName is for the error.
-func (d *Dir) doBoth(name string, to *Dir, newname, opName string, op func(int, string, int, string) error) error {
+func (d *Dir) doBoth(name string, to *Dir, newname, opName string,
+	op func(int, string, int, string) error) error {
 	err := d.do(name, func(fd int) error {
 		return to.do(newname, func(tofd int) error { return op(fd, name, tofd, newname) })
 	})
@@ -533,7 +540,8 @@ func stat(fd int, name string) (FileStat, error) {
 		return FileStat{}, err
 	}
 	return FileStat{
-		kind: typeBits(uint32(stat.Mode)), dev: unix.Mkdev(stat.Dev_major, stat.Dev_minor), ino: stat.Ino, mount: mountOf(&stat),
+		kind: typeBits(uint32(stat.Mode)), ino: stat.Ino,
+		dev: unix.Mkdev(stat.Dev_major, stat.Dev_minor), mount: mountOf(&stat),
 	}, nil
 }
 
@@ -661,9 +669,11 @@ func statAllWithoutMount(fd int, name string) (*fileInfo, error) {
 		return nil, err
 	}
 	return &fileInfo{name: name, stat: syscall.Stat_t{
-		Dev: stat.Dev, Rdev: stat.Rdev, Ino: stat.Ino, Mode: stat.Mode, Nlink: stat.Nlink, Uid: stat.Uid, Gid: stat.Gid,
+		Dev: stat.Dev, Rdev: stat.Rdev, Ino: stat.Ino, Mode: stat.Mode, Nlink: stat.Nlink,
+		Uid: stat.Uid, Gid: stat.Gid,
 		Size: stat.Size, Blocks: stat.Blocks, Blksize: stat.Blksize,
-		Atim: syscall.Timespec(stat.Atim), Mtim: syscall.Timespec(stat.Mtim), Ctim: syscall.Timespec(stat.Ctim),
+		Atim: syscall.Timespec(stat.Atim), Mtim: syscall.Timespec(stat.Mtim),
+		Ctim: syscall.Timespec(stat.Ctim),
 	}}, nil
 }
 

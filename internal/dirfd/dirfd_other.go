@@ -79,7 +79,8 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if blocked == nil && d.guard != nil {
 		blocked = d.guard.CheckDir(FileStat{info})
 	}
-	return &Dir{root: root, guard: d.guard, blocked: blocked, top: d.top, path: path.Join(d.path, name)}, nil
+	return &Dir{root: root, guard: d.guard, blocked: blocked, top: d.top,
+		path: path.Join(d.path, name)}, nil
 }
 
 // OpenDirToList is OpenDir for a directory that will be listed.
@@ -173,7 +174,8 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 
 // List calls yield for each entry of the directory, in no order, until yield returns false. kind is
 // the type bits of the entry. It returns nil if ctx ends.
-func (d *Dir) List(ctx context.Context, _ []byte, yield func(name string, kind fs.FileMode) bool) error {
+func (d *Dir) List(ctx context.Context, _ []byte,
+	yield func(name string, kind fs.FileMode) bool) error {
 	self, err := d.Open(".")
 	if err != nil {
 		return err
@@ -204,8 +206,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return d.root.Readlink(name)
 }
 
-// LinksMislead reports whether the links in the directory may lead elsewhere than their targets
-// say. Only Linux has such.
+// LinksMislead reports whether links in the directory may not lead where their targets say,
+// which they do only on Linux.
 func (d *Dir) LinksMislead() (bool, error) { return false, nil }
 
 // Mkdir creates the directory name.

@@ -42,7 +42,8 @@ func TestOneFile(t *testing.T) {
 		ignored     []string
 		kept        []string
 	}{
-		{"a name at any depth", "out", []string{"out", "a/out", "out/", "a/out/x"}, []string{"outs", "a/outs"}},
+		{"a name at any depth", "out", []string{"out", "a/out", "out/", "a/out/x"},
+			[]string{"outs", "a/outs"}},
 		{"a comment and an empty line", "#out\n\nx", []string{"x"}, []string{"#out", "out"}},
 		{"a quoted number sign", `\#out`, []string{"#out"}, []string{"out"}},
 		{"a quoted exclamation mark", `\!out`, []string{"!out"}, []string{"out"}},
@@ -63,11 +64,14 @@ func TestOneFile(t *testing.T) {
 		{"a class", "[[:digit:]]x", []string{"1x"}, []string{"ax"}},
 		{"an unknown class", "[[:nope:]]x", nil, []string{"nx", "[[:nope:]]x"}},
 		{"an open set", "[ax", nil, []string{"[ax", "ax"}},
-		{"stars at the beginning", "**/a/b", []string{"a/b", "x/a/b", "x/y/a/b"}, []string{"a/x/b"}},
+		{"stars at the beginning", "**/a/b", []string{"a/b", "x/a/b", "x/y/a/b"},
+			[]string{"a/x/b"}},
 		{"stars at the end", "a/**", []string{"a/x", "a/x/y"}, []string{"a/", "a"}},
-		{"stars in the middle", "a/**/b", []string{"a/b", "a/x/b", "a/x/y/b"}, []string{"ab", "a/x/c"}},
+		{"stars in the middle", "a/**/b", []string{"a/b", "a/x/b", "a/x/y/b"},
+			[]string{"ab", "a/x/c"}},
 		{"stars without slashes", "?a**/b", []string{"xa/b", "xay/b"}, []string{"xab", "xa/y/b"}},
-		{"stars behind a literal", "/lib**/b", []string{"lib/b", "libx/y/b", "libb"}, []string{"xlib/b"}},
+		{"stars behind a literal", "/lib**/b", []string{"lib/b", "libx/y/b", "libb"},
+			[]string{"xlib/b"}},
 		{"spaces at the end", "out  \nx\\ \n", []string{"out", "x "}, []string{"out  ", "x"}},
 		{"a carriage return", "out\r\nx\r", []string{"out", "x"}, []string{"out\r"}},
 		{"a byte order mark", "\ufeffout", []string{"out"}, nil},
@@ -76,11 +80,13 @@ func TestOneFile(t *testing.T) {
 		{"nothing but signs", "!\n/\n//\n!/\n\\", nil, []string{"a", "a/"}},
 		{"the last rule decides", "*.o\n!x.o\nx.*\n", []string{"x.o", "y.o"}, nil},
 		{"the last rule decides among names", "x\n!x\n", nil, []string{"x"}},
-		{"the last rule decides, for directories only or not", "!x/\nx\n", []string{"x", "x/"}, nil},
+		{"the last rule decides, for directories only or not", "!x/\nx\n", []string{"x", "x/"},
+			nil},
 		{"the last rule decides, glob or not", "x*\n!xy\n", []string{"xx"}, []string{"xy"}},
 		{"a rule for directories is none for a file", "x\n!x/\n", []string{"x"}, []string{"x/"}},
 		{"no return from an ignored directory", "out/\n!out/keep\n", []string{"out/keep"}, nil},
-		{"return from an ignored content", "out/*\n!out/keep\n", []string{"out/x"}, []string{"out/keep"}},
+		{"return from an ignored content", "out/*\n!out/keep\n", []string{"out/x"},
+			[]string{"out/keep"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := map[string]string{"": c.rules}
@@ -201,9 +207,11 @@ func drawRules(t *rapid.T, label string) string {
 		"[[:alpha:]]", "[[:digit:]b]", "[[:nope:]]", "[[:]", "[[::]]", "[[:alpha]", "[a/b]", "[!/]", "[[a-", "#", "!",
 	})
 	line := rapid.Custom(func(t *rapid.T) string {
-		lead := rapid.SampledFrom([]string{"", "", "", "!", "/", "!/", "**/", "#", `\!`, `\#`, " "}).Draw(t, "lead")
+		lead := rapid.SampledFrom([]string{"", "", "", "!", "/", "!/", "**/", "#", `\!`, `\#`,
+			" "}).Draw(t, "lead")
 		middle := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(t, "pieces"), "")
-		tail := rapid.SampledFrom([]string{"", "", "", "/", "/", " ", "  ", `\ `, "\r", "/**", "/*"}).Draw(t, "tail")
+		tail := rapid.SampledFrom([]string{"", "", "", "/", "/", " ", "  ", `\ `, "\r", "/**",
+			"/*"}).Draw(t, "tail")
 		return lead + middle + tail
 	})
 	end := rapid.SampledFrom([]string{"", "\n"}).Draw(t, "end")
@@ -217,7 +225,8 @@ func plant(top string, paths []string, files map[string]string, exclude string) 
 			return err
 		}
 	}
-	contents := map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/info/exclude": exclude}
+	contents := map[string]string{".git/HEAD": "ref: refs/heads/main\n",
+		".git/info/exclude": exclude}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "/") {
 			if err := os.MkdirAll(filepath.Join(top, path), 0o700); err != nil {
@@ -246,7 +255,8 @@ type answer struct {
 
 func askGit(home, top string, paths []string) (map[string]answer, error) {
 	git := exec.Command("git", "-C", top, "check-ignore", "--stdin", "-z", "-v", "-n")
-	git.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+home)
+	git.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CEILING_DIRECTORIES="+home)
 	var in bytes.Buffer
 	for _, path := range paths {
 		in.WriteString(strings.TrimSuffix(path, "/"))

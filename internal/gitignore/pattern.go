@@ -95,7 +95,8 @@ func compile(text string) (p pattern, ok bool) {
 
 // simplify finds the cheapest form of a pattern.
 func (p *pattern) simplify() {
-	if p.text == "" && p.scope == pathScope && len(p.glob) > 1 && p.glob[0].op == opDirs && !p.glob[1:].crossesSlash() {
+	if p.text == "" && p.scope == pathScope && len(p.glob) > 1 && p.glob[0].op == opDirs &&
+		!p.glob[1:].crossesSlash() {
 		p.scope, p.glob = nameScope, p.glob[1:] // "**/x" is "x"
 	}
 	if len(p.glob) > 0 && p.glob[0].op == opLiteral { // a quoted beginning
