@@ -23,13 +23,14 @@ func standardJSON(content []byte) ([]byte, error) {
 	if bytes.Count(content, []byte("["))+bytes.Count(content, []byte("{")) > maxJSONBrackets {
 		return nil, fmt.Errorf("it has more than %d arrays and objects", maxJSONBrackets)
 	}
-	plain, err := hujson.Standardize(content)
+	// The library wants a line feed after a comment, also at the end of the file.
+	plain, err := hujson.Standardize(append(bytes.Clone(content), '\n'))
 	if err != nil {
 		problem := strings.TrimPrefix(err.Error(), "hujson: ")
 		problem, _, _ = strings.Cut(problem, ": invalid literal: ")
 		return nil, errors.New("it is not valid JSON: " + problem)
 	}
-	return plain, nil
+	return plain[:len(content)], nil
 }
 
 // parseMembers decodes JSON, which can have comments, into file. The error is mismatch if it is
