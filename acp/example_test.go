@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -34,11 +36,11 @@ type echoSession struct{ echo }
 
 func (echoSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
-		text, err := backend.PromptText(params)
-		if err != nil {
-			return nil, err
+		typed, err := prompts.Typed(params)
+		for _, block := range typed {
+			err = cmp.Or(err, u.Update(ctx, backend.Text(block.Text)))
 		}
-		return backend.Stopped(sdk.StopReasonEndTurn), u.Update(ctx, backend.Text(text))
+		return backend.Stopped(sdk.StopReasonEndTurn), err
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -107,7 +108,7 @@ type rootsCall struct {
 
 // parseRootsCall returns the call of /roots in the params of a prompt, if there is one.
 func parseRootsCall(params backend.Raw) (call rootsCall, ok bool) {
-	slash := backend.ParseSlashCall(params)
+	slash := prompts.ParseCommand(params)
 	if slash.Name != backend.RootsCommand {
 		return rootsCall{}, false
 	}

@@ -263,7 +263,7 @@ func TestFolderChangesThatFail(t *testing.T) {
 	unchanged("cancelled question")
 
 	c.permit("allow-once")
-	r.refuse = backend.Errorf(-32000, "log in first")
+	r.refuse = &backend.Error{Code: -32000, Message: "log in first"}
 	require.Contains(t, c.say(id, "/roots add ../b"), "log in first")
 	r.refuse = nil
 	unchanged("failed")

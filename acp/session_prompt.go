@@ -12,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -105,7 +106,7 @@ func (p promptParams) title() string {
 	if _, ok := parseRootsCall(p.rest); ok {
 		return ""
 	}
-	typed, _ := backend.TypedText(p.rest)
+	typed, _ := prompts.Typed(p.rest)
 	for _, block := range typed {
 		for line := range strings.Lines(block.Text) {
 			if title := titleLine(line); title != "" {

@@ -296,8 +296,3 @@ type ForeignSession struct {
 // Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client
 // receives. Other errors are sent as internal errors with their text.
 type Error = jsonrpc.Error
-
-// Errorf returns an Error with a code of JSON-RPC or ACP and a formatted message.
-func Errorf(code int, format string, args ...any) *Error {
-	return jsonrpc.Errorf(code, format, args...)
-}

@@ -1,9 +1,7 @@
 package backend
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -61,20 +59,3 @@ func Encode(value any) Raw { return strictjson.Encode(value) }
 
 // Stopped returns the result of a prompt whose turn has ended for this reason.
 func Stopped(reason sdk.StopReason) Raw { return Encode(sdk.PromptResponse{StopReason: reason}) }
-
-// PromptText returns the text blocks in the params of a prompt, joined by line breaks.
-func PromptText(params Raw) (string, error) {
-	var p struct {
-		Prompt []struct{ Type, Text string }
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return "", fmt.Errorf("cannot read the prompt: %w", err)
-	}
-	var texts []string
-	for _, block := range p.Prompt {
-		if block.Type == "text" {
-			texts = append(texts, block.Text)
-		}
-	}
-	return strings.Join(texts, "\n"), nil
-}

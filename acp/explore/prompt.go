@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -35,7 +35,7 @@ func readPrompt(params []byte) (prompt, error) {
 	if err := json.Unmarshal(params, &request); err != nil {
 		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "prompt: %v", err)
 	}
-	typed, err := backend.TypedText(params)
+	typed, err := prompts.Typed(params)
 	if err != nil {
 		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 	}
@@ -99,7 +99,7 @@ type link struct {
 // parseLink parses a file URI. Its fragment may name lines as editors do: #L3, #L3-L9, #L3:9.
 // Whether the path lies in the roots is checked when the file is opened.
 func parseLink(uri string) (link, error) {
-	path, fragment, err := backend.FilePath(uri)
+	path, fragment, err := prompts.FilePath(uri)
 	return link{path: path, lines: fragmentLines(fragment)}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -113,7 +114,7 @@ func (c *conversation) restore(
 }
 
 // addPrompt adds a prompt. It returns the slash command that it calls, if any.
-func (c *conversation) addPrompt(blocks []backend.Raw) backend.SlashCall {
+func (c *conversation) addPrompt(blocks []backend.Raw) prompts.Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endPrompt()
@@ -271,9 +272,9 @@ func (c *conversation) end() {
 }
 
 // endPrompt adds the prompt whose blocks have been collected.
-func (c *conversation) endPrompt() backend.SlashCall {
+func (c *conversation) endPrompt() prompts.Command {
 	if len(c.blocks) == 0 {
-		return backend.SlashCall{}
+		return prompts.Command{}
 	}
 	c.end()
 	c.dropThoughts()

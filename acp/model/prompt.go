@@ -16,6 +16,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -24,7 +25,7 @@ import (
 
 // isBuiltin reports whether a slash command is not for the model: the adapter or this package
 // answers it.
-func isBuiltin(slash backend.SlashCall) bool {
+func isBuiltin(slash prompts.Command) bool {
 	return slash.Name == backend.RootsCommand || slash.Name == compactCommand
 }
 
@@ -32,8 +33,8 @@ func isBuiltin(slash backend.SlashCall) bool {
 // command, if any. If the command is not for the model, the message has only the blocks before it.
 // The result depends on the blocks alone, so that a stored prompt becomes the same
 // message again.
-func promptParts(blocks []backend.Raw) ([]llm.Part, backend.SlashCall) {
-	slash := backend.ParseSlashCall(backend.Encode(map[string]any{"prompt": blocks}))
+func promptParts(blocks []backend.Raw) ([]llm.Part, prompts.Command) {
+	slash := prompts.ParseCommand(backend.Encode(map[string]any{"prompt": blocks}))
 	if isBuiltin(slash) {
 		blocks = blocks[:slash.Block.Index]
 	}
@@ -122,7 +123,7 @@ func newImage(data []byte) (llm.Image, error) {
 // filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for
 // other URIs. Whether it is in the roots is checked when a tool opens it.
 func filePath(uri string) string {
-	path, fragment, err := backend.FilePath(uri)
+	path, fragment, err := prompts.FilePath(uri)
 	if err == nil && fragment != "" {
 		path += "#" + fragment
 	}
@@ -131,10 +132,10 @@ func filePath(uri string) string {
 
 // prompt adds the user's prompt to the conversation, and tells the user what is left out of it. It
 // expands a slash command that is a skill or command of a root, and returns any slash command.
-func (t *turn) prompt(ctx context.Context, params backend.Raw) (backend.SlashCall, error) {
+func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command, error) {
 	var p struct{ Prompt []backend.Raw }
 	if err := json.Unmarshal(params, &p); err != nil {
-		return backend.SlashCall{}, fmt.Errorf("cannot read the prompt: %w", err)
+		return prompts.Command{}, fmt.Errorf("cannot read the prompt: %w", err)
 	}
 	slash := t.conversation.addPrompt(p.Prompt)
 	if isBuiltin(slash) {

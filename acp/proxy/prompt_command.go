@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -22,7 +23,7 @@ func (s *session) childPrompt(
 	ctx context.Context, cs *childSession, params backend.Raw,
 ) (backend.Raw, promptContext, error) {
 	note, profile := "", s.proxy.options.Profile
-	if c := backend.ParseSlashCall(params); c.Name != "" {
+	if c := prompts.ParseCommand(params); c.Name != "" {
 		commands, taken := s.rootCommands(s.announced.childCommands())
 		at := slices.IndexFunc(commands, func(offered discovery.SlashCommand) bool {
 			return offered.Name == c.Name
@@ -57,7 +58,7 @@ func (s *session) childPrompt(
 // The text is put in a marked block before what the user typed, in the same content block:
 // otherwise an agent would look for a command of its own.
 func (s *session) expand(
-	ctx context.Context, params backend.Raw, c backend.SlashCall, command discovery.SlashCommand,
+	ctx context.Context, params backend.Raw, c prompts.Command, command discovery.SlashCommand,
 ) (with backend.Raw, note string, err error) {
 	// Reading a small local file here, rather than in Work, keeps the order of what the client
 	// sends.
@@ -79,7 +80,7 @@ func (s *session) expand(
 }
 
 // expandedText returns a command's text with its root, its file and the arguments.
-func expandedText(c backend.SlashCall, a discovery.Artifact, body discovery.Expansion) string {
+func expandedText(c prompts.Command, a discovery.Artifact, body discovery.Expansion) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "What follows this block calls /%s, which was found in the root directory %q. "+
 		"It stands for the text below, from the file %q. The author of that file wrote it, "+

@@ -84,7 +84,7 @@ func browse(url string) (action string, err error) {
 
 // noURLs is what a client answers that does not take URLs.
 func noURLs(string) (string, error) {
-	return "", backend.Errorf(-32601, "the client does not offer it")
+	return "", &backend.Error{Code: -32601, Message: "the client does not offer it"}
 }
 
 // conformanceArguments returns the arguments that a scenario of the conformance suite wants a tool

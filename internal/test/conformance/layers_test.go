@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"acp"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/servers"},
 	{"acp/client", "internal/consent"},
-	{"acp/backend"},
+	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/llm", "internal/process"},
 	{"internal/mcp/server"},

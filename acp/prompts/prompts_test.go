@@ -1,4 +1,4 @@
-package backend_test
+package prompts_test
 
 import (
 	"encoding/json"
@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 )
 
-func TestTypedText(t *testing.T) {
+func TestTyped(t *testing.T) {
 	text := func(s string) map[string]any { return map[string]any{"type": "text", "text": s} }
 	link := map[string]any{"type": "resource_link", "name": "a", "uri": "file:///a"}
 	resource := map[string]any{"type": "resource", "resource": map[string]any{"uri": "file:///a", "text": "/not typed"}}
@@ -47,7 +47,7 @@ func TestTypedText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			params, err := json.Marshal(map[string]any{"prompt": c.prompt})
 			require.NoError(t, err)
-			blocks, err := backend.TypedText(params)
+			blocks, err := prompts.Typed(params)
 			require.NoError(t, err)
 			var got []string
 			for _, b := range blocks {
@@ -57,7 +57,7 @@ func TestTypedText(t *testing.T) {
 			require.Equal(t, c.want, got)
 		})
 	}
-	t.Run("calls", func(t *testing.T) {
+	t.Run("commands", func(t *testing.T) {
 		for name, c := range map[string]struct {
 			prompt
 			want, arguments string
@@ -65,17 +65,17 @@ func TestTypedText(t *testing.T) {
 			"nothing":       {prompt{}, "", ""},
 			"words":         {prompt{text("find me")}, "", ""},
 			"a slash":       {prompt{text("/ me")}, "", "me"},
-			"a call":        {prompt{text(" /find  me\nand him ")}, "find", "me\nand him"},
+			"a command":     {prompt{text(" /find  me\nand him ")}, "find", "me\nand him"},
 			"a mention":     {prompt{text("/find me "), link, text(" and him"), selection}, "find", "me and him"},
 			"after context": {prompt{rules, text("/find")}, "find", ""},
 		} {
 			params, err := json.Marshal(map[string]any{"prompt": c.prompt})
 			require.NoError(t, err, name)
-			call := backend.ParseSlashCall(params)
-			require.Equal(t, []string{c.want, c.arguments}, []string{call.Name, call.Arguments}, name)
+			command := prompts.ParseCommand(params)
+			require.Equal(t, []string{c.want, c.arguments}, []string{command.Name, command.Arguments}, name)
 		}
-		require.Empty(t, backend.ParseSlashCall(backend.Raw(`[]`)))
+		require.Empty(t, prompts.ParseCommand([]byte(`[]`)))
 	})
-	_, err := backend.TypedText(backend.Raw(`[]`))
+	_, err := prompts.Typed([]byte(`[]`))
 	require.Error(t, err)
 }

@@ -1,0 +1,72 @@
+package prompts
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// unwrapped returns blocks, or if avante sent them, the newest message among them, without its
+// mark. Avante repeats what the user typed before, newest first, or oldest first when it has lost
+// its session.
+func unwrapped(blocks []Block) []Block {
+	if len(blocks) == 0 {
+		return nil
+	}
+	m := repeated().FindStringSubmatch(blocks[len(blocks)-1].Text)
+	if m == nil {
+		return blocks
+	}
+	newest := -1
+	for i, b := range blocks {
+		if strings.HasPrefix(b.Text, messageBegin) && (newest < 0 || m[1] != "") {
+			newest = i
+		}
+	}
+	if newest < 0 {
+		return blocks
+	}
+	b := blocks[newest]
+	b.Text = strings.TrimSuffix(strings.TrimPrefix(b.Text, messageBegin), messageEnd)
+	return []Block{b}
+}
+
+const (
+	messageBegin = "<previous_user_message>"
+	messageEnd   = "</previous_user_message>"
+)
+
+// repeated matches the last block of avante's prompts. The group says that the messages before it
+// are oldest first.
+var repeated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
+})
+
+// textBlock is a content block as far as it tells who wrote it.
+type textBlock struct {
+	Type, Text  string
+	Annotations json.RawMessage
+}
+
+// editorBlocks matches the text blocks in which editors put what the user did not type: files and
+// selections as XML elements (several Neovim plugins), rules and files of CodeCompanion, and the
+// hint of agentic.nvim about its selections.
+var editorBlocks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
+		"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
+		"|Sharing the following file as context: [^\n]+$" +
+		"|IMPORTANT: Focus and respect the line numbers provided in the <line_start> )")
+})
+
+// fromEditor reports whether the editor wrote the block, not the user.
+func (b textBlock) fromEditor() bool {
+	var annotations struct{ Audience []string }
+	if json.Unmarshal(b.Annotations, &annotations) == nil && len(annotations.Audience) > 0 && !slices.Contains(annotations.Audience, "user") {
+		return true
+	}
+	m := editorBlocks().FindStringSubmatch(strings.TrimFunc(b.Text, unicode.IsSpace))
+	return m != nil && m[1] == m[2]
+}
