@@ -152,7 +152,7 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 		return strictjson.Refuse(p.rootViolations(err)...)
 	}
 	p.roots = roots
-	p.rest = put(p.rest, protocol.AdditionalDirectories, backend.Encode(roots.Additional()))
+	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories, backend.Encode(roots.Additional()))
 	return nil
 }
 

@@ -31,7 +31,7 @@ type host struct {
 	workspace *workspace.Workspace
 	servers   *sessionServers
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
-	limiter   *limiter                    // of a load
+	rate      *replayRate                 // of a load
 	foreign   bool                        // the session is loaded from the backend, and not stored yet
 
 	replays  sync.Mutex // held while an update is replayed; locked before mu

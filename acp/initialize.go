@@ -180,14 +180,14 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	}
 	top := members(result)
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
-	result = put(result, "agentCapabilities", capabilities)
+	result = strictjson.Set(result, "agentCapabilities", capabilities)
 	if !isObject(top["agentInfo"]) {
-		result = put(result, "agentInfo", backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
+		result = strictjson.Set(result, "agentInfo", backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
 	if _, given := top["authMethods"]; !given {
-		result = put(result, "authMethods", json.RawMessage(`[]`))
+		result = strictjson.Set(result, "authMethods", json.RawMessage(`[]`))
 	}
-	return put(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
+	return strictjson.Set(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
 // sessionCapabilities are those that the adapter implements for every backend, with those in the
@@ -202,11 +202,11 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	own := members(given)
 	sessions := own["sessionCapabilities"]
 	for _, name := range sessionCapabilities {
-		sessions = put(sessions, name, json.RawMessage(`{}`))
+		sessions = strictjson.Set(sessions, name, json.RawMessage(`{}`))
 	}
 	for _, u := range unstable {
 		if u.capability != "" {
-			sessions = put(sessions, u.capability, json.RawMessage(`{}`))
+			sessions = strictjson.Set(sessions, u.capability, json.RawMessage(`{}`))
 		}
 	}
 	mcp := own["mcpCapabilities"]
@@ -216,9 +216,9 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	case !isObject(mcp):
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}
-	given = put(given, "mcpCapabilities", mcp)
-	given = put(given, "sessionCapabilities", sessions)
-	given = put(given, "loadSession", json.RawMessage(`true`))
+	given = strictjson.Set(given, "mcpCapabilities", mcp)
+	given = strictjson.Set(given, "sessionCapabilities", sessions)
+	given = strictjson.Set(given, "loadSession", json.RawMessage(`true`))
 	kinds := members(mcp)
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
 }

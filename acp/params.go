@@ -117,21 +117,12 @@ func putSessionMember(params backend.Raw, member string) json.RawMessage {
 		with = append(append(with, '{'), member...)
 		return append(append(with, ','), params[1:]...)
 	}
-	return put(params, protocol.SessionID, json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
+	return strictjson.Set(params, protocol.SessionID, json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
 }
 
 // mayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
 func mayNameSession(params backend.Raw) bool {
 	return bytes.Contains(params, []byte(protocol.SessionID)) || bytes.Contains(params, []byte(`\u`))
-}
-
-// put returns object with a member set. It treats anything but an object as an empty one.
-func put(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	with, err := strictjson.Put(object, name, value)
-	if err != nil {
-		with, _ = strictjson.Put(nil, name, value)
-	}
-	return with
 }
 
 // members returns the members of an object, nil if raw is not one.

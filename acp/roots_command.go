@@ -52,7 +52,7 @@ func announceRoots(u backend.Update) backend.Update {
 	if !ok {
 		return u
 	}
-	u.Raw = put(u.Raw, "update", put(strictjson.Find(u.Raw, "update"), member, list))
+	u.Raw = strictjson.Set(u.Raw, "update", strictjson.Set(strictjson.Find(u.Raw, "update"), member, list))
 	return u
 }
 
@@ -361,7 +361,8 @@ func (r *rootsTurn) try(p sessionParams) error {
 	return r.agent.onDisk(r.ctx, func() error {
 		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
-			return namelessViolation(r.hintMissing(wrong[0]))
+			hintMoves(wrong[:1], r.isRoot)
+			return namelessViolation(wrong[0])
 		}
 		if err != nil {
 			return err
@@ -370,18 +371,14 @@ func (r *rootsTurn) try(p sessionParams) error {
 	}, nil)
 }
 
-// hintMissing adds to a violation how to move the session if one of its folders is missing.
-func (r *rootsTurn) hintMissing(v strictjson.Violation) strictjson.Violation {
-	var path string
-	if v.Reason != strictjson.Missing || json.Unmarshal(v.Value, &path) != nil {
-		return v
-	}
+// isRoot reports whether path is a folder of the session.
+func (r *rootsTurn) isRoot(_ strictjson.Violation, path string) bool {
 	for _, dir := range r.session.params.roots.All() {
 		if dir.String() == path {
-			return v.Hinting(moveHint(path, ""))
+			return true
 		}
 	}
-	return v
+	return false
 }
 
 // remove removes a folder, named by its path or its label.
@@ -563,8 +560,8 @@ func statesIn(result backend.Raw) []backend.Update {
 	var updates []backend.Update
 	add := func(kind sessionstore.Kind, member string, value json.RawMessage) {
 		if len(value) > 0 && string(value) != "null" {
-			inner := put(put(nil, "sessionUpdate", quote(string(kind))), member, value)
-			updates = append(updates, backend.Update{Kind: kind, Raw: put(nil, "update", inner)})
+			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))), member, value)
+			updates = append(updates, backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
 		}
 	}
 	add(sessionstore.CurrentModeUpdate, "currentModeId", r.Modes.CurrentModeID)

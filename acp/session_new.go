@@ -79,7 +79,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	}
 	s.notice = act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, notice)
-	return put(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
+	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
 }
 
 // releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice
@@ -102,7 +102,7 @@ type opening struct {
 	params     sessionParams
 	activation backend.Activation // without Params
 	previous   *session           // the active session that a load or resume replaces, or nil
-	limiter    *limiter           // of a load
+	rate       *replayRate        // of a load
 }
 
 // activation is an opened session that is not active yet. Either activate makes it a session, or
@@ -185,7 +185,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	}
 	act.params = o.params
 	act.host = newHost(a, act.id, act.workspace)
-	act.host.stop, act.host.limiter, act.host.foreign = o.activation.Stop, o.limiter, o.activation.MustExist
+	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.activation.MustExist
 	if err := o.params.checkShown(act.workspace); err != nil {
 		return err
 	}

@@ -273,7 +273,7 @@ func (s *session) endTurn(t *turn, o outcome) error {
 
 // cancelledResult returns result with the stop reason of a cancelled turn.
 func cancelledResult(result json.RawMessage) json.RawMessage {
-	return put(result, "stopReason", quote(string(stopCancelled)))
+	return strictjson.Set(result, "stopReason", quote(string(stopCancelled)))
 }
 
 // stopCancelled is the stop reason of a cancelled turn.

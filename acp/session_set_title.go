@@ -37,7 +37,7 @@ func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (jso
 	if s := at.queue.active(); s != nil {
 		s.rename(ctx, title)
 	}
-	return put(result, "title", quote(title)), nil
+	return strictjson.Set(result, "title", quote(title)), nil
 }
 
 // rename shows the client a title that was chosen for the session.
@@ -60,5 +60,5 @@ func withoutTitle(u backend.Update) (backend.Update, bool) {
 	if len(members(rest)) == 1 { // sessionUpdate
 		return u, false
 	}
-	return sessionstore.Update{Kind: u.Kind, Raw: put(u.Raw, "update", rest)}, true
+	return sessionstore.Update{Kind: u.Kind, Raw: strictjson.Set(u.Raw, "update", rest)}, true
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // childSession is a session of a child. While one of our sessions replaces another, both use it:
@@ -258,13 +257,4 @@ func (cs *childSession) currentResult() backend.Raw {
 	result := cs.result
 	cs.mu.Unlock()
 	return cs.settings.current(result)
-}
-
-// replaced returns object with a member set, or object itself if it is not a JSON object.
-func replaced(object backend.Raw, name string, value backend.Raw) backend.Raw {
-	with, err := strictjson.Put(object, name, value)
-	if err != nil {
-		return object
-	}
-	return with
 }

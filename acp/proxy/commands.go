@@ -135,7 +135,7 @@ func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) 
 	if !ok {
 		return u, 0
 	}
-	return replaced(u, "update", replaced(update, commandsMember, list)), len(commands)
+	return strictjson.Set(u, "update", strictjson.Set(update, commandsMember, list)), len(commands)
 }
 
 // commandEntry returns a command of the roots as it is announced, with its root.

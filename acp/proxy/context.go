@@ -188,5 +188,5 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	if !ok {
 		return params, nil
 	}
-	return strictjson.Put(params, systemPromptMember, replaced(prompt, "content", content))
+	return strictjson.Put(params, systemPromptMember, strictjson.Set(prompt, "content", content))
 }

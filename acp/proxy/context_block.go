@@ -81,7 +81,7 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 	}
 	value := backend.Encode(after)
 	for i := len(path) - 1; i >= 0; i-- {
-		value = replaced(strictjson.Find(u.Raw, path[:i]...), path[i], value)
+		value = strictjson.Set(strictjson.Find(u.Raw, path[:i]...), path[i], value)
 	}
 	u.Raw = value
 	return u, after != ""

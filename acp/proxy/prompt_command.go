@@ -73,7 +73,7 @@ func (s *session) expand(
 		return nil, "", err
 	}
 	expanded := contextBlock(expandedText(c, command.Artifact, body)) + "\n" + c.Block.Text
-	blocks[c.Block.Index] = replaced(blocks[c.Block.Index], "text", backend.Encode(expanded))
+	blocks[c.Block.Index] = strictjson.Set(blocks[c.Block.Index], "text", backend.Encode(expanded))
 	prompt, _ = strictjson.Append(nil, blocks...)
 	with, err = strictjson.Put(params, "prompt", prompt)
 	return with, body.Note(), err

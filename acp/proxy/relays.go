@@ -158,7 +158,7 @@ func (r *relays) wrap(relay Command, server json.RawMessage) json.RawMessage {
 		return server
 	}
 	command := r.publisher.Wrap(relay, Command{Path: *p.Command, Args: p.Args})
-	server = replaced(server, "command", backend.Encode(command.Path))
-	server = replaced(server, "args", backend.Encode(command.Args))
-	return replaced(server, "env", env)
+	server = strictjson.Set(server, "command", backend.Encode(command.Path))
+	server = strictjson.Set(server, "args", backend.Encode(command.Args))
+	return strictjson.Set(server, "env", env)
 }

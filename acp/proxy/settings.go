@@ -100,10 +100,10 @@ func (s *settings) current(result backend.Raw) backend.Raw {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.options != nil {
-		result = replaced(result, "configOptions", s.options)
+		result = strictjson.Set(result, "configOptions", s.options)
 	}
 	if modes := strictjson.Find(result, "modes"); modes != nil && s.mode != "" {
-		result = replaced(result, "modes", replaced(modes, "currentModeId", backend.Encode(s.mode)))
+		result = strictjson.Set(result, "modes", strictjson.Set(modes, "currentModeId", backend.Encode(s.mode)))
 	}
 	return result
 }

@@ -93,6 +93,15 @@ func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessa
 	return append(out, raw[brace:]...), nil
 }
 
+// Set is [Put] for an object that need not be valid: anything but an object counts as an empty one.
+func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	with, err := Put(object, name, value)
+	if err != nil {
+		with, _ = Put(nil, name, value)
+	}
+	return with
+}
+
 // finding describes the members of an object with one name.
 type finding struct {
 	last     member

@@ -1,0 +1,96 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// matchCwd checks that cwd is the session's, by its spelling or its real path.
+func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessionstore.Keys) error {
+	if cwd == stored.Roots.Cwd() {
+		return nil
+	}
+	var real workspace.Dir
+	var hint string
+	err := a.onDisk(ctx, func() error {
+		real = workspace.Real(cwd)
+		hint = moveHint(stored.Roots.Cwd().String(), cwd.String())
+		return nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+	if len(stored.Real) > 0 && real == stored.Real[0] {
+		return nil
+	}
+	return strictjson.Refuse(strictjson.NewViolation("cwd", cwd.String(), strictjson.CwdMismatch).
+		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
+}
+
+// hintMoves adds to violations about missing folders how to move the session. movable reports
+// whether the folder at path, which v is about, is one of the session's.
+func hintMoves(wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool) {
+	for i, v := range wrong {
+		var path string
+		if v.Reason == strictjson.Missing && json.Unmarshal(v.Value, &path) == nil && movable(v, path) {
+			wrong[i] = v.Hinting(moveHint(path, ""))
+		}
+	}
+}
+
+// moveHint returns how to move sessions after the folder that contains path was renamed, "" if path
+// exists. now is where path may be now, "" if that is unknown.
+func moveHint(path, now string) string {
+	if !isMissing(path) {
+		return ""
+	}
+	// The renamed folder is the first one on the way that is missing.
+	folder, below := path, ""
+	for parent := filepath.Dir(folder); filepath.Clean(folder) == folder && isMissing(parent); parent = filepath.Dir(folder) {
+		below = string(filepath.Separator) + filepath.Base(folder) + below
+		folder = parent
+	}
+	to := "NEW-FOLDER"
+	if now != "" {
+		var found bool
+		if to, found = strings.CutSuffix(now, below); !found || to == "" {
+			folder, to = path, now
+		}
+		to = text.ShellWord(to)
+	}
+	return "if the folder was renamed, run: acp-agent sessions move " + text.ShellWord(folder) + " " + to
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// movedRoots returns a message to the user about roots that no longer lead where they did when the
+// session was last opened, "" if there are none. The request names them, so they are granted, but
+// somebody other than the user may have replaced them.
+func (act *activation) movedRoots(stored sessionstore.Keys) string {
+	var lines []string
+	for i, dir := range stored.Roots.All() {
+		for _, root := range act.workspace.Opened() {
+			if root.Dir == dir && root.Real != stored.Real[i] {
+				act.agent.log.Warn("a root now points somewhere else than when the session was last opened",
+					"session", act.id, "root", dir, "now", root.Real, "before", stored.Real[i])
+				lines = append(lines, fmt.Sprintf("The folder %s now leads to %s. When this session was last opened, it led to %s.\n\n",
+					text.Printable(dir.String()), text.Printable(root.Real.String()), text.Printable(stored.Real[i].String())))
+			}
+		}
+	}
+	return strings.Join(lines, "")
+}

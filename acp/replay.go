@@ -1,0 +1,122 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// replay shows the client a loaded session's conversation before the response: the stored history,
+// unless the backend has sent its own, then the current states.
+func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, rate *replayRate) error {
+	if opened.Replay == backend.FromStore {
+		if err := a.replayHistory(ctx, s, rate); err != nil {
+			return err
+		}
+	}
+	states, err := a.options.Store.States(ctx, s.id)
+	if err != nil {
+		return protocolError(err)
+	}
+	buffered := s.host.bufferedKinds()
+	result := members(opened.Result)
+	for _, u := range states {
+		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
+			continue // the client learns it anyway
+		}
+		if err := s.show(ctx, announceRoots(u)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// responseMember returns the member of a lifecycle response that holds the same state as updates of
+// kind, or "".
+func responseMember(kind sessionstore.Kind) string {
+	switch kind {
+	case sessionstore.CurrentModeUpdate:
+		return "modes"
+	case sessionstore.ConfigOptionUpdate:
+		return "configOptions"
+	}
+	return ""
+}
+
+// replayHistory sends the stored history, and then fails the tool calls that it leaves open.
+func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate) error {
+	open := openCalls{}
+	show := func(u backend.Update) error {
+		rate.wait(ctx)
+		return s.show(ctx, u)
+	}
+	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.id)) {
+		if err != nil {
+			return protocolError(err)
+		}
+		open.note(u)
+		if err := show(u); err != nil {
+			return err
+		}
+	}
+	for _, u := range open.failures() {
+		if err := show(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openCalls collects the tool calls of a history that have not ended, in order.
+type openCalls struct {
+	order []string
+	open  map[string]bool // by tool call id
+}
+
+// note notes what u says about tool calls.
+func (o *openCalls) note(u sessionstore.Update) {
+	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
+		return
+	}
+	var call struct {
+		Update struct {
+			ID     string `json:"toolCallId"`
+			Status string `json:"status"`
+		} `json:"update"`
+	}
+	if json.Unmarshal(u.Raw, &call) != nil {
+		return
+	}
+	id, status := call.Update.ID, call.Update.Status
+	switch {
+	case ended(status):
+		delete(o.open, id)
+	case u.Kind == sessionstore.ToolCall || status != "":
+		if o.open == nil {
+			o.open = make(map[string]bool)
+		}
+		if !o.open[id] {
+			o.open[id] = true
+			o.order = append(o.order, id)
+		}
+	}
+}
+
+// ended reports whether a tool call with the given status has ended.
+func ended(status string) bool { return status == "completed" || status == "failed" }
+
+// failures returns updates that fail the open calls.
+func (o *openCalls) failures() []backend.Update {
+	var updates []backend.Update
+	for _, id := range o.order {
+		if o.open[id] {
+			delete(o.open, id)
+			updates = append(updates, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+		}
+	}
+	return updates
+}
