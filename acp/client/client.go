@@ -24,12 +24,12 @@ type Options struct {
 	// Name and Version are sent to the agent as clientInfo. Default: "acp-agent" and "0".
 	Name, Version string
 	// Capabilities are members of clientCapabilities in addition to fs, which follows from the
-	// functions below. Nil for none.
+	// functions below. Nil means none.
 	Capabilities json.RawMessage
 
 	// Updates is called with each session/update, one at a time and in order. Nothing else is read
-	// meanwhile: it may block to slow the agent down, but must not wait for a response of the
-	// agent.
+	// until it returns: it may block to slow the agent down, but must not wait for a response of
+	// the agent.
 	Updates func(ctx context.Context, u Update)
 	// Notifications is called with every other notification, as Updates is.
 	Notifications func(ctx context.Context, method string, params json.RawMessage)
@@ -69,7 +69,7 @@ type Error = jsonrpc.Error
 type Client struct {
 	options Options
 	conn    *jsonrpc.Conn
-	turns   turns
+	running running
 
 	mu    sync.Mutex
 	agent *Agent // nil before Initialize
@@ -78,7 +78,7 @@ type Client struct {
 // New returns a client of the agent that writes to in and reads from out. Nothing is read before
 // [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
-	c := &Client{options: o, turns: turns{sessions: make(map[string]*turn)}}
+	c := &Client{options: o, running: running{sessions: make(map[string]*prompts)}}
 	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
 		OpaqueParams: true, Tap: o.Tap,
 	})
@@ -166,12 +166,9 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 
 // Initialize introduces the client and returns what the agent can do. Call it before other methods.
 func (c *Client) Initialize(ctx context.Context) (Agent, error) {
-	fs, err := json.Marshal(map[string]bool{ // the SDK's type would omit false
+	fs := strictjson.Encode(map[string]bool{ // the SDK's type would omit false
 		"readTextFile": c.options.ReadTextFile != nil, "writeTextFile": c.options.WriteTextFile != nil,
 	})
-	if err != nil {
-		return Agent{}, err
-	}
 	capabilities, err := strictjson.Put(c.options.Capabilities, "fs", fs)
 	if err != nil {
 		return Agent{}, fmt.Errorf("client.Options.Capabilities: %w", err)

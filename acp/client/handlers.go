@@ -91,85 +91,87 @@ func typed[Request, Response any](f func(context.Context, Request) (Response, er
 	}
 }
 
-// requestPermission asks for permission until the turn is cancelled.
-func (c *Client) requestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
-	asking, done := c.turns.ask(ctx, string(r.SessionId))
+// requestPermission answers session/request_permission until the session's prompts are cancelled.
+func (c *Client) requestPermission(
+	ctx context.Context, r sdk.RequestPermissionRequest,
+) (response sdk.RequestPermissionResponse, err error) {
+	deciding, done := c.running.track(ctx, string(r.SessionId))
 	defer done()
-	cancelled := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
-	if asking.Err() != nil && ctx.Err() == nil {
-		return cancelled, nil
+	cancelled := func() bool { return deciding.Err() != nil && ctx.Err() == nil }
+	if !cancelled() {
+		response, err = c.options.Permission(deciding, r)
 	}
-	response, err := c.options.Permission(asking, r)
-	if asking.Err() != nil && ctx.Err() == nil {
-		return cancelled, nil
+	if cancelled() {
+		response.Outcome, err = sdk.NewRequestPermissionOutcomeCancelled(), nil
 	}
 	return response, err
 }
 
-// turns are the sessions with a running turn. It cancels the permission requests of a cancelled
-// turn.
-type turns struct {
+// running are the sessions with unanswered prompts. It ends the permission requests of cancelled
+// prompts.
+type running struct {
 	mu       sync.Mutex
-	sessions map[string]*turn
+	sessions map[string]*prompts
 }
 
-type turn struct {
-	prompts   int
+// prompts are the unanswered prompts of one session.
+type prompts struct {
+	count     int
 	cancelled bool
-	asking    map[*context.CancelFunc]struct{}
+	deciding  map[*context.CancelFunc]struct{} // one for each open permission request
 }
 
-func (t *turns) begin(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.sessions[id] == nil {
-		t.sessions[id] = &turn{asking: make(map[*context.CancelFunc]struct{})}
+func (r *running) begin(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sessions[id] == nil {
+		r.sessions[id] = &prompts{deciding: make(map[*context.CancelFunc]struct{})}
 	}
-	t.sessions[id].prompts++
+	r.sessions[id].count++
 }
 
 // end ends one prompt. A cancellation does not apply to prompts that wait behind it.
-func (t *turns) end(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.sessions[id]
-	s.cancelled = false
-	if s.prompts--; s.prompts == 0 {
-		delete(t.sessions, id)
+func (r *running) end(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.sessions[id]
+	p.cancelled = false
+	if p.count--; p.count == 0 {
+		delete(r.sessions, id)
 	}
 }
 
-func (t *turns) cancel(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.sessions[id]
-	if s == nil {
+func (r *running) cancel(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.sessions[id]
+	if p == nil {
 		return
 	}
-	s.cancelled = true
-	for cancel := range s.asking {
+	p.cancelled = true
+	for cancel := range p.deciding {
 		(*cancel)()
 	}
 }
 
-// ask returns a context that ends when the session's turn is cancelled, or that has ended if it was
-// cancelled before. Call done to release it.
-func (t *turns) ask(ctx context.Context, id string) (asking context.Context, done func()) {
-	asking, cancel := context.WithCancel(ctx)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.sessions[id]
-	if s == nil {
-		return asking, cancel
+// track returns a context for a permission request that ends when the session's prompts are
+// cancelled, or that has ended if they were cancelled before. Call done to release it.
+func (r *running) track(ctx context.Context, id string) (deciding context.Context, done func()) {
+	deciding, cancel := context.WithCancel(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.sessions[id]
+	if p == nil {
+		return deciding, cancel
 	}
-	if s.cancelled {
+	if p.cancelled {
 		cancel()
 	}
-	s.asking[&cancel] = struct{}{}
-	return asking, func() {
+	p.deciding[&cancel] = struct{}{}
+	return deciding, func() {
 		cancel()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(s.asking, &cancel)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(p.deciding, &cancel)
 	}
 }

@@ -141,8 +141,8 @@ func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBl
 		SessionID string             `json:"sessionId"`
 		Prompt    []sdk.ContentBlock `json:"prompt"`
 	}{id, append([]sdk.ContentBlock{}, content...)}
-	c.turns.begin(id)
-	defer c.turns.end(id)
+	c.running.begin(id)
+	defer c.running.end(id)
 	var end TurnEnd
 	raw, err := c.call(ctx, protocol.SessionPrompt, params, &end)
 	end.Result = raw
@@ -157,7 +157,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("session/cancel: %w", err)
 	}
-	c.turns.cancel(id)
+	c.running.cancel(id)
 	return c.conn.Notify(ctx, protocol.SessionCancel, params)
 }
 
@@ -169,15 +169,6 @@ type Query struct {
 	// list selects those without. It needs an agent that advertises
 	// sessionCapabilities.additionalDirectories.
 	Additional *workspace.Dirs
-	// Cursor is that of the page to return, "" for the first one.
-	Cursor string
-}
-
-// Page is a part of a list of sessions.
-type Page struct {
-	Sessions []SessionInfo
-	// Next is the cursor of the next page, "" after the last one.
-	Next string
 }
 
 // SessionInfo describes a session in a list.
@@ -192,48 +183,49 @@ type SessionInfo struct {
 	UpdatedAt string `json:"updatedAt"`
 }
 
-// ListSessions returns one page of the agent's sessions.
-func (c *Client) ListSessions(ctx context.Context, q Query) (Page, error) {
+// Sessions yields all sessions that match q, page by page. It stops at the first error.
+func (c *Client) Sessions(ctx context.Context, q Query) iter.Seq2[SessionInfo, error] {
+	return func(yield func(SessionInfo, error) bool) {
+		for cursor := ""; ; {
+			page, next, err := c.listPage(ctx, q, cursor)
+			if err != nil {
+				yield(SessionInfo{}, err)
+				return
+			}
+			for _, s := range page {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if cursor = next; cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// listPage returns the page of a list that begins at cursor, "" for the first one, and the cursor
+// of the next page, "" after the last one.
+func (c *Client) listPage(
+	ctx context.Context, q Query, cursor string,
+) (page []SessionInfo, next string, err error) {
 	agent, err := c.require("sessionCapabilities.list", func(a Agent) bool { return a.List })
 	if err != nil {
-		return Page{}, err
+		return nil, "", err
 	}
 	if q.Additional != nil && !agent.AdditionalDirectories {
-		return Page{}, fmt.Errorf("%s cannot list sessions by additional directories: it does not advertise %s", agent.Name, additionalDirectories)
+		return nil, "", fmt.Errorf("%s cannot list sessions by additional directories: "+
+			"it does not advertise %s", agent.Name, additionalDirectories)
 	}
 	params := struct {
 		Cwd        string          `json:"cwd,omitempty"`
 		Additional *workspace.Dirs `json:"additionalDirectories,omitempty"`
 		Cursor     string          `json:"cursor,omitempty"`
-	}{q.Cwd.String(), q.Additional, q.Cursor}
+	}{q.Cwd.String(), q.Additional, cursor}
 	var result struct {
 		Sessions   []SessionInfo `json:"sessions"`
 		NextCursor string        `json:"nextCursor"`
 	}
-	if _, err := c.call(ctx, protocol.SessionList, params, &result); err != nil {
-		return Page{}, err
-	}
-	return Page{Sessions: result.Sessions, Next: result.NextCursor}, nil
-}
-
-// Sessions yields all sessions that match q, page by page. It stops at the first error.
-func (c *Client) Sessions(ctx context.Context, q Query) iter.Seq2[SessionInfo, error] {
-	return func(yield func(SessionInfo, error) bool) {
-		for {
-			page, err := c.ListSessions(ctx, q)
-			if err != nil {
-				yield(SessionInfo{}, err)
-				return
-			}
-			for _, s := range page.Sessions {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if page.Next == "" {
-				return
-			}
-			q.Cursor = page.Next
-		}
-	}
+	_, err = c.call(ctx, protocol.SessionList, params, &result)
+	return result.Sessions, result.NextCursor, err
 }

@@ -21,7 +21,7 @@ func TestNotAdvertised(t *testing.T) {
 		"loadSession":                func() error { _, err := c.LoadSession(ctx, "s", two); return err },
 		"sessionCapabilities.resume": func() error { _, err := c.ResumeSession(ctx, "s", two); return err },
 		"sessionCapabilities.fork":   func() error { _, err := c.ForkSession(ctx, "s", two); return err },
-		"sessionCapabilities.list":   func() error { _, err := c.ListSessions(ctx, client.Query{}); return err },
+		"sessionCapabilities.list":   func() error { _, err := list(ctx, c, client.Query{}); return err },
 		"sessionCapabilities.close":  func() error { return c.CloseSession(ctx, "s") },
 		"sessionCapabilities.delete": func() error { return c.DeleteSession(ctx, "s") },
 	} {
@@ -88,21 +88,21 @@ func TestListSessions(t *testing.T) {
 	some, err := workspace.ParseDirs([]string{"/b"})
 	require.NoError(t, err)
 	for _, q := range []client.Query{
-		{}, {Cwd: dir}, {Additional: &workspace.Dirs{}}, {Cwd: dir, Additional: &some, Cursor: "c"},
+		{}, {Cwd: dir}, {Additional: &workspace.Dirs{}}, {Cwd: dir, Additional: &some},
 	} {
-		_, err := c.ListSessions(t.Context(), q)
+		_, err := list(t.Context(), c, q)
 		require.NoError(t, err)
 	}
 	require.Equal(t, []string{
 		`session/list {}`,
 		`session/list {"cwd":"/a"}`,
 		`session/list {"additionalDirectories":[]}`,
-		`session/list {"cwd":"/a","additionalDirectories":["/b"],"cursor":"c"}`,
+		`session/list {"cwd":"/a","additionalDirectories":["/b"]}`,
 	}, a.take())
-	page, err := c.ListSessions(t.Context(), client.Query{})
+	listed, err := list(t.Context(), c, client.Query{})
 	require.NoError(t, err)
-	require.Equal(t, []string{}, page.Sessions[0].AdditionalDirectories)
-	require.Nil(t, page.Sessions[1].AdditionalDirectories)
+	require.Equal(t, []string{}, listed[0].AdditionalDirectories)
+	require.Nil(t, listed[1].AdditionalDirectories)
 }
 
 func TestSessions(t *testing.T) {
@@ -116,15 +116,20 @@ func TestSessions(t *testing.T) {
 		}
 		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "bad cursor")
 	})
-	var ids []string
-	var last error
-	for s, err := range c.Sessions(t.Context(), client.Query{}) {
-		if last = err; err == nil {
-			ids = append(ids, s.ID)
-		}
-	}
-	require.Equal(t, []string{"1", "2", "3"}, ids)
+	listed, err := list(t.Context(), c, client.Query{})
+	require.Equal(t, []client.SessionInfo{{ID: "1"}, {ID: "2"}, {ID: "3"}}, listed)
 	var refused *client.Error
-	require.ErrorAs(t, last, &refused)
+	require.ErrorAs(t, err, &refused)
 	require.Equal(t, jsonrpc.CodeInvalidParams, refused.Code)
+}
+
+// list returns the sessions before the first error, and the error.
+func list(ctx context.Context, c *client.Client, q client.Query) (all []client.SessionInfo, _ error) {
+	for s, err := range c.Sessions(ctx, q) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }
