@@ -77,7 +77,7 @@ func needsSession(method string) bool {
 }
 
 // checkPaths rejects a request to the client whose path does not lead to a file or directory that
-// the session may use, or leads elsewhere by now. This holds at the time of the check: what the
+// the session may use, or now points somewhere else. This holds at the time of the check: what the
 // client then opens is up to the client.
 func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error {
 	name, handOver := "path", w.HandOverFile

@@ -170,7 +170,7 @@ func (h *host) attach(s *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.agent.base), commitTimeout)
 	defer cancel()
 	if err := s.saveState(ctx, late); err != nil {
-		h.agent.log.Warn("saving the agent's state", "session", h.id, "error", err)
+		h.agent.log.Warn("cannot save the agent's state", "session", h.id, "error", err)
 	}
 }
 

@@ -151,16 +151,16 @@ func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals rea
 	seen := 0
 	for s, err := range r.foreign.Sessions(ctx, cwd) {
 		if err != nil {
-			a.log.Warn("listing the agent's sessions", "error", err)
+			a.log.Warn("cannot list the agent's sessions", "error", err)
 			return
 		}
 		if seen++; seen > a.options.tuning.ImportMax {
-			a.log.Warn("the agent has more sessions than are listed", "limit", a.options.tuning.ImportMax)
+			a.log.Warn("the agent has too many sessions: the rest is not listed", "limit", a.options.tuning.ImportMax)
 			return
 		}
 		n, err := imported(r.foreign, s, reals)
 		if err != nil {
-			a.log.Warn("skipping a session of the agent", "error", err)
+			a.log.Warn("cannot import a session of the agent", "error", err)
 			continue
 		}
 		if !r.add(ctx, n) {
@@ -194,7 +194,7 @@ func (r *importRun) flushLocked(ctx context.Context) {
 	a := r.agent
 	added, err := a.options.Store.Import(ctx, a.init.owner(), r.batch)
 	if r.err = err; err != nil {
-		a.log.Warn("importing the agent's sessions", "error", err)
+		a.log.Warn("cannot import the agent's sessions", "error", err)
 		return
 	}
 	r.batch = r.batch[:0]
@@ -289,7 +289,7 @@ func (a *agent) findListed(ctx context.Context, f backend.Foreign, key string, c
 	for _, in := range []*workspace.Dir{&cwd, nil} {
 		for s, err := range f.Sessions(ctx, in) {
 			if err != nil {
-				a.log.Debug("looking for a session of the agent", "error", err)
+				a.log.Debug("cannot list the agent's sessions", "error", err)
 				break
 			}
 			if f.Key(s.State) == key {

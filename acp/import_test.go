@@ -272,7 +272,7 @@ func TestImportSkipsInvalidSessions(t *testing.T) {
 	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
 	c.leave()
-	require.Equal(t, 3, strings.Count(log.String(), "skipping a session of the agent"))
+	require.Equal(t, 3, strings.Count(log.String(), "cannot import a session of the agent"))
 	require.Contains(t, log.String(), "the child died")
 }
 

@@ -25,7 +25,7 @@ type Options struct {
 	Workspace workspace.Options
 	// Folders returns the folders that the user declared for sessions with the working directory
 	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
-	// no other. It may read disks. Nil declares none.
+	// no other. It may read disks. Nil means no folders.
 	Folders func(cwd workspace.Dir) []Folder
 	// KeepFolders gives a session the roots that it had when it was last opened if it is loaded or
 	// resumed by a request that leaves out additionalDirectories.

@@ -52,8 +52,8 @@ var (
 		}, "terminal", "_meta"),
 	}, "protocolVersion", "_meta")
 
-	// callShapes are those of the requests that the backend serves.
-	callShapes = map[string]*strictjson.Shape{
+	// passedShapes are those of ACP's requests that are passed to the backend.
+	passedShapes = map[string]*strictjson.Shape{
 		protocol.Authenticate:           keys("methodId", "_meta"),
 		protocol.Logout:                 keys("_meta"),
 		protocol.SessionSetMode:         keys(protocol.SessionID, "modeId", "_meta"),

@@ -26,7 +26,7 @@ func TestCallShapes(t *testing.T) {
 		"authenticate": "AuthenticateRequest", "logout": "LogoutRequest",
 		"session/set_mode": "SetSessionModeRequest", "session/set_config_option": "SetSessionConfigOptionRequest",
 	}
-	for method, shape := range callShapes {
+	for method, shape := range passedShapes {
 		t.Run("W2/"+method, func(t *testing.T) { all.compare(t, method, shape, all[names[method]], nil) })
 	}
 }
@@ -159,8 +159,8 @@ func TestShapeDepth(t *testing.T) {
 		"InitializeRequest": initializeShape, "NewSessionRequest": newShape, "LoadSessionRequest": loadShape,
 		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape, "ListSessionsRequest": listShape,
 		"CloseSessionRequest": sessionShape, "DeleteSessionRequest": sessionShape,
-		"AuthenticateRequest": callShapes["authenticate"], "LogoutRequest": callShapes["logout"],
-		"SetSessionModeRequest": callShapes["session/set_mode"], "SetSessionConfigOptionRequest": callShapes["session/set_config_option"],
+		"AuthenticateRequest": passedShapes["authenticate"], "LogoutRequest": passedShapes["logout"],
+		"SetSessionModeRequest": passedShapes["session/set_mode"], "SetSessionConfigOptionRequest": passedShapes["session/set_config_option"],
 	} {
 		t.Run("W2/"+request, func(t *testing.T) { all.deep(t, request, shape, all[request]) })
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 // queue keeps the requests of one session id in arrival order. The read loop takes a ticket for
-// each of them, and one ticket at a time holds the queue: a prompt until its turn has begun, a call
-// until the backend has it, a lifecycle request until its response was sent. The queue also knows
-// the active session and its turns, because calls pass running turns and lifecycle requests end
-// them.
+// each of them, and one ticket at a time holds the queue: a prompt until its turn has begun, a
+// passed request until the backend has it, a lifecycle request until its response was sent. The
+// queue also knows the active session and its turns, because passed requests overtake running turns
+// and lifecycle requests end them.
 type queue struct {
 	id     sessionstore.ID
 	queues *queues
@@ -28,7 +28,7 @@ type queue struct {
 type requestKind int
 
 const (
-	callRequest requestKind = iota
+	passedRequest requestKind = iota // passed on to the backend, or about a stored session
 	promptRequest
 	lifecycleRequest
 )

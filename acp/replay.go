@@ -49,7 +49,7 @@ func responseMember(kind sessionstore.Kind) string {
 
 // replayHistory sends the stored history, and then fails the tool calls that it leaves open.
 func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate) error {
-	open := openCalls{}
+	open := openToolCalls{}
 	show := func(u backend.Update) error {
 		rate.wait(ctx)
 		return s.show(ctx, u)
@@ -71,14 +71,14 @@ func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate)
 	return nil
 }
 
-// openCalls collects the tool calls of a history that have not ended, in order.
-type openCalls struct {
+// openToolCalls collects the tool calls of a history that have not ended, in order.
+type openToolCalls struct {
 	order []string
 	open  map[string]bool // by tool call id
 }
 
 // note notes what u says about tool calls.
-func (o *openCalls) note(u sessionstore.Update) {
+func (o *openToolCalls) note(u sessionstore.Update) {
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return
 	}
@@ -110,7 +110,7 @@ func (o *openCalls) note(u sessionstore.Update) {
 func ended(status string) bool { return status == "completed" || status == "failed" }
 
 // failures returns updates that fail the open calls.
-func (o *openCalls) failures() []backend.Update {
+func (o *openToolCalls) failures() []backend.Update {
 	var updates []backend.Update
 	for _, id := range o.order {
 		if o.open[id] {

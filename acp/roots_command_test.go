@@ -144,7 +144,7 @@ func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
 	c.permit("allow-once")
-	const warning = " Your editor names the folders of this session itself: when it opens the session again, its list counts.\n"
+	const warning = " Your editor names the folders of this session itself: when it opens the session again, it uses its own list.\n"
 	named := c.open(cwd, a)
 	require.Contains(t, c.say(named, "/roots add "+b), "Added `"+b+"`."+warning)
 	require.Contains(t, c.say(named, "/roots remove "+a), "Removed `"+a+"`."+warning)

@@ -90,13 +90,13 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	case protocol.SessionArchive:
 		return a.acceptStored(ctx, r, lifecycleRequest, a.archive)
 	case protocol.SessionUnarchive:
-		return a.acceptStored(ctx, r, callRequest, a.unarchive)
+		return a.acceptStored(ctx, r, passedRequest, a.unarchive)
 	case protocol.SessionSetTitle:
-		return a.acceptStored(ctx, r, callRequest, a.setTitle)
+		return a.acceptStored(ctx, r, passedRequest, a.setTitle)
 	case protocol.SessionStatus:
-		return a.acceptStored(ctx, r, callRequest, a.status)
+		return a.acceptStored(ctx, r, passedRequest, a.status)
 	default:
-		return a.acceptCall(ctx, r)
+		return a.acceptPassed(ctx, r)
 	}
 }
 
@@ -137,11 +137,11 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	case q == nil:
 		return nil
 	}
-	at := a.queues.ticket(id, callRequest)
+	at := a.queues.ticket(id, passedRequest)
 	notify := func() {
 		defer at.release()
 		if s := at.queue.active(); s != nil {
-			s.callBackend(func() { s.backend.Notify(ctx, r.Method, rest) })
+			s.withBackend(func() { s.backend.Notify(ctx, r.Method, rest) })
 		}
 	}
 	if at.holds() {
@@ -158,12 +158,12 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	}
 }
 
-// acceptCall passes a request that the adapter does not serve to the backend.
-func (a *agent) acceptCall(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
+func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.Method == protocol.SessionCancel {
 		return nil
 	}
-	if shape := callShapes[r.Method]; shape != nil {
+	if shape := passedShapes[r.Method]; shape != nil {
 		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
 			return failed(strictjson.Refuse(wrong...))
 		}
@@ -174,35 +174,36 @@ func (a *agent) acceptCall(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 	}
 	id := sessionstore.ID(given)
 	if id == "" || a.queues.find(id) == nil {
-		return a.callWithoutSession(ctx, id, r)
+		return a.passToBackend(ctx, id, r)
 	}
-	at := a.queues.ticket(id, callRequest)
+	at := a.queues.ticket(id, passedRequest)
 	if at.holds() {
-		return a.callSession(ctx, at, r.Method, rest)
+		return a.passToSession(ctx, at, r.Method, rest)
 	}
 	return func() (json.RawMessage, error) {
 		if err := at.acquire(ctx); err != nil {
 			at.release()
 			return nil, err
 		}
-		return run(a.callSession(ctx, at, r.Method, rest), r.Method)
+		return run(a.passToSession(ctx, at, r.Method, rest), r.Method)
 	}
 }
 
-// callSession passes a call to the session's backend. at holds the session's queue and is released.
-func (a *agent) callSession(ctx context.Context, at *ticket, method string, params backend.Raw) (work jsonrpc.Work) {
+// passToSession passes a request to the session's backend. at holds the session's queue and is
+// released.
+func (a *agent) passToSession(ctx context.Context, at *ticket, method string, params backend.Raw) (work jsonrpc.Work) {
 	defer at.release()
 	s := at.queue.active()
 	if s == nil {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.queue.id) }
 	}
-	s.callBackend(func() { work = jsonrpc.Work(s.backend.Call(ctx, method, params)) })
+	s.withBackend(func() { work = jsonrpc.Work(s.backend.Call(ctx, method, params)) })
 	return work
 }
 
-// callWithoutSession passes a call that names no active session to the backend, unless ACP defines
+// passToBackend passes a request that names no active session to the backend, unless ACP defines
 // the method on sessions.
-func (a *agent) callWithoutSession(ctx context.Context, id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
+func (a *agent) passToBackend(ctx context.Context, id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
 	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
@@ -239,8 +240,8 @@ func failed(err error) jsonrpc.Work {
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
-// requestContext returns a context for a request that is answered even if the client has closed its
-// end meanwhile: it ends when the client cancels the request, or with the connection.
+// requestContext returns a context for a request that is answered even after the client has closed its
+// end: it ends when the client cancels the request, or with the connection.
 func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancelCause(a.base)
 	end := func() {
@@ -269,29 +270,29 @@ func (a *agent) shutdown() {
 	closing.Wait()
 	a.imports.wait(ctx)
 	if err := a.guard("close", func() error { return a.backend.Close(ctx) }); err != nil {
-		a.log.Warn("closing the agent", "error", err)
+		a.log.Warn("cannot close the agent", "error", err)
 	}
 	if !a.running.wait(ctx) {
 		a.log.Warn("the agent did not end in time")
 	}
 }
 
-// errPanicked is the error of a call that panicked.
+// errPanicked is the error of the backend's code if it panicked.
 var errPanicked = errors.New("internal error: the agent's code panicked")
 
-// guard calls a backend's code where a panic must not end the program or skip the steps that
+// guard runs do, a backend's code, where a panic must not end the program or skip the steps that
 // follow. It logs a panic and returns it as an error.
-func (a *agent) guard(what string, call func() error) (err error) {
+func (a *agent) guard(what string, do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			jsonrpc.LogPanic(a.log, value, "in", what)
 			err = errPanicked
 		}
 	}()
-	return call()
+	return do()
 }
 
-// onDisk calls do, which may wait for a disk, on a goroutine of its own: a disk that does not
+// onDisk calls do, which may wait for a disk, on another goroutine: a disk that does not
 // answer ignores contexts. If ctx ends first, onDisk returns its cause, and do goes on in the
 // background. undo, which may be nil, is called after a do that failed or came too late.
 func (a *agent) onDisk(ctx context.Context, do func() error, undo func()) error {
@@ -326,7 +327,7 @@ type goroutines struct {
 	idle  chan struct{} // closed when count reaches 0; nil if nothing waits
 }
 
-// Go calls do on a goroutine of its own.
+// Go calls do on a new goroutine.
 func (g *goroutines) Go(do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

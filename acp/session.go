@@ -28,8 +28,8 @@ type session struct {
 	host      *host
 	record    *record
 
-	calls   sync.Mutex    // held while a method of the backend's session is called that must not overlap another
-	updates chan struct{} // holds one value while an update is shown, so that wire and record have the same order
+	inBackend sync.Mutex    // held in methods of the backend's session that must not overlap
+	updates   chan struct{} // holds one value while an update is shown: wire and record have one order
 
 	// Guarded by updates:
 	toolCalls map[string]toolCall // those that the client knows, by id
@@ -59,11 +59,11 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 	return s
 }
 
-// callBackend calls a method of the backend's session, one at a time.
-func (s *session) callBackend(call func()) {
-	s.calls.Lock()
-	defer s.calls.Unlock()
-	call()
+// withBackend runs do, which uses the backend's session, one at a time.
+func (s *session) withBackend(do func()) {
+	s.inBackend.Lock()
+	defer s.inBackend.Unlock()
+	do()
 }
 
 // cancelBackend tells the backend that its turn ends early. A panic in the backend is logged.
@@ -173,8 +173,8 @@ func (s *session) saveState(ctx context.Context, state []byte) error {
 	return err
 }
 
-// failed handles the failure of a write to the store: it ends the running turn, and the session too
-// if another process took it over or deleted it.
+// failed handles the failure of a write to the store: it ends the turns that the backend has, and
+// the session too if another process took it over or deleted it.
 func (s *session) failed(err error) {
 	cause := err
 	if gone(err) {
@@ -211,7 +211,7 @@ func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 	defer cancel()
 	for _, number := range unended {
 		if err := s.agent.options.Store.EndTurn(ctx, lease, number, ""); err != nil {
-			s.agent.log.Warn("ending a turn", "session", s.id, "error", err)
+			s.agent.log.Warn("cannot end the turn", "session", s.id, "error", err)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (s *session) retire(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	if _, err := s.close(ctx, nil); err != nil {
-		s.agent.log.Warn("closing an activation", "session", s.id, "error", err)
+		s.agent.log.Warn("cannot close the replaced session", "session", s.id, "error", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func (a *agent) archive(ctx, closing context.Context, at *ticket, params params)
 	if err := a.options.Store.Archive(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	return a.callStored(ctx, protocol.SessionArchive, s, params), nil
+	return a.passStored(ctx, protocol.SessionArchive, s, params), nil
 }
 
 // unarchive serves session/unarchive.
@@ -33,13 +33,13 @@ func (a *agent) unarchive(ctx, _ context.Context, at *ticket, params params) (js
 	if err := a.options.Store.Unarchive(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	return a.callStored(ctx, protocol.SessionUnarchive, s, params), nil
+	return a.passStored(ctx, protocol.SessionUnarchive, s, params), nil
 }
 
-// callStored passes a request about a stored session on to an agent that serves it, and returns the
+// passStored passes a request about a stored session on to an agent that serves it, and returns the
 // result of the response, nil if there is none. What the store says counts, so a failure of the
 // agent is only logged.
-func (a *agent) callStored(ctx context.Context, method string, s sessionstore.Session, params params) json.RawMessage {
+func (a *agent) passStored(ctx context.Context, method string, s sessionstore.Session, params params) json.RawMessage {
 	f := a.foreign()
 	if f == nil || s.StateKey == "" {
 		return nil

@@ -101,12 +101,12 @@ func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) 
 		return nil, endErr
 	}
 	// The store remembers not to import the session again, even if the agent keeps it.
-	result := a.callStored(ctx, protocol.SessionDelete, s, params)
+	result := a.passStored(ctx, protocol.SessionDelete, s, params)
 	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
 		return nil, err
 	}
 	if err := a.consents().ForgetSession(string(s.ID)); err != nil {
-		a.log.Warn("forgetting the folders of a deleted session", "session", s.ID, "error", err)
+		a.log.Warn("cannot forget the folders of the deleted session", "session", s.ID, "error", err)
 	}
 	return result, nil
 }
@@ -122,14 +122,14 @@ func (a *agent) closeSession(ctx context.Context, s *session, params backend.Raw
 	defer cancel()
 	result, err := s.close(ctx, params)
 	if err != nil {
-		a.log.Warn("closing a session", "session", s.id, "error", err)
+		a.log.Warn("cannot close the session", "session", s.id, "error", err)
 	}
 	return result
 }
 
 // evict closes a session that another process took over or deleted, once its turn was answered.
 func (a *agent) evict(s *session, cause error) {
-	a.log.Warn("session ends here", "session", s.id, "cause", cause)
+	a.log.Warn("the session ended: another process opened or deleted it", "session", s.id, "cause", cause)
 	at := a.queues.ticket(s.id, lifecycleRequest)
 	a.running.Go(func() {
 		defer at.release()

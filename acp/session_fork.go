@@ -7,8 +7,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// acceptFork serves session/fork: a new session, with roots of its own and a copy of another one's
-// finished turns. It does not wait for the other session.
+// acceptFork serves session/fork: it creates a session with other roots and a copy of the source's
+// finished turns. It does not wait for the source.
 func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)

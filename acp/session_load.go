@@ -127,7 +127,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	}
 	// From here on it is too late to give up.
 	if err := endTurn(context.WithoutCancel(ctx)); err != nil {
-		a.log.Warn("ending a turn", "session", l.stored.ID, "error", err)
+		a.log.Warn("cannot end the turn", "session", l.stored.ID, "error", err)
 	}
 	if l.previous != nil {
 		l.previous.servers.passOn()
@@ -149,7 +149,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		}
 	}
 	if err := act.host.dropReplayed(context.WithoutCancel(ctx)); err != nil {
-		a.log.Warn("dropping a replay", "session", l.stored.ID, "error", err)
+		a.log.Warn("cannot discard the replayed history", "session", l.stored.ID, "error", err)
 	}
 	return s, act, err
 }

@@ -214,7 +214,7 @@ func (act *activation) abandon() {
 	}
 	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx), act.workspace.Close())
 	if err != nil {
-		a.log.Warn("undoing an activation", "session", act.id, "error", err)
+		a.log.Warn("cannot close a session that failed to open", "session", act.id, "error", err)
 	}
 }
 

@@ -33,7 +33,7 @@ func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (jso
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err
 	}
-	result := a.callStored(ctx, protocol.SessionSetTitle, stored, params)
+	result := a.passStored(ctx, protocol.SessionSetTitle, stored, params)
 	if s := at.queue.active(); s != nil {
 		s.rename(ctx, title)
 	}

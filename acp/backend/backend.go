@@ -39,7 +39,7 @@ var (
 	ErrUnknownSession = errors.New("the agent does not know the session")
 	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before
 	// the lifecycle response.
-	ErrTooManyUpdates = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
+	ErrTooManyUpdates = errors.New("too many updates before the session's response: the limit is 1,000 updates and 4 MiB")
 )
 
 // Backend answers the prompts of one connection. Its methods are called from several goroutines.
@@ -212,7 +212,7 @@ type Updates interface {
 
 // Client sends requests and notifications to the client. A message is rejected with an [*Error],
 // without being sent, if the client did not advertise the capability for its method or its paths
-// are outside the session's roots. Outside a session, methods that need one are rejected.
+// are outside the session's folders. Outside a session, methods that need one are rejected.
 // session/update is not sent this way, but with [Updates] and [Host].Replay.
 //
 // Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by
@@ -256,7 +256,7 @@ type Host interface {
 	SaveState(ctx context.Context, state []byte) error
 }
 
-// Foreign is implemented by a backend that has sessions of its own. The adapter imports them into
+// Foreign is implemented by a backend that keeps sessions itself. The adapter imports them into
 // the store, so that lists have one source.
 type Foreign interface {
 	// Key returns the backend's own name for the session that saved state, "" if it has none. Two

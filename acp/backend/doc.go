@@ -3,7 +3,7 @@
 // The adapter, package acp, speaks the protocol: it validates requests, opens workspaces, stores
 // sessions and histories, keeps requests in order, cancels turns, and checks what is sent to the
 // client. A [Backend] does the rest: package acp/explore without a model, acp/model with one,
-// acp/proxy with another ACP agent, or a host program with an agent of its own.
+// acp/proxy with another ACP agent, or a host program with its own agent.
 //
 // Two rules hold for all backends.
 //
@@ -14,7 +14,7 @@
 //
 // Calls that carry a client's message come in two halves. The call itself is made in arrival order
 // and must not block: it decides, takes notes or queues a message to another process. The [Work]
-// that it returns runs on a goroutine of its own and may take its time. [Backend.Initialize],
+// that it returns runs on another goroutine and may take its time. [Backend.Initialize],
 // [Backend.Open] and the Close methods are not split: they run on the goroutine of their request
 // and may block until their context ends.
 //

@@ -53,8 +53,8 @@ func TestCallTruncatesResults(t *testing.T) {
 	c.client.tools = f
 	a := c.ask("/call e.t")
 	require.Equal(t, []string{strings.Repeat("x", 100)}, a.lines())
-	require.Contains(t, a.text(), "Truncated: an answer is limited to 100 bytes in all, and this text has 500 bytes.")
-	require.Contains(t, a.text(), "Truncated: an answer is limited to 100 bytes in all, and this text has 5 bytes.")
+	require.Contains(t, a.text(), "Truncated: this text is 500 bytes long; the limit for an answer is 100 bytes.")
+	require.Contains(t, a.text(), "Truncated: this text is 5 bytes long; the limit for an answer is 100 bytes.")
 }
 
 func TestCallErrors(t *testing.T) {

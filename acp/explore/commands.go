@@ -25,16 +25,16 @@ func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + 
 // commands returns the built-in commands in the order in which they are announced.
 func commands() []command {
 	return []command{
-		{"find", "GLOB", "Find files by name in all roots", (*turn).find},
-		{"search", "REGEXP", "Search all roots for lines that match a regular expression", (*turn).search},
+		{"find", "GLOB", "Find files by name in all folders", (*turn).find},
+		{"search", "REGEXP", "Search all folders for lines that match a regular expression", (*turn).search},
 		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*turn).read},
 		{"write", "PATH", "Write a file with the content on the lines below; asks first", (*turn).writeFile},
 		{"edit", "PATH", "Replace a text in a file, both given on the lines below; asks first", (*turn).editFile},
-		{"instructions", "[PATH]", "Show the instructions found in the roots, and with a path those that apply to it", (*turn).instructions},
-		{"skills", "", "List the skills found in the roots, with their state", (*turn).listSkills},
+		{"instructions", "[PATH]", "Show the instructions found in the folders, or those that apply to a path", (*turn).instructions},
+		{"skills", "", "List the skills found in the folders, with their state", (*turn).listSkills},
 		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
-		{"commands", "", "List the commands found in the roots, with their state", (*turn).listCommands},
-		{"mcp", "[tools | start NAME | read SERVER URI]", "List the MCP servers, list their tools, start one configured in a root (asks first), or read a resource", (*turn).mcp},
+		{"commands", "", "List the commands found in the folders, with their state", (*turn).listCommands},
+		{"mcp", "[tools | start NAME | read SERVER URI]", "List the MCP servers, list their tools, start one configured in a folder (asks first), or read a resource", (*turn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
 		{"help", "", "Show this list", (*turn).help},
 	}
@@ -124,8 +124,8 @@ func helpText() string {
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(c.usage()), c.description)
 	}
-	b.WriteString("\nSkills and commands found in the roots are commands too.\n")
-	b.WriteString("\nAny other text is searched for in all roots: lines that contain all of its words are found.\n")
+	b.WriteString("\nSkills and commands found in the folders are commands too.\n")
+	b.WriteString("\nAny other text finds the lines in all folders that contain all of its words.\n")
 	b.WriteString("\n" + editUsage)
 	return b.String()
 }

@@ -96,7 +96,7 @@ func TestCommandsOfRootsAreAnnounced(t *testing.T) {
 	require.Equal(t, "Command of "+filepath.Base(first)+": Commits.", all["git:commit"]["description"], "A30: labelled with its root")
 	require.Equal(t, map[string]any{"hint": "MESSAGE"}, all["git:commit"]["input"])
 	require.Equal(t, "Skill of "+filepath.Base(second)+": About tidy.", all["tidy"]["description"])
-	require.Equal(t, "Find files by name in all roots", all["find"]["description"], "our own names are ours")
+	require.Equal(t, "Find files by name in all folders", all["find"]["description"], "our own names are ours")
 	require.Len(t, all, len(commands())+2)
 
 	require.Equal(t, []string{"Commit a message."}, c.ask("/git:commit a message").lines())
@@ -145,5 +145,5 @@ func TestMaxCommands(t *testing.T) {
 	c := open(t, limits{commands: 2}, plant(t, tree))
 	require.Len(t, announced(c.client.updates), len(commands())+2)
 	require.Equal(t, []string{"Do c."}, c.ask("/c").lines(), "it is a command nevertheless")
-	require.Contains(t, c.ask("/skills").text(), "Of 3 skills and commands the first 2 are announced")
+	require.Contains(t, c.ask("/skills").text(), "Only the first 2 of 3 skills and commands are announced")
 }

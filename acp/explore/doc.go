@@ -40,8 +40,8 @@
 //		return err
 //
 // Nothing is written unless the user allows it, each time. The permission request shows the
-// resolved path, the root it is in and the diff. If the path leads elsewhere or the file has
-// changed by the time the user answers, nothing is written. Paths outside the roots, files that are
+// resolved path, the root it is in and the diff. If the path points somewhere else or the file has
+// changed when the user answers, nothing is written. Paths outside the roots, files that are
 // not text and files that are too large are rejected without a request. Directories are not
 // created.
 //

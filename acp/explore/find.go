@@ -90,7 +90,7 @@ func (t *turn) newListing(noun, plural string) *listing {
 	}
 }
 
-// add writes a hit on a line of its own. The error is errFull if the answer is full.
+// add writes a hit on a separate line. The error is errFull if the answer is full.
 func (l *listing) add(root int, line, path string, number int) error {
 	if l.left == 0 {
 		l.stopped = root
@@ -176,7 +176,7 @@ func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tal
 	}
 	summary := list.summary(tally, t.limits.files)
 	if tally.Full {
-		summary += fmt.Sprintf(" Only the first %d files of a root are searched, which is the limit.", t.limits.files)
+		summary += fmt.Sprintf(" Only the first %d files of a folder are searched.", t.limits.files)
 	}
 	if list.truncated != "" {
 		summary += " Only " + list.truncated + ". Narrow the search to see the rest."

@@ -35,7 +35,7 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 	}
 	shown := text.Plain(found.String())
 	if shown == "" {
-		shown = "The roots contain no instructions.\n"
+		shown = "The folders contain no instructions.\n"
 	}
 	if err := t.write(shown + "\n" + note); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) erro
 
 // describeFurther says which of the instructions shown apply to a path but not to a whole root.
 func (t *turn) describeFurther(path string, sources []discovery.Source) string {
-	intro := "In addition to those of whole roots, these apply to " + text.Code(text.Truncate(path, 200)) + ": "
+	intro := "In addition to those of whole folders, these apply to " + text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
 		intro += "none."
 		if _, err := t.workspace().Stat(path); err != nil {

@@ -17,7 +17,7 @@ func TestInstructions(t *testing.T) {
 	require.Less(t, strings.Index(text, "# How we work"), strings.Index(text, "# Working on the order service"))
 	require.Contains(t, text, "not by the user", "A30")
 	require.Contains(t, text, "(frontmatter/yaml)")
-	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(), "The roots contain no instructions.")
+	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(), "The folders contain no instructions.")
 }
 
 func TestInstructionsForAPath(t *testing.T) {
@@ -29,11 +29,11 @@ func TestInstructionsForAPath(t *testing.T) {
 	require.Contains(t, text, "Of all.")
 	require.Contains(t, text, "First.")
 	require.NotContains(t, text, "Of the web.")
-	require.Contains(t, text, "In addition to those of whole roots, these apply to `web/a.ts`: `"+label+"/web/AGENTS.md`.")
+	require.Contains(t, text, "In addition to those of whole folders, these apply to `web/a.ts`: `"+label+"/web/AGENTS.md`.")
 	require.Contains(t, text, "CLAUDE.md: shadowed")
 
 	require.Contains(t, c.ask("/instructions lib/a.go").text(), "Did you mean `/instructions "+filepath.Join(other, "lib", "a.go")+"`?", "A20")
-	require.Contains(t, c.ask("/instructions "+plant(t, nil)+"/x").text(), "outside the session's roots")
+	require.Contains(t, c.ask("/instructions "+plant(t, nil)+"/x").text(), "outside the session's folders")
 }
 
 // Clause D2.

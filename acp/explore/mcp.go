@@ -207,7 +207,7 @@ func (t *turn) unstarted() string {
 func (t *turn) startServer(ctx context.Context, name string) error {
 	named := t.host.Catalog().Named(discovery.MCPServer, name)
 	if len(named) == 0 {
-		return t.write("No root configures an MCP server called " + text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") + " lists those there are.\n")
+		return t.write("No folder configures an MCP server called " + text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") + " lists the servers.\n")
 	}
 	a := named[0]
 	switch {

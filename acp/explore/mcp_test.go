@@ -119,7 +119,7 @@ func TestMCPStart(t *testing.T) {
 	require.Contains(t, c.ask("/call db.t").text(), unstarted)
 
 	require.Contains(t, c.ask("/mcp start broken").text(), "cannot be started: it has neither")
-	require.Contains(t, c.ask("/mcp start other").text(), "No root configures an MCP server called `other`")
+	require.Contains(t, c.ask("/mcp start other").text(), "No folder configures an MCP server called `other`")
 	f.status = []backend.ServerStatus{ready("db")}
 	require.Contains(t, c.ask("/mcp start db").text(), "the client provides another server with this name")
 	require.Empty(t, c.client.started)
@@ -172,7 +172,7 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	c.client.tools = f
 	text = c.ask("/mcp tools").text()
 	require.Equal(t, 2, strings.Count(text, "/call e.tool00: Does it\n"), text)
-	require.Equal(t, 2, strings.Count(text, "Truncated: an answer is limited to 600 bytes in all, and this text has "))
+	require.Equal(t, 2, strings.Count(text, "long; the limit for an answer is 600 bytes."))
 
 	listings := make(chan backend.Listing, 1)
 	listings <- backend.Listing{ServerStatus: ready("e"), Resources: []backend.Resource{{URI: "a:" + strings.Repeat("b", 200)}}}

@@ -83,7 +83,7 @@ func TestLinkOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
 	a := open(t, limits{}, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
 	require.Equal(t, "end_turn", a.stop)
-	require.Contains(t, a.text(), "outside the session's roots")
+	require.Contains(t, a.text(), "outside the session's folders")
 	require.NotContains(t, a.text(), "hidden")
 	require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 }

@@ -82,7 +82,7 @@ func TestPathsOutsideTheRoots(t *testing.T) {
 		a := c.ask("/read " + path)
 		require.Equal(t, "end_turn", a.stop)
 		require.NotContains(t, a.text(), "hidden")
-		require.Contains(t, a.text(), "is outside the session's roots: ", path)
+		require.Contains(t, a.text(), "is outside the session's folders: ", path)
 		require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 		require.Empty(t, a.call(t).Places)
 	}

@@ -103,7 +103,7 @@ func (r *reply) quote(s string) error {
 	if len(s) == size {
 		return nil
 	}
-	return r.write(fmt.Sprintf("Truncated: an answer is limited to %s in all, and this text has %s.\n\n", text.Size(r.bound), text.Size(size)))
+	return r.write(fmt.Sprintf("Truncated: this text is %s long; the limit for an answer is %s.\n\n", text.Size(size), text.Size(r.bound)))
 }
 
 // quoteAtMost is quote for at most max bytes.

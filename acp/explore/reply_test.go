@@ -37,7 +37,7 @@ func TestAnswersAreTruncated(t *testing.T) {
 			require.Contains(t, a.text(), "because an answer is limited to 300 bytes")
 
 			a = open(t, limits{files: 5}, cwd).ask(question)
-			require.Contains(t, a.text(), "among the first 5 files. Only the first 5 files of a root are searched")
+			require.Contains(t, a.text(), "among the first 5 files. Only the first 5 files of a folder are searched")
 		})
 	}
 }

@@ -24,7 +24,7 @@ func (t *turn) search(ctx context.Context, p prompt) error {
 	if err != nil {
 		var invalid *tools.PatternError
 		_ = errors.As(err, &invalid)
-		return t.write(fmt.Sprintf("Invalid regular expression %s: %s. The syntax is that of Go (RE2).\n",
+		return t.write(fmt.Sprintf("Invalid regular expression %s: %s. Use Go's syntax (RE2).\n",
 			text.Code(text.Truncate(p.text, 200)), invalid.Why))
 	}
 	return t.searchFor(ctx, pattern, p.text, map[string]string{"regexp": p.text})

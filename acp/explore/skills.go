@@ -52,14 +52,15 @@ func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 	}
 	summary := countStates(all, noun, plural)
 	if len(offered) > t.limits.commands {
-		summary += fmt.Sprintf(" Of %d skills and commands the first %d are announced; the others can be typed too.", len(offered), t.limits.commands)
+		summary += fmt.Sprintf(" Only the first %d of %d skills and commands are announced; you can type the others too.",
+			t.limits.commands, len(offered))
 	}
 	return t.write(summary + "\n")
 }
 
 // writeGroup writes lines about one root.
 func (t *turn) writeGroup(r root, lines []string) error {
-	heading := fmt.Sprintf("**%s** (root %d)", text.Code(r.label), r.Index)
+	heading := fmt.Sprintf("**%s** (folder %d)", text.Code(r.label), r.Index)
 	if len(lines) == 0 {
 		return t.write(heading + ": none\n\n")
 	}
@@ -137,7 +138,7 @@ func (t *turn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
 		return t.write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
 	}
-	return t.write(fmt.Sprintf("The %s %s of root %s cannot be used: %s.\n",
+	return t.write(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
 		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].label), text.Printable(a.Reason)))
 }
 
@@ -160,7 +161,7 @@ func findNamed(list []discovery.Artifact, s string) (found discovery.Artifact, r
 // showArtifact shows the text of a skill or command, attributed to its root.
 func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments string) error {
 	r := t.roots[a.Root.Index]
-	call, err := t.begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of root %s", a.Kind, text.Printable(a.Name), text.Printable(r.label)),
+	call, err := t.begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind, text.Printable(a.Name), text.Printable(r.label)),
 		map[string]string{"path": a.Path})
 	if err != nil {
 		return err
@@ -172,7 +173,7 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 	case err != nil:
 		return call.fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.showPath(a.Path)), reason(err)))
 	}
-	summary := fmt.Sprintf("The %s %s, from %s in root %s.", a.Kind, text.Code(a.Name), text.Code(r.showPath(a.Path)), text.Code(r.label))
+	summary := fmt.Sprintf("The %s %s, from %s in folder %s.", a.Kind, text.Code(a.Name), text.Code(r.showPath(a.Path)), text.Code(r.label))
 	if err := call.end(sdk.ToolCallStatusCompleted, summary, backend.Locations(a.Path, 0)); err != nil {
 		return err
 	}

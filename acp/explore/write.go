@@ -125,7 +125,7 @@ func (c change) toolCall() backend.ToolCall {
 	input := map[string]any{"path": c.Asked}
 	if c.Ref != (workspace.Ref{}) {
 		path, root := c.Ref.Path(), c.Ref.Root().Dir.String()
-		title = c.verb + " " + text.Printable(path) + " in root " + text.Printable(root)
+		title = c.verb + " " + text.Printable(path) + " in folder " + text.Printable(root)
 		input["resolvedPath"], input["root"] = path, root
 	}
 	return backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{

@@ -135,7 +135,7 @@ func TestRequestShowsResolvedPath(t *testing.T) {
 
 	resolved := filepath.Join(spelled, "b.txt")
 	q := talk.client.asked[0].ToolCall
-	require.Equal(t, "Edit "+resolved+" in root "+spelled, q.Title)
+	require.Equal(t, "Edit "+resolved+" in folder "+spelled, q.Title)
 	require.Equal(t, map[string]any{"path": "link", "resolvedPath": resolved, "root": spelled}, q.RawInput)
 	require.Equal(t, resolved, q.diffs(t)[0].Path)
 	require.Equal(t, []location{{Path: resolved, Line: 2}}, a.last(t).Places)
@@ -163,8 +163,8 @@ func TestPathIsCheckedAgain(t *testing.T) {
 		says string
 	}{
 		"link to another root":      {"/edit l/a.txt" + edited, relink("lib"), "now; it led to"},
-		"link out":                  {"/edit l/a.txt" + edited, relink("out"), "outside the session's roots"},
-		"link out, a new file":      {"/write l/new\nx", relink("out"), "outside the session's roots"},
+		"link out":                  {"/edit l/a.txt" + edited, relink("out"), "outside the session's folders"},
+		"link out, a new file":      {"/write l/new\nx", relink("out"), "outside the session's folders"},
 		"link to another, new file": {"/write l/new\nx", relink("lib"), "now; it led to"},
 		"changed":                   {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo\n!"), "has changed"},
 		"changed, same size":        {"/write l/a.txt\nx", put("app/d/a.txt", "one\nTWO\n"), "has changed"},
@@ -207,7 +207,7 @@ func TestOutsideTheRoots(t *testing.T) {
 		for _, ask := range []string{"/write " + path + "\nx", "/edit " + path + edited} {
 			a := talk.ask(ask)
 			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses(), ask)
-			require.Contains(t, a.text(), "is outside the session's roots", ask)
+			require.Contains(t, a.text(), "is outside the session's folders", ask)
 			require.Empty(t, a.last(t).Places)
 		}
 	}

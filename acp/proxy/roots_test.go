@@ -291,7 +291,7 @@ func TestAddedFolderReachesChild(t *testing.T) {
 			require.NoError(t, err)
 			v.prompt(s.ID, "one")
 			const named = " Your editor names the folders of this session itself: when it opens " +
-				"the session again, its list counts.\n"
+				"the session again, it uses its own list.\n"
 			require.Equal(t, "agent Added `"+added.String()+"`."+named,
 				v.prompt(s.ID, "/roots add "+all.At(2).String()), "nothing is replayed")
 			if c.method != "" {

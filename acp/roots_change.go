@@ -1,0 +1,406 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// realCwd returns the real path of the session's working directory, for which consents are given.
+func (r *rootsReply) realCwd() workspace.Dir { return r.session.workspace.Opened()[0].Real }
+
+// add adds the folders that the argument names.
+func (r *rootsReply) add(argument string) error {
+	named, err := r.namedFolders(argument)
+	if err != nil {
+		return err
+	}
+	added, err := r.newFolders(named.paths)
+	if err != nil {
+		return err
+	}
+	if len(added) == 0 {
+		return r.say(text.Code(argument) + named.known)
+	}
+	allowed := r.consents(added, string(r.session.id))
+	next, err := r.withFolders(allowed)
+	if err != nil {
+		return err
+	}
+	if err := r.try(next); err != nil {
+		return err
+	}
+	answer, err := r.confirm(question{
+		title: "Add " + listed(added) + " to the session",
+		about: "The session, its agent and its MCP servers get the same access to this as to the " +
+			"working directory:",
+		folders: added,
+		once:    "Add to this session", always: "Add to this and later sessions in ", reject: "Do not add",
+		offersAlways: r.agent.consents().Remembers(),
+	})
+	switch {
+	case err != nil:
+		return err
+	case answer == backend.RejectOnce:
+		return r.say("Nothing was added.\n")
+	case answer == backend.AllowAlways:
+		allowed = r.consents(added, "")
+		if next, err = r.withFolders(allowed); err != nil {
+			return err
+		}
+	}
+	if err := r.reopen(next); err != nil {
+		return err
+	}
+	for _, c := range allowed {
+		if err := r.agent.consents().Allow(c); err != nil {
+			return r.say(fmt.Sprintf("Added %s, but only until the session is opened again: %v\n",
+				listed(added), err))
+		}
+	}
+	return r.say("Added " + listed(added) + "." + r.listNote() + "\n")
+}
+
+// consents returns the user's consents to folders, for one session or, if its id is "", for all
+// with the same working directory.
+func (r *rootsReply) consents(dirs []workspace.Dir, id string) []consent.Consent {
+	all := make([]consent.Consent, len(dirs))
+	for i, dir := range dirs {
+		all[i] = consent.ForFolder(r.realCwd(), dir, id)
+	}
+	return all
+}
+
+// withFolders returns the params with which the session is opened again, with the folders of
+// consents in addition.
+func (r *rootsReply) withFolders(consents []consent.Consent) (sessionParams, error) {
+	folders := r.session.params.additional()
+	for _, c := range consents {
+		folders = append(folders, addedFolder(c))
+	}
+	return r.params(folders)
+}
+
+// namedFolders are the folders that an argument of /roots add names.
+type namedFolders struct {
+	paths []string
+	known string // what to say about the argument if the session has them all
+}
+
+// namedFolders returns the folder at the argument's path, or those that the file there lists, if
+// the session has such a file.
+func (r *rootsReply) namedFolders(argument string) (namedFolders, error) {
+	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
+	var named namedFolders
+	err := r.agent.onDisk(r.ctx, func() error {
+		info, err := r.session.workspace.Stat(path)
+		if err != nil || info.IsDir() {
+			named = namedFolders{[]string{path}, " is a folder of this session already.\n"}
+			return nil
+		}
+		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.workspace, path)
+		named.known = " lists no folders that this session does not have.\n"
+		for _, dir := range file.Folders {
+			named.paths = append(named.paths, dir.String())
+		}
+		return err
+	}, nil)
+	if err != nil {
+		return namedFolders{}, err // what reads the file may still be running
+	}
+	return named, nil
+}
+
+// unquoted returns an argument without quotes around it.
+func unquoted(argument string) string {
+	if n := len(argument); n > 1 && (argument[0] == '"' || argument[0] == '\'') && argument[n-1] == argument[0] {
+		return argument[1 : n-1]
+	}
+	return argument
+}
+
+// newFolders returns the real paths of those folders that the session does not have yet.
+func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
+	dirs, err := workspace.ParseDirs(paths)
+	if wrong := rootViolations(err); wrong != nil {
+		return nil, namelessViolation(wrong[0])
+	}
+	var added []workspace.Dir
+	err = r.agent.onDisk(r.ctx, func() error {
+		for _, dir := range dirs.All() {
+			real := workspace.Real(dir)
+			isRoot := slices.ContainsFunc(r.session.workspace.Opened(), func(root workspace.Root) bool { return root.Real == real })
+			if !isRoot && !slices.Contains(added, real) {
+				added = append(added, real)
+			}
+		}
+		return nil
+	}, nil)
+	return added, err
+}
+
+// namelessViolation returns a violation as an error that does not name the field or setting: the
+// user has just typed the path.
+func namelessViolation(v strictjson.Violation) error {
+	v.Field, v.Index = "", nil
+	if len(v.Value) == 0 {
+		v.Field = "the new list"
+	}
+	return errors.New(strings.TrimSpace(v.String()))
+}
+
+// params returns the params with which the session is opened again, with other additional roots.
+func (r *rootsReply) params(folders []Folder) (sessionParams, error) {
+	p := r.session.params
+	p.id = r.session.id
+	err := p.setFolders(folders)
+	return p, err
+}
+
+// try checks that the roots can be opened, before the user is asked.
+func (r *rootsReply) try(p sessionParams) error {
+	return r.agent.onDisk(r.ctx, func() error {
+		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
+		if wrong := p.rootViolations(err); wrong != nil {
+			hintMoves(wrong[:1], r.isRoot)
+			return namelessViolation(wrong[0])
+		}
+		if err != nil {
+			return err
+		}
+		return w.Close()
+	}, nil)
+}
+
+// isRoot reports whether path is a folder of the session.
+func (r *rootsReply) isRoot(_ strictjson.Violation, path string) bool {
+	for _, dir := range r.session.params.roots.All() {
+		if dir.String() == path {
+			return true
+		}
+	}
+	return false
+}
+
+// remove removes a folder, named by its path or its label.
+func (r *rootsReply) remove(argument string) error {
+	argument = unquoted(argument)
+	var i int
+	err := r.agent.onDisk(r.ctx, func() error {
+		i = r.find(argument)
+		return nil
+	}, nil)
+	switch {
+	case err != nil:
+		return err
+	case i < 0:
+		return r.say(text.Code(argument) + " is not a folder of this session. Type `/roots` to see them.\n")
+	case i == 0:
+		return r.say("The working directory of a session cannot be removed.\n")
+	}
+	dir := r.session.workspace.Opened()[i].Dir
+	folders := r.session.params.additional()
+	at := slices.IndexFunc(folders, func(f Folder) bool { return f.Path == dir.String() })
+	removed := folders[at]
+	next, err := r.params(slices.Delete(folders, at, at+1))
+	if err != nil {
+		return err
+	}
+	always := consent.ForFolder(r.realCwd(), dir, "")
+	known, knownErr := r.agent.consents().Has(always.ID)
+	answer, err := r.confirm(question{
+		title:   "Remove " + shownPath(dir) + " from the session",
+		about:   "The session, its agent and its MCP servers lose this folder:",
+		folders: []workspace.Dir{dir},
+		once:    "Remove from this session", always: "Remove from this and later sessions in ", reject: "Keep it",
+		offersAlways: knownErr == nil && known,
+	})
+	switch {
+	case err != nil:
+		return err
+	case answer == backend.RejectOnce:
+		return r.say("Nothing was removed.\n")
+	}
+	if err := r.reopen(next); err != nil {
+		return err
+	}
+	err = r.agent.consents().Forget(consent.ForFolder(r.realCwd(), dir, string(r.session.id)).ID)
+	if answer == backend.AllowAlways {
+		err = errors.Join(err, r.agent.consents().Forget(always.ID))
+	}
+	if err != nil {
+		return r.say(fmt.Sprintf("Removed %s, but only until the session is opened again: %v\n",
+			shownPath(dir), err))
+	}
+	note := r.listNote()
+	if note == "" && r.isDeclared(dir) {
+		note = fmt.Sprintf(" A session that your editor opens without naming folders gets it again, "+
+			"because of %s.", text.Printable(removed.Setting))
+	}
+	return r.say("Removed " + shownPath(dir) + "." + note + "\n")
+}
+
+// find returns the index of the root that the argument names, or -1.
+func (r *rootsReply) find(argument string) int {
+	w := r.session.workspace
+	dir, err := workspace.ParseDir(w.Roots().Cwd().Locate(argument))
+	if err == nil {
+		real := workspace.Real(dir)
+		for _, same := range []func(workspace.Root) bool{
+			func(root workspace.Root) bool { return root.Dir == dir },
+			func(root workspace.Root) bool { return root.Real == real },
+		} {
+			if i := slices.IndexFunc(w.Opened(), same); i >= 0 {
+				return i
+			}
+		}
+	}
+	return slices.Index(w.Labels(), argument)
+}
+
+// isDeclared reports whether a request that leaves additionalDirectories out would bring the folder
+// back.
+func (r *rootsReply) isDeclared(dir workspace.Dir) bool {
+	var folders []Folder
+	err := r.agent.onDisk(r.ctx, func() (err error) {
+		folders, err = r.agent.declaredFolders(r.session.params.roots.Cwd(), string(r.session.id))
+		return err
+	}, nil)
+	_, declared := foldersByDir(folders)[dir]
+	return err == nil && declared && !r.agent.options.KeepFolders
+}
+
+// listNote returns what to say after a change of the folders of a session for which the client has
+// sent a list, "" for other sessions.
+func (r *rootsReply) listNote() string {
+	if !r.session.params.listed {
+		return ""
+	}
+	return " Your editor names the folders of this session itself: " +
+		"when it opens the session again, it uses its own list."
+}
+
+// listed returns folders for a sentence.
+func listed(dirs []workspace.Dir) string {
+	shown := make([]string, len(dirs))
+	for i, dir := range dirs {
+		shown[i] = shownPath(dir)
+	}
+	return strings.Join(shown, ", ")
+}
+
+// question asks the user about folders, each of which is shown with its whole path.
+type question struct {
+	title, about         string
+	folders              []workspace.Dir
+	once, always, reject string // the labels of the answers; the working directory is added to always
+	offersAlways         bool
+}
+
+// confirm asks a question and waits for the answer.
+func (r *rootsReply) confirm(q question) (backend.Answer, error) {
+	var paths []string
+	for _, dir := range q.folders {
+		paths = append(paths, text.Printable(dir.String()))
+	}
+	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: q.once}}
+	if q.offersAlways {
+		cwd := text.Printable(r.session.params.roots.Cwd().String())
+		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: q.always + cwd})
+	}
+	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: q.reject})
+	id := sdk.ToolCallId("roots-" + rand.Text()[:16])
+	about := q.about + "\n\n" + text.Block("", strings.Join(paths, "\n"))
+	shown := sdk.ToolCallUpdate{
+		ToolCallId: id, Title: &q.title,
+		Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
+	}
+	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(r.ctx, r.session.host)
+	status := sdk.ToolCallStatusCompleted
+	switch {
+	case err != nil:
+		return answer, err
+	case answer == backend.Cancelled:
+		return answer, backend.ErrCancelled
+	case answer == backend.RejectOnce:
+		status = sdk.ToolCallStatusFailed
+	}
+	return answer, r.updates.Update(r.ctx, backend.NewUpdate(sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status))))
+}
+
+// reopen opens the session with other params in place of the active one. Requests that arrive
+// while that happens wait. It fails only if the session stays as it is.
+func (r *rootsReply) reopen(p sessionParams) error {
+	a := r.agent
+	at := a.queues.ticket(r.session.id, passedRequest)
+	defer at.release()
+	if err := at.acquire(r.ctx); err != nil {
+		return err
+	}
+	stored, err := a.stored(r.ctx, r.session.id)
+	if err != nil {
+		return err
+	}
+	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true, stored: openable{Session: stored}, previous: r.session}
+	s, act, err := l.replace(r.ctx)
+	if err != nil {
+		return err
+	}
+	r.session = s
+	r.updates.moveTo(s)
+	shown := s.host.bufferedKinds()
+	ctx := context.WithoutCancel(r.ctx) // even if the turn has been cancelled
+	s.host.release(ctx)
+	var news []backend.Update
+	if l.notice != "" {
+		news = append(news, backend.Text(l.notice))
+	}
+	for _, u := range statesIn(act.opened.Result) {
+		if !shown[u.Kind] {
+			news = append(news, u)
+		}
+	}
+	for _, u := range news {
+		if err := r.updates.Update(ctx, u); err != nil {
+			a.log.Debug("update not sent", "session", s.id, "error", err)
+		}
+	}
+	return nil
+}
+
+// statesIn returns what a lifecycle response says of the session's mode and options as updates, for
+// a client that does not get the response.
+func statesIn(result backend.Raw) []backend.Update {
+	var r struct {
+		Modes         struct{ CurrentModeID json.RawMessage }
+		ConfigOptions json.RawMessage
+	}
+	if json.Unmarshal(result, &r) != nil {
+		return nil
+	}
+	var updates []backend.Update
+	add := func(kind sessionstore.Kind, member string, value json.RawMessage) {
+		if len(value) > 0 && string(value) != "null" {
+			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))), member, value)
+			updates = append(updates, backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
+		}
+	}
+	add(sessionstore.CurrentModeUpdate, "currentModeId", r.Modes.CurrentModeID)
+	add(sessionstore.ConfigOptionUpdate, "configOptions", r.ConfigOptions)
+	return updates
+}
