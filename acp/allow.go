@@ -39,8 +39,8 @@ type permissionRequest struct {
 	} `json:"options"`
 }
 
-var permissionShape = shape(map[string]*strictjson.Shape{
-	"toolCall": shape(map[string]*strictjson.Shape{"locations": list(keys("path")), "content": list(keys("type"))},
+var permissionShape = shape(shapes{
+	"toolCall": shape(shapes{"locations": list(keys("path")), "content": list(keys("type"))},
 		"toolCallId", "title", "kind", "rawInput"),
 	"options": list(keys("optionId", "kind")),
 })
@@ -53,7 +53,8 @@ const maxLocations = 100
 // roots. The client is shown the tool call with a mark in its title. What the agent then does is up
 // to the agent, as after an answer of the user.
 func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backend.Work, ok bool) {
-	if !s.agent.options.AllowReads || !s.inTurn() || len(strictjson.Check(params, permissionShape)) > 0 {
+	if !s.agent.options.AllowReads || !s.inTurn() ||
+		len(strictjson.Check(params, permissionShape)) > 0 {
 		return nil, false
 	}
 	var r permissionRequest
@@ -64,16 +65,19 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 		return nil, false
 	}
 	option := r.allowOnce()
-	if option == "" || !r.reads(func(path string) bool { return checkPath(path, s.handOver) == nil }) {
+	inside := func(path string) bool { return checkPath(path, s.handOver) == nil }
+	if option == "" || !r.reads(inside) {
 		return nil, false
 	}
 	if err := s.showAllowed(ctx, params, r); err != nil {
 		return func() (backend.Raw, error) { return nil, err }, true
 	}
 	call := r.ToolCall
-	s.agent.log.Info("allowed the agent to read without asking", "session", s.id, "toolCall", call.ID, "kind", call.Kind, "locations", call.Locations)
+	s.agent.log.Info("allowed the agent to read without asking", "session", s.id,
+		"toolCall", call.ID, "kind", call.Kind, "locations", call.Locations)
+	outcome := sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(option))
 	return func() (backend.Raw, error) {
-		return backend.Encode(sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(option))}), nil
+		return backend.Encode(sdk.RequestPermissionResponse{Outcome: outcome}), nil
 	}, true
 }
 
@@ -128,7 +132,8 @@ func (r permissionRequest) allowOnce() string {
 // some call a shell command that only reads a file a read.
 func (r permissionRequest) reads(inside func(path string) bool) bool {
 	call := r.ToolCall
-	if call.ID == "" || call.Kind != string(sdk.ToolKindRead) && call.Kind != string(sdk.ToolKindSearch) ||
+	if call.ID == "" ||
+		call.Kind != string(sdk.ToolKindRead) && call.Kind != string(sdk.ToolKindSearch) ||
 		len(call.Locations) == 0 || len(call.Locations) > maxLocations {
 		return false
 	}
@@ -171,7 +176,8 @@ func harmless(input any, inside func(path string) bool) bool {
 		}
 	case string:
 		switch {
-		case strings.HasPrefix(v, "~"), strings.Contains(v, "://"), slices.Contains(strings.FieldsFunc(v, isSeparator), ".."):
+		case strings.HasPrefix(v, "~"), strings.Contains(v, "://"),
+			slices.Contains(strings.FieldsFunc(v, isSeparator), ".."):
 			return false
 		case filepath.IsAbs(v), strings.HasPrefix(v, "/"):
 			return inside(v)
@@ -186,7 +192,8 @@ func isSeparator(r rune) bool { return r == '/' || r == '\\' }
 func namesCommand(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 	switch name {
-	case "command", "commands", "commandline", "cmd", "cmdline", "script", "argv", "args", "shell", "exec", "code", "program":
+	case "command", "commands", "commandline", "cmd", "cmdline", "script", "argv", "args",
+		"shell", "exec", "code", "program":
 		return true
 	}
 	return false
@@ -228,7 +235,8 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 // markAgain shows the mark of a tool call again after u, an update of the agent, has replaced its
 // title. The caller has begun an update.
 func (s *session) markAgain(ctx context.Context, u backend.Update) error {
-	if len(s.allowed) == 0 || u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
+	if len(s.allowed) == 0 ||
+		u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return nil
 	}
 	var params struct {

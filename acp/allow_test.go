@@ -32,7 +32,8 @@ func toolCalls(t *testing.T, messages []message) []string {
 	return all
 }
 
-const once = `[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"ever","kind":"allow_always","name":"Ever"},{"optionId":"no","kind":"reject_once","name":"No"}]`
+const once = `[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"ever",` +
+	`"kind":"allow_always","name":"Ever"},{"optionId":"no","kind":"reject_once","name":"No"}]`
 
 // Clause A30.
 func TestAllowReads(t *testing.T) {
@@ -53,7 +54,8 @@ func TestAllowReads(t *testing.T) {
 	linkTo(t, filepath.Join(a, "toB"), inB)
 
 	call := func(members map[string]any) string {
-		request := map[string]any{"toolCallId": "t", "kind": "read", "title": "Read it", "locations": []any{map[string]any{"path": inA}}}
+		request := map[string]any{"toolCallId": "t", "kind": "read", "title": "Read it",
+			"locations": []any{map[string]any{"path": inA}}}
 		for name, value := range members {
 			if request[name] = value; value == nil {
 				delete(request, name)
@@ -76,17 +78,22 @@ func TestAllowReads(t *testing.T) {
 		many[i] = inA
 	}
 	allowed := map[string]string{
-		"a file in cwd":                 call(nil),
-		"files in other roots":          call(at(inA, inB)),
-		"a search in a directory":       call(map[string]any{"kind": "search", "locations": at(a, b)["locations"]}),
-		"a link to another root":        call(at(filepath.Join(a, "toB"))),
-		"a file that does not exist":    call(at(filepath.Join(b, "none"))),
-		"a path among the input":        call(input("file_path", inB)),
-		"a pattern":                     call(input("pattern", `func \.\w+`)),
-		"a relative path":               call(input("path", "src/x..y")),
-		"content":                       call(map[string]any{"content": []any{map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "x"}}}}),
-		"no title":                      call(map[string]any{"title": nil}),
-		"nothing else to choose but no": strings.Replace(call(nil), `,{"optionId":"ever","kind":"allow_always","name":"Ever"}`, "", 1),
+		"a file in cwd":        call(nil),
+		"files in other roots": call(at(inA, inB)),
+		"a search in a directory": call(
+			map[string]any{"kind": "search", "locations": at(a, b)["locations"]}),
+		"a link to another root":     call(at(filepath.Join(a, "toB"))),
+		"a file that does not exist": call(at(filepath.Join(b, "none"))),
+		"a path among the input":     call(input("file_path", inB)),
+		"a pattern":                  call(input("pattern", `func \.\w+`)),
+		"a relative path":            call(input("path", "src/x..y")),
+		"content": call(
+			map[string]any{
+				"content": []any{map[string]any{"type": "content",
+					"content": map[string]any{"type": "text", "text": "x"}}}}),
+		"no title": call(map[string]any{"title": nil}),
+		"nothing else to choose but no": strings.Replace(call(nil),
+			`,{"optionId":"ever","kind":"allow_always","name":"Ever"}`, "", 1),
 	}
 	asked := map[string]string{
 		"an edit":                      call(map[string]any{"kind": "edit"}),
@@ -109,26 +116,36 @@ func TestAllowReads(t *testing.T) {
 		"a file with another name":     call(at(linked)),
 		"up and out":                   call(at(a + "/../" + filepath.Base(outside) + "/secret")),
 		"a command as a read":          call(input("command", "rm -rf .")),
-		"a nested command":             call(input("call", map[string]any{"Command-Line": []string{"sh"}})),
+		"a nested command": call(
+			input("call", map[string]any{"Command-Line": []string{"sh"}})),
 		"input that is not an object":  call(map[string]any{"rawInput": "cat a.txt; rm -rf ."}),
 		"another path among the input": call(input("file_path", secret)),
 		"another path in a list":       call(input("paths", []string{inA, secret})),
 		"a path in the home directory": call(input("path", "~/.ssh/id_rsa")),
 		"a path that goes up":          call(input("path", `..\..\x`)),
 		"an address":                   call(input("uri", "file://"+inA)),
-		"a diff":                       call(map[string]any{"content": []any{map[string]any{"type": "diff", "path": inA, "newText": "x"}}}),
-		"a terminal":                   call(map[string]any{"content": []any{map[string]any{"type": "terminal", "terminalId": "1"}}}),
-		"two kinds":                    strings.Replace(call(nil), `"kind":"read"`, `"kind":"edit","kind":"read"`, 1),
-		"a kind in another case":       strings.Replace(call(nil), `"kind":"read"`, `"kind":"edit","Kind":"read"`, 1),
-		"no way to allow once":         strings.Replace(call(nil), "allow_once", "allow_always", 1),
-		"two ways to allow once":       strings.Replace(call(nil), "allow_always", "allow_once", 1),
-		"no options":                   strings.Replace(call(nil), once, "[]", 1),
-		"not the right types":          strings.Replace(call(nil), `"title":"Read it"`, `"title":[]`, 1),
+		"a diff": call(
+			map[string]any{
+				"content": []any{map[string]any{"type": "diff", "path": inA, "newText": "x"}}}),
+		"a terminal": call(
+			map[string]any{
+				"content": []any{map[string]any{"type": "terminal", "terminalId": "1"}}}),
+		"two kinds": strings.Replace(call(nil), `"kind":"read"`,
+			`"kind":"edit","kind":"read"`, 1),
+		"a kind in another case": strings.Replace(call(nil), `"kind":"read"`,
+			`"kind":"edit","Kind":"read"`, 1),
+		"no way to allow once":   strings.Replace(call(nil), "allow_once", "allow_always", 1),
+		"two ways to allow once": strings.Replace(call(nil), "allow_always", "allow_once", 1),
+		"no options":             strings.Replace(call(nil), once, "[]", 1),
+		"not the right types": strings.Replace(call(nil), `"title":"Read it"`,
+			`"title":[]`, 1),
 	}
 	var log bytes.Buffer
 	for _, on := range []bool{true, false} {
 		c := connect(t, acp.Options{
-			AllowReads: on, Backend: func() backend.Backend { return &scripted{} }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			AllowReads: on, Backend: func() backend.Backend {
+				return &scripted{}
+			}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 		})
 		c.initialize()
@@ -166,7 +183,9 @@ func TestAllowReads(t *testing.T) {
 // Clause A30.
 func TestAllowedReadsAreMarked(t *testing.T) {
 	a := folder(t)
-	c := connect(t, acp.Options{AllowReads: true, Backend: func() backend.Backend { return &scripted{} }})
+	c := connect(t, acp.Options{AllowReads: true, Backend: func() backend.Backend {
+		return &scripted{}
+	}})
 	c.initialize()
 	c.permit("no")
 	id := c.open(a)
@@ -181,7 +200,8 @@ func TestAllowedReadsAreMarked(t *testing.T) {
 		return toolCalls(t, c.messages()[from:])
 	}
 	titled := func(tool, title string) string {
-		return `{"sessionUpdate":"tool_call_update","title":"` + title + `","toolCallId":"` + tool + `"}`
+		return `{"sessionUpdate":"tool_call_update","title":"` + title + `","toolCallId":"` + tool +
+			`"}`
 	}
 	const marked = "Look (allowed by acp-agent)"
 	announced := update(`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"Look"}`)
@@ -189,30 +209,35 @@ func TestAllowedReadsAreMarked(t *testing.T) {
 	require.Equal(t, []string{titled("t1", marked)}, ask("t1", "read"))
 	unannounced := ask("t2", "search")
 	require.Len(t, unannounced, 1)
-	require.JSONEq(t, `{"sessionUpdate":"tool_call","toolCallId":"t2","kind":"search","title":"`+marked+`","status":"pending","locations":[{"path":`+encode(a)+`}]}`, unannounced[0])
+	require.JSONEq(t,
+		`{"sessionUpdate":"tool_call","toolCallId":"t2","kind":"search","title":"`+marked+`","status":"pending","locations":[{"path":`+encode(a)+`}]}`, unannounced[0])
 	require.Equal(t, []string{titled("t1", marked)}, ask("t1", "read"), "it may ask again")
 	require.Empty(t, ask("t3", "edit"))
 
 	// The kind of a tool call that the request does not tell is the last one that the agent has
 	// told.
 	for _, kinds := range [][]string{{"read", ""}, {"other", "search"}} {
-		update(`{"sessionUpdate":"tool_call","toolCallId":"t4","title":"Look","kind":"` + kinds[0] + `"}`)
+		update(`{"sessionUpdate":"tool_call","toolCallId":"t4","title":"Look","kind":"` + kinds[0] +
+			`"}`)
 		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t4","kind":"` + kinds[1] + `"}`)
 		require.Equal(t, []string{titled("t4", marked)}, ask("t4", "other"))
 		require.Empty(t, ask("t4", "execute"))
 	}
-	update(`{"sessionUpdate":"tool_call_update","toolCallId":"t4","kind":"edit","status":"completed"}`)
+	update(`{"sessionUpdate":"tool_call_update","toolCallId":"t4","kind":"edit",` +
+		`"status":"completed"}`)
 	require.Empty(t, ask("t4", "other"))
 	require.Empty(t, ask("t5", "other"))
 
-	for _, u := range []string{titled("t1", "app"), `{"sessionUpdate":"tool_call_update","toolCallId":"t2","status":"completed","title":"app"}`} {
+	for _, u := range []string{titled("t1", "app"),
+		`{"sessionUpdate":"tool_call_update","toolCallId":"t2","status":"completed","title":"app"}`} {
 		got := update(u)
 		require.Len(t, got, 2)
 		require.Equal(t, u, got[0])
 		require.Contains(t, got[1], `"title":"app (allowed by acp-agent)"`)
 	}
 	for _, u := range []string{
-		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}`, titled("t1", marked), titled("t3", "app"), titled("t2", "ended"),
+		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}`,
+		titled("t1", marked), titled("t3", "app"), titled("t2", "ended"),
 	} {
 		require.Equal(t, []string{u}, update(u))
 	}

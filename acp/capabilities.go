@@ -50,7 +50,8 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 	}
 	switch {
 	case method == protocol.SessionUpdate:
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded",
+			method)
 	case method == protocol.ReadTextFile && !c.readTextFile,
 		method == protocol.WriteTextFile && !c.writeTextFile,
 		strings.HasPrefix(method, protocol.TerminalPrefix) && !c.terminal,
@@ -60,7 +61,8 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 		var mode string
 		_ = json.Unmarshal(members(params)["mode"], &mode)
 		if (mode == "form" || mode == "url") && !slices.Contains(c.elicitationModes, mode) {
-			return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s with mode %s", method, mode)
+			return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
+				"the client does not offer %s with mode %s", method, mode)
 		}
 	}
 	return nil
@@ -68,7 +70,8 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 
 // needsSession reports whether a method of the client belongs to a session.
 func needsSession(method string) bool {
-	for _, prefix := range []string{protocol.FilePrefix, protocol.TerminalPrefix, protocol.SessionPrefix} {
+	for _, prefix := range []string{protocol.FilePrefix, protocol.TerminalPrefix,
+		protocol.SessionPrefix} {
 		if strings.HasPrefix(method, prefix) {
 			return true
 		}
@@ -126,7 +129,8 @@ func pathMember(params backend.Raw, name string) (path string, given bool, err e
 // checkPath rejects a path that handOver rejects.
 func checkPath(path string, handOver func(string) error) error {
 	if !filepath.IsAbs(path) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: give an absolute path", path)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"%q is not absolute: give an absolute path", path)
 	}
 	// A client may resolve ".." after a link as the system does, or in the text of the path. Both
 	// must stay inside.
@@ -135,7 +139,8 @@ func checkPath(path string, handOver func(string) error) error {
 		if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
 			// The agent may have asked the user, who would wonder why an allowed call fails.
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-				"acp-agent refused this, whatever the user has allowed: %v; add the folder to the session to use it", outside)
+				"acp-agent refused this, whatever the user has allowed: %v; add the folder to "+
+					"the session to use it", outside)
 		}
 		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)

@@ -20,9 +20,11 @@ func TestCapabilities(t *testing.T) {
 	file := encode(map[string]string{"path": filepath.Join(a, "file")})
 	params := map[string]string{
 		"fs/read_text_file": file, "fs/write_text_file": file,
-		"terminal/create": `{"command":"x"}`, "terminal/output": `{"terminalId":"t"}`, "terminal/wait_for_exit": `{"terminalId":"t"}`,
-		"terminal/kill": `{"terminalId":"t"}`, "terminal/release": `{"terminalId":"t"}`,
-		"elicitation/create": `{"mode":"url","message":"x","elicitationId":"1","url":"https://example.com"}`,
+		"terminal/create": `{"command":"x"}`, "terminal/output": `{"terminalId":"t"}`,
+		"terminal/wait_for_exit": `{"terminalId":"t"}`,
+		"terminal/kill":          `{"terminalId":"t"}`, "terminal/release": `{"terminalId":"t"}`,
+		"elicitation/create": `{"mode":"url","message":"x","elicitationId":"1",` +
+			`"url":"https://example.com"}`,
 	}
 	for capabilities, offered := range map[string]string{
 		`{}`:                            "",
@@ -44,7 +46,9 @@ func TestCapabilities(t *testing.T) {
 			id := c.open(a)
 			for method, params := range params {
 				answer := c.texts(id, "call "+method+" "+params)[0]
-				reached := slices.ContainsFunc(c.messages(), func(m message) bool { return m.Method == method })
+				reached := slices.ContainsFunc(c.messages(), func(m message) bool {
+					return m.Method == method
+				})
 				want := offered != "" && strings.HasPrefix(method, offered)
 				require.Equal(t, want, reached, method)
 				require.Equal(t, !want, strings.Contains(answer, "does not offer "+method), answer)
@@ -59,8 +63,10 @@ func TestCapabilities(t *testing.T) {
 // Clause C13.
 func TestReplacedRoot(t *testing.T) {
 	for layout, roots := range map[string]func(top string) []string{
-		"nested root": func(top string) []string { return []string{top, filepath.Join(top, "sub")} },
-		"only root":   func(top string) []string { return []string{filepath.Join(top, "sub")} },
+		"nested root": func(top string) []string {
+			return []string{top, filepath.Join(top, "sub")}
+		},
+		"only root": func(top string) []string { return []string{filepath.Join(top, "sub")} },
 		"root given as a link": func(top string) []string {
 			link := filepath.Join(top, "link")
 			require.NoError(t, os.Symlink("sub", link))
@@ -82,7 +88,8 @@ func TestReplacedRoot(t *testing.T) {
 			id := c.open(all[0], all[1:]...)
 			paths := func(dir string) map[string][]string {
 				file := func(name string) string {
-					return encode(map[string]string{"path": filepath.Join(dir, name), "content": "x"})
+					return encode(
+						map[string]string{"path": filepath.Join(dir, name), "content": "x"})
 				}
 				return map[string][]string{
 					"fs/read_text_file":  {file("file"), file("new")},
@@ -93,7 +100,9 @@ func TestReplacedRoot(t *testing.T) {
 			sent := func(method, params string) (reached bool, answer string) {
 				before := len(c.messages())
 				answer = c.texts(id, "call "+method+" "+params)[0]
-				return slices.ContainsFunc(c.messages()[before:], func(m message) bool { return m.Method == method }), answer
+				return slices.ContainsFunc(c.messages()[before:], func(m message) bool {
+					return m.Method == method
+				}), answer
 			}
 			for method, list := range paths(root) {
 				for _, params := range list {
@@ -108,13 +117,17 @@ func TestReplacedRoot(t *testing.T) {
 				for _, params := range list {
 					reached, answer := sent(method, params)
 					require.False(t, reached, "%s %s", method, params)
-					require.Contains(t, answer, "the folder "+root+" was replaced after the session started: load the session again")
+					require.Contains(t, answer,
+						"the folder "+root+" was replaced after the session started: load the "+
+							"session again")
 				}
 			}
 			reached, _ := sent("terminal/create", `{"command":"x"}`)
-			require.Equal(t, len(all) > 1, reached, "without a cwd, the terminal starts in that of the session")
+			require.Equal(t, len(all) > 1, reached,
+				"without a cwd, the terminal starts in that of the session")
 			if len(all) > 1 {
-				reached, answer := sent("fs/read_text_file", encode(map[string]string{"path": filepath.Join(top, "new")}))
+				reached, answer := sent("fs/read_text_file",
+					encode(map[string]string{"path": filepath.Join(top, "new")}))
 				require.True(t, reached, "the other root is still what it was: %s", answer)
 			}
 			require.NoError(t, os.Remove(replaced))
@@ -142,7 +155,9 @@ func TestFileKinds(t *testing.T) {
 	sent := func(method, member, path string) string {
 		before := len(c.messages())
 		answer := c.texts(id, "call "+method+" "+encode(map[string]string{member: path}))[0]
-		if slices.ContainsFunc(c.messages()[before:], func(m message) bool { return m.Method == method }) {
+		if slices.ContainsFunc(c.messages()[before:], func(m message) bool {
+			return m.Method == method
+		}) {
 			return ""
 		}
 		return answer
@@ -151,7 +166,8 @@ func TestFileKinds(t *testing.T) {
 		for _, name := range []string{"file", "link", "new", "dangling", "dir/../file"} {
 			require.Empty(t, sent(method, "path", root+"/"+name), "%s %s", method, name)
 		}
-		for name, want := range map[string]string{"shared": "hard links", "dir": "is a directory", "missing/new": "no such file"} {
+		for name, want := range map[string]string{"shared": "hard links", "dir": "is a directory",
+			"missing/new": "no such file"} {
 			require.Contains(t, sent(method, "path", at(name)), want, method)
 		}
 	}

@@ -26,22 +26,27 @@ func stateError(code int, message string, data reasonData) *jsonrpc.Error {
 }
 
 func errTurnInProgress(id sessionstore.ID) error {
-	return stateError(jsonrpc.CodeInvalidRequest, "a turn is running in this session and another prompt waits for it: wait for an answer, or send session/cancel first",
+	return stateError(jsonrpc.CodeInvalidRequest,
+		"a turn is running in this session and another prompt waits for it: wait for an answer, "+
+			"or send session/cancel first",
 		reasonData{Reason: "turn_in_progress", SessionID: string(id)})
 }
 
 func errNotActive(id sessionstore.ID) error {
-	return stateError(protocol.CodeNotFound, "session "+string(id)+" is stored but not active: load or resume it first",
+	return stateError(protocol.CodeNotFound,
+		"session "+string(id)+" is stored but not active: load or resume it first",
 		reasonData{Reason: "not_active", SessionID: string(id)})
 }
 
 func errUnknownSession(id sessionstore.ID) error {
 	given := text.Truncate(string(id), 1<<10)
-	return stateError(protocol.CodeNotFound, "no session "+given, reasonData{Reason: "not_found", SessionID: given})
+	return stateError(protocol.CodeNotFound, "no session "+given,
+		reasonData{Reason: "not_found", SessionID: given})
 }
 
 func errNotInitialized(method string) error {
-	return stateError(jsonrpc.CodeInvalidRequest, method+" before initialize: send initialize first",
+	return stateError(jsonrpc.CodeInvalidRequest,
+		method+" before initialize: send initialize first",
 		reasonData{Reason: "not_initialized"})
 }
 
@@ -61,9 +66,11 @@ func protocolError(err error) error {
 	case errors.As(err, &notFound):
 		return errUnknownSession(notFound.ID)
 	case errors.As(err, &fenced):
-		return stateError(jsonrpc.CodeInvalidRequest, fenced.Error(), reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
+		return stateError(jsonrpc.CodeInvalidRequest, fenced.Error(),
+			reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
 	case errors.As(err, &cursor):
-		return strictjson.Refuse(strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
+		return strictjson.Refuse(
+			strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
 	case errors.As(err, &unavailable):
 		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
 			reasonData{Reason: "store_unavailable", Path: unavailable.Medium, Hint: unavailable.Hint})

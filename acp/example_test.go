@@ -24,7 +24,9 @@ func (echo) Initialize(context.Context, backend.Raw, backend.Client) (backend.In
 	return backend.Info{Kind: "echo"}, nil
 }
 
-func (echo) Open(context.Context, backend.Activation, backend.Host) (backend.Session, backend.Opened, error) {
+func (echo) Open(
+	context.Context, backend.Activation, backend.Host,
+) (backend.Session, backend.Opened, error) {
 	return echoSession{}, backend.Opened{}, nil
 }
 
@@ -71,9 +73,11 @@ func Example() {
 		panic(err)
 	}
 	say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
-	opened := say(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` + rootsParams("", dir) + `}`)
+	opened := say(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` +
+		rootsParams("", dir) + `}`)
 	fmt.Println(strings.Contains(opened, `"sessionId":"sess_`))
-	fmt.Println(say(`{"jsonrpc":"2.0","id":3,"method":"session/new","params":` + rootsParams("", dir, "lib") + `}`))
+	fmt.Println(say(`{"jsonrpc":"2.0","id":3,"method":"session/new","params":` +
+		rootsParams("", dir, "lib") + `}`))
 	in.Close()
 	fmt.Println(<-served)
 	// Output:

@@ -35,7 +35,9 @@ const (
 // addFolders gives a request that leaves additionalDirectories out the folders that the user
 // declared for its cwd, or those of the session that it opens. stored is that session, nil for new
 // and fork. A list of the client stays as it is, even if it is empty.
-func (a *agent) addFolders(ctx context.Context, p *sessionParams, stored *sessionstore.Session) error {
+func (a *agent) addFolders(
+	ctx context.Context, p *sessionParams, stored *sessionstore.Session,
+) error {
 	if p.listed {
 		return nil
 	}
@@ -152,7 +154,8 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 		return strictjson.Refuse(p.rootViolations(err)...)
 	}
 	p.roots = roots
-	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories, backend.Encode(roots.Additional()))
+	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
+		backend.Encode(roots.Additional()))
 	return nil
 }
 
@@ -191,13 +194,17 @@ func (act *activation) droppedFolders(p sessionParams, stored sessionstore.Keys)
 	}
 	var dropped []string
 	for i, dir := range stored.Roots.All() {
-		if i > 0 && !slices.ContainsFunc(act.workspace.Opened(), func(r workspace.Root) bool { return r.Dir == dir || r.Real == stored.Real[i] }) {
+		if i > 0 && !slices.ContainsFunc(act.workspace.Opened(), func(r workspace.Root) bool {
+			return r.Dir == dir || r.Real == stored.Real[i]
+		}) {
 			dropped = append(dropped, text.Code(text.Printable(dir.String())))
 		}
 	}
 	if len(dropped) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("This session no longer has %s: your editor opened it without naming folders. "+
-		"/roots add brings a folder back, and acp-agent --keep-dirs keeps those of all sessions.\n\n", strings.Join(dropped, ", "))
+	return fmt.Sprintf(
+		"This session no longer has %s: your editor opened it without naming folders. "+
+			"/roots add brings a folder back, and acp-agent --keep-dirs keeps those of all "+
+			"sessions.\n\n", strings.Join(dropped, ", "))
 }

@@ -29,7 +29,8 @@ type folderCase struct {
 }
 
 func (f folderCase) String() string {
-	return fmt.Sprintf("%s: client %q, configured %q, stored %q, added %q, always %v, keep %v", f.method, f.client, f.configured, f.stored, f.added, f.always, f.keep)
+	return fmt.Sprintf("%s: client %q, configured %q, stored %q, added %q, always %v, keep %v",
+		f.method, f.client, f.configured, f.stored, f.added, f.always, f.keep)
 }
 
 // had is the model of the folders that the session had before.
@@ -55,7 +56,9 @@ func (f folderCase) dropped() []string {
 	if f.client != nil || f.method == "session/new" || f.method == "session/fork" {
 		return nil
 	}
-	return slices.DeleteFunc(f.had(), func(path string) bool { return slices.Contains(f.want(), path) })
+	return slices.DeleteFunc(f.had(), func(path string) bool {
+		return slices.Contains(f.want(), path)
+	})
 }
 
 func union(a, b []string) []string {
@@ -71,12 +74,15 @@ func union(a, b []string) []string {
 // folderCases yields every combination, with the folders a, b, d and e.
 func folderCases(keep bool, a, b, d, e string) iter.Seq[folderCase] {
 	return func(yield func(folderCase) bool) {
-		for _, method := range []string{"session/new", "session/load", "session/resume", "session/fork"} {
+		for _, method := range []string{"session/new", "session/load", "session/resume",
+			"session/fork"} {
 			for _, client := range [][]string{nil, {}, {a}, {b, a}} {
 				for _, configured := range [][]string{{}, {b}, {e, a}} {
 					for _, stored := range [][]string{{}, {a}, {b, d}} {
-						for _, added := range []folderCase{{}, {added: []string{e}}, {added: []string{e}, always: true}} {
-							if !yield(folderCase{method, client, configured, stored, added.added, added.always, keep}) {
+						for _, added := range []folderCase{{}, {added: []string{e}},
+							{added: []string{e}, always: true}} {
+							if !yield(folderCase{method, client, configured, stored, added.added,
+								added.always, keep}) {
 								return
 							}
 						}
@@ -138,9 +144,11 @@ func testFolders(t *testing.T, cases []folderCase) {
 		require.Equal(t, bracketed(append([]string{cwd}, f.want()...)...), c.roots(id), f)
 		var sent struct{ AdditionalDirectories []string }
 		require.NoError(t, json.Unmarshal([]byte(*params.Load()), &sent))
-		require.ElementsMatch(t, f.want(), sent.AdditionalDirectories, "what the backend is given: %v", f)
+		require.ElementsMatch(t, f.want(), sent.AdditionalDirectories,
+			"what the backend is given: %v", f)
 		told := strings.Join(texts(c.messages()[before:], id), "")
-		require.Equal(t, len(f.dropped()) > 0, strings.Contains(told, "no longer has"), "%v: %s", f, told)
+		require.Equal(t, len(f.dropped()) > 0, strings.Contains(told, "no longer has"), "%v: %s", f,
+			told)
 		for _, path := range f.dropped() {
 			require.Contains(t, told, path, f)
 		}
@@ -156,7 +164,8 @@ func (c *client) after(method, id, cwd string, additional []string) string {
 		id = ""
 	}
 	var result struct{ SessionID string }
-	require.NoError(c.t, json.Unmarshal(c.call(method, rootsParams(id, cwd, additional...)), &result))
+	require.NoError(c.t,
+		json.Unmarshal(c.call(method, rootsParams(id, cwd, additional...)), &result))
 	if result.SessionID != "" {
 		return result.SessionID
 	}
@@ -179,13 +188,17 @@ func TestInvalidFolderNamesItsSetting(t *testing.T) {
 		field   string
 		reason  string
 	}{
-		"missing":  {[]acp.Folder{{Path: good, Setting: "one"}, {Path: good, Setting: "two"}, {Path: missing, Setting: "three"}}, "three", "missing"},
-		"relative": {[]acp.Folder{{Path: good, Setting: "one"}, {Path: "x", Setting: "two"}}, "two", "relative"},
-		"too many": {[]acp.Folder{{Path: good, Setting: "one"}, {Path: good + "/a", Setting: "one"}, {Path: good + "/b", Setting: "two"}}, "one, two", "too_many"},
+		"missing": {[]acp.Folder{{Path: good, Setting: "one"}, {Path: good, Setting: "two"},
+			{Path: missing, Setting: "three"}}, "three", "missing"},
+		"relative": {[]acp.Folder{{Path: good, Setting: "one"}, {Path: "x", Setting: "two"}}, "two",
+			"relative"},
+		"too many": {[]acp.Folder{{Path: good, Setting: "one"}, {Path: good + "/a", Setting: "one"},
+			{Path: good + "/b", Setting: "two"}}, "one, two", "too_many"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			folders = f.folders
-			for _, method := range []string{"session/new", "session/load", "session/resume", "session/fork"} {
+			for _, method := range []string{"session/new", "session/load", "session/resume",
+				"session/fork"} {
 				of := id
 				if method == "session/new" {
 					of = ""
@@ -203,7 +216,8 @@ func TestInvalidFolderNamesItsSetting(t *testing.T) {
 				require.Len(t, c.list(`{}`), 1, "no session was created")
 				require.Equal(t, []string{good}, c.find(id).AdditionalDirectories)
 			}
-			c.call("session/resume", rootsParams(id, cwd, good)) // a list of the client does not depend on the setting
+			// a list of the client does not depend on the setting
+			c.call("session/resume", rootsParams(id, cwd, good))
 		})
 	}
 }

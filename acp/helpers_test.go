@@ -146,7 +146,8 @@ func (c *client) read(from io.Reader) {
 			continue
 		}
 		if result := answers(m); result != "" {
-			_, _ = io.WriteString(c.in, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n")
+			_, _ = io.WriteString(c.in,
+				`{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n")
 		}
 	}
 }
@@ -273,14 +274,17 @@ func (c *client) messages() []message {
 // initialize sends initialize with every client capability.
 func (c *client) initialize() json.RawMessage {
 	c.t.Helper()
-	return c.call("initialize", `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true}}`)
+	return c.call("initialize",
+		`{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,`+
+			`"writeTextFile":true},"terminal":true}}`)
 }
 
 // open makes a session and returns its id.
 func (c *client) open(cwd string, additional ...string) string {
 	c.t.Helper()
 	var result struct{ SessionID string }
-	require.NoError(c.t, json.Unmarshal(c.call("session/new", rootsParams("", cwd, additional...)), &result))
+	require.NoError(c.t,
+		json.Unmarshal(c.call("session/new", rootsParams("", cwd, additional...)), &result))
 	require.NotEmpty(c.t, result.SessionID)
 	return result.SessionID
 }
@@ -298,7 +302,8 @@ func rootsParams(id, cwd string, additional ...string) string {
 }
 
 func promptParams(id, text string) string {
-	return encode(map[string]any{"sessionId": id, "prompt": []any{map[string]any{"type": "text", "text": text}}})
+	return encode(map[string]any{"sessionId": id,
+		"prompt": []any{map[string]any{"type": "text", "text": text}}})
 }
 
 func idParams(id string) string { return encode(map[string]any{"sessionId": id}) }
@@ -382,7 +387,8 @@ func folder(t *testing.T) string {
 func (c *client) texts(id, prompt string) []string {
 	c.t.Helper()
 	before := len(texts(c.messages(), id))
-	require.Equal(c.t, "end_turn", c.try("session/prompt", promptParams(id, prompt)).stopReason(c.t))
+	require.Equal(c.t, "end_turn",
+		c.try("session/prompt", promptParams(id, prompt)).stopReason(c.t))
 	return texts(c.messages(), id)[before:]
 }
 
@@ -454,7 +460,9 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return backend.Info{Kind: r.kind, MCP: r.mcp, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
+	return backend.Info{Kind: r.kind, MCP: r.mcp,
+		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
+			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 
 func (r *scripted) Call(_ context.Context, method string, params backend.Raw) backend.Work {
@@ -470,7 +478,9 @@ func (r *scripted) Notify(_ context.Context, method string, params backend.Raw) 
 
 func (r *scripted) Close(context.Context) error { return nil }
 
-func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *scripted) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
 	if r.opened != nil {
 		r.opened(a, h)
@@ -481,8 +491,10 @@ func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Hos
 	if r.refuse != nil {
 		return nil, backend.Opened{}, r.refuse
 	}
-	err := h.Update(ctx, update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
-	return &scriptedSession{runtime: r, host: h}, backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
+	err := h.Update(ctx,
+		update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
+	return &scriptedSession{runtime: r, host: h},
+		backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
 }
 
 type scriptedSession struct {
@@ -496,7 +508,9 @@ func (s *scriptedSession) Call(_ context.Context, method string, params backend.
 	case "session/set_mode":
 		return func() (backend.Raw, error) { return nil, nil }
 	case "_save":
-		return func() (backend.Raw, error) { return nil, s.host.SaveState(context.Background(), params) }
+		return func() (backend.Raw, error) {
+			return nil, s.host.SaveState(context.Background(), params)
+		}
 	default:
 		return nil
 	}
@@ -513,7 +527,9 @@ func (s *scriptedSession) Close(context.Context) error {
 	return nil
 }
 
-func (s *scriptedSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (s *scriptedSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
 	var p struct{ Prompt []struct{ Text string } }
 	if err := json.Unmarshal(params, &p); err != nil || len(p.Prompt) == 0 {
 		return func() (backend.Raw, error) { return endTurn, err }
@@ -526,10 +542,13 @@ func (s *scriptedSession) Prompt(ctx context.Context, params backend.Raw, u back
 var endTurn = backend.Raw(`{"stopReason":"end_turn"}`)
 
 func say(text string) backend.Update {
-	return update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+	return update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` +
+		encode(map[string]string{"type": "text", "text": text}) + `}}`)
 }
 
-func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
+func (s *scriptedSession) act(
+	ctx context.Context, word, rest string, u backend.Updates,
+) (backend.Raw, error) {
 	switch word {
 	case "say":
 		return endTurn, u.Update(ctx, say(rest))
@@ -582,11 +601,13 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.
 	case "update":
 		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
 	case "title":
-		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
+		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"session_info_update",`+
+			`"title":`+encode(rest)+`}}`))
 	case "info":
 		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
 	case "tool":
-		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
+		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"tool_call",`+
+			`"toolCallId":"t1","title":"T","status":"in_progress"}}`))
 	case "state":
 		return endTurn, s.host.SaveState(ctx, []byte(rest))
 	case "roots":
@@ -604,7 +625,9 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.
 //	start NAME    starts a server that was found
 //	catalog       answers with what was found
 //	history       answers with the texts of the stored history
-func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
+func (s *scriptedSession) actOnTools(
+	ctx context.Context, word, rest string, u backend.Updates,
+) (backend.Raw, error) {
 	var text string
 	switch word {
 	case "servers":
@@ -689,7 +712,8 @@ func play(r string) int {
 		below.Env = append(os.Environ(), proctest.Env("stubborn")...)
 		_ = below.Run()
 	case "note":
-		fmt.Fprintln(os.Stderr, "no licence for", os.Getenv("TOKEN"), strings.Join(os.Args[1:], " "))
+		fmt.Fprintln(os.Stderr, "no licence for", os.Getenv("TOKEN"),
+			strings.Join(os.Args[1:], " "))
 		return 3
 	default:
 		return playFiles()
@@ -701,23 +725,31 @@ func playFiles() int {
 	s := mcptest.New(mcptest.Options{Revision: "2025-11-25", Fetch: true})
 	s.Add(&mcp.Tool{Name: "where"}, func(context.Context, *mcp.CallToolRequest) (string, error) {
 		cwd, err := os.Getwd()
-		return fmt.Sprintf("%d in %s with %s", os.Getpid(), cwd, strings.Join(os.Args[1:], " ")), err
+		return fmt.Sprintf("%d in %s with %s", os.Getpid(), cwd, strings.Join(os.Args[1:], " ")),
+			err
 	})
-	s.Add(&mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
-		answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "form", Message: "Who?", RequestedSchema: map[string]any{
-			"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}})
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprint(answer.Action, answer.Content), nil
-	})
+	s.Add(&mcp.Tool{Name: "ask"},
+		func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
+			answer, err := r.Session.Elicit(ctx,
+				&mcp.ElicitParams{Mode: "form", Message: "Who?", RequestedSchema: map[string]any{
+					"type":       "object",
+					"properties": map[string]any{"name": map[string]any{"type": "string"}}}})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprint(answer.Action, answer.Content), nil
+		})
 	s.Add(&mcp.Tool{Name: "claim", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(context.Context, *mcp.CallToolRequest) (string, error) { return "claimed", nil })
-	s.Add(&mcp.Tool{Name: "hang"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
-		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: "hanging"})
-		<-ctx.Done()
-		return "", ctx.Err()
-	})
+	s.Add(&mcp.Tool{Name: "hang"},
+		func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
+			_ = r.Session.NotifyProgress(ctx,
+				&mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(),
+					Progress: 1,
+					Message:  "hanging"})
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
 	return s.Play()
 }
 
@@ -729,7 +761,8 @@ func server(name, r string, env ...string) map[string]any {
 		name, value, _ := strings.Cut(e, "=")
 		pairs = append(pairs, map[string]any{"name": name, "value": value})
 	}
-	return map[string]any{"name": name, "command": proctest.Executable(), "args": []any{}, "env": pairs}
+	return map[string]any{"name": name, "command": proctest.Executable(), "args": []any{},
+		"env": pairs}
 }
 
 // servedParams returns rootsParams with MCP servers.
@@ -748,7 +781,8 @@ func servedParams(id string, roots []string, servers ...map[string]any) string {
 func (c *client) serve(roots []string, servers ...map[string]any) string {
 	c.t.Helper()
 	var result struct{ SessionID string }
-	require.NoError(c.t, json.Unmarshal(c.call("session/new", servedParams("", roots, servers...)), &result))
+	require.NoError(c.t,
+		json.Unmarshal(c.call("session/new", servedParams("", roots, servers...)), &result))
 	return result.SessionID
 }
 
@@ -765,8 +799,11 @@ type advertising struct {
 	initialize string
 }
 
-func (r *advertising) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
-	return backend.Info{Kind: "advertising", MCP: backend.BackendConnects, Initialize: backend.Raw(r.initialize)}, nil
+func (r *advertising) Initialize(
+	context.Context, backend.Raw, backend.Client,
+) (backend.Info, error) {
+	return backend.Info{Kind: "advertising", MCP: backend.BackendConnects,
+		Initialize: backend.Raw(r.initialize)}, nil
 }
 
 // update returns the update with the given JSON.

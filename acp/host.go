@@ -32,14 +32,14 @@ type host struct {
 	servers   *sessionServers
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
 	rate      *replayRate                 // of a load
-	foreign   bool                        // the session is loaded from the backend, and not stored yet
+	foreign   bool                        // it comes from the backend, and is not stored yet
 
 	replays  sync.Mutex // held while an update is replayed; locked before mu
 	replayed *replayed  // nil unless the backend replays a history
 
 	saving sync.Mutex // states are stored in the order of the calls; locked before mu
 
-	conventions []discovery.Convention // what to scan for, nil for the default; set by the first scan
+	conventions []discovery.Convention // set by the first scan; nil for the default
 	scanning    chan struct{}          // holds one value while the roots are scanned
 
 	mu            sync.Mutex
@@ -63,7 +63,8 @@ const (
 )
 
 func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
-	return &host{agent: a, id: id, workspace: w, scanning: make(chan struct{}, 1), settled: make(chan struct{})}
+	return &host{agent: a, id: id, workspace: w, scanning: make(chan struct{}, 1),
+		settled: make(chan struct{})}
 }
 
 // Workspace implements [backend.Host].
@@ -87,7 +88,8 @@ func (h *host) scan(ctx context.Context) (err error) {
 	if h.catalog, err = discovery.Scan(ctx, h.workspace, options); err == nil || ctx.Err() != nil {
 		return err
 	}
-	h.agent.log.Error("cannot scan the roots: the session has none of their instructions, skills or commands",
+	h.agent.log.Error(
+		"cannot scan the roots: the session has none of their instructions, skills or commands",
 		"session", h.id, "error", err)
 	options.Conventions = []discovery.Convention{}
 	h.conventions = options.Conventions
@@ -100,7 +102,8 @@ func (h *host) scan(ctx context.Context) (err error) {
 // scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
 	wait := h.agent.options.tuning.RescanWait
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the scan takes longer than %v", wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		fmt.Errorf("the scan takes longer than %v", wait))
 	defer cancel()
 	select {
 	case h.scanning <- struct{}{}:
@@ -132,7 +135,8 @@ func (h *host) notRefreshed(why error) {
 	if errors.Is(why, backend.ErrCancelled) {
 		return
 	}
-	h.agent.log.Warn("cannot scan the roots: the prompt uses the instructions, skills and commands found before",
+	h.agent.log.Warn(
+		"cannot scan the roots: the prompt uses the instructions, skills and commands found before",
 		"session", h.id, "error", why)
 }
 
@@ -263,7 +267,8 @@ func (h *host) takeState() []byte {
 // SaveState implements [backend.Host].
 func (h *host) SaveState(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's session state is over the limit of 64 KiB")
+		return jsonrpc.Errorf(jsonrpc.CodeInternal,
+			"the agent's session state is over the limit of 64 KiB")
 	}
 	h.saving.Lock()
 	defer h.saving.Unlock()
@@ -286,7 +291,9 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if method == protocol.RequestPermission && h.check(method, params) == nil {
 		if s := h.live(); s != nil {
-			return s.requestPermission(ctx, params, func() backend.Work { return h.call(ctx, method, params) })
+			return s.requestPermission(ctx, params, func() backend.Work {
+				return h.call(ctx, method, params)
+			})
 		}
 	}
 	return h.call(ctx, method, params)
@@ -364,7 +371,8 @@ func (c sessionless) Notify(ctx context.Context, method string, params backend.R
 
 func (c sessionless) check(method string, params backend.Raw) error {
 	if needsSession(method) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session",
+			method)
 	}
 	return c.agent.checkMethod(method, params)
 }

@@ -46,9 +46,11 @@ func mountDisk(t *testing.T, dir string) *disk {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err == nil {
-		err = unix.Mount("disk", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
+		err = unix.Mount("disk", dir, "fuse", 0,
+			fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
 	}
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOENT) ||
+		errors.Is(err, unix.ENODEV) {
 		t.Skip("a FUSE file system cannot be mounted here: ", err)
 	}
 	require.NoError(t, err)
@@ -107,7 +109,8 @@ func (d *disk) serve() {
 		binary.NativeEndian.PutUint32(answer, uint32(fuseHeaderOut+len(body)))
 		binary.NativeEndian.PutUint32(answer[4:], uint32(failure))
 		copy(answer[8:], request[8:16]) // the request's number
-		if _, err := d.device.Write(append(answer, body...)); err != nil && !errors.Is(err, unix.ENOENT) {
+		if _, err := d.device.Write(append(answer, body...)); err != nil &&
+			!errors.Is(err, unix.ENOENT) {
 			return
 		}
 	}
@@ -146,7 +149,8 @@ func TestHungDisk(t *testing.T) {
 		c.send(line, notification("$/cancel_request", `{"requestId":`+request+`}`))
 		require.Equal(t, jsonrpc.CodeCancelled, c.response(request).Error.Code, method)
 	}
-	require.Equal(t, []string{"z"}, patiently.texts(other, "say z"), "a prompt goes on with what was found before")
+	require.Equal(t, []string{"z"}, patiently.texts(other, "say z"),
+		"a prompt goes on with what was found before")
 	c.call("session/load", rootsParams(id, good, []string{}...))
 	require.Equal(t, []string{"here"}, c.texts(id, "say here"), "without the disk that hangs")
 }
@@ -161,10 +165,13 @@ func TestSpecialFiles(t *testing.T) {
 	require.NoError(t, unix.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	id := c.open(root)
 	for _, method := range []string{"fs/read_text_file", "fs/write_text_file"} {
-		answer := c.texts(id, "call "+method+" "+encode(map[string]string{"path": filepath.Join(root, "fifo")}))[0]
+		answer := c.texts(id,
+			"call "+method+" "+encode(map[string]string{"path": filepath.Join(root, "fifo")}))[0]
 		require.Contains(t, answer, "is a fifo, not a regular file")
 	}
-	answer := c.texts(id, "call terminal/create "+encode(map[string]string{"command": "x", "cwd": filepath.Join(root, "fifo")}))[0]
+	answer := c.texts(id,
+		"call terminal/create "+encode(
+			map[string]string{"command": "x", "cwd": filepath.Join(root, "fifo")}))[0]
 	require.Contains(t, answer, "not a directory")
 	for _, m := range c.messages() {
 		require.NotContains(t, m.Method, "fs/")

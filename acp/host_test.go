@@ -42,7 +42,8 @@ func TestCatalogAtOpen(t *testing.T) {
 	hosts := r.hosts()
 	id := c.open(a, b)
 	require.Len(t, (<-hosts).Catalog().Artifacts(), 2, "in Open already")
-	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 1"}, c.texts(id, "catalog"))
+	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 1"},
+		c.texts(id, "catalog"))
 
 	c.call("session/load", rootsParams(id, a, []string{}...))
 	require.Len(t, (<-hosts).Catalog().Artifacts(), 1, "A12: of the new roots")
@@ -61,7 +62,8 @@ func TestCatalogAtPrompt(t *testing.T) {
 	write(t, a, "AGENTS.md", "be kind")
 	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
 	write(t, a, ".claude/commands/deploy.md", "deploy it")
-	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 0"}, c.texts(id, "catalog"))
+	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 0"},
+		c.texts(id, "catalog"))
 	require.NoError(t, os.Remove(filepath.Join(a, "AGENTS.md")))
 	require.Equal(t, []string{"command deploy of 0"}, c.texts(id, "catalog"))
 }
@@ -69,12 +71,14 @@ func TestCatalogAtPrompt(t *testing.T) {
 // Clause A25.
 func TestScanFails(t *testing.T) {
 	for name, o := range map[string]discovery.Options{
-		"a convention that is none": {Conventions: []discovery.Convention{{Pattern: "**", Format: discovery.Text}}},
-		"nothing to look for":       {Conventions: []discovery.Convention{}},
+		"a convention that is none": {
+			Conventions: []discovery.Convention{{Pattern: "**", Format: discovery.Text}}},
+		"nothing to look for": {Conventions: []discovery.Convention{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &logtest.Text{}
-			c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug)}.With(acp.Tuning{Discovery: o}))
+			c := served(t,
+				acp.Options{Logger: log.Logger(slog.LevelDebug)}.With(acp.Tuning{Discovery: o}))
 			a := folder(t)
 			write(t, a, ".claude/commands/deploy.md", "deploy it")
 			id := c.open(a)

@@ -155,7 +155,8 @@ func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals rea
 			return
 		}
 		if seen++; seen > a.options.tuning.ImportMax {
-			a.log.Warn("the agent has too many sessions: the rest is not listed", "limit", a.options.tuning.ImportMax)
+			a.log.Warn("the agent has too many sessions: the rest is not listed",
+				"limit", a.options.tuning.ImportMax)
 			return
 		}
 		n, err := imported(r.foreign, s, reals)
@@ -206,18 +207,24 @@ func (r *importRun) flushLocked(ctx context.Context) {
 // imported converts a backend's session for the store. It rejects one in a directory that contains
 // the home directory: a session may have such a working directory, but not because the agent says
 // so, and clients load a listed session with the directory that is listed.
-func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
+func imported(
+	f backend.Foreign, s backend.ForeignSession, reals realPaths,
+) (sessionstore.Imported, error) {
 	n, err := convertForeign(f, s, reals)
 	if err == nil && broadDir(reals.of(s.Cwd), reals.of(homeDir())) != "" {
-		err = fmt.Errorf("its working directory %s contains your home directory; start a new session to work there", text.Printable(s.Cwd.String()))
+		err = fmt.Errorf("its working directory %s contains your home directory; start a new "+
+			"session to work there", text.Printable(s.Cwd.String()))
 	}
 	return n, err
 }
 
 // convertForeign converts a backend's session for the store.
-func convertForeign(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
+func convertForeign(
+	f backend.Foreign, s backend.ForeignSession, reals realPaths,
+) (sessionstore.Imported, error) {
 	n := sessionstore.Imported{
-		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated, Archived: s.Archived,
+		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated,
+		Archived: s.Archived,
 	}
 	if isObject(s.Meta) && len(s.Meta) <= maxListedMeta {
 		n.Meta = s.Meta
@@ -229,7 +236,8 @@ func convertForeign(f backend.Foreign, s backend.ForeignSession, reals realPaths
 		return n, fmt.Errorf("it has no working directory")
 	}
 	n.StateKey = f.Key(s.State)
-	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(s.Cwd, workspace.Dirs{}), Real: []workspace.Dir{reals.of(s.Cwd)}}
+	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(s.Cwd, workspace.Dirs{}),
+		Real: []workspace.Dir{reals.of(s.Cwd)}}
 	return n, n.Validate()
 }
 
@@ -260,7 +268,8 @@ type openable struct {
 func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, error) {
 	stored, err := a.stored(ctx, p.id)
 	f := a.foreign()
-	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != protocol.CodeNotFound || f == nil || len(p.id) > maxForeignID {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != protocol.CodeNotFound ||
+		f == nil || len(p.id) > maxForeignID {
 		return openable{Session: stored}, err
 	}
 	state := f.State(string(p.id))
@@ -283,7 +292,9 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 }
 
 // findListed looks for a session in the backend's list, for a limited time.
-func (a *agent) findListed(ctx context.Context, f backend.Foreign, key string, cwd workspace.Dir) (backend.ForeignSession, bool) {
+func (a *agent) findListed(
+	ctx context.Context, f backend.Foreign, key string, cwd workspace.Dir,
+) (backend.ForeignSession, bool) {
 	ctx, cancel := context.WithTimeout(ctx, a.options.tuning.ImportWait)
 	defer cancel()
 	for _, in := range []*workspace.Dir{&cwd, nil} {
@@ -301,7 +312,9 @@ func (a *agent) findListed(ctx context.Context, f backend.Foreign, key string, c
 }
 
 // adopt stores a session that only the backend knew, under the id that the request gave it.
-func (a *agent) adopt(ctx context.Context, s sessionstore.Session, change sessionstore.Activation) (sessionstore.Lease, error) {
+func (a *agent) adopt(
+	ctx context.Context, s sessionstore.Session, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	if change.State != nil {
 		s.State, s.StateKey = change.State, change.StateKey
 	}

@@ -54,11 +54,14 @@ var _ backend.Foreign = (*knowing)(nil)
 
 func (k *knowing) State(key string) []byte { return []byte("of " + key) }
 
-func (k *knowing) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (k *knowing) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	k.mu.Lock()
-	known := slices.Contains(k.hidden, k.Key(a.State)) || slices.ContainsFunc(k.own, func(s backend.ForeignSession) bool {
-		return string(s.State) == string(a.State)
-	})
+	known := slices.Contains(k.hidden, k.Key(a.State)) ||
+		slices.ContainsFunc(k.own, func(s backend.ForeignSession) bool {
+			return string(s.State) == string(a.State)
+		})
 	k.mu.Unlock()
 	if a.MustExist && !known {
 		return nil, backend.Opened{}, fmt.Errorf("wrapped: %w", backend.ErrUnknownSession)
@@ -71,7 +74,9 @@ func (k *knowing) Open(ctx context.Context, a backend.Activation, h backend.Host
 	return s, opened, err
 }
 
-func (k *knowing) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+func (k *knowing) Sessions(
+	ctx context.Context, cwd *workspace.Dir,
+) iter.Seq2[backend.ForeignSession, error] {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++
@@ -100,7 +105,9 @@ func (k *knowing) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ba
 	}
 }
 
-func (k *knowing) CallStored(_ context.Context, method string, state []byte, params backend.Raw) (backend.Raw, error) {
+func (k *knowing) CallStored(
+	_ context.Context, method string, state []byte, params backend.Raw,
+) (backend.Raw, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.told = append(k.told, fmt.Sprintf("%s %s %s", method, state, params))
@@ -117,7 +124,8 @@ func theirs(t *testing.T, name, cwd string) backend.ForeignSession {
 	t.Helper()
 	dir, err := workspace.ParseDir(cwd)
 	require.NoError(t, err)
-	return backend.ForeignSession{State: []byte("of " + name), Cwd: dir, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return backend.ForeignSession{State: []byte("of " + name), Cwd: dir, Title: "title of\n" + name,
+		Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 func (k *knowing) serve() backend.Backend { return k }
@@ -133,7 +141,8 @@ func TestImportedSessions(t *testing.T) {
 	require.Len(t, sessions, 2)
 	require.Equal(t, own, sessions[0].SessionID)
 	id := sessions[1].SessionID
-	require.Equal(t, listed{SessionID: id, Cwd: a, AdditionalDirectories: []string{}, Title: "title of one", UpdatedAt: "2026-01-02T03:04:05.000Z"}, sessions[1])
+	require.Equal(t, listed{SessionID: id, Cwd: a, AdditionalDirectories: []string{},
+		Title: "title of one", UpdatedAt: "2026-01-02T03:04:05.000Z"}, sessions[1])
 	require.Len(t, c.list(encode(map[string]any{"cwd": a})), 1, "A16")
 
 	require.Equal(t, "cwd_mismatch", c.try("session/load", rootsParams(id, b)).reason(t), "A11")
@@ -159,7 +168,8 @@ func TestImportInterval(t *testing.T) {
 	}
 	require.Equal(t, 1, r.times())
 
-	often := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+	often := connect(t,
+		acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
 	often.initialize()
 	for range 60 {
 		often.open(a)
@@ -178,7 +188,9 @@ func TestSlowImport(t *testing.T) {
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
 	c.initialize()
-	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 1 }, patience, time.Millisecond, "what came in time is listed")
+	require.Eventually(t, func() bool {
+		return len(c.list(`{}`)) == 1
+	}, patience, time.Millisecond, "what came in time is listed")
 	c.list(`{}`)
 	require.Equal(t, 1, r.times(), "one import at a time")
 	close(r.hangs)
@@ -214,8 +226,10 @@ func TestImportByCwd(t *testing.T) {
 		}
 		return titles
 	}
-	require.Equal(t, []string{"title of 3", "title of 2", "title of 1", "title of 0"}, titles(a), "the newest first")
-	require.Equal(t, []string{"title of 4", "title of 3", "title of 2", "title of 1", "title of 0"}, titles(link), "and by the real path")
+	require.Equal(t, []string{"title of 3", "title of 2", "title of 1", "title of 0"}, titles(a),
+		"the newest first")
+	require.Equal(t, []string{"title of 4", "title of 3", "title of 2", "title of 1", "title of 0"},
+		titles(link), "and by the real path")
 	close(r.hangs)
 	require.Eventually(t, func() bool {
 		var page struct {
@@ -240,20 +254,25 @@ func TestImportByCwd(t *testing.T) {
 func TestListedMeta(t *testing.T) {
 	a := folder(t)
 	one, two := theirs(t, "one", a), theirs(t, "two", a)
-	one.Meta, two.Meta = backend.Raw(`{"branch":"<main>","n":1.0,"n":1e0}`), backend.Raw(`{"x":"`+strings.Repeat("x", 20_000)+`"}`)
+	one.Meta, two.Meta = backend.Raw(`{"branch":"<main>","n":1.0,"n":1e0}`),
+		backend.Raw(`{"x":"`+strings.Repeat("x", 20_000)+`"}`)
 	two.Archived = true
 	r := &knowing{own: []backend.ForeignSession{one, two}}
 	c := connect(t, acp.Options{Backend: r.serve})
 	c.initialize()
-	require.Contains(t, string(c.call("session/list", `{}`)), `"archived":false,"_meta":{"branch":"<main>","n":1.0,"n":1e0}}`)
-	require.NotContains(t, string(c.call("session/list", `{"archived":"only"}`)), "_meta", "it is too large")
+	require.Contains(t, string(c.call("session/list", `{}`)),
+		`"archived":false,"_meta":{"branch":"<main>","n":1.0,"n":1e0}}`)
+	require.NotContains(t, string(c.call("session/list", `{"archived":"only"}`)), "_meta",
+		"it is too large")
 	require.Len(t, c.archived("only"), 1)
 }
 
 // Clause W9.
 func TestImportEndsWithConnection(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
+	c := connect(t,
+		acp.Options{Backend: r.serve}.With(
+			acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
 	c.initialize()
 	c.list(`{}`)
 	c.leave() // and goleak
@@ -267,7 +286,8 @@ func TestImportSkipsInvalidSessions(t *testing.T) {
 	nameless, rootless, huge := good, theirs(t, "rootless", a), theirs(t, "huge", a)
 	nameless.State, rootless.Cwd = []byte("nameless"), workspace.Dir{}
 	huge.State = append(huge.State, bytes.Repeat([]byte("x"), 64<<10)...)
-	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good}, broken: errors.New("the child died")}
+	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good},
+		broken: errors.New("the child died")}
 	c := connect(t, acp.Options{Backend: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
@@ -288,7 +308,8 @@ func TestImportSkipsSessionsInBroadFolders(t *testing.T) {
 	top := filepath.VolumeName(home) + string(filepath.Separator)
 	log := &logtest.Text{}
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "good", folder(t))}}
-	broad := []string{top, home, filepath.Dir(home), link, filepath.Join(t.TempDir(), "missing") + strings.Repeat("/..", 40)}
+	broad := []string{top, home, filepath.Dir(home), link, filepath.Join(t.TempDir(), "missing") +
+		strings.Repeat("/..", 40)}
 	for i, dir := range broad {
 		r.own = append(r.own, theirs(t, fmt.Sprint("broad ", i), dir))
 	}
@@ -330,20 +351,23 @@ func TestImportLimit(t *testing.T) {
 // Clause A28.
 func TestDeleteImported(t *testing.T) {
 	a := folder(t)
-	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)},
+		undying: errors.New("not supported")}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
 	c.initialize()
 	sessions := c.list(`{}`)
 	require.Len(t, sessions, 2)
 	var fork struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(sessions[0].SessionID, a)), &fork))
+	require.NoError(t,
+		json.Unmarshal(c.call("session/fork", rootsParams(sessions[0].SessionID, a)), &fork))
 	c.call("session/delete", idParams(fork.SessionID))
 	require.Empty(t, r.told, "a fork that has no session of its own yet leaves its source's")
 	c.call("session/load", rootsParams(sessions[0].SessionID, a))
 	c.call("session/delete", idParams(sessions[0].SessionID))
 	require.Len(t, r.told, 1)
 	require.Contains(t, r.told[0], "session/delete of ")
-	require.Equal(t, []listed{sessions[1]}, c.list(`{}`), "the agent lists it still, and it is not shown again")
+	require.Equal(t, []listed{sessions[1]}, c.list(`{}`),
+		"the agent lists it still, and it is not shown again")
 }
 
 // Clause A31.
@@ -354,7 +378,8 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
 	}
-	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+	c := connect(t,
+		acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
 	c.initialize()
 	id := c.open(a)
 	r.own = []backend.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}
@@ -373,7 +398,9 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 func TestDeleteOfAnotherAgent(t *testing.T) {
 	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return &scripted{kind: "other"}
+	}})
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))
@@ -390,7 +417,9 @@ func TestDeleteOfAnotherAgent(t *testing.T) {
 // startled is a backend that panics when it is asked for its own sessions.
 type startled struct{ knowing }
 
-func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+func (s *startled) Sessions(
+	context.Context, *workspace.Dir,
+) iter.Seq2[backend.ForeignSession, error] {
 	return func(func(backend.ForeignSession, error) bool) { panic("in Sessions") }
 }
 
@@ -399,7 +428,9 @@ func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.F
 // Clauses W8, A31.
 func TestPanicDuringImport(t *testing.T) {
 	log := &logtest.Text{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return &startled{} }, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return &startled{}
+	}, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
 	c.initialize()
 	id := c.open(folder(t))
 	for range 3 {
@@ -422,19 +453,23 @@ func TestLoadByIDOfAgent(t *testing.T) {
 				one := theirs(t, "listed", a)
 				one.Meta = backend.Raw(`{"n":1.0}`)
 				r := &knowing{own: []backend.ForeignSession{one}, hidden: []string{"hidden"}}
-				c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+				c := connect(t,
+					acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
 				c.initialize()
 				if id == "listed" {
-					require.Equal(t, []string{"cwd cwd_mismatch"}, c.try(method, rootsParams(id, b)).findings(t), "A11")
+					require.Equal(t, []string{"cwd cwd_mismatch"},
+						c.try(method, rootsParams(id, b)).findings(t), "A11")
 				}
-				require.Equal(t, []string{"additionalDirectories[0] missing"}, c.try(method, rootsParams(id, a, filepath.Join(b, "none"))).findings(t))
+				require.Equal(t, []string{"additionalDirectories[0] missing"},
+					c.try(method, rootsParams(id, a, filepath.Join(b, "none"))).findings(t))
 				require.Empty(t, r.noted(), "a failed attempt leaves nothing")
 				page, err := store.List(t.Context(), sessionstore.Query{})
 				require.NoError(t, err)
 				require.Empty(t, page.Sessions)
 
 				c.call(method, rootsParams(id, a, b))
-				require.Equal(t, []string{"open " + method + " [" + a + ", " + b + "] state=of " + id}, r.noted())
+				require.Equal(t, []string{"open " + method + " [" + a + ", " + b + "] state=of " +
+					id}, r.noted())
 				require.Equal(t, []string{"x"}, c.texts(id, "say x"))
 				if id == "listed" {
 					got := c.find(id)
@@ -446,7 +481,8 @@ func TestLoadByIDOfAgent(t *testing.T) {
 
 				again := connect(t, acp.Options{Store: store, Backend: r.serve})
 				again.initialize()
-				require.Equal(t, []string{"cwd cwd_mismatch"}, again.try(method, rootsParams(id, b)).findings(t))
+				require.Equal(t, []string{"cwd cwd_mismatch"},
+					again.try(method, rootsParams(id, b)).findings(t))
 				again.call("session/load", rootsParams(id, a, b))
 				shown := texts(again.messages(), id)
 				if method == "session/load" {
@@ -459,7 +495,8 @@ func TestLoadByIDOfAgent(t *testing.T) {
 					ids = append(ids, s.SessionID)
 				}
 				require.Contains(t, ids, id)
-				require.Len(t, ids, map[string]int{"listed": 1, "hidden": 2}[id], "each session once")
+				require.Len(t, ids, map[string]int{"listed": 1, "hidden": 2}[id],
+					"each session once")
 			})
 		}
 	}
@@ -489,7 +526,8 @@ func TestUnknownToAgentToo(t *testing.T) {
 	listed := c.list(`{}`)
 	require.Len(t, listed, 1)
 	c.call("session/delete", idParams(listed[0].SessionID))
-	require.Equal(t, "not_found", c.try("session/load", rootsParams("one", a)).reason(t), "it was deleted here")
+	require.Equal(t, "not_found", c.try("session/load", rootsParams("one", a)).reason(t),
+		"it was deleted here")
 	require.Empty(t, c.list(`{}`))
 }
 
@@ -504,7 +542,8 @@ func TestForkByIDOfAgent(t *testing.T) {
 	c.initialize()
 	var fork struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams("hidden", b, a)), &fork))
-	require.Equal(t, []string{"open session/fork [" + b + ", " + a + "] state=of hidden"}, r.noted())
+	require.Equal(t, []string{"open session/fork [" + b + ", " + a + "] state=of hidden"},
+		r.noted())
 	require.Equal(t, []string{"x"}, c.texts(fork.SessionID, "say x"))
 	require.Len(t, c.list(`{}`), 1)
 }

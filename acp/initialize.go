@@ -33,7 +33,8 @@ func (i *initialization) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending != nil {
-		return stateError(jsonrpc.CodeInvalidRequest, "initialize was already sent: send it once", reasonData{Reason: "initialized"})
+		return stateError(jsonrpc.CodeInvalidRequest, "initialize was already sent: send it once",
+			reasonData{Reason: "initialized"})
 	}
 	i.pending = make(chan struct{})
 	return nil
@@ -116,7 +117,8 @@ func (a *agent) initialized(ctx context.Context) error {
 
 // errNoKind is an error for authors of backends: without a Kind, sessions could be opened by any
 // agent.
-var errNoKind = errors.New("the backend has no Info.Kind: name the agent that its sessions belong to")
+var errNoKind = errors.New(
+	"the backend has no Info.Kind: name the agent that its sessions belong to")
 
 // acceptInitialize serves initialize.
 func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
@@ -176,18 +178,21 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 		result = json.RawMessage(`{}`)
 	}
 	if _, err := strictjson.ParseObject(result); err != nil {
-		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's response to initialize is not an object")
+		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal,
+			"the agent's response to initialize is not an object")
 	}
 	top := members(result)
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
 	result = strictjson.Set(result, "agentCapabilities", capabilities)
 	if !isObject(top["agentInfo"]) {
-		result = strictjson.Set(result, "agentInfo", backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
+		result = strictjson.Set(result, "agentInfo",
+			backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
 	if _, given := top["authMethods"]; !given {
 		result = strictjson.Set(result, "authMethods", json.RawMessage(`[]`))
 	}
-	return strictjson.Set(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
+	return strictjson.Set(result, "protocolVersion",
+		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
 // sessionCapabilities are those that the adapter implements for every backend, with those in the

@@ -19,7 +19,9 @@ type starting struct {
 	first func()
 }
 
-func (s *starting) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
+func (s *starting) Initialize(
+	ctx context.Context, params backend.Raw, c backend.Client,
+) (backend.Info, error) {
 	s.first()
 	return s.scripted.Initialize(ctx, params, c)
 }
@@ -111,10 +113,12 @@ func TestInitialize(t *testing.T) {
 		m := c.try(method, `{}`)
 		if name != "additionalDirectories" && name != "list" && name != "x" {
 			require.NotNil(t, m.Error, name)
-			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code, "%s is advertised and not served", name)
+			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code,
+				"%s is advertised and not served", name)
 		}
 	}
-	for _, name := range []string{"additionalDirectories", "list", "close", "resume", "fork", "delete", "title", "archive", "status"} {
+	for _, name := range []string{"additionalDirectories", "list", "close", "resume", "fork",
+		"delete", "title", "archive", "status"} {
 		require.Contains(t, result.AgentCapabilities.SessionCapabilities, name)
 	}
 	require.True(t, result.AgentCapabilities.LoadSession)
@@ -125,10 +129,13 @@ func TestProtocolVersion(t *testing.T) {
 	for _, version := range []string{"0", "1", "2", "65535"} {
 		c := connect(t, acp.Options{})
 		var result struct{ ProtocolVersion int }
-		require.NoError(t, json.Unmarshal(c.call("initialize", `{"protocolVersion":`+version+`,"info":{},"_meta":{"a":1}}`), &result))
+		require.NoError(t,
+			json.Unmarshal(c.call("initialize",
+				`{"protocolVersion":`+version+`,"info":{},"_meta":{"a":1}}`), &result))
 		require.Equal(t, 1, result.ProtocolVersion)
 	}
-	for params, reason := range map[string]string{`{}`: "required", `{"protocolVersion":"1"}`: "type", `{"protocolVersion":null}`: "null"} {
+	for params, reason := range map[string]string{`{}`: "required",
+		`{"protocolVersion":"1"}`: "type", `{"protocolVersion":null}`: "null"} {
 		require.Equal(t, reason, connect(t, acp.Options{}).try("initialize", params).reason(t))
 	}
 }
@@ -149,7 +156,9 @@ func TestInitializeOnce(t *testing.T) {
 // kindless is a backend without a Kind.
 type kindless struct{ *scripted }
 
-func (n kindless) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
+func (n kindless) Initialize(
+	ctx context.Context, params backend.Raw, c backend.Client,
+) (backend.Info, error) {
 	info, err := n.scripted.Initialize(ctx, params, c)
 	info.Kind = ""
 	return info, err
@@ -178,7 +187,8 @@ func TestBeforeInitialize(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
-	for _, method := range append(opening, "session/list", "session/prompt", "session/close", "session/delete",
+	for _, method := range append(opening, "session/list", "session/prompt", "session/close",
+		"session/delete",
 		"session/set_mode", "session/set_config_option", "authenticate", "logout", "_other") {
 		m := c.try(method, altered(rootsParams("s", a), "prompt", `[]`))
 		require.NotNil(t, m.Error, method)
@@ -194,10 +204,12 @@ func TestBeforeInitialize(t *testing.T) {
 
 // Clause W10.
 func TestOtherVersions(t *testing.T) {
-	for _, version := range []string{"-1", "0", "1", "1.0", "1.5", "2", "20260701", "1e300", "18446744073709551616"} {
+	for _, version := range []string{"-1", "0", "1", "1.0", "1.5", "2", "20260701", "1e300",
+		"18446744073709551616"} {
 		c := connect(t, acp.Options{})
 		var result struct{ ProtocolVersion json.RawMessage }
-		require.NoError(t, json.Unmarshal(c.call("initialize", `{"protocolVersion":`+version+`}`), &result))
+		require.NoError(t,
+			json.Unmarshal(c.call("initialize", `{"protocolVersion":`+version+`}`), &result))
 		require.Equal(t, "1", string(result.ProtocolVersion), version)
 	}
 }
@@ -208,11 +220,14 @@ type connecting struct {
 	asked chan struct{}
 }
 
-func (r *connecting) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+func (r *connecting) Initialize(
+	context.Context, backend.Raw, backend.Client,
+) (backend.Info, error) {
 	<-r.asked
 	return backend.Info{
 		Kind: "connecting", MCP: backend.BackendConnects,
-		Initialize: backend.Raw(`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
+		Initialize: backend.Raw(
+			`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
 	}, nil
 }
 
@@ -222,7 +237,8 @@ func TestTransportsRightAfterInitialize(t *testing.T) {
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	params := func(kind string) string {
 		return encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
-			map[string]any{"type": kind, "name": "s", "url": "http://localhost:1", "headers": []any{}},
+			map[string]any{"type": kind, "name": "s", "url": "http://localhost:1",
+				"headers": []any{}},
 		}})
 	}
 	first, initialize := c.request("initialize", `{"protocolVersion":1}`)

@@ -40,10 +40,13 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 
 // hintMoves adds to violations about missing folders how to move the session. movable reports
 // whether the folder at path, which v is about, is one of the session's.
-func hintMoves(wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool) {
+func hintMoves(
+	wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool,
+) {
 	for i, v := range wrong {
 		var path string
-		if v.Reason == strictjson.Missing && json.Unmarshal(v.Value, &path) == nil && movable(v, path) {
+		if v.Reason == strictjson.Missing && json.Unmarshal(v.Value, &path) == nil &&
+			movable(v, path) {
 			wrong[i] = v.Hinting(moveHint(path, ""))
 		}
 	}
@@ -57,7 +60,8 @@ func moveHint(path, now string) string {
 	}
 	// The renamed folder is the first one on the way that is missing.
 	folder, below := path, ""
-	for parent := filepath.Dir(folder); filepath.Clean(folder) == folder && isMissing(parent); parent = filepath.Dir(folder) {
+	for parent := filepath.Dir(folder); filepath.Clean(folder) == folder &&
+		isMissing(parent); parent = filepath.Dir(folder) {
 		below = string(filepath.Separator) + filepath.Base(folder) + below
 		folder = parent
 	}
@@ -69,7 +73,8 @@ func moveHint(path, now string) string {
 		}
 		to = text.ShellWord(to)
 	}
-	return "if the folder was renamed, run: acp-agent sessions move " + text.ShellWord(folder) + " " + to
+	return "if the folder was renamed, run: acp-agent sessions move " + text.ShellWord(folder) +
+		" " + to
 }
 
 func isMissing(path string) bool {
@@ -85,10 +90,13 @@ func (act *activation) movedRoots(stored sessionstore.Keys) string {
 	for i, dir := range stored.Roots.All() {
 		for _, root := range act.workspace.Opened() {
 			if root.Dir == dir && root.Real != stored.Real[i] {
-				act.agent.log.Warn("a root now points somewhere else than when the session was last opened",
+				act.agent.log.Warn(
+					"a root now points somewhere else than when the session was last opened",
 					"session", act.id, "root", dir, "now", root.Real, "before", stored.Real[i])
-				lines = append(lines, fmt.Sprintf("The folder %s now leads to %s. When this session was last opened, it led to %s.\n\n",
-					text.Printable(dir.String()), text.Printable(root.Real.String()), text.Printable(stored.Real[i].String())))
+				lines = append(lines, fmt.Sprintf("The folder %s now leads to %s. When this "+
+					"session was last opened, it led to %s.\n\n",
+					text.Printable(dir.String()), text.Printable(root.Real.String()),
+					text.Printable(stored.Real[i].String())))
 			}
 		}
 	}

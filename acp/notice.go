@@ -22,9 +22,12 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 	var b strings.Builder
 	for _, root := range act.workspace.Opened() {
 		if what := act.broad[root.Index]; what != "" && !told[root.Dir] {
-			act.agent.log.Warn("a root is very large", "session", act.id, "root", root.Dir, "reason", what)
-			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, and searches take long. "+
-				"Open a project folder instead to avoid that.\n\n", text.Code(text.Printable(root.Dir.String())), what)
+			act.agent.log.Warn("a root is very large", "session", act.id, "root", root.Dir,
+				"reason", what)
+			fmt.Fprintf(&b,
+				"The folder %s %s. This session reaches everything in it, and searches take long. "+
+					"Open a project folder instead to avoid that.\n\n",
+				text.Code(text.Printable(root.Dir.String())), what)
 		}
 	}
 	return b.String()
@@ -39,7 +42,8 @@ func (s *session) listedFolders(ctx context.Context) (string, error) {
 		files, err := s.host.Catalog().WorkspaceFiles(ctx)
 		for _, f := range files {
 			name := text.Printable(filepath.Base(f.Path))
-			fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name), text.Count(len(f.Folders), "more folder", "more folders"),
+			fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name),
+				text.Count(len(f.Folders), "more folder", "more folders"),
 				text.Code("/"+backend.RootsCommand+" add "+name))
 		}
 		return err

@@ -23,7 +23,8 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 	warned := func(said []string) (folders []string) {
 		for _, text := range said {
 			for line := range strings.Lines(text) {
-				if rest, ok := strings.CutPrefix(line, "The folder `"); ok && strings.Contains(line, "reaches everything in it") {
+				if rest, ok := strings.CutPrefix(line, "The folder `"); ok &&
+					strings.Contains(line, "reaches everything in it") {
 					folder, _, _ := strings.Cut(rest, "`")
 					folders = append(folders, folder)
 				}
@@ -43,7 +44,8 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 	require.Equal(t, []string{home}, warned(c.texts(id, "say one")))
 	require.Empty(t, warned(c.texts(id, "say two")))
 	c.call("session/load", rootsParams(id, home, project, above))
-	require.Equal(t, []string{above}, warned(c.texts(id, "say three")), "it is not recorded, and only the new root is told")
+	require.Equal(t, []string{above}, warned(c.texts(id, "say three")),
+		"it is not recorded, and only the new root is told")
 
 	unprompted := c.open(home)
 	c.call("session/resume", rootsParams(unprompted, home))
@@ -57,5 +59,6 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 	require.Empty(t, warned(c.texts(id, "say four")))
 	var fork struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, home)), &fork))
-	require.Equal(t, []string{home}, warned(c.texts(fork.SessionID, "say five")), "a fork is another session")
+	require.Equal(t, []string{home}, warned(c.texts(fork.SessionID, "say five")),
+		"a fork is another session")
 }

@@ -19,8 +19,9 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 		return s, protocolError(err)
 	}
 	if s.Agent != a.init.owner() {
-		return s, strictjson.Refuse(strictjson.NewViolation(protocol.SessionID, string(id), strictjson.OtherAgent).
-			Expecting(commandOf(s.Agent)).Hinting(transferHint(id, a.init.owner())))
+		return s, strictjson.Refuse(
+			strictjson.NewViolation(protocol.SessionID, string(id), strictjson.OtherAgent).
+				Expecting(commandOf(s.Agent)).Hinting(transferHint(id, a.init.owner())))
 	}
 	return s, nil
 }
@@ -42,5 +43,6 @@ func transferHint(id sessionstore.ID, to sessionstore.Agent) string {
 	if to.Kind == "proxy" {
 		agent = "-- " + to.Profile
 	}
-	return "to continue a copy of it with this agent, run: acp-agent sessions transfer " + text.ShellWord(string(id)) + " " + agent
+	return "to continue a copy of it with this agent, run: acp-agent sessions transfer " +
+		text.ShellWord(string(id)) + " " + agent
 }

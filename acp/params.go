@@ -17,54 +17,61 @@ var (
 	metaShape = keys("_meta")
 	pairShape = keys("name", "value", "_meta")
 
-	serversShape = list(shape(map[string]*strictjson.Shape{"args": list(nil), "env": list(pairShape), "headers": list(pairShape)},
+	serversShape = list(shape(
+		shapes{"args": list(nil), "env": list(pairShape), "headers": list(pairShape)},
 		"name", "type", "command", "url", "_meta"))
 
 	annotationsShape = keys("audience", "lastModified", "priority", "_meta")
 
 	resourceShape = keys("uri", "mimeType", "text", "blob", "_meta")
 
-	blockShape = shape(map[string]*strictjson.Shape{"annotations": annotationsShape, "resource": resourceShape},
+	blockShape = shape(shapes{"annotations": annotationsShape, "resource": resourceShape},
 		"type", "text", "data", "mimeType", "uri", "name", "title", "description", "size", "_meta")
 
-	newShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil), "mcpServers": serversShape}, "cwd", "_meta")
+	newShape = shape(shapes{"additionalDirectories": list(nil), "mcpServers": serversShape},
+		"cwd", "_meta")
 
-	loadShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil), "mcpServers": serversShape},
+	loadShape = shape(shapes{"additionalDirectories": list(nil), "mcpServers": serversShape},
 		protocol.SessionID, "cwd", "_meta")
 
-	promptShape = shape(map[string]*strictjson.Shape{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
+	promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
 
 	sessionShape = keys(protocol.SessionID, "_meta")
 
 	setTitleShape = keys(protocol.SessionID, "title", "_meta")
 
-	listShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil)}, "cwd", "cursor", protocol.Archived, "_meta")
+	listShape = shape(shapes{"additionalDirectories": list(nil)},
+		"cwd", "cursor", protocol.Archived, "_meta")
 
-	initializeShape = shape(map[string]*strictjson.Shape{
+	initializeShape = shape(shapes{
 		"clientInfo": keys("name", "title", "version", "_meta"),
-		"clientCapabilities": shape(map[string]*strictjson.Shape{
+		"clientCapabilities": shape(shapes{
 			"fs":          keys("readTextFile", "writeTextFile", "_meta"),
 			"auth":        keys("terminal", "_meta"),
-			"elicitation": shape(map[string]*strictjson.Shape{"form": metaShape, "url": metaShape}, "_meta"),
-			"session": shape(map[string]*strictjson.Shape{
-				"configOptions": shape(map[string]*strictjson.Shape{"boolean": metaShape}, "_meta"),
+			"elicitation": shape(shapes{"form": metaShape, "url": metaShape}, "_meta"),
+			"session": shape(shapes{
+				"configOptions": shape(shapes{"boolean": metaShape}, "_meta"),
 			}, "compaction", "notices", "_meta"),
 		}, "terminal", "_meta"),
 	}, "protocolVersion", "_meta")
 
 	// passedShapes are those of ACP's requests that are passed to the backend.
-	passedShapes = map[string]*strictjson.Shape{
-		protocol.Authenticate:           keys("methodId", "_meta"),
-		protocol.Logout:                 keys("_meta"),
-		protocol.SessionSetMode:         keys(protocol.SessionID, "modeId", "_meta"),
-		protocol.SessionSetConfigOption: keys(protocol.SessionID, "configId", "type", "value", "_meta"),
+	passedShapes = shapes{
+		protocol.Authenticate:   keys("methodId", "_meta"),
+		protocol.Logout:         keys("_meta"),
+		protocol.SessionSetMode: keys(protocol.SessionID, "modeId", "_meta"),
+		protocol.SessionSetConfigOption: keys(
+			protocol.SessionID, "configId", "type", "value", "_meta"),
 	}
 )
 
+// shapes are the shapes of members, by name.
+type shapes map[string]*strictjson.Shape
+
 func keys(names ...string) *strictjson.Shape { return shape(nil, names...) }
 
-func shape(nested map[string]*strictjson.Shape, names ...string) *strictjson.Shape {
-	fields := make(map[string]*strictjson.Shape, len(nested)+len(names))
+func shape(nested shapes, names ...string) *strictjson.Shape {
+	fields := make(shapes, len(nested)+len(names))
 	for name, s := range nested {
 		fields[name] = s
 	}
@@ -86,7 +93,8 @@ type params struct {
 func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
 	object, wrong, err := strictjson.Parse(raw, shape)
 	if err != nil {
-		wrong = []strictjson.Violation{strictjson.NewViolation("params", nil, strictjson.Type).Expecting("an object")}
+		notObject := strictjson.NewViolation("params", nil, strictjson.Type)
+		wrong = []strictjson.Violation{notObject.Expecting("an object")}
 	}
 	return params{object, strictjson.Refuse(wrong...)}
 }
@@ -117,12 +125,14 @@ func putSessionMember(params backend.Raw, member string) json.RawMessage {
 		with = append(append(with, '{'), member...)
 		return append(append(with, ','), params[1:]...)
 	}
-	return strictjson.Set(params, protocol.SessionID, json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
+	id := strings.TrimPrefix(member, `"sessionId":`)
+	return strictjson.Set(params, protocol.SessionID, json.RawMessage(id))
 }
 
 // mayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
 func mayNameSession(params backend.Raw) bool {
-	return bytes.Contains(params, []byte(protocol.SessionID)) || bytes.Contains(params, []byte(`\u`))
+	return bytes.Contains(params, []byte(protocol.SessionID)) ||
+		bytes.Contains(params, []byte(`\u`))
 }
 
 // members returns the members of an object, nil if raw is not one.

@@ -24,10 +24,13 @@ func TestCallShapes(t *testing.T) {
 	all := readDefinitions(t)
 	names := map[string]string{
 		"authenticate": "AuthenticateRequest", "logout": "LogoutRequest",
-		"session/set_mode": "SetSessionModeRequest", "session/set_config_option": "SetSessionConfigOptionRequest",
+		"session/set_mode":          "SetSessionModeRequest",
+		"session/set_config_option": "SetSessionConfigOptionRequest",
 	}
 	for method, shape := range passedShapes {
-		t.Run("W2/"+method, func(t *testing.T) { all.compare(t, method, shape, all[names[method]], nil) })
+		t.Run("W2/"+method, func(t *testing.T) {
+			all.compare(t, method, shape, all[names[method]], nil)
+		})
 	}
 }
 
@@ -83,7 +86,9 @@ func (all definitions) flatten(d *definition) *definition {
 }
 
 // compare holds a shape against a definition, as deep as the shape goes.
-func (all definitions) compare(t *testing.T, place string, s *strictjson.Shape, d *definition, ours []string) {
+func (all definitions) compare(
+	t *testing.T, place string, s *strictjson.Shape, d *definition, ours []string,
+) {
 	t.Helper()
 	d = all.flatten(d)
 	if s.Fields == nil {
@@ -119,7 +124,8 @@ func TestShapes(t *testing.T) {
 		{"W2/session load", "LoadSessionRequest", loadShape, nil},
 		{"W2/session resume", "ResumeSessionRequest", loadShape, nil},
 		{"W2/session prompt", "PromptRequest", promptShape, nil},
-		{"W2/session list", "ListSessionsRequest", listShape, []string{"additionalDirectories", protocol.Archived}},
+		{"W2/session list", "ListSessionsRequest", listShape,
+			[]string{"additionalDirectories", protocol.Archived}},
 		{"W2/session close", "CloseSessionRequest", sessionShape, nil},
 		{"W2/session delete", "DeleteSessionRequest", sessionShape, nil},
 	} {
@@ -156,11 +162,15 @@ func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *
 func TestShapeDepth(t *testing.T) {
 	all := readDefinitions(t)
 	for request, shape := range map[string]*strictjson.Shape{
-		"InitializeRequest": initializeShape, "NewSessionRequest": newShape, "LoadSessionRequest": loadShape,
-		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape, "ListSessionsRequest": listShape,
+		"InitializeRequest": initializeShape, "NewSessionRequest": newShape,
+		"LoadSessionRequest":   loadShape,
+		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape,
+		"ListSessionsRequest": listShape,
 		"CloseSessionRequest": sessionShape, "DeleteSessionRequest": sessionShape,
-		"AuthenticateRequest": passedShapes["authenticate"], "LogoutRequest": passedShapes["logout"],
-		"SetSessionModeRequest": passedShapes["session/set_mode"], "SetSessionConfigOptionRequest": passedShapes["session/set_config_option"],
+		"AuthenticateRequest":           passedShapes["authenticate"],
+		"LogoutRequest":                 passedShapes["logout"],
+		"SetSessionModeRequest":         passedShapes["session/set_mode"],
+		"SetSessionConfigOptionRequest": passedShapes["session/set_config_option"],
 	} {
 		t.Run("W2/"+request, func(t *testing.T) { all.deep(t, request, shape, all[request]) })
 	}
@@ -193,7 +203,8 @@ func TestPaths(t *testing.T) {
 	outside := t.TempDir()
 	var paths []string
 	for name, d := range document.Definitions {
-		if d.Side != "client" || !strings.HasSuffix(name, "Request") || !strings.HasPrefix(d.Method, "fs/") && !strings.HasPrefix(d.Method, "terminal/") {
+		if d.Side != "client" || !strings.HasSuffix(name, "Request") ||
+			!strings.HasPrefix(d.Method, "fs/") && !strings.HasPrefix(d.Method, "terminal/") {
 			continue
 		}
 		for member, p := range d.Properties {
@@ -201,11 +212,14 @@ func TestPaths(t *testing.T) {
 				continue
 			}
 			paths = append(paths, d.Method+" "+member)
-			params, err := json.Marshal(map[string]string{member: outside, "command": "x", "content": ""})
+			params, err := json.Marshal(
+				map[string]string{member: outside, "command": "x", "content": ""})
 			require.NoError(t, err)
-			require.ErrorContains(t, checkPaths(w, d.Method, backend.Raw(params)), "outside", "%s of %s", member, d.Method)
+			require.ErrorContains(t, checkPaths(w, d.Method, backend.Raw(params)), "outside",
+				"%s of %s", member, d.Method)
 		}
 	}
 	slices.Sort(paths)
-	require.Equal(t, []string{"fs/read_text_file path", "fs/write_text_file path", "terminal/create cwd"}, paths)
+	require.Equal(t,
+		[]string{"fs/read_text_file path", "fs/write_text_file path", "terminal/create cwd"}, paths)
 }

@@ -15,23 +15,25 @@ import (
 // Clause W2.
 func TestMemberNames(t *testing.T) {
 	c := connect(t, acp.Options{})
-	require.Equal(t, []string{"ProtocolVersion wrong_case"}, c.try("initialize", `{"protocolVersion":1,"ProtocolVersion":1}`).findings(t))
+	require.Equal(t, []string{"ProtocolVersion wrong_case"},
+		c.try("initialize", `{"protocolVersion":1,"ProtocolVersion":1}`).findings(t))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
 	for method, tc := range map[string]struct{ params, known string }{
-		"authenticate":              {`{"methodId":"m"}`, "methodId"},
-		"logout":                    {`{}`, "_meta"},
-		"session/new":               {rootsParams("", a), "cwd"},
-		"session/load":              {rootsParams(id, a), "sessionId"},
-		"session/resume":            {rootsParams(id, a), "additionalDirectories"},
-		"session/fork":              {rootsParams(id, a), "mcpServers"},
-		"session/list":              {`{}`, "cursor"},
-		"session/prompt":            {promptParams(id, "say x"), "prompt"},
-		"session/set_mode":          {`{"sessionId":"` + id + `","modeId":"m"}`, "modeId"},
-		"session/set_config_option": {`{"sessionId":"` + id + `","configId":"c","value":"v"}`, "configId"},
-		"session/close":             {idParams("unknown"), "sessionId"},
-		"session/delete":            {idParams("unknown"), "sessionId"},
+		"authenticate":     {`{"methodId":"m"}`, "methodId"},
+		"logout":           {`{}`, "_meta"},
+		"session/new":      {rootsParams("", a), "cwd"},
+		"session/load":     {rootsParams(id, a), "sessionId"},
+		"session/resume":   {rootsParams(id, a), "additionalDirectories"},
+		"session/fork":     {rootsParams(id, a), "mcpServers"},
+		"session/list":     {`{}`, "cursor"},
+		"session/prompt":   {promptParams(id, "say x"), "prompt"},
+		"session/set_mode": {`{"sessionId":"` + id + `","modeId":"m"}`, "modeId"},
+		"session/set_config_option": {`{"sessionId":"` + id + `","configId":"c","value":"v"}`,
+			"configId"},
+		"session/close":  {idParams("unknown"), "sessionId"},
+		"session/delete": {idParams("unknown"), "sessionId"},
 	} {
 		t.Run("W2/"+method, func(t *testing.T) {
 			wrong := strings.ToUpper(tc.known)
@@ -42,7 +44,8 @@ func TestMemberNames(t *testing.T) {
 			m = c.try(method, strings.Replace(altered(tc.params, "x", "1"), "{", `{"x":2,`, 1))
 			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			m = c.try(method, altered(tc.params, "unknown", `{"SessionId":1,"CWD":2}`))
-			require.False(t, m.Error != nil && m.Error.Code == jsonrpc.CodeInvalidParams, "an unknown key is accepted: %+v", m.Error)
+			require.False(t, m.Error != nil && m.Error.Code == jsonrpc.CodeInvalidParams,
+				"an unknown key is accepted: %+v", m.Error)
 		})
 	}
 }

@@ -16,7 +16,9 @@ import (
 // requestPermission sends the client a permission request, unless allowRead answers it. Some agents
 // mention a tool call only there, and say nothing more about one that was rejected. Such a call is
 // recorded as the client knows it from the request, with its outcome.
-func (s *session) requestPermission(ctx context.Context, params backend.Raw, send func() backend.Work) backend.Work {
+func (s *session) requestPermission(
+	ctx context.Context, params backend.Raw, send func() backend.Work,
+) backend.Work {
 	if work, ok := s.allowRead(ctx, params); ok {
 		return work
 	}
@@ -60,7 +62,9 @@ func (s *session) recordRejected(ctx context.Context, id string) {
 		return // a load shows the call as failed, because it has not ended
 	}
 	defer s.endUpdate()
-	s.recordToolCall(ctx, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+	s.recordToolCall(ctx,
+		backend.NewUpdate(
+			sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
 }
 
 // toolCall is a tool call as the client has seen it. It is up to date only with Options.AllowReads.
@@ -86,7 +90,8 @@ func (s *session) noteToolCall(u backend.Update) {
 	if s.toolCalls == nil {
 		s.toolCalls = make(map[string]toolCall)
 	}
-	s.toolCalls[said.ID] = toolCall{cmp.Or(said.Kind, before.Kind), cmp.Or(said.Title, before.Title)}
+	s.toolCalls[said.ID] = toolCall{cmp.Or(said.Kind, before.Kind),
+		cmp.Or(said.Title, before.Title)}
 }
 
 // toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title,
@@ -124,7 +129,8 @@ func allows(params, result backend.Raw) bool {
 			ID      string `json:"optionId"`
 		} `json:"outcome"`
 	}
-	if json.Unmarshal(params, &request) != nil || json.Unmarshal(result, &answer) != nil || answer.Outcome.Outcome != "selected" {
+	if json.Unmarshal(params, &request) != nil || json.Unmarshal(result, &answer) != nil ||
+		answer.Outcome.Outcome != "selected" {
 		return false
 	}
 	for _, o := range request.Options {

@@ -95,7 +95,8 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 		serve := func() *client {
 			c := connect(t, acp.Options{
 				Store: store, Backend: func() backend.Backend { return &scripted{kind: kind} },
-				Workspace: workspace.Options{MaxRoots: maxRoots, Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
+				Workspace: workspace.Options{MaxRoots: maxRoots,
+					Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 			}.With(acp.Tuning{
 				// Only what needs a commit makes one, so that the model knows what a fenced process
 				// has lost.
@@ -170,7 +171,8 @@ func (m *machine) do(t *rapid.T, requests ...sent) {
 		from = m.verify(t, s, from)
 	}
 	m.listed(t, requests[0].process, begun)
-	require.Empty(t, parts(t, c.messages()[from:], requests[0].session), "nothing is shown that was not asked for")
+	require.Empty(t, parts(t, c.messages()[from:], requests[0].session),
+		"nothing is shown that was not asked for")
 }
 
 // begin is the time of what comes next, as lists show it.
@@ -202,7 +204,8 @@ func (m *machine) verify(t *rapid.T, s sent, from int) int {
 		return at + 1
 	}
 	require.Nil(t, got.Error, "%s: %+v", s.description, got.Error)
-	require.Equal(t, merged(s.want.said), merged(parts(t, c.messages()[from:at], s.session)), s.description)
+	require.Equal(t, merged(s.want.said), merged(parts(t, c.messages()[from:at], s.session)),
+		s.description)
 	if s.want.stopReason != "" {
 		require.Equal(t, s.want.stopReason, got.stopReason(t), s.description)
 	}
@@ -239,11 +242,13 @@ func parts(t *rapid.T, messages []message, id string) []part {
 		require.NoError(t, json.Unmarshal(m.Params, &p))
 		kind, isChunk := strings.CutSuffix(p.Update.SessionUpdate, "_message_chunk")
 		switch {
-		case p.SessionID != id, strings.Contains(p.Update.Content.Text, " now leads to "), strings.Contains(p.Update.Content.Text, " no longer has "):
+		case p.SessionID != id, strings.Contains(p.Update.Content.Text, " now leads to "),
+			strings.Contains(p.Update.Content.Text, " no longer has "):
 		case isChunk:
 			out = append(out, part{kind, p.Update.Content.Text})
 		default:
-			require.Contains(t, []string{"available_commands_update", "session_info_update"}, p.Update.SessionUpdate)
+			require.Contains(t, []string{"available_commands_update", "session_info_update"},
+				p.Update.SessionUpdate)
 		}
 	}
 	return out
@@ -287,7 +292,8 @@ func (m *machine) listed(t *rapid.T, process int, begun time.Time) {
 		require.Equal(t, r.additional, s.AdditionalDirectories)
 		require.Equal(t, r.title, s.Title)
 		if m.touched[s.SessionID] {
-			require.False(t, s.updated(t).Before(begun), "%s was active at %s, after %s", r.id, s.UpdatedAt, begun)
+			require.False(t, s.updated(t).Before(begun), "%s was active at %s, after %s", r.id,
+				s.UpdatedAt, begun)
 		} else {
 			require.Equal(t, r.updated, s.UpdatedAt, "%s had no activity", r.id)
 		}
@@ -339,7 +345,8 @@ func (m *machine) drawAsked(t *rapid.T, of string) asked {
 	path := rapid.SampledFrom(m.places.spellings())
 	a := asked{cwd: path.Draw(t, "cwd")}
 	if r := m.stored[of]; r != nil && rapid.IntRange(0, 4).Draw(t, "own cwd") > 0 {
-		a.cwd = rapid.SampledFrom([]string{r.cwd, r.real[0], m.places.path("alias")}).Draw(t, "its cwd")
+		a.cwd = rapid.SampledFrom([]string{r.cwd, r.real[0], m.places.path("alias")}).Draw(t,
+			"its cwd")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "omitted") > 0 {
 		a.additional = rapid.SliceOfN(path, 0, 4).Draw(t, "additional")
@@ -384,7 +391,8 @@ func (m *machine) creating(t *rapid.T, s sent, a asked, from *record, succeeds b
 	var result struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.messages()[at].Result, &result))
 	require.NotContains(t, m.known, result.SessionID)
-	require.Empty(t, parts(t, c.messages()[before:at], result.SessionID), "a fork shows nothing of its history")
+	require.Empty(t, parts(t, c.messages()[before:at], result.SessionID),
+		"a fork shows nothing of its history")
 	m.created(s.process, result.SessionID, a, from)
 	m.known = append(m.known, result.SessionID)
 	m.listed(t, s.process, begun)
@@ -418,7 +426,8 @@ func (m *machine) prompting(process int, id, word string) sent {
 	if word == "say" {
 		text = "say " + time.Now().Format("05.000000")
 	}
-	s := m.request(process, id, "session/prompt", map[string]any{"prompt": []any{map[string]string{"type": "text", "text": text}}})
+	s := m.request(process, id, "session/prompt",
+		map[string]any{"prompt": []any{map[string]string{"type": "text", "text": text}}})
 	var answered *string
 	switch said := ""; word {
 	case "say":
@@ -440,7 +449,8 @@ func (m *machine) actEnd(t *rapid.T) {
 }
 
 func (m *machine) drawEnd(t *rapid.T, process int, id string) sent {
-	method := rapid.SampledFrom([]string{"session/close", "session/close", "session/delete"}).Draw(t, "method")
+	method := rapid.SampledFrom([]string{"session/close", "session/close", "session/delete"}).Draw(
+		t, "method")
 	s := m.request(process, id, method, map[string]any{})
 	s.want = m.end(process, id, method == "session/delete")
 	return s
@@ -511,7 +521,9 @@ func (m *machine) actFilter(t *rapid.T) {
 		require.Equal(t, wrong, violations(t, c.try("session/list", encode(params))))
 		return
 	}
-	all = slices.DeleteFunc(all, func(s listed) bool { return !m.stored[s.SessionID].matches(cwd, additional) })
+	all = slices.DeleteFunc(all, func(s listed) bool {
+		return !m.stored[s.SessionID].matches(cwd, additional)
+	})
 	require.Equal(t, all, c.list(encode(params)), "%v", params)
 }
 
@@ -574,7 +586,8 @@ func (p places) link(t tester, name string) {
 
 // spellings are what clients write, good and bad; the good ones more than once.
 func (p places) spellings() []string {
-	a, b, c, nested, alias := p.path("a"), p.path("b"), p.path("c"), p.path("a/nested"), p.path("alias")
+	a, b, c, nested, alias := p.path("a"), p.path("b"), p.path("c"), p.path("a/nested"),
+		p.path("alias")
 	return []string{
 		a, b, c, nested, alias, a, b, c, nested, alias, a + "/", b + "//.", p.base + "/./alias",
 		p.path("missing"), p.path("file"), p.path(deniedDir), "rel", "",

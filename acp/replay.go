@@ -12,7 +12,9 @@ import (
 
 // replay shows the client a loaded session's conversation before the response: the stored history,
 // unless the backend has sent its own, then the current states.
-func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, rate *replayRate) error {
+func (a *agent) replay(
+	ctx context.Context, s *session, opened backend.Opened, rate *replayRate,
+) error {
 	if opened.Replay == backend.FromStore {
 		if err := a.replayHistory(ctx, s, rate); err != nil {
 			return err
@@ -115,7 +117,9 @@ func (o *openToolCalls) failures() []backend.Update {
 	for _, id := range o.order {
 		if o.open[id] {
 			delete(o.open, id)
-			updates = append(updates, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+			updates = append(updates,
+				backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id),
+					sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
 		}
 	}
 	return updates

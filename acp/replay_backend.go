@@ -22,7 +22,9 @@ type replayed struct {
 type draftAppender struct{ draft sessionstore.Draft }
 
 // Append implements [sessionstore.Appender].
-func (d draftAppender) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+func (d draftAppender) Append(
+	ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
+) error {
 	return d.draft.Append(ctx, segment)
 }
 
@@ -35,7 +37,8 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := sessionstore.NewRecorder(draftAppender{draft}, sessionstore.Lease{}, a.options.tuning.Recorder)
+	r := sessionstore.NewRecorder(draftAppender{draft}, sessionstore.Lease{},
+		a.options.tuning.Recorder)
 	return &replayed{draft: draft, recorder: r}, nil
 }
 
@@ -65,7 +68,8 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	h.rate.wait(ctx)
-	if err := h.agent.conn.Notify(ctx, protocol.SessionUpdate, putSessionID(u.Raw, h.id)); err != nil {
+	if err := h.agent.conn.Notify(ctx, protocol.SessionUpdate,
+		putSessionID(u.Raw, h.id)); err != nil {
 		return err
 	}
 	return h.replayed.recorder.Record(ctx, u)

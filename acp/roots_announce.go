@@ -16,7 +16,8 @@ import (
 
 // rootsEntry is the command as it is announced.
 var rootsEntry = sync.OnceValue(func() json.RawMessage {
-	return backend.Encode(backend.NewCommand(backend.RootsCommand, "Show the session's folders, or add or remove one; asks first",
+	return backend.Encode(backend.NewCommand(backend.RootsCommand,
+		"Show the session's folders, or add or remove one; asks first",
 		"[add DIR | remove DIR]"))
 })
 
@@ -35,14 +36,16 @@ func announceRoots(u backend.Update) backend.Update {
 	if !ok {
 		return u
 	}
-	u.Raw = strictjson.Set(u.Raw, "update", strictjson.Set(strictjson.Find(u.Raw, "update"), member, list))
+	u.Raw = strictjson.Set(u.Raw, "update",
+		strictjson.Set(strictjson.Find(u.Raw, "update"), member, list))
 	return u
 }
 
 // mayHaveRoots reports whether there may be a command of this name in a list. It does not parse the
 // list, because most have none.
 func mayHaveRoots(list json.RawMessage) bool {
-	return slices.ContainsFunc([]string{`"` + backend.RootsCommand + `"`, `/` + backend.RootsCommand + `"`, `\u`}, func(s string) bool {
+	return slices.ContainsFunc([]string{`"` + backend.RootsCommand + `"`, `/` +
+		backend.RootsCommand + `"`, `\u`}, func(s string) bool {
 		return bytes.Contains(list, []byte(s))
 	})
 }
@@ -55,7 +58,8 @@ func withoutRoots(list json.RawMessage) json.RawMessage {
 	}
 	others := slices.DeleteFunc(slices.Clone(commands), func(c json.RawMessage) bool {
 		var name string
-		return json.Unmarshal(strictjson.Find(c, "name"), &name) == nil && strings.TrimPrefix(name, "/") == backend.RootsCommand
+		return json.Unmarshal(strictjson.Find(c, "name"), &name) == nil &&
+			strings.TrimPrefix(name, "/") == backend.RootsCommand
 	})
 	if len(others) == len(commands) {
 		return list
@@ -75,10 +79,14 @@ func (h *host) announceCommands() {
 		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
 		return
 	}
-	if slices.ContainsFunc(states, func(u sessionstore.Update) bool { return u.Kind == sessionstore.AvailableCommandsUpdate }) {
+	if slices.ContainsFunc(states, func(u sessionstore.Update) bool {
+		return u.Kind == sessionstore.AvailableCommandsUpdate
+	}) {
 		return
 	}
-	_, _ = h.buffer(announceRoots(backend.NewUpdate(sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
-		AvailableCommands: []sdk.AvailableCommand{},
-	}})))
+	_, _ = h.buffer(
+		announceRoots(backend.NewUpdate(
+			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
+				AvailableCommands: []sdk.AvailableCommand{},
+			}})))
 }

@@ -49,7 +49,8 @@ func (r *rootsReply) add(argument string) error {
 		about: "The session, its agent and its MCP servers get the same access to this as to the " +
 			"working directory:",
 		folders: added,
-		once:    "Add to this session", always: "Add to this and later sessions in ", reject: "Do not add",
+		once:    "Add to this session", always: "Add to this and later sessions in ",
+		reject:       "Do not add",
 		offersAlways: r.agent.consents().Remembers(),
 	})
 	switch {
@@ -127,7 +128,8 @@ func (r *rootsReply) namedFolders(argument string) (namedFolders, error) {
 
 // unquoted returns an argument without quotes around it.
 func unquoted(argument string) string {
-	if n := len(argument); n > 1 && (argument[0] == '"' || argument[0] == '\'') && argument[n-1] == argument[0] {
+	if n := len(argument); n > 1 && (argument[0] == '"' || argument[0] == '\'') &&
+		argument[n-1] == argument[0] {
 		return argument[1 : n-1]
 	}
 	return argument
@@ -143,7 +145,10 @@ func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 	err = r.agent.onDisk(r.ctx, func() error {
 		for _, dir := range dirs.All() {
 			real := workspace.Real(dir)
-			isRoot := slices.ContainsFunc(r.session.workspace.Opened(), func(root workspace.Root) bool { return root.Real == real })
+			isRoot := slices.ContainsFunc(r.session.workspace.Opened(),
+				func(root workspace.Root) bool {
+					return root.Real == real
+				})
 			if !isRoot && !slices.Contains(added, real) {
 				added = append(added, real)
 			}
@@ -208,7 +213,8 @@ func (r *rootsReply) remove(argument string) error {
 	case err != nil:
 		return err
 	case i < 0:
-		return r.say(text.Code(argument) + " is not a folder of this session. Type `/roots` to see them.\n")
+		return r.say(text.Code(argument) +
+			" is not a folder of this session. Type `/roots` to see them.\n")
 	case i == 0:
 		return r.say("The working directory of a session cannot be removed.\n")
 	}
@@ -226,7 +232,8 @@ func (r *rootsReply) remove(argument string) error {
 		title:   "Remove " + shownPath(dir) + " from the session",
 		about:   "The session, its agent and its MCP servers lose this folder:",
 		folders: []workspace.Dir{dir},
-		once:    "Remove from this session", always: "Remove from this and later sessions in ", reject: "Keep it",
+		once:    "Remove from this session", always: "Remove from this and later sessions in ",
+		reject:       "Keep it",
 		offersAlways: knownErr == nil && known,
 	})
 	switch {
@@ -248,8 +255,9 @@ func (r *rootsReply) remove(argument string) error {
 	}
 	note := r.listNote()
 	if note == "" && r.isDeclared(dir) {
-		note = fmt.Sprintf(" A session that your editor opens without naming folders gets it again, "+
-			"because of %s.", text.Printable(removed.Setting))
+		note = fmt.Sprintf(
+			" A session that your editor opens without naming folders gets it again, "+
+				"because of %s.", text.Printable(removed.Setting))
 	}
 	return r.say("Removed " + shownPath(dir) + "." + note + "\n")
 }
@@ -305,9 +313,10 @@ func listed(dirs []workspace.Dir) string {
 
 // question asks the user about folders, each of which is shown with its whole path.
 type question struct {
-	title, about         string
-	folders              []workspace.Dir
-	once, always, reject string // the labels of the answers; the working directory is added to always
+	title, about string
+	folders      []workspace.Dir
+	// the labels of the answers; the working directory is added to always
+	once, always, reject string
 	offersAlways         bool
 }
 
@@ -330,7 +339,8 @@ func (r *rootsReply) confirm(q question) (backend.Answer, error) {
 		Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
 		Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
 	}
-	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(r.ctx, r.session.host)
+	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(r.ctx,
+		r.session.host)
 	status := sdk.ToolCallStatusCompleted
 	switch {
 	case err != nil:
@@ -340,7 +350,8 @@ func (r *rootsReply) confirm(q question) (backend.Answer, error) {
 	case answer == backend.RejectOnce:
 		status = sdk.ToolCallStatusFailed
 	}
-	return answer, r.updates.Update(r.ctx, backend.NewUpdate(sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status))))
+	return answer, r.updates.Update(r.ctx,
+		backend.NewUpdate(sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status))))
 }
 
 // reopen opens the session with other params in place of the active one. Requests that arrive
@@ -356,7 +367,8 @@ func (r *rootsReply) reopen(p sessionParams) error {
 	if err != nil {
 		return err
 	}
-	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true, stored: openable{Session: stored}, previous: r.session}
+	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true,
+		stored: openable{Session: stored}, previous: r.session}
 	s, act, err := l.replace(r.ctx)
 	if err != nil {
 		return err
@@ -396,8 +408,10 @@ func statesIn(result backend.Raw) []backend.Update {
 	var updates []backend.Update
 	add := func(kind sessionstore.Kind, member string, value json.RawMessage) {
 		if len(value) > 0 && string(value) != "null" {
-			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))), member, value)
-			updates = append(updates, backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
+			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))),
+				member, value)
+			updates = append(updates,
+				backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
 		}
 	}
 	add(sessionstore.CurrentModeUpdate, "currentModeId", r.Modes.CurrentModeID)

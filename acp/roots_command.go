@@ -18,8 +18,8 @@ import (
 // session's folders, and adds or removes one. A change asks the user, and then opens the session
 // again with the new list, as a session/resume does, but within the turn of the prompt.
 
-const rootsUsage = "Type `/roots` to see the folders of this session, `/roots add DIR` to add one, " +
-	"or `/roots remove DIR` to remove one. " +
+const rootsUsage = "Type `/roots` to see the folders of this session, " +
+	"`/roots add DIR` to add one, or `/roots remove DIR` to remove one. " +
 	"A relative DIR starts at the working directory, and `~` is your home directory. " +
 	"`/roots add FILE` adds the folders that a file lists: " +
 	"*.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
@@ -129,7 +129,8 @@ func describeState(state workspace.State) string {
 	case workspace.Moved:
 		return "moved: the directory has another path now; the session still uses it"
 	case workspace.Replaced:
-		return "replaced: the path names another directory now; the session still uses the original one"
+		return "replaced: the path names another directory now; the session still uses the " +
+			"original one"
 	case workspace.Missing:
 		return "missing: the directory has been deleted"
 	case workspace.Unreachable:

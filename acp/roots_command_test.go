@@ -17,7 +17,8 @@ import (
 )
 
 // rootsEntry is the command as it is announced.
-const rootsEntry = `{"description":"Show the session's folders, or add or remove one; asks first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}`
+const rootsEntry = `{"description":"Show the session's folders, or add or remove one; asks ` +
+	`first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}`
 
 // say returns what the agent said to a prompt, as one text.
 func (c *client) say(id, prompt string) string {
@@ -36,20 +37,24 @@ func bracketed(paths ...string) string { return "[" + strings.Join(paths, ", ") 
 
 func TestRootsCommand(t *testing.T) {
 	top := folder(t)
-	one, two, lib := filepath.Join(top, "one", "app"), filepath.Join(top, "two", "app"), filepath.Join(top, "lib")
+	one, two, lib := filepath.Join(top, "one", "app"), filepath.Join(top, "two", "app"),
+		filepath.Join(top, "lib")
 	for _, dir := range []string{one, two, lib} {
 		require.NoError(t, os.MkdirAll(dir, 0o700))
 	}
 	spelled := filepath.Join(top, "spelled")
 	require.NoError(t, os.Symlink(lib, spelled))
 	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
-		return []acp.Folder{{Path: two, Setting: "--dir"}, {Path: spelled, Setting: "workspaces[0] in config.json"}}
+		return []acp.Folder{{Path: two, Setting: "--dir"},
+			{Path: spelled, Setting: "workspaces[0] in config.json"}}
 	}})
 	c.initialize()
 	said := c.say(c.open(one), "/roots")
 	for _, want := range []string{
-		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n", "Root 2: **`spelled`**\n",
-		"- path: `" + spelled + "`\n- real path: `" + lib + "`\n- URI: `file://" + filepath.ToSlash(lib) + "`\n- from: workspaces[0] in config.json\n- state: ok\n",
+		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n",
+		"Root 2: **`spelled`**\n",
+		"- path: `" + spelled + "`\n- real path: `" + lib + "`\n- URI: `file://" +
+			filepath.ToSlash(lib) + "`\n- from: workspaces[0] in config.json\n- state: ok\n",
 		"- from: --dir\n", "MCP servers: none\n",
 	} {
 		require.Contains(t, said, want)
@@ -66,11 +71,14 @@ func TestRootsCommand(t *testing.T) {
 // Clause A33.
 func TestAddFolder(t *testing.T) {
 	r := &scripted{}
-	options := acp.Options{Backend: func() backend.Backend { return r }, Store: memstore.New(t), ConsentDir: filepath.Join(t.TempDir(), "consents")}
+	options := acp.Options{Backend: func() backend.Backend {
+		return r
+	}, Store: memstore.New(t), ConsentDir: filepath.Join(t.TempDir(), "consents")}
 	c := connect(t, options)
 	c.initialize()
 	top := folder(t)
-	cwd, shared, link := filepath.Join(top, "cwd"), filepath.Join(top, "shared"), filepath.Join(top, "link")
+	cwd, shared, link := filepath.Join(top, "cwd"), filepath.Join(top, "shared"),
+		filepath.Join(top, "link")
 	for _, dir := range []string{cwd, shared} {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 	}
@@ -105,9 +113,12 @@ func TestAddFolder(t *testing.T) {
 	c.say(other, "/roots add ../shared")
 	again := connect(t, options)
 	again.initialize()
-	for _, method := range []string{"session/new", "session/load", "session/resume", "session/fork"} {
-		require.Equal(t, bracketed(cwd, shared), again.roots(again.after(method, other, cwd, nil)), method)
-		require.Equal(t, bracketed(cwd), again.roots(again.after(method, other, cwd, []string{})), method)
+	for _, method := range []string{"session/new", "session/load", "session/resume",
+		"session/fork"} {
+		require.Equal(t, bracketed(cwd, shared), again.roots(again.after(method, other, cwd, nil)),
+			method)
+		require.Equal(t, bracketed(cwd), again.roots(again.after(method, other, cwd, []string{})),
+			method)
 	}
 	require.Equal(t, bracketed(top), again.roots(again.open(top)), "only in this directory")
 	again.permit("allow-always")
@@ -144,11 +155,13 @@ func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
 	c.permit("allow-once")
-	const warning = " Your editor names the folders of this session itself: when it opens the session again, it uses its own list.\n"
+	const warning = " Your editor names the folders of this session itself: when it opens the " +
+		"session again, it uses its own list.\n"
 	named := c.open(cwd, a)
 	require.Contains(t, c.say(named, "/roots add "+b), "Added `"+b+"`."+warning)
 	require.Contains(t, c.say(named, "/roots remove "+a), "Removed `"+a+"`."+warning)
-	c.call("session/load", encode(map[string]any{"sessionId": named, "cwd": cwd, "mcpServers": []any{}}))
+	c.call("session/load",
+		encode(map[string]any{"sessionId": named, "cwd": cwd, "mcpServers": []any{}}))
 	require.NotContains(t, c.say(named, "/roots add "+a), warning)
 	require.NotContains(t, c.say(c.open(cwd), "/roots add "+a), warning)
 }
@@ -156,7 +169,9 @@ func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 // Clause A12.
 func TestCancelWhileFolderIsAdded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, ConsentDir: filepath.Join(t.TempDir(), "consents")})
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}, ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
 	c.permit("allow-always")
 	cwd, a := folder(t), folder(t)
@@ -164,7 +179,8 @@ func TestCancelWhileFolderIsAdded(t *testing.T) {
 	require.NoError(t, os.Symlink(folder(t), link))
 	id := c.open(cwd, link)
 	require.NoError(t, os.Remove(link))
-	require.NoError(t, os.Symlink(folder(t), link)) // there is something to tell the user once the folder is added
+	// there is something to tell the user once the folder is added
+	require.NoError(t, os.Symlink(folder(t), link))
 	opening, finish := make(chan struct{}), make(chan struct{})
 	r.mu.Lock()
 	r.opened = func(backend.Activation, backend.Host) {
@@ -183,7 +199,8 @@ func TestCancelWhileFolderIsAdded(t *testing.T) {
 	close(finish)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Equal(t, []string{link, a}, c.find(id).AdditionalDirectories)
-	require.Equal(t, bracketed(cwd, a), c.roots(c.open(cwd)), "what the session was given is remembered as the user said")
+	require.Equal(t, bracketed(cwd, a), c.roots(c.open(cwd)),
+		"what the session was given is remembered as the user said")
 }
 
 // Clause A10.
@@ -191,7 +208,8 @@ func TestAnsweredQuestionAboutFolder(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	cwd, a := folder(t), folder(t)
-	for answer, status := range map[string]string{"allow-once": "completed", "reject-once": "failed"} {
+	for answer, status := range map[string]string{"allow-once": "completed",
+		"reject-once": "failed"} {
 		id := c.open(cwd)
 		c.permit(answer)
 		shown := func(do func()) (statuses []string) {
@@ -202,7 +220,8 @@ func TestAnsweredQuestionAboutFolder(t *testing.T) {
 					SessionID string
 					Update    struct{ SessionUpdate, Status string }
 				}
-				if json.Unmarshal(m.Params, &p) == nil && p.SessionID == id && p.Update.SessionUpdate == "tool_call_update" {
+				if json.Unmarshal(m.Params, &p) == nil && p.SessionID == id &&
+					p.Update.SessionUpdate == "tool_call_update" {
 					statuses = append(statuses, p.Update.Status)
 				}
 			}
@@ -234,8 +253,9 @@ func TestFolderChangesThatFail(t *testing.T) {
 	denied, err := workspace.ParseDir(filepath.Join(top, "denied"))
 	require.NoError(t, err)
 	c := connect(t, acp.Options{
-		Backend:   func() backend.Backend { return r },
-		Workspace: workspace.Options{MaxRoots: 3, Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
+		Backend: func() backend.Backend { return r },
+		Workspace: workspace.Options{MaxRoots: 3,
+			Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 	})
 	c.initialize()
 	for _, name := range []string{"cwd", "a", "b", "denied", "other"} {
@@ -250,7 +270,8 @@ func TestFolderChangesThatFail(t *testing.T) {
 		require.Equal(t, []string{a}, c.find(id).AdditionalDirectories, what)
 	}
 	c.permit("allow-once")
-	for argument, why := range map[string]string{"../missing": "does not exist", "../file": "is not a directory", "../denied": "refused by policy", "a\x00b": "NUL"} {
+	for argument, why := range map[string]string{"../missing": "does not exist",
+		"../file": "is not a directory", "../denied": "refused by policy", "a\x00b": "NUL"} {
 		require.Contains(t, c.say(id, "/roots add "+argument), why)
 		unchanged(argument)
 	}
@@ -259,7 +280,8 @@ func TestFolderChangesThatFail(t *testing.T) {
 	require.Empty(t, c.questions(), "nobody is asked about what is impossible")
 
 	c.permit("cancelled")
-	require.Equal(t, "cancelled", c.try("session/prompt", promptParams(id, "/roots add ../b")).stopReason(t))
+	require.Equal(t, "cancelled",
+		c.try("session/prompt", promptParams(id, "/roots add ../b")).stopReason(t))
 	unchanged("cancelled question")
 
 	c.permit("allow-once")
@@ -273,12 +295,14 @@ func TestFolderChangesThatFail(t *testing.T) {
 		require.NoError(t, os.Remove(b))
 		require.NoError(t, os.Symlink(filepath.Join(top, "other"), b))
 	})
-	require.Contains(t, c.say(id, "/roots add ../b"), "it now leads to "+filepath.Join(top, "other"))
+	require.Contains(t, c.say(id, "/roots add ../b"),
+		"it now leads to "+filepath.Join(top, "other"))
 	unchanged("replaced folder")
 
 	c.permit("allow-once")
 	c.say(id, "/roots add ../other")
-	require.Contains(t, c.say(id, "/roots add "+top), "stay as they are: the new list has too many roots: the limit is 3")
+	require.Contains(t, c.say(id, "/roots add "+top),
+		"stay as they are: the new list has too many roots: the limit is 3")
 	require.Contains(t, c.say(id, "/roots remove ../a"), "Removed")
 	require.Equal(t, bracketed(cwd, filepath.Join(top, "other")), c.roots(id))
 }
@@ -306,7 +330,9 @@ func TestRootsCommandAmongOtherRequests(t *testing.T) {
 		before := len(c.questions())
 		prompt, line := c.request("session/prompt", promptParams(id, "/roots add "+b))
 		c.send(line)
-		require.Eventually(t, func() bool { return len(c.questions()) > before }, patience, time.Millisecond)
+		require.Eventually(t, func() bool {
+			return len(c.questions()) > before
+		}, patience, time.Millisecond)
 		return prompt
 	}
 	c.permit("")
@@ -373,18 +399,26 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	c.initialize()
 	cwd := folder(t)
 	id := c.open(cwd)
-	m, _ := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "available_commands_update") })
+	m, _ := c.await(0, func(m message) bool {
+		return strings.Contains(string(m.Params), "available_commands_update")
+	})
 	require.Equal(t, []string{"roots"}, announced(t, m))
 	r.mu.Lock()
 	r.opened = func(_ backend.Activation, h backend.Host) {
-		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"roots","description":"another"},{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"x","description":"<é>"}],"_meta":{"k":1}}}`))
+		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update",`+
+			`"availableCommands":[{"name":"roots","description":"another"},`+
+			`{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"x","description":"<é>"}],`+
+			`"_meta":{"k":1}}}`))
 	}
 	r.mu.Unlock()
 	before := len(c.messages())
 	c.call("session/resume", rootsParams(id, cwd))
-	m, _ = c.await(before, func(m message) bool { return strings.Contains(string(m.Params), `"name":"x"`) })
+	m, _ = c.await(before, func(m message) bool {
+		return strings.Contains(string(m.Params), `"name":"x"`)
+	})
 	require.Equal(t, []string{"x", "roots"}, announced(t, m))
-	require.Contains(t, string(m.Params), `{"name":"x","description":"<é>"}`, "the backend's commands stay as they are")
+	require.Contains(t, string(m.Params), `{"name":"x","description":"<é>"}`,
+		"the backend's commands stay as they are")
 	require.Contains(t, string(m.Params), `"_meta":{"k":1}`)
 }
 
@@ -403,15 +437,18 @@ func announced(t *testing.T, m message) (names []string) {
 // Clause A33.
 func TestWorkspaceFile(t *testing.T) {
 	top := folder(t)
-	cwd, shared, skills := filepath.Join(top, "cwd"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
+	cwd, shared, skills := filepath.Join(top, "cwd"), filepath.Join(top, "shared"),
+		filepath.Join(top, "skills")
 	for _, dir := range []string{cwd, shared, skills} {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 	}
 	link := filepath.Join(top, "link")
 	require.NoError(t, os.Symlink(skills, link))
 	file := filepath.Join(cwd, "my app.code-workspace")
-	require.NoError(t, os.WriteFile(file, []byte(`{"folders":[{"path":"."},{"path":"../shared"},{"path":"../link"},]} // mine`), 0o600))
-	const mention = "`my app.code-workspace` lists 2 more folders: `/roots add my app.code-workspace`\n"
+	require.NoError(t, os.WriteFile(file, []byte(`{"folders":[{"path":"."},{"path":"../shared"},`+
+		`{"path":"../link"},]} // mine`), 0o600))
+	const mention = "`my app.code-workspace` lists 2 more folders: `/roots add my " +
+		"app.code-workspace`\n"
 	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -423,27 +460,34 @@ func TestWorkspaceFile(t *testing.T) {
 	require.NotContains(t, c.say(id, "say two"), mention)
 	c.call("session/load", rootsParams(id, cwd))
 	require.NotContains(t, c.say(id, "say three"), mention, "once, and it is not recorded")
-	require.NotContains(t, c.say(c.open(cwd, shared, skills, link), "say one"), mention, "the session has them")
-	require.NotContains(t, c.say(c.open(shared, cwd), "say one"), mention, "only the working directory counts")
+	require.NotContains(t, c.say(c.open(cwd, shared, skills, link), "say one"), mention,
+		"the session has them")
+	require.NotContains(t, c.say(c.open(shared, cwd), "say one"), mention,
+		"only the working directory counts")
 
 	c.permit("reject-once")
 	require.Contains(t, c.say(id, "/roots add my app.code-workspace"), "Nothing was added.\n")
 	require.Equal(t, bracketed(cwd), c.roots(id))
 	c.permit("allow-once")
 	asked := len(c.questions())
-	require.Contains(t, c.say(id, "/roots add my app.code-workspace"), "Added `"+shared+"`, `"+skills+"`.\n")
+	require.Contains(t, c.say(id, "/roots add my app.code-workspace"),
+		"Added `"+shared+"`, `"+skills+"`.\n")
 	questions := c.questions()[asked:]
 	require.Len(t, questions, 1, "one question")
 	require.Contains(t, string(questions[0].Params), shared+`\n`+skills, "with each resolved path")
 	require.Equal(t, bracketed(cwd, shared, skills), c.roots(id))
-	require.Contains(t, c.say(id, "/roots add "+file), "lists no folders that this session does not have")
+	require.Contains(t, c.say(id, "/roots add "+file),
+		"lists no folders that this session does not have")
 
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "notes.txt"), nil, 0o600))
 	require.Contains(t, c.say(id, "/roots add notes.txt"), "is not a workspace file")
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "go.work"), []byte("use .\n"), 0o600))
-	require.Contains(t, c.say(id, "/roots add go.work"), "lists no folders that this session does not have")
-	require.NoError(t, os.WriteFile(filepath.Join(top, "app.code-workspace"), []byte(`{"folders":[{"path":"shared"}]}`), 0o600))
-	require.Contains(t, c.say(id, "/roots add ../app.code-workspace"), "is not a directory", "what is outside is not read")
+	require.Contains(t, c.say(id, "/roots add go.work"),
+		"lists no folders that this session does not have")
+	require.NoError(t, os.WriteFile(filepath.Join(top, "app.code-workspace"),
+		[]byte(`{"folders":[{"path":"shared"}]}`), 0o600))
+	require.Contains(t, c.say(id, "/roots add ../app.code-workspace"), "is not a directory",
+		"what is outside is not read")
 
 	// A session that was never prompted is told when it is opened again.
 	unprompted := c.open(cwd)

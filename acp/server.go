@@ -104,7 +104,8 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 // is ignored.
 func isRequest(method string) bool {
 	switch method {
-	case protocol.Initialize, protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume, protocol.SessionPrompt, protocol.SessionList, protocol.SessionClose, protocol.SessionDelete:
+	case protocol.Initialize, protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume,
+		protocol.SessionPrompt, protocol.SessionList, protocol.SessionClose, protocol.SessionDelete:
 		return true
 	}
 	for _, u := range unstable {
@@ -191,7 +192,9 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 
 // passToSession passes a request to the session's backend. at holds the session's queue and is
 // released.
-func (a *agent) passToSession(ctx context.Context, at *ticket, method string, params backend.Raw) (work jsonrpc.Work) {
+func (a *agent) passToSession(
+	ctx context.Context, at *ticket, method string, params backend.Raw,
+) (work jsonrpc.Work) {
 	defer at.release()
 	s := at.queue.active()
 	if s == nil {
@@ -203,7 +206,9 @@ func (a *agent) passToSession(ctx context.Context, at *ticket, method string, pa
 
 // passToBackend passes a request that names no active session to the backend, unless ACP defines
 // the method on sessions.
-func (a *agent) passToBackend(ctx context.Context, id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
+func (a *agent) passToBackend(
+	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request,
+) jsonrpc.Work {
 	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
@@ -240,8 +245,8 @@ func failed(err error) jsonrpc.Work {
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
-// requestContext returns a context for a request that is answered even after the client has closed its
-// end: it ends when the client cancels the request, or with the connection.
+// requestContext returns a context for a request that is answered even after the client has closed
+// its end: it ends when the client cancels the request, or with the connection.
 func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancelCause(a.base)
 	end := func() {

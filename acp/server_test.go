@@ -29,7 +29,9 @@ type panicking struct {
 	seen                                             *workspace.Workspace
 }
 
-func (r *panicking) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *panicking) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	if r.seen = h.Workspace(); r.opening.Load() {
 		panic("in Open")
 	}
@@ -42,14 +44,18 @@ type panickingSession struct {
 	runtime *panicking
 }
 
-func (s *panickingSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (s *panickingSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
 	if s.runtime.prompting.Load() {
 		panic("in Prompt")
 	}
 	return s.Session.Prompt(ctx, params, u)
 }
 
-func (s *panickingSession) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (s *panickingSession) Call(
+	ctx context.Context, method string, params backend.Raw,
+) backend.Work {
 	if s.runtime.calling.Load() {
 		panic("in Call")
 	}
@@ -76,7 +82,9 @@ func (s *panickingSession) Close(ctx context.Context) error {
 // Clause W8.
 func TestPanics(t *testing.T) {
 	r := &panicking{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 3}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{MaxSessions: 3}))
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -120,13 +128,17 @@ func TestPanics(t *testing.T) {
 // Clause W8.
 func TestPanicOutsideRequest(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, Logger: log.Logger(slog.LevelDebug)})
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}, Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
 	r.cancelling.Store(true)
 	for _, cancel := range []func(prompt string) string{
-		func(prompt string) string { return notification("$/cancel_request", `{"requestId":`+prompt+`}`) },
+		func(prompt string) string {
+			return notification("$/cancel_request", `{"requestId":`+prompt+`}`)
+		},
 		func(string) string { return notification("session/cancel", idParams(id)) },
 	} {
 		before := len(c.messages())
@@ -146,7 +158,8 @@ func TestPanicOutsideRequest(t *testing.T) {
 	require.Equal(t, []string{"y"}, c.texts(other, "say y"))
 	c.leave()
 	require.Equal(t, 2, strings.Count(log.String(), "in=cancel"))
-	require.Equal(t, 3, strings.Count(log.String(), "in=close"), "of both of one session's, and the other's at the end")
+	require.Equal(t, 3, strings.Count(log.String(), "in=close"),
+		"of both of one session's, and the other's at the end")
 }
 
 // Clause W8.
@@ -155,7 +168,8 @@ func TestPanicIsLogged(t *testing.T) {
 	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	id := c.open(folder(t))
-	require.Equal(t, jsonrpc.CodeInternal, c.try("session/prompt", promptParams(id, "panic")).Error.Code)
+	require.Equal(t, jsonrpc.CodeInternal,
+		c.try("session/prompt", promptParams(id, "panic")).Error.Code)
 	require.Contains(t, log.String(), "level=ERROR")
 	require.Contains(t, log.String(), "scriptedSession")
 	require.NotContains(t, log.String(), "panic=scripted", "a value may quote what was said")
@@ -166,7 +180,8 @@ func TestPanicIsLogged(t *testing.T) {
 func FuzzServe(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n" +
-			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","additionalDirectories":["/tmp"],"mcpServers":[]}}` + "\n" +
+			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/",` +
+			`"additionalDirectories":["/tmp"],"mcpServers":[]}}` + "\n" +
 			`{"jsonrpc":"2.0","id":3,"method":"session/list","params":{"cwd":null}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}`,
 		"\x00{}[]\n\xff\n{\"jsonrpc\":\"2.0\"}\n",

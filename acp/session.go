@@ -29,7 +29,7 @@ type session struct {
 	record    *record
 
 	inBackend sync.Mutex    // held in methods of the backend's session that must not overlap
-	updates   chan struct{} // holds one value while an update is shown: wire and record have one order
+	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
 
 	// Guarded by updates:
 	toolCalls map[string]toolCall // those that the client knows, by id
@@ -51,8 +51,9 @@ type session struct {
 // newSession returns the session of an activation that was stored under lease.
 func newSession(act *activation, q *queue, lease sessionstore.Lease, title string) *session {
 	s := &session{
-		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, params: act.params, workspace: act.workspace,
-		backend: act.backend, servers: act.host.servers, host: act.host, lease: lease, updates: make(chan struct{}, 1),
+		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, params: act.params,
+		workspace: act.workspace, backend: act.backend, servers: act.host.servers, host: act.host,
+		lease: lease, updates: make(chan struct{}, 1),
 	}
 	s.titled.Store(title != "")
 	s.record = newRecord(s, act.agent.options.tuning.Recorder)
@@ -85,7 +86,9 @@ func (s *session) write(do func(sessionstore.Lease) error) error {
 // lease, so that a turn that is still running is recorded to its end. If another process has taken
 // the session over, s keeps its old lease: what it still writes must not follow what the other
 // process wrote. The store decides which it is, together with the activation.
-func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) (sessionstore.Lease, error) {
+func (s *session) takeOver(
+	ctx context.Context, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	s.leasing.Lock()
 	defer s.leasing.Unlock()
 	change.Held = s.lease.Generation
@@ -121,7 +124,8 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	if u.Kind == sessionstore.ToolCall || u.Kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
+	if u.Kind == sessionstore.ToolCall ||
+		u.Kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
 		s.noteToolCall(u)
 	}
 	if err := s.record.current().Record(ctx, u); err != nil {
@@ -151,7 +155,8 @@ func (s *session) endUpdate() { <-s.updates }
 // ParseUpdate.
 func checkUpdate(u backend.Update) error {
 	if !isObject(u.Raw) {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
+		return jsonrpc.Errorf(jsonrpc.CodeInternal,
+			"the agent sent an update that is not an object")
 	}
 	return nil
 }
@@ -191,7 +196,8 @@ func (s *session) failed(err error) {
 
 // gone reports whether err says that another process took the session over or that it was deleted.
 func gone(err error) bool {
-	return errors.As(err, new(*sessionstore.FencedError)) || errors.As(err, new(*sessionstore.NotFoundError))
+	return errors.As(err, new(*sessionstore.FencedError)) ||
+		errors.As(err, new(*sessionstore.NotFoundError))
 }
 
 // addUnended notes that the end of a turn could not be stored.
@@ -227,7 +233,9 @@ func (s *session) retire(ctx context.Context) {
 
 // close frees what the session holds, once. The caller has ended its last turn. params are those of
 // a session/close, or nil.
-func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage, err error) {
+func (s *session) close(
+	ctx context.Context, params backend.Raw,
+) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
 		s.host.close()
 		err = s.record.close(ctx)
@@ -326,7 +334,9 @@ type leasedStore struct {
 }
 
 // Append implements [sessionstore.Appender]. It also stores the latest title in the segment.
-func (l leasedStore) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+func (l leasedStore) Append(
+	ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
+) error {
 	var title *string
 	for _, u := range segment {
 		if t := titleIn(u); t != nil {

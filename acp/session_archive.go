@@ -10,7 +10,9 @@ import (
 
 // archive serves session/archive: it closes the session, which lists leave out from then on unless
 // they ask for it.
-func (a *agent) archive(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
+func (a *agent) archive(
+	ctx, closing context.Context, at *ticket, params params,
+) (json.RawMessage, error) {
 	s, err := a.stored(ctx, at.queue.id)
 	if err != nil {
 		return nil, err
@@ -25,7 +27,9 @@ func (a *agent) archive(ctx, closing context.Context, at *ticket, params params)
 }
 
 // unarchive serves session/unarchive.
-func (a *agent) unarchive(ctx, _ context.Context, at *ticket, params params) (json.RawMessage, error) {
+func (a *agent) unarchive(
+	ctx, _ context.Context, at *ticket, params params,
+) (json.RawMessage, error) {
 	s, err := a.stored(ctx, at.queue.id)
 	if err != nil {
 		return nil, err
@@ -39,14 +43,17 @@ func (a *agent) unarchive(ctx, _ context.Context, at *ticket, params params) (js
 // passStored passes a request about a stored session on to an agent that serves it, and returns the
 // result of the response, nil if there is none. What the store says counts, so a failure of the
 // agent is only logged.
-func (a *agent) passStored(ctx context.Context, method string, s sessionstore.Session, params params) json.RawMessage {
+func (a *agent) passStored(
+	ctx context.Context, method string, s sessionstore.Session, params params,
+) json.RawMessage {
 	f := a.foreign()
 	if f == nil || s.StateKey == "" {
 		return nil
 	}
 	result, err := f.CallStored(ctx, method, s.State, params.Without(protocol.SessionID))
 	if err != nil {
-		a.log.Warn("the agent rejected a request about a stored session", "method", method, "session", s.ID, "error", err)
+		a.log.Warn("the agent rejected a request about a stored session", "method", method,
+			"session", s.ID, "error", err)
 		return nil
 	}
 	if !isObject(result) {

@@ -21,7 +21,8 @@ func (c *client) archived(filter string) []string {
 			Archived  *bool
 		}
 	}
-	require.NoError(c.t, json.Unmarshal(c.call("session/list", encode(map[string]any{"archived": filter})), &result))
+	require.NoError(c.t,
+		json.Unmarshal(c.call("session/list", encode(map[string]any{"archived": filter})), &result))
 	ids := []string{}
 	for _, s := range result.Sessions {
 		require.NotNil(c.t, s.Archived)
@@ -58,15 +59,19 @@ func TestArchive(t *testing.T) {
 	require.Equal(t, "{}", string(c.call("session/unarchive", idParams(two))))
 	require.Equal(t, "{}", string(c.call("session/unarchive", idParams(two))))
 	require.Empty(t, c.archived("only"))
-	require.Equal(t, []string{"x"}, c.texts(two, "say x"), "unarchiving leaves the active session alone")
+	require.Equal(t, []string{"x"}, c.texts(two, "say x"),
+		"unarchiving leaves the active session alone")
 
 	for _, method := range []string{"session/archive", "session/unarchive", "session/status"} {
 		require.Equal(t, "not_found", c.try(method, idParams("unknown")).reason(t))
 		require.Equal(t, []string{"sessionId required"}, c.try(method, `{}`).findings(t))
-		require.Equal(t, []string{"SessionId wrong_case"}, c.try(method, `{"SessionId":"x"}`).findings(t))
+		require.Equal(t, []string{"SessionId wrong_case"},
+			c.try(method, `{"SessionId":"x"}`).findings(t))
 	}
-	require.Equal(t, []string{"archived unsupported"}, c.try("session/list", `{"archived":"all"}`).findings(t))
-	require.Equal(t, []string{"archived type"}, c.try("session/list", `{"archived":true}`).findings(t))
+	require.Equal(t, []string{"archived unsupported"},
+		c.try("session/list", `{"archived":"all"}`).findings(t))
+	require.Equal(t, []string{"archived type"},
+		c.try("session/list", `{"archived":true}`).findings(t))
 	require.Len(t, c.list(`{"archived":null}`), 2)
 }
 
@@ -82,22 +87,28 @@ func TestArchiveCursor(t *testing.T) {
 	}
 	var page struct{ NextCursor string }
 	require.NoError(t, json.Unmarshal(c.call("session/list", `{"archived":"exclude"}`), &page))
-	require.Len(t, c.list(encode(map[string]any{"cursor": page.NextCursor})), 1, "exclude is the default")
-	require.Equal(t, []string{"cursor cursor"}, c.try("session/list", encode(map[string]any{"cursor": page.NextCursor, "archived": "include"})).findings(t))
+	require.Len(t, c.list(encode(map[string]any{"cursor": page.NextCursor})), 1,
+		"exclude is the default")
+	require.Equal(t, []string{"cursor cursor"}, c.try("session/list",
+		encode(map[string]any{"cursor": page.NextCursor, "archived": "include"})).findings(t))
 }
 
 // Clause A31.
 func TestArchiveOfAnotherAgent(t *testing.T) {
 	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return &scripted{kind: "other"}
+	}})
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))
 	for _, method := range []string{"session/archive", "session/unarchive", "session/status"} {
-		require.Equal(t, []string{"sessionId other_agent"}, two.try(method, idParams(id)).findings(t))
+		require.Equal(t, []string{"sessionId other_agent"},
+			two.try(method, idParams(id)).findings(t))
 	}
-	require.Equal(t, []string{"sessionId other_agent"}, two.try("session/set_title", encode(map[string]any{"sessionId": id, "title": "x"})).findings(t))
+	require.Equal(t, []string{"sessionId other_agent"}, two.try("session/set_title",
+		encode(map[string]any{"sessionId": id, "title": "x"})).findings(t))
 	require.Equal(t, []string{id}, one.archived("exclude"))
 	require.Empty(t, one.find(id).Title)
 }
@@ -108,19 +119,26 @@ func TestArchiveOfAnotherAgent(t *testing.T) {
 // Clause P6.
 func TestStoredRequestsReachAgent(t *testing.T) {
 	a := folder(t)
-	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, tells: backend.Raw(`{"title":"theirs","_meta":{"n":1.0}}`)}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)},
+		tells: backend.Raw(`{"title":"theirs","_meta":{"n":1.0}}`)}
 	c := connect(t, acp.Options{Backend: r.serve})
 	c.initialize()
 	id := c.list(`{}`)[0].SessionID
 	params := `{"_meta":{"m":2.0},"sessionId":"` + id + `"}`
-	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`, string(c.call("session/archive", params)))
-	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`, string(c.call("session/unarchive", params)))
-	require.JSONEq(t, `{"title":"x","_meta":{"n":1.0}}`, string(c.call("session/set_title", `{"_meta":{"m":2.0},"title":"x","sessionId":"`+id+`"}`)))
+	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`,
+		string(c.call("session/archive", params)))
+	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`,
+		string(c.call("session/unarchive", params)))
+	require.JSONEq(t, `{"title":"x","_meta":{"n":1.0}}`,
+		string(c.call("session/set_title", `{"_meta":{"m":2.0},"title":"x","sessionId":"`+id+`"}`)))
 	require.Equal(t, "x", c.find(id).Title)
-	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`, string(c.call("session/delete", params)))
+	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`,
+		string(c.call("session/delete", params)))
 	require.Equal(t, []string{
-		`session/archive of one {"_meta":{"m":2.0}}`, `session/unarchive of one {"_meta":{"m":2.0}}`,
-		`session/set_title of one {"_meta":{"m":2.0},"title":"x"}`, `session/delete of one {"_meta":{"m":2.0}}`,
+		`session/archive of one {"_meta":{"m":2.0}}`,
+		`session/unarchive of one {"_meta":{"m":2.0}}`,
+		`session/set_title of one {"_meta":{"m":2.0},"title":"x"}`,
+		`session/delete of one {"_meta":{"m":2.0}}`,
 	}, r.told)
 }
 

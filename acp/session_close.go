@@ -17,10 +17,14 @@ import (
 // storedFunc serves a request about a session that need not be active. ctx is the context of the
 // request, closing one that does not end when the client cancels the request. at holds the
 // session's queue.
-type storedFunc func(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error)
+type storedFunc func(
+	ctx, closing context.Context, at *ticket, params params,
+) (json.RawMessage, error)
 
 // acceptStored accepts such a request.
-func (a *agent) acceptStored(ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc) jsonrpc.Work {
+func (a *agent) acceptStored(
+	ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc,
+) jsonrpc.Work {
 	shape := sessionShape
 	if r.Method == protocol.SessionSetTitle {
 		shape = setTitleShape
@@ -73,13 +77,17 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 }
 
 // close ends a session's turn and closes the session, which stays stored.
-func (a *agent) close(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
+func (a *agent) close(
+	ctx, closing context.Context, at *ticket, params params,
+) (json.RawMessage, error) {
 	return a.end(ctx, closing, at, params.Without(protocol.SessionID))
 }
 
 // end ends a session's turn and closes the session, if it is active. params are those of a
 // session/close, or nil.
-func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error) {
+func (a *agent) end(
+	ctx, closing context.Context, at *ticket, params backend.Raw,
+) (json.RawMessage, error) {
 	s := at.queue.active()
 	if s == nil {
 		return nil, nil
@@ -92,9 +100,12 @@ func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw
 
 // delete closes a session and removes it for good. A session that is gone from the store may still
 // be active here.
-func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
+func (a *agent) delete(
+	ctx, closing context.Context, at *ticket, params params,
+) (json.RawMessage, error) {
 	s, err := a.stored(ctx, at.queue.id)
-	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !(ok && unknown.Code == protocol.CodeNotFound) {
+	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil &&
+		!(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err
 	}
 	if _, endErr := a.end(ctx, closing, at, nil); endErr != nil || err != nil {
@@ -106,14 +117,17 @@ func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) 
 		return nil, err
 	}
 	if err := a.consents().ForgetSession(string(s.ID)); err != nil {
-		a.log.Warn("cannot forget the folders of the deleted session", "session", s.ID, "error", err)
+		a.log.Warn("cannot forget the folders of the deleted session", "session", s.ID,
+			"error", err)
 	}
 	return result, nil
 }
 
 // closeSession closes s if it is the active session of its queue. params are those of a
 // session/close, nil for any other reason; the result is the backend's part of its response.
-func (a *agent) closeSession(ctx context.Context, s *session, params backend.Raw) (result json.RawMessage) {
+func (a *agent) closeSession(
+	ctx context.Context, s *session, params backend.Raw,
+) (result json.RawMessage) {
 	if !s.queue.deactivate(s) {
 		return nil
 	}
@@ -129,7 +143,8 @@ func (a *agent) closeSession(ctx context.Context, s *session, params backend.Raw
 
 // evict closes a session that another process took over or deleted, once its turn was answered.
 func (a *agent) evict(s *session, cause error) {
-	a.log.Warn("the session ended: another process opened or deleted it", "session", s.id, "cause", cause)
+	a.log.Warn("the session ended: another process opened or deleted it", "session", s.id,
+		"cause", cause)
 	at := a.queues.ticket(s.id, lifecycleRequest)
 	a.running.Go(func() {
 		defer at.release()

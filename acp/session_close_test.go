@@ -37,7 +37,8 @@ func TestCloseAndDelete(t *testing.T) {
 	require.Contains(t, r.noted(), "close")
 	require.Equal(t, id, c.find(id).SessionID)
 
-	for _, method := range []string{"session/prompt", "session/set_mode", "session/set_config_option"} {
+	for _, method := range []string{"session/prompt", "session/set_mode",
+		"session/set_config_option"} {
 		m := c.try(method, promptParams(id, "x"))
 		require.Equal(t, -32002, m.Error.Code, method)
 		require.Equal(t, "not_active", m.reason(t), method)
@@ -66,7 +67,9 @@ type answering struct{ scripted }
 
 type answeringSession struct{ backend.Session }
 
-func (r *answering) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *answering) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	s, opened, err := r.scripted.Open(ctx, a, h)
 	return answeringSession{s}, opened, err
 }
@@ -82,7 +85,8 @@ func TestCloseKeepsMeta(t *testing.T) {
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	require.Equal(t, `{"params":{"_meta":{"n":1.0}}}`, string(c.call("session/close", `{"_meta":{"n":1.0},"sessionId":"`+id+`"}`)))
+	require.Equal(t, `{"params":{"_meta":{"n":1.0}}}`,
+		string(c.call("session/close", `{"_meta":{"n":1.0},"sessionId":"`+id+`"}`)))
 	require.Equal(t, "{}", string(c.call("session/close", idParams(id))), "inactive")
 	c.call("session/load", rootsParams(id, a))
 	c.call("session/load", rootsParams(id, a))
@@ -94,9 +98,15 @@ func TestCloseKeepsMeta(t *testing.T) {
 
 // ends are the ways in which a session that is active ends in this process.
 var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
-	"A28/close":  func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/close", idParams(id)) },
-	"A28/delete": func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/delete", idParams(id)) },
-	"A12/a load": func(c *client, id, cwd string, _ sessionstore.Store) { c.call("session/load", rootsParams(id, cwd)) },
+	"A28/close": func(c *client, id, _ string, _ sessionstore.Store) {
+		c.call("session/close", idParams(id))
+	},
+	"A28/delete": func(c *client, id, _ string, _ sessionstore.Store) {
+		c.call("session/delete", idParams(id))
+	},
+	"A12/a load": func(c *client, id, cwd string, _ sessionstore.Store) {
+		c.call("session/load", rootsParams(id, cwd))
+	},
 	"S3/another process": func(c *client, id, cwd string, store sessionstore.Store) {
 		newer := connect(c.t, acp.Options{Store: store})
 		newer.initialize()
@@ -134,8 +144,11 @@ func TestClosedSessionHoldsNoRoots(t *testing.T) {
 func TestClosedSessionHoldsNoMemory(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			store, opened := memstore.New(t), make(chan weak.Pointer[workspace.Workspace], 10)
-			r := &scripted{opened: func(_ backend.Activation, h backend.Host) { opened <- weak.Make(h.Workspace()) }}
+			store, opened := memstore.New(t),
+				make(chan weak.Pointer[workspace.Workspace], 10)
+			r := &scripted{opened: func(_ backend.Activation, h backend.Host) {
+				opened <- weak.Make(h.Workspace())
+			}}
 			c := connect(t, acp.Options{Store: store, Backend: r.serve})
 			c.initialize()
 			a := folder(t)
@@ -154,23 +167,33 @@ func TestClosedSessionHoldsNoMemory(t *testing.T) {
 // However a session ends, its directories are let go of: what it opened cannot be used any more.
 func TestCloseFreesRoots(t *testing.T) {
 	for name, end := range map[string]func(c, newer *client, id, cwd string){
-		"A28/close":          func(c, _ *client, id, _ string) { c.call("session/close", idParams(id)) },
-		"A28/delete":         func(c, _ *client, id, _ string) { c.call("session/delete", idParams(id)) },
-		"A12/a load":         func(c, _ *client, id, cwd string) { c.call("session/load", rootsParams(id, cwd)) },
+		"A28/close": func(c, _ *client, id, _ string) {
+			c.call("session/close", idParams(id))
+		},
+		"A28/delete": func(c, _ *client, id, _ string) {
+			c.call("session/delete", idParams(id))
+		},
+		"A12/a load": func(c, _ *client, id, cwd string) {
+			c.call("session/load", rootsParams(id, cwd))
+		},
 		"W9/the client left": func(c, _ *client, _, _ string) { c.leave() },
 		"S3/another process": func(c, newer *client, id, cwd string) {
 			newer.call("session/load", rootsParams(id, cwd))
-			require.Equal(c.t, "fenced", c.try("session/prompt", promptParams(id, "say lost")).reason(c.t))
+			require.Equal(c.t, "fenced",
+				c.try("session/prompt", promptParams(id, "say lost")).reason(c.t))
 		},
 		"S3/deleted elsewhere": func(c, newer *client, id, _ string) {
 			newer.call("session/delete", idParams(id))
-			require.Equal(c.t, "not_found", c.try("session/prompt", promptParams(id, "say lost")).reason(c.t))
+			require.Equal(c.t, "not_found",
+				c.try("session/prompt", promptParams(id, "say lost")).reason(c.t))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, r := memstore.New(t), &scripted{}
 			var opened []*workspace.Workspace
-			r.opened = func(_ backend.Activation, h backend.Host) { opened = append(opened, h.Workspace()) }
+			r.opened = func(_ backend.Activation, h backend.Host) {
+				opened = append(opened, h.Workspace())
+			}
 			c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 			newer := connect(t, acp.Options{Store: store})
 			c.initialize()

@@ -23,7 +23,8 @@ func TestForkInheritsNoRoots(t *testing.T) {
 	} {
 		for _, cwd := range []string{a, d, b} {
 			var fork struct{ SessionID string }
-			params := altered(altered(rootsParams(source, cwd), "additionalDirectories", given), "mcpServers", "")
+			params := altered(altered(rootsParams(source, cwd), "additionalDirectories", given),
+				"mcpServers", "")
 			require.NoError(t, json.Unmarshal(c.call("session/fork", params), &fork))
 			roots := []string{}
 			for _, root := range want {
@@ -69,12 +70,14 @@ func TestForkOfSessionActiveElsewhere(t *testing.T) {
 	require.Equal(t, "cancelled", there.response(queued).stopReason(t))
 	require.Equal(t, "cancelled", there.response(prompt).stopReason(t))
 	require.Equal(t, []string{"two"}, there.texts(id, "say two"), "nobody took it")
-	require.Equal(t, "not_active", here.try("session/prompt", promptParams(id, "x")).reason(t), "nor is it active here")
+	require.Equal(t, "not_active", here.try("session/prompt", promptParams(id, "x")).reason(t),
+		"nor is it active here")
 
 	require.Equal(t, []string{"[" + b + ", " + a + "]"}, here.texts(fork.SessionID, "roots"))
 	require.Equal(t, []string{a}, here.find(fork.SessionID).AdditionalDirectories)
 	here.call("session/load", rootsParams(fork.SessionID, b))
 	require.Contains(t, texts(here.messages(), fork.SessionID), "one")
-	require.NotContains(t, texts(here.messages(), fork.SessionID), "waiting", "a turn that had not finished")
+	require.NotContains(t, texts(here.messages(), fork.SessionID), "waiting",
+		"a turn that had not finished")
 	require.NotContains(t, texts(here.messages(), fork.SessionID), "two")
 }

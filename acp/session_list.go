@@ -46,7 +46,8 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		var query sessionstore.Query
 		err := a.onDisk(ctx, func() error {
 			query = p.query(a.init.owner())
-			query.Unused = sessionstore.UnusedFilter{Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
+			query.Unused = sessionstore.UnusedFilter{
+				Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
 			return nil
 		}, nil)
 		if err != nil {
@@ -118,7 +119,8 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		v.Add(rootViolations(err)...)
 	}
 	if field := params.Field("additionalDirectories"); field.Present() {
-		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field)) // which reports what is wrong with them
+		// which reports what is wrong with them
+		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field))
 		p.additional, p.filtered = dirs.Without(p.cwd), true
 	}
 	p.archive = decodeArchiveFilter(&v, params.Field(protocol.Archived))

@@ -27,9 +27,11 @@ func TestListedRoots(t *testing.T) {
 	got := c.find(id)
 	require.Equal(t, a, got.Cwd)
 	require.Equal(t, []string{b}, got.AdditionalDirectories)
-	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"sessions":[]`)
+	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)),
+		`"sessions":[]`)
 	c.open(a)
-	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"additionalDirectories":[]`)
+	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)),
+		`"additionalDirectories":[]`)
 }
 
 // Clause A16.
@@ -44,17 +46,23 @@ func TestListFilters(t *testing.T) {
 		params string
 		want   []string
 	}{
-		"none":           {`{}`, []string{other, swapped, ordered, none}},
-		"null":           {`{"cwd":null,"cursor":null}`, []string{other, swapped, ordered, none}},
-		"cwd":            {encode(map[string]any{"cwd": a}), []string{swapped, ordered, none}},
-		"cwd by alias":   {encode(map[string]any{"cwd": link}), []string{swapped, ordered, none}},
-		"cwd normalised": {encode(map[string]any{"cwd": a + "//."}), []string{swapped, ordered, none}},
-		"exact order":    {encode(map[string]any{"additionalDirectories": []string{b, d}}), []string{ordered}},
-		"both":           {encode(map[string]any{"cwd": b, "additionalDirectories": []string{d}}), []string{other}},
-		"both, no match": {encode(map[string]any{"cwd": a, "additionalDirectories": []string{d}}), nil},
-		"cwd dropped":    {encode(map[string]any{"cwd": a, "additionalDirectories": []string{b, a, d}}), []string{ordered}},
-		"empty":          {`{"additionalDirectories":[]}`, []string{none}},
-		"missing":        {`{"cwd":"/does/not/exist"}`, nil},
+		"none":         {`{}`, []string{other, swapped, ordered, none}},
+		"null":         {`{"cwd":null,"cursor":null}`, []string{other, swapped, ordered, none}},
+		"cwd":          {encode(map[string]any{"cwd": a}), []string{swapped, ordered, none}},
+		"cwd by alias": {encode(map[string]any{"cwd": link}), []string{swapped, ordered, none}},
+		"cwd normalised": {encode(map[string]any{"cwd": a + "//."}),
+			[]string{swapped, ordered, none}},
+		"exact order": {encode(map[string]any{"additionalDirectories": []string{b, d}}),
+			[]string{ordered}},
+		"both": {encode(map[string]any{"cwd": b, "additionalDirectories": []string{d}}),
+			[]string{other}},
+		"both, no match": {encode(map[string]any{"cwd": a, "additionalDirectories": []string{d}}),
+			nil},
+		"cwd dropped": {
+			encode(map[string]any{"cwd": a, "additionalDirectories": []string{b, a, d}}),
+			[]string{ordered}},
+		"empty":   {`{"additionalDirectories":[]}`, []string{none}},
+		"missing": {`{"cwd":"/does/not/exist"}`, nil},
 	} {
 		var got []string
 		for _, s := range c.list(tc.params) {
@@ -108,7 +116,8 @@ func TestListPages(t *testing.T) {
 		}
 		require.Len(t, page.Sessions, 50)
 		cursor = page.NextCursor
-		require.Equal(t, "cursor", c.try("session/list", encode(map[string]any{"cursor": cursor})).reason(t))
+		require.Equal(t, "cursor",
+			c.try("session/list", encode(map[string]any{"cursor": cursor})).reason(t))
 	}
 	require.Equal(t, 3, pages)
 	require.Equal(t, want, seen)
@@ -142,7 +151,9 @@ func TestSessionsBelongToTheirAgent(t *testing.T) {
 	one.initialize()
 	a := folder(t)
 	id := one.open(a)
-	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return &scripted{kind: "other"}
+	}})
 	two.initialize()
 	require.Empty(t, two.list(`{}`))
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
@@ -229,7 +240,9 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 func TestOtherAgentError(t *testing.T) {
 	store := memstore.New(t)
 	serve := func(profile string) *client {
-		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &behind{profile: profile} }})
+		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+			return &behind{profile: profile}
+		}})
 		c.initialize()
 		return c
 	}
@@ -311,7 +324,8 @@ func (c *client) titles(id string) []string {
 				Title         *string
 			}
 		}
-		if m.Method != "session/update" || json.Unmarshal(m.Params, &p) != nil || p.SessionID != id || p.Update.SessionUpdate != "session_info_update" {
+		if m.Method != "session/update" || json.Unmarshal(m.Params, &p) != nil ||
+			p.SessionID != id || p.Update.SessionUpdate != "session_info_update" {
 			continue
 		}
 		require.NotNil(c.t, p.Update.Title)
@@ -332,7 +346,8 @@ func TestTitleUpdates(t *testing.T) {
 	c.texts(id, "say second")
 	require.Equal(t, []string{"say first"}, c.titles(id), "a title is that of the first prompt")
 	c.texts(id, "title Better")
-	require.Equal(t, []string{"say first", "Better"}, c.titles(id), "a change of the backend's is said too")
+	require.Equal(t, []string{"say first", "Better"}, c.titles(id),
+		"a change of the backend's is said too")
 	c.call("session/resume", rootsParams(id, a))
 	c.texts(id, "say third")
 	require.Equal(t, []string{"say first", "Better"}, c.titles(id))
@@ -347,8 +362,11 @@ func TestTitleUpdateWithoutRoots(t *testing.T) {
 	c.initialize()
 	id := c.open(folder(t), folder(t))
 	c.texts(id, "say first")
-	m, _ := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "session_info_update") })
-	require.JSONEq(t, `{"sessionId":"`+id+`","update":{"sessionUpdate":"session_info_update","title":"say first"}}`, string(m.Params))
+	m, _ := c.await(0, func(m message) bool {
+		return strings.Contains(string(m.Params), "session_info_update")
+	})
+	require.JSONEq(t, `{"sessionId":"`+id+`","update":{"sessionUpdate":"session_info_update",`+
+		`"title":"say first"}}`, string(m.Params))
 }
 
 // Clause A29.
@@ -363,8 +381,10 @@ func TestNoActivity(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, time.UTC, parsed.Location())
 	for _, step := range []struct{ method, params string }{
-		{"session/load", rootsParams(id, a, b)}, {"session/resume", rootsParams(id, a)}, {"session/list", `{}`},
-		{"session/set_mode", idParams(id)}, {"session/fork", rootsParams(id, a)}, {"session/close", idParams(id)}, {"session/close", idParams(id)},
+		{"session/load", rootsParams(id, a, b)}, {"session/resume", rootsParams(id, a)},
+		{"session/list", `{}`},
+		{"session/set_mode", idParams(id)}, {"session/fork", rootsParams(id, a)},
+		{"session/close", idParams(id)}, {"session/close", idParams(id)},
 		{"session/resume", rootsParams(id, a)},
 	} {
 		later(t, at)
@@ -376,7 +396,9 @@ func TestNoActivity(t *testing.T) {
 // Clause A35.
 func TestUnusedSessionsAreNotListed(t *testing.T) {
 	age := 2 * time.Minute
-	store := sqlite.New(sqlite.Options{Dir: t.TempDir(), Now: func() time.Time { return time.Now().Add(-age) }})
+	store := sqlite.New(sqlite.Options{Dir: t.TempDir(), Now: func() time.Time {
+		return time.Now().Add(-age)
+	}})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -397,9 +419,11 @@ func TestUnusedSessionsAreNotListed(t *testing.T) {
 		}
 		return ids
 	}
-	for _, params := range []string{`{}`, encode(map[string]any{"cwd": a}), encode(map[string]any{"cwd": a, "additionalDirectories": []string{b}})} {
+	for _, params := range []string{`{}`, encode(map[string]any{"cwd": a}),
+		encode(map[string]any{"cwd": a, "additionalDirectories": []string{b}})} {
 		require.ElementsMatch(t, []string{active, prompted, young}, shown(c, params))
-		require.ElementsMatch(t, []string{prompted, young}, shown(other, params), "it is active in another process")
+		require.ElementsMatch(t, []string{prompted, young}, shown(other, params),
+			"it is active in another process")
 	}
 	require.Equal(t, []string{archived}, shown(c, `{"archived":"only"}`))
 

@@ -16,7 +16,9 @@ import (
 )
 
 // acceptLoad serves session/load and session/resume.
-func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, cause backend.Cause) jsonrpc.Work {
+func (a *agent) acceptLoad(
+	ctx context.Context, r *jsonrpc.Request, cause backend.Cause,
+) jsonrpc.Work {
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
@@ -58,7 +60,8 @@ type load struct {
 	cause  backend.Cause
 	rate   *replayRate // nil for a resume
 	params sessionParams
-	inTurn bool // the adapter itself changes the roots in a turn, which goes on: the backend has no part in it
+	// the adapter itself changes the roots in a turn, which goes on: the backend has no part in it
+	inTurn bool
 
 	stored   openable
 	previous *session // the active session, or nil
@@ -105,10 +108,11 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		endTurn = func(context.Context) error { return nil }
 	}
 	stop := sync.OnceValue(func() error { return endTurn(ctx) })
-	o := opening{id: l.stored.ID, params: l.params, previous: l.previous, rate: l.rate, activation: backend.Activation{
-		Cause: l.cause, State: l.stored.State, MustExist: l.stored.foreign,
-		Stop: func(context.Context) error { return stop() },
-	}}
+	o := opening{id: l.stored.ID, params: l.params, previous: l.previous, rate: l.rate,
+		activation: backend.Activation{
+			Cause: l.cause, State: l.stored.State, MustExist: l.stored.foreign,
+			Stop: func(context.Context) error { return stop() },
+		}}
 	if !l.stored.foreign {
 		o.activation.History = a.options.Store.History(ctx, l.stored.ID)
 	}
@@ -144,8 +148,10 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		l.previous.retire(a.base)
 	}
 	if f := a.foreign(); f != nil && act.opened.Superseded != nil {
-		if _, err := f.CallStored(context.WithoutCancel(ctx), protocol.SessionDelete, act.opened.Superseded, backend.Raw(`{}`)); err != nil {
-			a.log.Warn("the agent did not delete the session that was replaced", "session", l.stored.ID, "error", err)
+		if _, err := f.CallStored(context.WithoutCancel(ctx), protocol.SessionDelete,
+			act.opened.Superseded, backend.Raw(`{}`)); err != nil {
+			a.log.Warn("the agent did not delete the session that was replaced",
+				"session", l.stored.ID, "error", err)
 		}
 	}
 	if err := act.host.dropReplayed(context.WithoutCancel(ctx)); err != nil {
@@ -195,7 +201,8 @@ func (l *load) setNotice(s *session, act *activation) {
 func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
 	a := l.agent
 	state := act.host.takeState()
-	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state, StateKey: a.stateKey(state)}
+	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state,
+		StateKey: a.stateKey(state)}
 	ctx = context.WithoutCancel(ctx)
 	if l.cause == backend.Load && act.opened.Replay == backend.FromBackend {
 		var err error

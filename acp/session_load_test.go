@@ -72,7 +72,8 @@ func stopReasons(t *testing.T, messages []message, prompt string) []string {
 func TestLoadAfterFence(t *testing.T) {
 	store := memstore.New(t)
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})), connect(t, acp.Options{Store: store})
+	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})),
+		connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
 	a := folder(t)
@@ -85,7 +86,8 @@ func TestLoadAfterFence(t *testing.T) {
 	old.call("session/load", rootsParams(id, a))
 	require.Equal(t, "cancelled", old.response(prompt).stopReason(t))
 	_, answered := old.await(0, isResponse(prompt))
-	require.Equal(t, []string{"yours"}, texts(old.messages()[answered:], id), "what the old turn said belongs before what the newer one was asked")
+	require.Equal(t, []string{"yours"}, texts(old.messages()[answered:], id),
+		"what the old turn said belongs before what the newer one was asked")
 	require.Equal(t, []string{"mine again"}, old.texts(id, "say mine again"))
 }
 
@@ -98,7 +100,8 @@ func TestFailedReplayClosesSession(t *testing.T) {
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
-	store.err = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "run repair", Err: errors.New("damaged")}
+	store.err = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "run repair",
+		Err: errors.New("damaged")}
 	require.Equal(t, "store_unavailable", c.try("session/load", rootsParams(id, a)).reason(t))
 	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "say two")).reason(t))
 	require.Equal(t, 2, strings.Count(encode(r.noted()), `"close"`), "both activations are freed")
@@ -113,7 +116,9 @@ type unreadable struct {
 	err error
 }
 
-func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+func (u *unreadable) History(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
 	if u.err == nil {
 		return u.Store.History(ctx, id)
 	}
@@ -123,7 +128,9 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 // Clause A12.
 func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -132,7 +139,9 @@ func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	c.await(0, said("stubborn"))
 	load, line := c.request("session/load", rootsParams(id, a, b))
 	c.send(line)
-	require.Eventually(t, func() bool { return len(c.find(id).AdditionalDirectories) == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(c.find(id).AdditionalDirectories) == 1
+	}, patience, time.Millisecond)
 	c.send(notification("$/cancel_request", `{"requestId":`+load+`}`))
 	for range 100 {
 		c.list(`{}`)
@@ -142,7 +151,8 @@ func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	_, ended := c.await(0, isResponse(prompt))
 	_, loaded := c.await(0, isResponse(load))
 	require.Less(t, ended, loaded, "the turn is answered before the switch")
-	require.Equal(t, []string{"stubborntoo late"}, texts(c.messages()[ended:], id), "its last words are in the history")
+	require.Equal(t, []string{"stubborntoo late"}, texts(c.messages()[ended:], id),
+		"its last words are in the history")
 }
 
 // Clause A10.
@@ -206,7 +216,8 @@ func TestLoadOfActiveSession(t *testing.T) {
 	require.Less(t, promptAt, loadAt)
 	require.Contains(t, c.texts(id, "roots")[0], b)
 	replayed := texts(c.messages()[promptAt:loadAt], id)
-	require.Equal(t, []string{"waitinglast words"}, []string{strings.Join(replayed, "")}, "the ended turn is replayed whole")
+	require.Equal(t, []string{"waitinglast words"}, []string{strings.Join(replayed, "")},
+		"the ended turn is replayed whole")
 }
 
 // Clause A27.
@@ -323,7 +334,8 @@ func TestLatestSpelling(t *testing.T) {
 	require.Len(t, find(link), 1)
 	require.Len(t, find(b), 1, "by the real path")
 	c.call("session/load", rootsParams(id, a, b, link))
-	require.Equal(t, []string{b, link}, c.find(id).AdditionalDirectories, "A7: two spellings are two roots")
+	require.Equal(t, []string{b, link}, c.find(id).AdditionalDirectories,
+		"A7: two spellings are two roots")
 	require.Len(t, find(b, b+"/."), 0, "A7: a filter's duplicates are dropped")
 	require.Len(t, find(link, b), 1, "by the real paths, which are the same in this order too")
 }
@@ -355,7 +367,8 @@ func TestFileAccessAfterLoad(t *testing.T) {
 			require.Contains(t, c.reach(id, file(a)), "read")
 			require.Contains(t, c.reach(id, file(d)), "read")
 			require.Contains(t, c.reach(id, file(b)), "outside")
-			require.NotNil(t, c.try(method, rootsParams(id, a, b, filepath.Join(a, "missing"))).Error)
+			require.NotNil(t,
+				c.try(method, rootsParams(id, a, b, filepath.Join(a, "missing"))).Error)
 			require.Contains(t, c.reach(id, file(d)), "read", "a failed one changes nothing")
 			require.Contains(t, c.reach(id, file(b)), "outside")
 		})
@@ -411,7 +424,8 @@ func TestFailedLoadKeepsTurn(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a, b)).Error.Code)
 	_, rejected := c.busy(id)
 	require.Equal(t, "turn_in_progress", rejected.reason(t))
-	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13: the old list is the authoritative one")
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories,
+		"A13: the old list is the authoritative one")
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Contains(t, c.texts(id, "roots")[0], a)
@@ -428,7 +442,8 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
 	c.await(0, said("waiting"))
-	store.activate = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	store.activate = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
+		Hint: "free some space", Err: errors.New("disk full")}
 	m := c.try("session/resume", rootsParams(id, a, b))
 	require.Equal(t, "store_unavailable", m.reason(t))
 	require.Contains(t, m.Error.Message, "free some space", "S4")
@@ -445,8 +460,10 @@ func TestFailedStoreRejectsPrompt(t *testing.T) {
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	id := c.open(folder(t))
-	store.begin = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
-	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say x")).reason(t))
+	store.begin = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
+		Hint: "free some space", Err: errors.New("disk full")}
+	require.Equal(t, "store_unavailable",
+		c.try("session/prompt", promptParams(id, "say x")).reason(t))
 	require.NotContains(t, r.noted(), "prompt say x", "the backend acts only on what is stored")
 	store.begin = nil
 	require.Equal(t, []string{"y"}, c.texts(id, "say y"), "the session goes on")
@@ -458,14 +475,18 @@ type failing struct {
 	activate, begin error
 }
 
-func (f *failing) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+func (f *failing) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	if f.activate != nil {
 		return sessionstore.Lease{}, f.activate
 	}
 	return f.Store.Activate(ctx, id, a)
 }
 
-func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) (int64, error) {
+func (f *failing) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (int64, error) {
 	if f.begin != nil {
 		return 0, f.begin
 	}
@@ -566,21 +587,27 @@ type hooked struct {
 	ending     error  // of the next EndTurn
 }
 
-func (h *hooked) Create(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+func (h *hooked) Create(
+	ctx context.Context, n sessionstore.NewSession,
+) (sessionstore.Lease, error) {
 	if step := take(&h.mu, &h.creating); step != nil {
 		step()
 	}
 	return h.Store.Create(ctx, n)
 }
 
-func (h *hooked) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+func (h *hooked) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	if step := take(&h.mu, &h.activating); step != nil {
 		step()
 	}
 	return h.Store.Activate(ctx, id, a)
 }
 
-func (h *hooked) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
+func (h *hooked) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
 	if err := take(&h.mu, &h.appending); err != nil {
 		return err
 	}
@@ -594,7 +621,9 @@ func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title strin
 	return h.Store.SetTitle(ctx, l, title)
 }
 
-func (h *hooked) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason) error {
+func (h *hooked) EndTurn(
+	ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason,
+) error {
 	if err := take(&h.mu, &h.ending); err != nil {
 		return err
 	}
@@ -614,12 +643,17 @@ func take[T any](mu *sync.Mutex, place *T) (taken T) {
 // Clause S3.
 func TestCompletedTurnKeepsResult(t *testing.T) {
 	for name, takeOver := range map[string]func(newer *client, id, cwd string){
-		"S3/loaded elsewhere":  func(newer *client, id, cwd string) { newer.call("session/load", rootsParams(id, cwd)) },
-		"S3/deleted elsewhere": func(newer *client, id, _ string) { newer.call("session/delete", idParams(id)) },
+		"S3/loaded elsewhere": func(newer *client, id, cwd string) {
+			newer.call("session/load", rootsParams(id, cwd))
+		},
+		"S3/deleted elsewhere": func(newer *client, id, _ string) {
+			newer.call("session/delete", idParams(id))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, r := memstore.New(t), &scripted{release: make(chan struct{})}
-			old, newer := connect(t, acp.Options{Store: store, Backend: r.serve}), connect(t, acp.Options{Store: store})
+			old, newer := connect(t, acp.Options{Store: store, Backend: r.serve}),
+				connect(t, acp.Options{Store: store})
 			old.initialize()
 			newer.initialize()
 			a := folder(t)
@@ -630,7 +664,8 @@ func TestCompletedTurnKeepsResult(t *testing.T) {
 			takeOver(newer, id, a)
 			close(r.release)
 			require.Equal(t, "end_turn", old.response(prompt).stopReason(t))
-			require.Equal(t, -32002, old.try("session/prompt", promptParams(id, "say more")).Error.Code, "the session has ended here")
+			require.Equal(t, -32002, old.try("session/prompt",
+				promptParams(id, "say more")).Error.Code, "the session has ended here")
 		})
 	}
 }
@@ -640,7 +675,9 @@ func TestConcurrentTakeovers(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Recorder: late, CancelGrace: patience}))
+	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{Recorder: late, CancelGrace: patience}))
 	newer := connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -668,7 +705,8 @@ func TestConcurrentTakeovers(t *testing.T) {
 	_, answered := old.await(0, isResponse(prompt))
 	replayed := texts(old.messages()[answered:], id)
 	require.Contains(t, replayed, "yours")
-	require.NotContains(t, encode(replayed), "stubborn", "the fenced turn is not recorded behind the newer one's")
+	require.NotContains(t, encode(replayed), "stubborn",
+		"the fenced turn is not recorded behind the newer one's")
 }
 
 // Clause A29.
@@ -676,7 +714,9 @@ func TestTurnEndedByLoad(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
-			c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+			c := connect(t, acp.Options{Backend: func() backend.Backend {
+				return r
+			}}.With(acp.Tuning{CancelGrace: patience}))
 			c.initialize()
 			a, b := folder(t), folder(t)
 			id := c.open(a)
@@ -686,8 +726,11 @@ func TestTurnEndedByLoad(t *testing.T) {
 			begun := c.find(id).UpdatedAt
 			load, line := c.request(method, rootsParams(id, a, b))
 			c.send(line)
-			require.Eventually(t, func() bool { return len(c.find(id).AdditionalDirectories) == 1 }, patience, time.Millisecond)
-			require.Equal(t, begun, c.find(id).UpdatedAt, "the load is no activity, and the turn goes on")
+			require.Eventually(t, func() bool {
+				return len(c.find(id).AdditionalDirectories) == 1
+			}, patience, time.Millisecond)
+			require.Equal(t, begun, c.find(id).UpdatedAt,
+				"the load is no activity, and the turn goes on")
 			released := later(t, begun)
 			close(r.release)
 			require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -718,8 +761,10 @@ func TestLoadEndsOpenTurn(t *testing.T) {
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	store.ending = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
-	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say one")).reason(t))
+	store.ending = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
+		Hint: "free some space", Err: errors.New("disk full")}
+	require.Equal(t, "store_unavailable",
+		c.try("session/prompt", promptParams(id, "say one")).reason(t))
 	c.call("session/resume", rootsParams(id, a))
 	var fork struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, a)), &fork))
@@ -733,8 +778,11 @@ type speaking struct {
 	updates []string
 }
 
-func (r *speaking) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r}, backend.Opened{}, nil
+func (r *speaking) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r}, backend.Opened{},
+		nil
 }
 
 type speakingSession struct {
@@ -742,7 +790,9 @@ type speakingSession struct {
 	speaking *speaking
 }
 
-func (s *speakingSession) Prompt(ctx context.Context, _ backend.Raw, u backend.Updates) backend.Work {
+func (s *speakingSession) Prompt(
+	ctx context.Context, _ backend.Raw, u backend.Updates,
+) backend.Work {
 	return func() (backend.Raw, error) {
 		for _, raw := range s.speaking.updates {
 			if err := u.Update(ctx, update(`{"update":`+raw+`}`)); err != nil {
@@ -765,7 +815,8 @@ func shown(t *testing.T, messages []message, id string) []string {
 		if m.Method == "session/update" {
 			require.NoError(t, json.Unmarshal(m.Params, &p))
 			require.Equal(t, id, p.SessionID)
-			if !strings.Contains(string(p.Update), `"availableCommands":[`+rootsEntry+`]`) { // the adapter's own
+			// the adapter's own
+			if !strings.Contains(string(p.Update), `"availableCommands":[`+rootsEntry+`]`) {
 				all = append(all, string(p.Update))
 			}
 		}
@@ -777,24 +828,29 @@ func shown(t *testing.T, messages []message, id string) []string {
 func TestKindsInReplay(t *testing.T) {
 	history := []string{
 		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`,
-		`{"sessionUpdate":"plan","entries":[{"content":"do it","priority":"high","status":"pending"}]}`,
+		`{"sessionUpdate":"plan","entries":[{"content":"do it","priority":"high",` +
+			`"status":"pending"}]}`,
 		`{"sessionUpdate":"tool_call","toolCallId":"done","title":"Done","status":"in_progress"}`,
 		`{"sessionUpdate":"tool_call_update","toolCallId":"done","status":"completed"}`,
 		`{"sessionUpdate":"tool_call","toolCallId":"failed","title":"Failed","status":"failed"}`,
 		`{"sessionUpdate":"tool_call","toolCallId":"open","title":"Open"}`,
 		`{"sessionUpdate":"_future_kind","anything":[1e5,{"b":1,"a":2}]}`,
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"","mimeType":"image/png"}}`,
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"there"},"_meta":{"x":1}}`,
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"",` +
+			`"mimeType":"image/png"}}`,
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"there"},` +
+			`"_meta":{"x":1}}`,
 	}
 	state := func(n string) []string {
 		return []string{
-			`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"c` + n + `","description":"d"},` + rootsEntry + `]}`,
+			`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"c` + n +
+				`","description":"d"},` + rootsEntry + `]}`,
 			`{"sessionUpdate":"current_mode_update","currentModeId":"m` + n + `"}`,
 			`{"sessionUpdate":"config_option_update","configOptions":[],"_meta":{"n":` + n + `}}`,
 			`{"sessionUpdate":"usage_update","used":` + n + `,"size":9}`,
 		}
 	}
-	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))}, memstore.New(t)
+	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))},
+		memstore.New(t)
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
@@ -820,9 +876,11 @@ func TestKindsInReplay(t *testing.T) {
 	_, answered := d.await(before, isResponse(load))
 	got := shown(t, d.messages()[before:answered], id)
 	require.Len(t, got, 1+len(history)+1+4)
-	require.JSONEq(t, `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
+	require.JSONEq(t,
+		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
 	require.Equal(t, history, got[1:1+len(history)], "in order, byte by byte")
-	require.JSONEq(t, `{"sessionUpdate":"tool_call_update","toolCallId":"open","status":"failed"}`, got[1+len(history)])
+	require.JSONEq(t, `{"sessionUpdate":"tool_call_update","toolCallId":"open","status":"failed"}`,
+		got[1+len(history)])
 	require.ElementsMatch(t, state("2"), got[2+len(history):], "once, as they are now")
 	d.call("session/list", `{}`)
 	for _, m := range d.messages()[answered+1:] {
@@ -833,9 +891,12 @@ func TestKindsInReplay(t *testing.T) {
 // stating is a speaking backend whose lifecycle responses say the mode and the options.
 type stating struct{ speaking }
 
-func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *stating) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	s, opened, err := r.speaking.Open(ctx, a, h)
-	opened.Result = backend.Raw(`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
+	opened.Result = backend.Raw(
+		`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
 	return s, opened, err
 }
 
@@ -867,7 +928,9 @@ type replayer struct {
 	fails error // of Open, behind the replay
 }
 
-func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *replayer) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	session, opened, err := r.scripted.Open(ctx, a, h)
 	if err != nil || a.Cause != backend.Load {
 		return session, opened, err
@@ -899,7 +962,9 @@ func (w *weighed) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstor
 	return weighedDraft{d, w}, err
 }
 
-func (w *weighed) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+func (w *weighed) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
 	if d, ok := a.History.(weighedDraft); ok {
 		a.History = d.Draft
 	}
@@ -932,7 +997,8 @@ func TestBackendReplay(t *testing.T) {
 	c.send(line)
 	require.Nil(t, c.response(load).Error)
 	_, answered := c.await(before, isResponse(load))
-	require.Equal(t, numbers(longReplay), texts(c.messages()[before:answered], id), "shown once, before the answer")
+	require.Equal(t, numbers(longReplay), texts(c.messages()[before:answered], id),
+		"shown once, before the answer")
 	require.Equal(t, numbers(longReplay), recorded(t, store, id), "and is the record")
 	require.Greater(t, store.segments.Load(), int64(longReplay/2000), "stored as it came")
 	require.Less(t, store.longest.Load(), int64(256<<10))
@@ -947,7 +1013,8 @@ func recorded(t *testing.T, store sessionstore.Store, id string) []string {
 	var messages []message
 	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
 		require.NoError(t, err)
-		messages = append(messages, message{Method: "session/update", Params: []byte(`{"sessionId":"` + id + `",` + string(u.Raw[1:]))})
+		messages = append(messages, message{Method: "session/update",
+			Params: []byte(`{"sessionId":"` + id + `",` + string(u.Raw[1:]))})
 	}
 	return texts(messages, id)
 }
@@ -980,7 +1047,9 @@ func TestBackendReplayInResume(t *testing.T) {
 	a := folder(t)
 	id := c.open(a)
 	var err error
-	r.opened = func(_ backend.Activation, h backend.Host) { err = h.Replay(t.Context(), say("old")) }
+	r.opened = func(_ backend.Activation, h backend.Host) {
+		err = h.Replay(t.Context(), say("old"))
+	}
 	c.call("session/resume", rootsParams(id, a))
 	require.ErrorContains(t, err, "only a load")
 	require.NotContains(t, texts(c.messages(), id), "old")
@@ -994,21 +1063,24 @@ func TestMultilineUpdates(t *testing.T) {
 	store := sqlite.New(sqlite.Options{Dir: t.TempDir()})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &speaking{updates: []string{
-		"{\n\t\"sessionUpdate\": \"agent_message_chunk\",\r\n\t\"content\": {\"type\":\"text\", \"text\":\"a\\nb\"}\r}",
+		"{\n\t\"sessionUpdate\": \"agent_message_chunk\",\r\n\t\"content\": {\"type\":\"text\", " +
+			"\"text\":\"a\\nb\"}\r}",
 		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
 	}}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	prompt, line := c.request("session/prompt", "{\"sessionId\":\""+id+"\",\r\"prompt\":[{\"type\":\"text\",\r\"text\":\"go\"}]}")
+	prompt, line := c.request("session/prompt",
+		"{\"sessionId\":\""+id+"\",\r\"prompt\":[{\"type\":\"text\",\r\"text\":\"go\"}]}")
 	c.send(line)
 	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
 	before := len(c.messages())
 	c.call("session/load", rootsParams(id, a))
 	got := shown(t, c.messages()[before:], id)
 	require.Len(t, got, 3)
-	require.JSONEq(t, `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
+	require.JSONEq(t,
+		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
 	for i, update := range r.updates {
 		require.JSONEq(t, update, got[1+i])
 	}
@@ -1034,10 +1106,14 @@ func TestMovedRootIsTold(t *testing.T) {
 			linkTo(t, additional, b)
 			request, line := c.request(method, rootsParams(id, cwd, additional))
 			c.send(line)
-			notice, _ := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "now leads to") })
+			notice, _ := c.await(0, func(m message) bool {
+				return strings.Contains(string(m.Params), "now leads to")
+			})
 			for _, line := range []string{
-				"The folder " + cwd + " now leads to " + b + ". When this session was last opened, it led to " + a + ".",
-				"The folder " + additional + " now leads to " + b + ". When this session was last opened, it led to " + other + ".",
+				"The folder " + cwd + " now leads to " + b +
+					". When this session was last opened, it led to " + a + ".",
+				"The folder " + additional + " now leads to " + b +
+					". When this session was last opened, it led to " + other + ".",
 			} {
 				require.Contains(t, string(notice.Params), line)
 			}
@@ -1049,7 +1125,8 @@ func TestMovedRootIsTold(t *testing.T) {
 			c.call("session/load", rootsParams(id, cwd, additional))
 			c.texts(id, "say done")
 			for _, m := range c.messages()[from:] {
-				require.NotContains(t, string(m.Params), "now leads to", "it is said once, and not recorded")
+				require.NotContains(t, string(m.Params), "now leads to",
+					"it is said once, and not recorded")
 			}
 		})
 	}
@@ -1061,10 +1138,13 @@ func TestMovedRootIsTold(t *testing.T) {
 // Clause A11.
 func TestRenamedFolder(t *testing.T) {
 	parent, lib := folder(t), folder(t)
-	at := func(names ...string) string { return filepath.Join(append([]string{parent}, names...)...) }
+	at := func(names ...string) string {
+		return filepath.Join(append([]string{parent}, names...)...)
+	}
 	require.NoError(t, os.MkdirAll(at("old", "app"), 0o700))
 	require.NoError(t, os.MkdirAll(at("old", "shared"), 0o700))
-	c := connect(t, acp.Options{KeepFolders: true, ConsentDir: filepath.Join(t.TempDir(), "consents")})
+	c := connect(t,
+		acp.Options{KeepFolders: true, ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
 	c.permit("allow-once")
 	id, other, added := c.open(at("old", "app"), lib), c.open(lib, at("old", "shared")), c.open(lib)
@@ -1074,23 +1154,33 @@ func TestRenamedFolder(t *testing.T) {
 		require.NotNil(t, m.Error)
 		return m.Error.Message
 	}
-	require.NotContains(t, message("session/load", rootsParams(id, lib)), "sessions move", "nothing was renamed")
+	require.NotContains(t, message("session/load", rootsParams(id, lib)), "sessions move",
+		"nothing was renamed")
 	require.NoError(t, os.Rename(at("old"), at("the new")))
 	command := "; if the folder was renamed, run: acp-agent sessions move " + at("old") + " "
 	for _, method := range []string{"session/load", "session/resume"} {
-		require.Contains(t, message(method, rootsParams(id, at("old", "app"))), "does not exist: create the directory or give another one"+command+"NEW-FOLDER")
-		require.Contains(t, message(method, rootsParams(id, at("the new", "app"))), "use "+at("old", "app")+command+"'"+at("the new")+"'")
-		require.Contains(t, message(method, rootsParams(id, lib)), "sessions move "+at("old", "app")+" "+lib, "the end of the path is another")
+		require.Contains(t, message(method, rootsParams(id, at("old", "app"))),
+			"does not exist: create the directory or give another one"+command+"NEW-FOLDER")
+		require.Contains(t, message(method, rootsParams(id, at("the new", "app"))),
+			"use "+at("old", "app")+command+"'"+at("the new")+"'")
+		require.Contains(t, message(method, rootsParams(id, lib)),
+			"sessions move "+at("old", "app")+" "+lib, "the end of the path is another")
 		for _, id := range []string{other, added} {
-			require.Contains(t, message(method, encode(map[string]any{"sessionId": id, "cwd": lib, "mcpServers": []any{}})), command+"NEW-FOLDER",
+			require.Contains(t,
+				message(method,
+					encode(map[string]any{"sessionId": id, "cwd": lib, "mcpServers": []any{}})),
+				command+"NEW-FOLDER",
 				"a stored folder that the client did not name")
 		}
-		require.NotContains(t, message(method, rootsParams(other, lib, at("old", "shared"))), "sessions move", "the client can name another")
+		require.NotContains(t, message(method, rootsParams(other, lib, at("old", "shared"))),
+			"sessions move", "the client can name another")
 	}
-	require.NotContains(t, message("session/new", rootsParams("", at("old", "app"))), "sessions move")
+	require.NotContains(t, message("session/new", rootsParams("", at("old", "app"))),
+		"sessions move")
 	for _, open := range []string{id, other, added} {
 		require.Contains(t, c.say(open, "/roots add "+folder(t)), command+"NEW-FOLDER")
 	}
-	require.NotContains(t, c.say(c.open(lib), "/roots add "+at("old")), "sessions move", "it is not a folder of the session")
+	require.NotContains(t, c.say(c.open(lib), "/roots add "+at("old")), "sessions move",
+		"it is not a folder of the session")
 	require.Contains(t, c.say(added, "/roots remove "+at("old", "shared")), "Removed")
 }

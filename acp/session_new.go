@@ -33,12 +33,16 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 
 // create opens a session, stores it and returns the response. source is the session that it is a
 // fork of, nil for a new one.
-func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *openable) (json.RawMessage, error) {
-	o := opening{id: sessionstore.NewID(), params: p, activation: backend.Activation{Cause: backend.New}}
+func (a *agent) create(
+	ctx context.Context, r *jsonrpc.Request, p sessionParams, source *openable,
+) (json.RawMessage, error) {
+	o := opening{id: sessionstore.NewID(), params: p,
+		activation: backend.Activation{Cause: backend.New}}
 	title, notice := "", ""
 	if source != nil {
 		title = source.Title
-		o.activation = backend.Activation{Cause: backend.Fork, State: source.State, MustExist: source.foreign}
+		o.activation = backend.Activation{Cause: backend.Fork, State: source.State,
+			MustExist: source.foreign}
 		if !source.foreign {
 			o.activation.History = a.options.Store.Finished(ctx, p.id)
 		}
@@ -52,7 +56,8 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	}
 	state := act.host.takeState()
 	n := sessionstore.NewSession{
-		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state, StateKey: a.stateKey(state), Title: title,
+		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state,
+		StateKey: a.stateKey(state), Title: title,
 	}
 	var lease sessionstore.Lease
 	switch {
@@ -129,7 +134,9 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 			return nil, err
 		}
 	}
-	if err := a.onDisk(ctx, func() error { return act.openRoots(ctx, o) }, act.abandon); err != nil {
+	if err := a.onDisk(ctx, func() error {
+		return act.openRoots(ctx, o)
+	}, act.abandon); err != nil {
 		return nil, err
 	}
 	ok := false
@@ -163,7 +170,8 @@ func (act *activation) count() error {
 	limit := act.agent.options.tuning.MaxSessions
 	if act.agent.active.Add(1) > int64(limit) {
 		act.agent.active.Add(-1)
-		return stateError(jsonrpc.CodeInternal, fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
+		return stateError(jsonrpc.CodeInternal,
+			fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
 			reasonData{Reason: "too_many_sessions"})
 	}
 	act.counted = true
@@ -185,11 +193,13 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	}
 	act.params = o.params
 	act.host = newHost(a, act.id, act.workspace)
-	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.activation.MustExist
+	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate,
+		o.activation.MustExist
 	if err := o.params.checkShown(act.workspace); err != nil {
 		return err
 	}
-	if act.servers, err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
+	if act.servers,
+		err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
 		return err
 	}
 	act.host.servers = &sessionServers{set: act.servers.set, given: act.servers.configs}
@@ -212,7 +222,8 @@ func (act *activation) abandon() {
 	if act.backend != nil {
 		err = a.guard("close", func() error { return act.backend.Close(ctx) })
 	}
-	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx), act.workspace.Close())
+	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx),
+		act.workspace.Close())
 	if err != nil {
 		a.log.Warn("cannot close a session that failed to open", "session", act.id, "error", err)
 	}
@@ -220,7 +231,9 @@ func (act *activation) abandon() {
 
 // activate makes the activation, which was stored under lease, the active session of q. It fails if
 // the connection has ended: what was stored stays, and what was opened is closed.
-func (act *activation) activate(q *queue, lease sessionstore.Lease, title string) (*session, error) {
+func (act *activation) activate(
+	q *queue, lease sessionstore.Lease, title string,
+) (*session, error) {
 	act.servers.apply(act.host, act.backend)
 	s := newSession(act, q, lease, title)
 	if !act.agent.queues.activate(s) {
@@ -291,7 +304,9 @@ var (
 
 // decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
 // them. It waits for a running initialize, which decides which MCP transports are advertised.
-func (a *agent) decodeSession(ctx context.Context, params params, f sessionFields) (sessionParams, error) {
+func (a *agent) decodeSession(
+	ctx context.Context, params params, f sessionFields,
+) (sessionParams, error) {
 	if err := a.initialized(ctx); err != nil {
 		return sessionParams{}, err
 	}
@@ -299,7 +314,8 @@ func (a *agent) decodeSession(ctx context.Context, params params, f sessionField
 		return sessionParams{}, params.err
 	}
 	var v strictjson.Violations
-	p := sessionParams{rest: params.Without(protocol.SessionID), listed: params.Field(protocol.AdditionalDirectories).Present()}
+	p := sessionParams{rest: params.Without(protocol.SessionID),
+		listed: params.Field(protocol.AdditionalDirectories).Present()}
 	if f.id == required {
 		p.id = sessionstore.ID(v.Text(params.Field(protocol.SessionID)))
 	}
@@ -363,7 +379,8 @@ func rootViolations(err error) []strictjson.Violation {
 		case e.Root == 0:
 			wrong[i] = strictjson.NewViolation("cwd", e.Path, reason)
 		default:
-			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, e.Path, reason).At(e.Root - 1)
+			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, e.Path,
+				reason).At(e.Root - 1)
 		}
 		wrong[i].Expected = e.Detail
 	}

@@ -41,7 +41,8 @@ func TestInvalidRequestHasNoEffect(t *testing.T) {
 	a := folder(t)
 	file := filepath.Join(a, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	m := c.try("session/new", encode(map[string]any{"cwd": "rel", "additionalDirectories": []any{"", a, "x", nil}}))
+	m := c.try("session/new",
+		encode(map[string]any{"cwd": "rel", "additionalDirectories": []any{"", a, "x", nil}}))
 	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 	var data struct {
 		Violations []struct {
@@ -55,7 +56,10 @@ func TestInvalidRequestHasNoEffect(t *testing.T) {
 	for _, v := range data.Violations {
 		got[v.Field+":"+v.Reason] = true
 	}
-	require.Equal(t, map[string]bool{"cwd:relative": true, "additionalDirectories:null": true, "additionalDirectories:empty": true, "additionalDirectories:relative": true, "mcpServers:required": true}, got)
+	require.Equal(t,
+		map[string]bool{"cwd:relative": true, "additionalDirectories:null": true,
+			"additionalDirectories:empty": true, "additionalDirectories:relative": true,
+			"mcpServers:required": true}, got)
 	m = c.try("session/new", rootsParams("", a, "/does/not/exist", file))
 	require.NoError(t, json.Unmarshal(m.Error.Data, &data))
 	require.Len(t, data.Violations, 2)
@@ -95,7 +99,9 @@ func TestFork(t *testing.T) {
 	c.send(line)
 	c.await(0, said("waiting"))
 	var result struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(c.call("session/fork", encode(map[string]any{"sessionId": source, "cwd": b})), &result))
+	require.NoError(t,
+		json.Unmarshal(
+			c.call("session/fork", encode(map[string]any{"sessionId": source, "cwd": b})), &result))
 	fork := result.SessionID
 	require.NotEqual(t, source, fork)
 	require.Equal(t, b, c.find(fork).Cwd)
@@ -164,7 +170,9 @@ type holding struct {
 	hold chan struct{}
 }
 
-func (r *holding) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *holding) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	if a.Cause == backend.Load {
 		r.note("load")
 		<-r.hold
@@ -180,18 +188,22 @@ func TestOrderOfChecks(t *testing.T) {
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
 	r, store := &scripted{}, memstore.New(t)
-	other := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
+	other := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return &scripted{kind: "other"}
+	}})
 	other.initialize()
 	foreign := other.open(a)
 	c := connect(t, acp.Options{
 		Store: store, Backend: func() backend.Backend { return r },
-		Workspace: workspace.Options{MaxRoots: 3, Policy: workspace.Policy{Deny: []workspace.Dir{deny}}},
+		Workspace: workspace.Options{MaxRoots: 3,
+			Policy: workspace.Policy{Deny: []workspace.Dir{deny}}},
 	})
 	c.initialize()
 	id := c.open(a)
 	before := string(c.call("session/list", `{}`))
 
-	missing, file, nowhere := filepath.Join(a, "missing"), filepath.Join(a, "file"), filepath.Join(a, "nowhere")
+	missing, file, nowhere := filepath.Join(a, "missing"), filepath.Join(a, "file"),
+		filepath.Join(a, "nowhere")
 	write(t, a, "file", "")
 	write(t, denied, "below/file", "")
 	below := filepath.Join(denied, "below")
@@ -205,17 +217,30 @@ func TestOrderOfChecks(t *testing.T) {
 		violations []string
 		reason     string
 	}{
-		{"1 before 2: shape, then the id", opening[1:], altered(rootsParams("unknown", nowhere, many...), "additionalDirectories", `["rel"]`), []string{"additionalDirectories[0] relative"}, ""},
-		{"1 before 2: servers, then the id", opening[1:], altered(rootsParams("unknown", nowhere, many...), "mcpServers", `{}`), []string{"mcpServers type"}, ""},
-		{"1: an id that is none, with the rest", opening[1:], altered(altered(rootsParams(id, "rel"), "sessionId", `7`), "mcpServers", `{}`),
+		{"1 before 2: shape, then the id", opening[1:],
+			altered(rootsParams("unknown", nowhere, many...), "additionalDirectories", `["rel"]`),
+			[]string{"additionalDirectories[0] relative"}, ""},
+		{"1 before 2: servers, then the id", opening[1:],
+			altered(rootsParams("unknown", nowhere, many...), "mcpServers", `{}`),
+			[]string{"mcpServers type"}, ""},
+		{"1: an id that is none, with the rest", opening[1:],
+			altered(altered(rootsParams(id, "rel"), "sessionId", `7`), "mcpServers", `{}`),
 			[]string{"sessionId type", "cwd relative", "mcpServers type"}, ""},
-		{"2 before 3: an unknown id, then cwd", opening[1:], rootsParams("unknown", nowhere, many...), nil, "not_found"},
-		{"2 before 3: another agent's, then cwd", opening[1:], rootsParams(foreign, nowhere, many...), []string{"sessionId other_agent"}, ""},
-		{"3 before 4: cwd, then the count", opening[1:3], rootsParams(id, nowhere, many...), []string{"cwd cwd_mismatch"}, ""},
-		{"4 before 5: the count, then the disk", opening, rootsParams(id, a, many...), []string{"additionalDirectories too_many"}, ""},
-		{"5 before 6: the disk, then the policy", opening, rootsParams(id, a, missing, denied), []string{"additionalDirectories[0] missing"}, ""},
-		{"5: all of the disk", opening, rootsParams(id, a, missing, file), []string{"additionalDirectories[0] missing", "additionalDirectories[1] not_directory"}, ""},
-		{"6: all of the policy, by the real paths", opening, rootsParams(id, a, denied, link), []string{"additionalDirectories[0] denied", "additionalDirectories[1] denied"}, ""},
+		{"2 before 3: an unknown id, then cwd", opening[1:],
+			rootsParams("unknown", nowhere, many...), nil, "not_found"},
+		{"2 before 3: another agent's, then cwd", opening[1:],
+			rootsParams(foreign, nowhere, many...), []string{"sessionId other_agent"}, ""},
+		{"3 before 4: cwd, then the count", opening[1:3], rootsParams(id, nowhere, many...),
+			[]string{"cwd cwd_mismatch"}, ""},
+		{"4 before 5: the count, then the disk", opening, rootsParams(id, a, many...),
+			[]string{"additionalDirectories too_many"}, ""},
+		{"5 before 6: the disk, then the policy", opening, rootsParams(id, a, missing, denied),
+			[]string{"additionalDirectories[0] missing"}, ""},
+		{"5: all of the disk", opening, rootsParams(id, a, missing, file),
+			[]string{"additionalDirectories[0] missing", "additionalDirectories[1] not_directory"},
+			""},
+		{"6: all of the policy, by the real paths", opening, rootsParams(id, a, denied, link),
+			[]string{"additionalDirectories[0] denied", "additionalDirectories[1] denied"}, ""},
 	} {
 		for _, method := range step.methods {
 			t.Run(step.name+"/"+method, func(t *testing.T) {
@@ -250,9 +275,11 @@ func TestStateErrors(t *testing.T) {
 	c.call("session/close", idParams(id))
 	c.response(prompt)
 	require.Equal(t, "cancelled", c.response(queued).stopReason(t))
-	for _, method := range []string{"session/prompt", "session/set_mode", "session/set_config_option"} {
+	for _, method := range []string{"session/prompt", "session/set_mode",
+		"session/set_config_option"} {
 		m = c.try(method, promptParams(id, "say x"))
-		require.JSONEq(t, `{"reason":"not_active","sessionId":"`+id+`"}`, string(m.Error.Data), method)
+		require.JSONEq(t, `{"reason":"not_active","sessionId":"`+id+`"}`, string(m.Error.Data),
+			method)
 		require.Equal(t, -32002, m.Error.Code)
 		require.Contains(t, m.Error.Message, "load or resume it first")
 	}
@@ -324,7 +351,8 @@ func TestRootsInEveryMethod(t *testing.T) {
 
 	entries := map[string]string{
 		"null": "null", "1": "type", "true": "type", "[]": "type", "{}": "type",
-		`""`: "empty", `"rel"`: "relative", `"."`: "relative", `"/x\u0000"`: "nul", `"/\ud800"`: "encoding", `"/\udc00x"`: "encoding",
+		`""`: "empty", `"rel"`: "relative", `"."`: "relative", `"/x\u0000"`: "nul",
+		`"/\ud800"`: "encoding", `"/\udc00x"`: "encoding",
 	}
 	for _, method := range append(opening, "session/list") {
 		params := rootsParams(id, a)
@@ -332,13 +360,16 @@ func TestRootsInEveryMethod(t *testing.T) {
 			params = `{}`
 		}
 		t.Run("A3/"+method, func(t *testing.T) {
-			for value, reason := range map[string]string{"null": "null", "{}": "type", `"` + b + `"`: "type", "1": "type", "false": "type"} {
-				refused(method, altered(params, "additionalDirectories", value), "additionalDirectories "+reason)
+			for value, reason := range map[string]string{"null": "null", "{}": "type", `"` + b +
+				`"`: "type", "1": "type", "false": "type"} {
+				refused(method, altered(params, "additionalDirectories", value),
+					"additionalDirectories "+reason)
 			}
 		})
 		t.Run("A4/"+method, func(t *testing.T) {
 			for value, reason := range entries {
-				refused(method, altered(params, "additionalDirectories", `["`+b+`",`+value+`]`), "additionalDirectories[1] "+reason)
+				refused(method, altered(params, "additionalDirectories", `["`+b+`",`+value+`]`),
+					"additionalDirectories[1] "+reason)
 				if method != "session/list" || value != "null" {
 					refused(method, altered(params, "cwd", value), "cwd "+reason)
 				}
@@ -348,7 +379,8 @@ func TestRootsInEveryMethod(t *testing.T) {
 			}
 		})
 		t.Run("A5/"+method, func(t *testing.T) {
-			refused(method, altered(altered(params, "cwd", `"rel"`), "additionalDirectories", `[7,"",null,"`+b+`","x"]`),
+			refused(method, altered(altered(params, "cwd", `"rel"`), "additionalDirectories",
+				`[7,"",null,"`+b+`","x"]`),
 				"cwd relative", "additionalDirectories[0] type", "additionalDirectories[1] empty",
 				"additionalDirectories[2] null", "additionalDirectories[4] relative")
 		})
@@ -357,10 +389,12 @@ func TestRootsInEveryMethod(t *testing.T) {
 		t.Run("A6/"+method, func(t *testing.T) {
 			missing := filepath.Join(a, "missing")
 			refused(method, rootsParams(id, a, b, missing), "additionalDirectories[1] missing")
-			require.Contains(t, c.try(method, rootsParams(id, a, b, missing)).Error.Message, missing)
+			require.Contains(t, c.try(method, rootsParams(id, a, b, missing)).Error.Message,
+				missing)
 		})
 	}
-	require.Equal(t, before, string(c.call("session/list", `{}`)), "A5: no session was made, and none changed")
+	require.Equal(t, before, string(c.call("session/list", `{}`)),
+		"A5: no session was made, and none changed")
 	require.Equal(t, asked, r.noted(), "A5: the backend heard of nothing")
 	require.Equal(t, []string{"[" + a + ", " + b + "]"}, c.texts(id, "roots"))
 }
@@ -372,14 +406,22 @@ func TestViolationLimit(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
-	many := func(entry string) string { return "[" + strings.Repeat(entry+",", 10_000) + entry + "]" }
+	many := func(entry string) string {
+		return "[" + strings.Repeat(entry+",", 10_000) + entry + "]"
+	}
 	for name, request := range map[string]struct{ method, params string }{
-		"entries of the wrong type": {"session/new", altered(rootsParams("", a), "additionalDirectories", many("null"))},
-		"entries without a path":    {"session/new", altered(rootsParams("", a), "additionalDirectories", many(`""`))},
-		"a filter":                  {"session/list", `{"additionalDirectories":` + many(`"x"`) + `}`},
-		"servers":                   {"session/new", altered(rootsParams("", a), "mcpServers", many(`7`))},
-		"variables":                 {"session/new", altered(rootsParams("", a), "mcpServers", `[{"name":"s","command":"c","args":`+many("1")+`,"env":`+many("{}")+`}]`)},
-		"blocks":                    {"session/prompt", altered(promptParams("s", "x"), "prompt", many("{}"))},
+		"entries of the wrong type": {"session/new",
+			altered(rootsParams("", a), "additionalDirectories", many("null"))},
+		"entries without a path": {"session/new",
+			altered(rootsParams("", a), "additionalDirectories", many(`""`))},
+		"a filter": {"session/list", `{"additionalDirectories":` + many(`"x"`) +
+			`}`},
+		"servers": {"session/new",
+			altered(rootsParams("", a), "mcpServers", many(`7`))},
+		"variables": {"session/new", altered(rootsParams("", a), "mcpServers",
+			`[{"name":"s","command":"c","args":`+many("1")+`,"env":`+many("{}")+`}]`)},
+		"blocks": {"session/prompt",
+			altered(promptParams("s", "x"), "prompt", many("{}"))},
 	} {
 		t.Run("A5/"+name, func(t *testing.T) {
 			m := c.try(request.method, request.params)
@@ -397,7 +439,9 @@ type patient struct {
 	opened chan *workspace.Workspace
 }
 
-func (r *patient) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *patient) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	if r.waits {
 		r.opened <- h.Workspace()
 		<-ctx.Done()
@@ -409,7 +453,9 @@ func (r *patient) Open(ctx context.Context, a backend.Activation, h backend.Host
 // Clause W6.
 func TestCancelRequestDuringOpen(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 2}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -426,7 +472,8 @@ func TestCancelRequestDuringOpen(t *testing.T) {
 				_, err := w.Stat(b)
 				require.ErrorIs(t, err, workspace.ErrClosed, "A5: it leaves nothing behind")
 				require.Len(t, c.list(`{}`), 1)
-				require.Equal(t, []string{"[" + a + "]"}, c.texts(id, "roots"), "A12: the session is as it was")
+				require.Equal(t, []string{"[" + a + "]"}, c.texts(id, "roots"),
+					"A12: the session is as it was")
 			})
 		}
 	}
@@ -473,7 +520,9 @@ func TestFencedState(t *testing.T) {
 	old.call("_save", idParams(id))
 	newer.call("session/load", rootsParams(id, a))
 	require.Contains(t, old.try("_save", idParams(id)).Error.Message, "another window")
-	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(r.noted()), "close") }, patience, time.Millisecond,
+	require.Eventually(t, func() bool {
+		return strings.Contains(fmt.Sprint(r.noted()), "close")
+	}, patience, time.Millisecond,
 		"it frees its roots, though it writes nothing more")
 	require.Equal(t, "not_active", old.try("session/set_mode", idParams(id)).reason(t))
 }
@@ -482,7 +531,9 @@ func TestFencedState(t *testing.T) {
 func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	store := memstore.New(t)
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -490,11 +541,15 @@ func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	_, line := c.request("session/load", rootsParams(id, a, b))
 	c.send(line)
-	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "load") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return slices.Contains(r.noted(), "load")
+	}, patience, time.Millisecond)
 	c.leave()
 	require.Equal(t, 1, strings.Count(fmt.Sprint(r.noted()), "close"))
 	close(r.hold)
-	require.Eventually(t, func() bool { return strings.Count(fmt.Sprint(r.noted()), "close") == 2 }, patience, time.Millisecond,
+	require.Eventually(t, func() bool {
+		return strings.Count(fmt.Sprint(r.noted()), "close") == 2
+	}, patience, time.Millisecond,
 		"what it opened is freed")
 	after, err := store.Get(t.Context(), sessionstore.ID(id))
 	require.NoError(t, err)
@@ -525,7 +580,8 @@ func TestResponses(t *testing.T) {
 	a, b := folder(t), folder(t)
 	id := c.open(a, b)
 	for method, want := range map[string][]string{
-		"session/new": {"_meta", "sessionId"}, "session/fork": {"_meta", "sessionId"}, "session/load": {"_meta"}, "session/resume": {"_meta"},
+		"session/new": {"_meta", "sessionId"}, "session/fork": {"_meta", "sessionId"},
+		"session/load": {"_meta"}, "session/resume": {"_meta"},
 	} {
 		var result map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(c.call(method, rootsParams(id, a, b)), &result))
@@ -541,7 +597,8 @@ func TestRootsAreFixed(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
-	hidden := `{"additionalDirectories":["` + b + `"],"additionalRoots":["` + b + `"],"cwd":"` + b + `"}`
+	hidden := `{"additionalDirectories":["` + b + `"],"additionalRoots":["` + b + `"],"cwd":"` + b +
+		`"}`
 	with := func(params string) string {
 		return altered(altered(params, "_meta", hidden), "roots", `["`+b+`"]`)
 	}
@@ -560,10 +617,12 @@ func TestRootsAreFixed(t *testing.T) {
 		}
 		roots(result.SessionID)
 	}
-	prompt := altered(altered(with(promptParams(id, "roots")), "additionalDirectories", `["`+b+`"]`), "cwd", `"`+b+`"`)
+	prompt := altered(altered(with(promptParams(id, "roots")), "additionalDirectories",
+		`["`+b+`"]`), "cwd", `"`+b+`"`)
 	require.Equal(t, "end_turn", c.try("session/prompt", prompt).stopReason(t))
 	c.call("session/set_mode", altered(with(idParams(id)), "additionalDirectories", `["`+b+`"]`))
-	c.send(notification("session/cancel", with(idParams(id))), notification("_note", with(idParams(id))))
+	c.send(notification("session/cancel", with(idParams(id))),
+		notification("_note", with(idParams(id))))
 	c.texts(id, "state "+hidden)
 	c.permit("allow-once")
 	c.texts(id, `call session/request_permission {"options":[],"additionalDirectories":["`+b+`"]}`)

@@ -74,7 +74,8 @@ func decodePrompt(raw json.RawMessage) (promptParams, error) {
 		return promptParams{}, params.err
 	}
 	var v strictjson.Violations
-	p := promptParams{id: sessionstore.ID(v.Text(params.Field(protocol.SessionID))), rest: params.Without(protocol.SessionID)}
+	p := promptParams{id: sessionstore.ID(v.Text(params.Field(protocol.SessionID))),
+		rest: params.Without(protocol.SessionID)}
 	for _, block := range v.Items(params.Field("prompt")) {
 		if v.Full() {
 			break
@@ -93,7 +94,8 @@ func (p promptParams) updates() []sessionstore.Update {
 	for i, block := range p.blocks {
 		updates[i] = sessionstore.Update{
 			Kind: sessionstore.UserMessageChunk,
-			Raw:  json.RawMessage(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`),
+			Raw: json.RawMessage(`{"update":{"sessionUpdate":"user_message_chunk","content":` +
+				string(block) + `}}`),
 		}
 	}
 	return updates
@@ -166,7 +168,8 @@ func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error)
 	_, changesRoots := parseRootsCommand(p.rest)
 	t.exclusive = changesRoots || !a.init.overlappingTurns()
 	turns := q.enter(t)
-	if !fits(turns, a.turnLimit()) { // a lifecycle request between them and t has failed, and ended none of them
+	// a lifecycle request between them and t has failed, and ended none of them
+	if !fits(turns, a.turnLimit()) {
 		return nil, errTurnInProgress(q.id)
 	}
 	for _, before := range turns {
@@ -212,7 +215,8 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 		title = p.title()
 	}
 	err := s.write(func(l sessionstore.Lease) (err error) {
-		t.number, err = s.agent.options.Store.BeginTurn(ctx, l, sessionstore.Turn{Prompt: p.updates(), Title: title, Overlaps: overlaps})
+		t.number, err = s.agent.options.Store.BeginTurn(ctx, l,
+			sessionstore.Turn{Prompt: p.updates(), Title: title, Overlaps: overlaps})
 		return err
 	})
 	if err != nil {
@@ -223,9 +227,11 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 		return nil
 	}
 	s.titled.Store(true)
-	update := backend.NewUpdate(sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
+	update := backend.NewUpdate(
+		sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
 	if err := s.show(ctx, update); err != nil {
-		s.agent.log.Debug("title not shown", "session", s.id, "error", err) // the turn has begun, and ends like any other
+		// the turn has begun, and ends like any other
+		s.agent.log.Debug("title not shown", "session", s.id, "error", err)
 	}
 	return nil
 }

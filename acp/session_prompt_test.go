@@ -34,7 +34,9 @@ func TestCancelInSameWrite(t *testing.T) {
 // Clause W6.
 func TestNothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: time.Millisecond}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -47,7 +49,8 @@ func TestNothingFollowsCancelledResponse(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(r.noted()), "late update: "+backend.ErrTurnOver.Error())
 	}, patience, time.Millisecond)
-	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`, "the backend is told once, with the client's words")
+	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`,
+		"the backend is told once, with the client's words")
 	require.NotContains(t, encode(c.messages()), "too late")
 }
 
@@ -92,8 +95,10 @@ func TestDuringATurn(t *testing.T) {
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
-	require.Equal(t, "{}", string(c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"m"}`)))
-	require.Contains(t, r.noted(), `call session/set_mode {"modeId":"m"}`, "the session id does not cross the seam")
+	require.Equal(t, "{}",
+		string(c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"m"}`)))
+	require.Contains(t, r.noted(), `call session/set_mode {"modeId":"m"}`,
+		"the session id does not cross the seam")
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_unknown", idParams(id)).Error.Code)
 	c.send(notification("_note", `{"sessionId":"`+id+`","a":1}`))
 	closing, line := c.request("session/close", idParams(id))
@@ -101,7 +106,8 @@ func TestDuringATurn(t *testing.T) {
 	c.send(line, nextLine)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Nil(t, c.response(closing).Error)
-	require.Equal(t, "not_active", c.response(next).reason(t), "a prompt behind a close waits for it")
+	require.Equal(t, "not_active", c.response(next).reason(t),
+		"a prompt behind a close waits for it")
 	require.Contains(t, r.noted(), `session notify _note {"a":1}`)
 }
 
@@ -151,7 +157,8 @@ func TestPanicInRequest(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
 	require.NotContains(t, m.Error.Message, "scripted")
 	require.Equal(t, []string{"still here"}, c.texts(id, "say still here"))
-	require.Equal(t, jsonrpc.CodeInternal, c.try("session/prompt", promptParams(id, "fail")).Error.Code)
+	require.Equal(t, jsonrpc.CodeInternal,
+		c.try("session/prompt", promptParams(id, "fail")).Error.Code)
 	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
 }
 
@@ -205,27 +212,39 @@ func TestCallsToTheClient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		capabilities, method, params, refused string
 	}{
-		"not offered":               {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`, "does not offer"},
-		"terminal":                  {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
-		"elicitation":               {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`, "does not offer"},
-		"outside":                   {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `"}`, "outside"},
-		"dangling":                  {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/dangling","content":""}`, "outside"},
-		"relative":                  {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"new.txt"}`, "absolute"},
-		"up behind what is missing": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/missing/../../x","content":""}`, "no such file"},
-		"path twice":                {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `","path":"` + inside + `"}`, " once, in this spelling"},
-		"PATH":                      {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"PATH":"` + outside + `"}`, " once, in this spelling"},
-		"no path":                   {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`, "no path"},
-		"cwd outside":               {`{"terminal":true}`, "terminal/create", `{"command":"x","cwd":"/"}`, "outside"},
-		"recorded only":             {`{}`, "session/update", `{"update":{}}`, "recorded"},
-		"inside":                    {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + inside + `","content":"x"}`, ""},
-		"no capability":             {`{}`, "session/request_permission", `{"options":[]}`, ""},
-		"unknown methods":           {`{}`, "_custom/method", `{"path":"/anything"}`, ""},
+		"not offered": {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`,
+			"does not offer"},
+		"terminal": {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
+		"elicitation": {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`,
+			"does not offer"},
+		"outside": {`{"fs":{"readTextFile":true}}`, "fs/read_text_file",
+			`{"path":"` + outside + `"}`, "outside"},
+		"dangling": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file",
+			`{"path":"` + a + `/dangling","content":""}`, "outside"},
+		"relative": {`{"fs":{"readTextFile":true}}`, "fs/read_text_file",
+			`{"path":"new.txt"}`, "absolute"},
+		"up behind what is missing": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file",
+			`{"path":"` + a + `/missing/../../x","content":""}`, "no such file"},
+		"path twice": {`{"fs":{"readTextFile":true}}`, "fs/read_text_file",
+			`{"path":"` + outside + `","path":"` + inside + `"}`, " once, in this spelling"},
+		"PATH": {`{"fs":{"readTextFile":true}}`, "fs/read_text_file",
+			`{"PATH":"` + outside + `"}`, " once, in this spelling"},
+		"no path": {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`,
+			"no path"},
+		"cwd outside": {`{"terminal":true}`, "terminal/create",
+			`{"command":"x","cwd":"/"}`, "outside"},
+		"recorded only": {`{}`, "session/update", `{"update":{}}`, "recorded"},
+		"inside": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file",
+			`{"path":"` + inside + `","content":"x"}`, ""},
+		"no capability":   {`{}`, "session/request_permission", `{"options":[]}`, ""},
+		"unknown methods": {`{}`, "_custom/method", `{"path":"/anything"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, acp.Options{})
 			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+tc.capabilities+`}`)
 			id := c.open(a)
-			_, line := c.request("session/prompt", promptParams(id, "call "+tc.method+" "+tc.params))
+			_, line := c.request("session/prompt",
+				promptParams(id, "call "+tc.method+" "+tc.params))
 			c.send(line)
 			if tc.refused == "" {
 				m, _ := c.await(0, func(m message) bool { return m.Method == tc.method })
@@ -233,7 +252,8 @@ func TestCallsToTheClient(t *testing.T) {
 				c.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"ok":1}}`)
 			}
 			answer, _ := c.await(0, func(m message) bool {
-				return m.Method == "session/update" && strings.Contains(string(m.Params), "agent_message_chunk")
+				return m.Method == "session/update" &&
+					strings.Contains(string(m.Params), "agent_message_chunk")
 			})
 			if tc.refused == "" {
 				require.Contains(t, string(answer.Params), `{\"ok\":1} \u003cnil\u003e`)
@@ -241,7 +261,8 @@ func TestCallsToTheClient(t *testing.T) {
 			}
 			require.Contains(t, string(answer.Params), tc.refused)
 			for _, m := range c.messages() {
-				reached := m.Method == tc.method && !strings.Contains(string(m.Params), "sessionUpdate")
+				reached := m.Method == tc.method &&
+					!strings.Contains(string(m.Params), "sessionUpdate")
 				require.False(t, reached, "a refusal never reaches the client")
 			}
 		})
@@ -263,7 +284,8 @@ func TestPromptIsStoredFirst(t *testing.T) {
 		first = u
 		break
 	}
-	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, first.String())
+	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",`+
+		`"text":"wait"}}}`, first.String())
 }
 
 // Clause W12.
@@ -273,22 +295,24 @@ func TestServers(t *testing.T) {
 	a := folder(t)
 	for servers, reason := range map[string]string{
 		`null`: "", `[]`: "",
-		`[{"name":"s","command":"c","args":[],"env":[]}]`:                                                "",
-		`[{"type":"stdio","name":"s","command":"c","args":["a"],"env":[{"name":"N","value":"SECRET"}]}]`: "",
+		`[{"name":"s","command":"c","args":[],"env":[]}]`: "",
+		`[{"type":"stdio","name":"s","command":"c","args":["a"],"env":[{"name":"N",` +
+			`"value":"SECRET"}]}]`: "",
 		`{}`: "type", `[1]`: "type", `[null]`: "null",
-		`[{"command":"c","args":[],"env":[]}]`:                                                              "required",
-		`[{"name":"s","args":[],"env":[]}]`:                                                                 "required",
-		`[{"name":"s","command":"c","env":[]}]`:                                                             "required",
-		`[{"name":"s","command":"c","args":[]}]`:                                                            "required",
-		`[{"name":"s","command":"c","args":[1],"env":[]}]`:                                                  "type",
-		`[{"name":"s","command":"c","args":[],"env":[{"name":"N"}]}]`:                                       "required",
-		`[{"name":"s","command":"c","args":[],"env":[{"name":"N","value":77}]}]`:                            "type",
-		`[{"type":"http","name":"s","url":"http://127.0.0.1:1","headers":[{"name":"A","value":"SECRET"}]}]`: "",
-		`[{"type":"sse","name":"s","url":"http://127.0.0.1:1","headers":[]}]`:                               "",
-		`[{"type":"http","name":"s","headers":[]}]`:                                                         "required",
-		`[{"type":"sse","name":"s","url":"u"}]`:                                                             "required",
-		`[{"type":"websocket","name":"s"}]`:                                                                 "unsupported",
-		`[{"name":"s","Command":"c","args":[],"env":[]}]`:                                                   "wrong_case",
+		`[{"command":"c","args":[],"env":[]}]`:                                   "required",
+		`[{"name":"s","args":[],"env":[]}]`:                                      "required",
+		`[{"name":"s","command":"c","env":[]}]`:                                  "required",
+		`[{"name":"s","command":"c","args":[]}]`:                                 "required",
+		`[{"name":"s","command":"c","args":[1],"env":[]}]`:                       "type",
+		`[{"name":"s","command":"c","args":[],"env":[{"name":"N"}]}]`:            "required",
+		`[{"name":"s","command":"c","args":[],"env":[{"name":"N","value":77}]}]`: "type",
+		`[{"type":"http","name":"s","url":"http://127.0.0.1:1","headers":[{"name":"A",` +
+			`"value":"SECRET"}]}]`: "",
+		`[{"type":"sse","name":"s","url":"http://127.0.0.1:1","headers":[]}]`: "",
+		`[{"type":"http","name":"s","headers":[]}]`:                           "required",
+		`[{"type":"sse","name":"s","url":"u"}]`:                               "required",
+		`[{"type":"websocket","name":"s"}]`:                                   "unsupported",
+		`[{"name":"s","Command":"c","args":[],"env":[]}]`:                     "wrong_case",
 	} {
 		m := c.try("session/new", `{"cwd":"`+a+`","mcpServers":`+servers+`}`)
 		if reason == "" {
@@ -301,7 +325,8 @@ func TestServers(t *testing.T) {
 	}
 	require.Equal(t, "required", c.try("session/new", `{"cwd":"`+a+`"}`).reason(t))
 	id := c.open(a)
-	require.Equal(t, "required", c.try("session/load", `{"sessionId":"`+id+`","cwd":"`+a+`"}`).reason(t))
+	require.Equal(t, "required",
+		c.try("session/load", `{"sessionId":"`+id+`","cwd":"`+a+`"}`).reason(t))
 	c.call("session/resume", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
 	c.call("session/fork", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
 }
@@ -322,7 +347,9 @@ func TestUnknownMethods(t *testing.T) {
 func TestQueuedPrompt(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -376,7 +403,9 @@ func TestPromptAfterWaitingPrompt(t *testing.T) {
 // Clause W7.
 func TestPromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -402,7 +431,9 @@ type closing struct {
 	step func()
 }
 
-func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason) error {
+func (s *closing) EndTurn(
+	ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason,
+) error {
 	s.step()
 	return s.Store.EndTurn(ctx, l, number, r)
 }
@@ -434,13 +465,19 @@ func TestCancelWhileEndIsStored(t *testing.T) {
 func TestCancelWhileResponseWaits(t *testing.T) {
 	const limit = 4 << 10
 	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	r, store := &scripted{}, &closing{Store: memstore.New(t), step: func() { ended <- struct{}{} }}
-	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
-		if d == jsonrpc.Sent && len(line) > limit {
-			writing <- struct{}{}
-			<-goOn
-		}
-	}}}))
+	r, store := &scripted{}, &closing{Store: memstore.New(t), step: func() {
+		ended <- struct{}{}
+	}}
+	c := connect(t,
+		acp.Options{Store: store,
+			Backend: r.serve}.With(
+			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit,
+				Tap: func(d jsonrpc.Direction, line []byte) {
+					if d == jsonrpc.Sent && len(line) > limit {
+						writing <- struct{}{}
+						<-goOn
+					}
+				}}}))
 	c.initialize()
 	id := c.open(folder(t))
 	c.texts(id, "say one")
@@ -452,11 +489,14 @@ func TestCancelWhileResponseWaits(t *testing.T) {
 	c.send(line)
 	<-ended
 	c.send(notification("session/cancel", idParams(id)), notification("_note", `{}`))
-	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "notify _note {}") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return slices.Contains(r.noted(), "notify _note {}")
+	}, patience, time.Millisecond)
 	close(goOn)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
-	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the backend was done with the turn")
+	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {",
+		"the backend was done with the turn")
 }
 
 // stuck is a scripted backend that hangs in the first half of the prompt "stuck", until hold is
@@ -466,7 +506,9 @@ type stuck struct {
 	in, hold chan struct{}
 }
 
-func (r *stuck) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+func (r *stuck) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
 	s, opened, err := r.scripted.Open(ctx, a, h)
 	return &stuckSession{s, r}, opened, err
 }
@@ -476,7 +518,9 @@ type stuckSession struct {
 	runtime *stuck
 }
 
-func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (s *stuckSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
 	if strings.Contains(string(params), `"stuck"`) {
 		s.runtime.in <- struct{}{}
 		<-s.runtime.hold
@@ -487,7 +531,9 @@ func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend
 // Clause W5.
 func TestHangingPrompt(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -503,7 +549,8 @@ func TestHangingPrompt(t *testing.T) {
 	require.Nil(t, c.response(call).Error)
 	require.Equal(t, []string{"y"}, c.texts(id, "say y"))
 	told := strings.Join(r.noted(), "\n")
-	require.Contains(t, told, "prompt stuck\ncancel {}\n", "of its end, behind the prompt and before anything else")
+	require.Contains(t, told, "prompt stuck\ncancel {}\n",
+		"of its end, behind the prompt and before anything else")
 	require.Equal(t, 1, strings.Count(told, "cancel"))
 }
 
@@ -513,7 +560,9 @@ func TestHangingPrompt(t *testing.T) {
 // Clause W9.
 func TestHangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))

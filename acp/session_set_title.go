@@ -19,7 +19,9 @@ const maxChosenTitle = 200
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set.
-func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (json.RawMessage, error) {
+func (a *agent) setTitle(
+	ctx, _ context.Context, at *ticket, params params,
+) (json.RawMessage, error) {
 	stored, err := a.stored(ctx, at.queue.id)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,8 @@ func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (jso
 func (s *session) rename(ctx context.Context, title string) {
 	s.titled.Store(true)
 	s.renamed.Store(true)
-	update := backend.NewUpdate(sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
+	update := backend.NewUpdate(
+		sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
 	if err := s.show(ctx, update); err != nil {
 		s.agent.log.Debug("title not shown", "session", s.id, "error", err)
 	}

@@ -23,14 +23,17 @@ func TestSetTitle(t *testing.T) {
 	other.initialize()
 	a := folder(t)
 	id := c.open(a)
-	require.Equal(t, `{"title":"my title"}`, string(c.call("session/set_title", titleParams(id, " my\n title "))))
+	require.Equal(t, `{"title":"my title"}`,
+		string(c.call("session/set_title", titleParams(id, " my\n title "))))
 	require.Contains(t, encode(c.messages()), `"title":"my title"`, "an active session is told")
 	c.texts(id, "title the agent's")
 	c.texts(id, "say first")
 	require.NotContains(t, encode(c.messages()), `the agent's`)
 	require.Equal(t, "my title", c.find(id).Title)
 
-	require.JSONEq(t, `{"title":"elsewhere"}`, string(other.call("session/set_title", titleParams(id, "elsewhere"))), "it is not active there")
+	require.JSONEq(t, `{"title":"elsewhere"}`,
+		string(other.call("session/set_title", titleParams(id, "elsewhere"))),
+		"it is not active there")
 	require.NotContains(t, encode(other.messages()), "session_info_update")
 	c.texts(id, "title the agent's")
 	require.Equal(t, "elsewhere", c.find(id).Title)
@@ -47,11 +50,13 @@ func TestSetTitle(t *testing.T) {
 	for params, want := range map[string][]string{
 		titleParams(id, ""): {"title empty"}, titleParams(id, " \t\n"): {"title empty"},
 		idParams(id): {"title required"}, `{"sessionId":"` + id + `","title":null}`: {"title null"},
-		`{"title":7}`: {"sessionId required", "title type"}, `{"sessionId":"` + id + `","Title":"x"}`: {"Title wrong_case"},
+		`{"title":7}`: {"sessionId required", "title type"}, `{"sessionId":"` + id +
+			`","Title":"x"}`: {"Title wrong_case"},
 	} {
 		require.ElementsMatch(t, want, c.try("session/set_title", params).findings(t), params)
 	}
-	require.Equal(t, `title "" is empty: give a title`, c.try("session/set_title", titleParams(id, "")).Error.Message)
+	require.Equal(t, `title "" is empty: give a title`,
+		c.try("session/set_title", titleParams(id, "")).Error.Message)
 	require.Equal(t, "not_found", c.try("session/set_title", titleParams("unknown", "x")).reason(t))
 	require.Equal(t, result.Title, c.find(id).Title)
 }
@@ -65,7 +70,8 @@ func TestChosenTitleKeepsRestOfUpdate(t *testing.T) {
 	id := c.open(folder(t))
 	c.call("session/set_title", titleParams(id, "mine"))
 	before := len(c.messages())
-	c.texts(id, `info {"sessionUpdate":"session_info_update","title":"theirs","updatedAt":"now","_meta":{"n":1.0}}`)
+	c.texts(id, `info {"sessionUpdate":"session_info_update","title":"theirs","updatedAt":"now",`+
+		`"_meta":{"n":1.0}}`)
 	var updates []string
 	for _, m := range c.messages()[before:] {
 		if strings.Contains(string(m.Params), "session_info_update") {
@@ -73,6 +79,7 @@ func TestChosenTitleKeepsRestOfUpdate(t *testing.T) {
 		}
 	}
 	require.Len(t, updates, 1)
-	require.Contains(t, updates[0], `{"sessionUpdate":"session_info_update","updatedAt":"now","_meta":{"n":1.0}}`)
+	require.Contains(t, updates[0],
+		`{"sessionUpdate":"session_info_update","updatedAt":"now","_meta":{"n":1.0}}`)
 	require.Equal(t, "mine", c.find(id).Title)
 }

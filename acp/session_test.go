@@ -43,7 +43,9 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{Wire: jsonrpc.Options{
 		MaxQueue: 16 << 10,
 		Tap: func(d jsonrpc.Direction, line []byte) {
 			if d == jsonrpc.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
@@ -81,7 +83,9 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	require.NoError(t, within(t, said))
 	c.response(request)
 	last := all[len(all)-1]
-	_, at := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), `"messageId":"`+last+`"`) })
+	_, at := c.await(0, func(m message) bool {
+		return strings.Contains(string(m.Params), `"messageId":"`+last+`"`)
+	})
 	id := c.list(`{}`)[0].SessionID
 	require.Equal(t, all, texts(c.messages()[:at+1], id))
 }
@@ -112,7 +116,9 @@ func TestBufferLimit(t *testing.T) {
 // Clause W6.
 func TestBlockedUpdate(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
@@ -158,7 +164,8 @@ func TestTitleIsStoredInTheBackground(t *testing.T) {
 	store.titling = func() { <-busy }
 	said := make(chan error, 1)
 	go func() {
-		err := host.Update(t.Context(), update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
+		err := host.Update(t.Context(),
+			update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
 		if err == nil {
 			err = host.Update(t.Context(), say("behind it"))
 		}
@@ -239,8 +246,10 @@ func TestStoreRecovers(t *testing.T) {
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
-	store.appending = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
-	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say two")).reason(t))
+	store.appending = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
+		Hint: "free some space", Err: errors.New("disk full")}
+	require.Equal(t, "store_unavailable",
+		c.try("session/prompt", promptParams(id, "say two")).reason(t))
 	for _, text := range []string{"three", "four"} {
 		require.Equal(t, []string{text}, c.texts(id, "say "+text), "there is space again")
 	}
@@ -257,10 +266,12 @@ func TestBackendTitle(t *testing.T) {
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
-	require.NoError(t, host.Update(t.Context(), update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
+	require.NoError(t, host.Update(t.Context(),
+		update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
 	c.texts(id, "say x")
 	require.Equal(t, "Given", c.find(id).Title)
-	require.NotContains(t, encode(c.messages()), `"title":"say x"`, "the client is shown what is stored")
+	require.NotContains(t, encode(c.messages()), `"title":"say x"`,
+		"the client is shown what is stored")
 }
 
 // hanging is a store that, from when a test says so, takes no updates until it says so again.
@@ -271,7 +282,9 @@ type hanging struct {
 	goOn      chan struct{}
 }
 
-func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
+func (h *hanging) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
 	if h.hangs.Load() {
 		select {
 		case h.appending <- struct{}{}:
@@ -287,8 +300,12 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 //
 // Clause W11.
 func TestHangingStore(t *testing.T) {
-	store := &hanging{Store: memstore.New(t), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))
+	store := &hanging{Memory: memstore.New(t), appending: make(chan struct{}, 1),
+		goOn: make(chan struct{})}
+	c := connect(t,
+		acp.Options{Store: store}.With(
+			acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1,
+				QueueBytes: 1 << 20}}))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -330,7 +347,9 @@ func remember(t *testing.T, store sessionstore.Store, id string, texts ...string
 
 // apart is a message of its own, which is not joined with its neighbours.
 func apart(text string) sessionstore.Update {
-	return sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"agent_message_chunk","messageId":` + encode(text) + `,"content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`))
+	return sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"agent_message_chunk",` +
+		`"messageId":` + encode(text) + `,"content":` +
+		encode(map[string]string{"type": "text", "text": text}) + `}}`))
 }
 
 // numbers are those below n.
@@ -356,7 +375,8 @@ func TestStoppedClient(t *testing.T) {
 		require.NoError(t, one.Close())
 		require.NoError(t, two.Close())
 	})
-	slow := connect(t, acp.Options{Store: one}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 64 << 10}}))
+	slow := connect(t,
+		acp.Options{Store: one}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 64 << 10}}))
 	same, other := connect(t, acp.Options{Store: one}), connect(t, acp.Options{Store: two})
 	for _, c := range []*client{slow, same, other} {
 		c.initialize()
@@ -391,7 +411,9 @@ func TestStoppedClient(t *testing.T) {
 // Clause W11.
 func TestCancelWhileClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return r
+	}}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000000"))
@@ -402,9 +424,11 @@ func TestCancelWhileClientDoesNotRead(t *testing.T) {
 	c.await(0, said("0"))
 	goOn := c.stall()
 	for _, session := range []string{id, waiting} {
-		c.send(notification("session/cancel", `{"sessionId":"`+session+`","_meta":{"of":"`+session+`"}}`))
+		c.send(notification("session/cancel",
+			`{"sessionId":"`+session+`","_meta":{"of":"`+session+`"}}`))
 		require.Eventually(t, func() bool {
-			return strings.Contains(strings.Join(r.noted(), "\n"), `cancel {"_meta":{"of":"`+session+`"}}`)
+			return strings.Contains(strings.Join(r.noted(), "\n"),
+				`cancel {"_meta":{"of":"`+session+`"}}`)
 		}, patience, time.Millisecond)
 	}
 	goOn()
@@ -422,7 +446,8 @@ func TestCancelWaitingLoad(t *testing.T) {
 	first, firstLine := c.request("session/resume", rootsParams(id, a))
 	second, secondLine := c.request("session/load", rootsParams(id, a, b))
 	third, thirdLine := c.request("session/prompt", promptParams(id, "roots"))
-	c.send(firstLine, secondLine, thirdLine, notification("$/cancel_request", `{"requestId":`+second+`}`))
+	c.send(firstLine, secondLine, thirdLine,
+		notification("$/cancel_request", `{"requestId":`+second+`}`))
 	require.Equal(t, jsonrpc.CodeCancelled, c.response(second).Error.Code)
 	close(r.hold)
 	require.Nil(t, c.response(first).Error)
@@ -434,7 +459,8 @@ func TestCancelWaitingLoad(t *testing.T) {
 // Clause A27.
 func TestCancelledLoadIsReplayed(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c := connect(t,
+		acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -456,7 +482,9 @@ func TestCancelledLoadIsReplayed(t *testing.T) {
 // Clause W9.
 func TestEndOfInputDuringLoad(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
+	c := connect(t,
+		acp.Options{Store: store}.With(
+			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -473,7 +501,9 @@ func TestEndOfInputDuringLoad(t *testing.T) {
 // Clause W9.
 func TestClientGoneDuringLoad(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
+	c := connect(t,
+		acp.Options{Store: store}.With(
+			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

@@ -23,7 +23,8 @@ type turn struct {
 
 	exclusive bool // no other turn overlaps it; set before its ticket is released
 
-	mu        sync.Mutex // not held while the backend is called, so that a turn can be ended whatever the backend does
+	// not held while the backend is called, so that a turn can be ended whatever the backend does
+	mu        sync.Mutex
 	stage     turnStage
 	session   *session    // whose backend has the prompt
 	ended     bool        // it was told to end early
@@ -87,8 +88,8 @@ func (t *turn) markEnded(cause error, params backend.Raw) bool {
 	return t.stage == turnRunning
 }
 
-// start gives s's backend the prompt, and tells it at once if the turn ended while it was called. It
-// returns nil if the turn had already ended.
+// start gives s's backend the prompt, and tells it at once if the turn ended while it was called.
+// It returns nil if the turn had already ended.
 func (t *turn) start(s *session, params backend.Raw, u backend.Updates) (work backend.Work) {
 	if !t.markStarting(s) {
 		return nil

@@ -10,10 +10,15 @@ var unstable = []struct {
 	methods    []string
 	members    []string // of the params of session/list
 }{
-	{draft: "https://agentclientprotocol.com/rfds/session-fork", capability: "fork", methods: []string{protocol.SessionFork}},
-	{draft: "https://agentclientprotocol.com/rfds/session-set-title", capability: "title", methods: []string{protocol.SessionSetTitle}},
+	{draft: "https://agentclientprotocol.com/rfds/session-fork", capability: "fork",
+		methods: []string{protocol.SessionFork}},
+	{draft: "https://agentclientprotocol.com/rfds/session-set-title", capability: "title",
+		methods: []string{protocol.SessionSetTitle}},
 	{draft: "https://agentclientprotocol.com/rfds/session-archive", capability: "archive",
-		methods: []string{protocol.SessionArchive, protocol.SessionUnarchive}, members: []string{protocol.Archived}},
-	{draft: "https://agentclientprotocol.com/rfds/session-status", capability: "status", methods: []string{protocol.SessionStatus}},
-	{draft: "https://agentclientprotocol.com/rfds/additional-directories", members: []string{"additionalDirectories"}},
+		methods: []string{protocol.SessionArchive, protocol.SessionUnarchive},
+		members: []string{protocol.Archived}},
+	{draft: "https://agentclientprotocol.com/rfds/session-status", capability: "status",
+		methods: []string{protocol.SessionStatus}},
+	{draft: "https://agentclientprotocol.com/rfds/additional-directories",
+		members: []string{"additionalDirectories"}},
 }

@@ -39,7 +39,8 @@ var (
 	ErrUnknownSession = errors.New("the agent does not know the session")
 	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before
 	// the lifecycle response.
-	ErrTooManyUpdates = errors.New("too many updates before the session's response: the limit is 1,000 updates and 4 MiB")
+	ErrTooManyUpdates = errors.New(
+		"too many updates before the session's response: the limit is 1,000 updates and 4 MiB")
 )
 
 // Backend answers the prompts of one connection. Its methods are called from several goroutines.

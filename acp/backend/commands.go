@@ -24,7 +24,8 @@ const maxDescription = 300
 func NewCommand(name, description, hint string) sdk.AvailableCommand {
 	c := sdk.AvailableCommand{Name: name, Description: description}
 	if hint != "" {
-		c.Input = &sdk.AvailableCommandInput{Unstructured: &sdk.UnstructuredCommandInput{Hint: hint}}
+		c.Input = &sdk.AvailableCommandInput{
+			Unstructured: &sdk.UnstructuredCommandInput{Hint: hint}}
 	}
 	return c
 }
@@ -34,7 +35,9 @@ type Commands struct{ announced Update }
 
 // Announce sends the backend's own commands and up to max skills and commands of the roots, unless
 // it sent the same last time.
-func (c *Commands) Announce(ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int) error {
+func (c *Commands) Announce(
+	ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int,
+) error {
 	list, reserved := slices.Clone(own), []string{RootsCommand}
 	for _, o := range own {
 		reserved = append(reserved, o.Name)
@@ -46,8 +49,10 @@ func (c *Commands) Announce(ctx context.Context, h Host, to Updates, own []sdk.A
 		if f.Artifact.Kind == discovery.Skill {
 			kind = "Skill"
 		}
-		description := text.Attributed(kind+" of "+labels[f.Artifact.Root.Index], f.Description, maxDescription)
-		list = append(list, NewCommand(f.Name, description, cmp.Or(text.Printable(text.Line(f.Hint, maxDescription)), "[ARGUMENTS]")))
+		description := text.Attributed(kind+" of "+labels[f.Artifact.Root.Index], f.Description,
+			maxDescription)
+		list = append(list, NewCommand(f.Name, description,
+			cmp.Or(text.Printable(text.Line(f.Hint, maxDescription)), "[ARGUMENTS]")))
 	}
 	update := NewUpdate(sdk.SessionAvailableCommandsUpdate{
 		SessionUpdate: string(sessionstore.AvailableCommandsUpdate), AvailableCommands: list,

@@ -34,8 +34,9 @@ func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, 
 // about it, nor takes it for its own words when the session is restored.
 func Note(text string) Update {
 	return NewUpdate(map[string]any{
-		"sessionUpdate": sessionstore.AgentMessageChunk, "content": map[string]string{"type": "text", "text": text},
-		"_meta": map[string]any{"acp-agent": map[string]bool{"note": true}},
+		"sessionUpdate": sessionstore.AgentMessageChunk,
+		"content":       map[string]string{"type": "text", "text": text},
+		"_meta":         map[string]any{"acp-agent": map[string]bool{"note": true}},
 	})
 }
 

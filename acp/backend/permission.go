@@ -57,7 +57,8 @@ func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 		} `json:"outcome"`
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
-		return RejectOnce, fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
+		return RejectOnce,
+			fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
 	}
 	switch answer.Outcome.Outcome {
 	case "cancelled":
@@ -75,7 +76,8 @@ func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 func (q Question) params() Raw {
 	options := make([]sdk.PermissionOption, len(q.Offers))
 	for i, o := range q.Offers {
-		options[i] = sdk.PermissionOption{OptionId: sdk.PermissionOptionId(o.id()), Name: o.Label, Kind: sdk.PermissionOptionKind(o.Answer)}
+		options[i] = sdk.PermissionOption{OptionId: sdk.PermissionOptionId(o.id()), Name: o.Label,
+			Kind: sdk.PermissionOptionKind(o.Answer)}
 	}
 	return Encode(struct {
 		ToolCall Raw                    `json:"toolCall"`

@@ -28,13 +28,16 @@ func (a *answering) Call(_ context.Context, method string, params backend.Raw) b
 func mayDelete() backend.Question {
 	return backend.Question{
 		ToolCall: backend.Raw(`{"title":"Delete <all>"}`),
-		Offers:   []backend.Offer{{backend.AllowOnce, "Allow"}, {backend.AllowAlways, "Always"}, {backend.RejectOnce, "Reject"}},
+		Offers: []backend.Offer{{backend.AllowOnce, "Allow"}, {backend.AllowAlways, "Always"},
+			{backend.RejectOnce, "Reject"}},
 	}
 }
 
 func ExampleQuestion_Ask() {
-	c := &answering{result: backend.Raw(`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`)}
-	q := backend.Question{ToolCall: backend.Raw(`{"title":"Write a.txt"}`), Offers: []backend.Offer{{backend.AllowOnce, "Allow"}}}
+	c := &answering{
+		result: backend.Raw(`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`)}
+	q := backend.Question{ToolCall: backend.Raw(`{"title":"Write a.txt"}`),
+		Offers: []backend.Offer{{backend.AllowOnce, "Allow"}}}
 	answer, err := q.Ask(context.Background(), c)
 	fmt.Println(answer, err)
 	fmt.Println(c.asked[0])
@@ -66,7 +69,9 @@ func TestAsk(t *testing.T) {
 		require.Equal(t, want, answer, result)
 	}
 	once := backend.Question{Offers: []backend.Offer{{backend.AllowOnce, "Allow"}}}
-	answer, err := once.Ask(t.Context(), &answering{result: backend.Raw(`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`)})
+	answer, err := once.Ask(t.Context(),
+		&answering{result: backend.Raw(
+			`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`)})
 	require.NoError(t, err)
 	require.Equal(t, backend.RejectOnce, answer, "it was not offered")
 }
@@ -79,7 +84,8 @@ func TestAskFails(t *testing.T) {
 	require.ErrorContains(t, err, "cannot ask the client for permission")
 	require.Equal(t, backend.RejectOnce, answer)
 
-	for _, result := range []string{``, `[]`, `{"outcome":"selected"}`, `{"outcome":{"outcome":7}}`} {
+	for _, result := range []string{``, `[]`, `{"outcome":"selected"}`,
+		`{"outcome":{"outcome":7}}`} {
 		answer, err = mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
 		require.ErrorContains(t, err, "cannot read the client's answer", result)
 		require.Equal(t, backend.RejectOnce, answer)

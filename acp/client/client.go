@@ -36,11 +36,14 @@ type Options struct {
 
 	// Permission answers session/request_permission. When the session's turn is cancelled its
 	// context ends, and the agent is answered "cancelled" whatever it returns.
-	Permission func(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error)
+	Permission func(ctx context.Context, r sdk.RequestPermissionRequest) (
+		sdk.RequestPermissionResponse, error)
 	// ReadTextFile answers fs/read_text_file.
-	ReadTextFile func(ctx context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error)
+	ReadTextFile func(ctx context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse,
+		error)
 	// WriteTextFile answers fs/write_text_file.
-	WriteTextFile func(ctx context.Context, r sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error)
+	WriteTextFile func(ctx context.Context, r sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse,
+		error)
 	// Requests answers other requests, by method. Requests without a function are answered "method
 	// not found".
 	Requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
@@ -91,13 +94,17 @@ func (c *Client) Serve(ctx context.Context) error { return c.conn.Serve(ctx) }
 
 // Call sends a request and returns a function that waits for the response. It does not block, so
 // that requests are sent in the order of the calls.
-func (c *Client) Call(ctx context.Context, method string, params json.RawMessage) (wait func() (json.RawMessage, error)) {
+func (c *Client) Call(
+	ctx context.Context, method string, params json.RawMessage,
+) (wait func() (json.RawMessage, error)) {
 	return c.conn.Call(ctx, method, params)
 }
 
 // call sends a request, waits for the response and decodes it into result, unless that is nil. It
 // returns the response as sent.
-func (c *Client) call(ctx context.Context, method string, params, result any) (json.RawMessage, error) {
+func (c *Client) call(
+	ctx context.Context, method string, params, result any,
+) (json.RawMessage, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
@@ -155,7 +162,8 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 	var session map[string]json.RawMessage
 	_ = json.Unmarshal(r.AgentCapabilities["sessionCapabilities"], &session)
 	for name, has := range map[string]*bool{
-		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close, "delete": &a.Delete,
+		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close,
+		"delete":                &a.Delete,
 		"additionalDirectories": &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
 		"title": &a.Title, "archive": &a.Archive,
 	} {
@@ -167,7 +175,8 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 // Initialize introduces the client and returns what the agent can do. Call it before other methods.
 func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 	fs := strictjson.Encode(map[string]bool{ // the SDK's type would omit false
-		"readTextFile": c.options.ReadTextFile != nil, "writeTextFile": c.options.WriteTextFile != nil,
+		"readTextFile":  c.options.ReadTextFile != nil,
+		"writeTextFile": c.options.WriteTextFile != nil,
 	})
 	capabilities, err := strictjson.Put(c.options.Capabilities, "fs", fs)
 	if err != nil {
@@ -190,7 +199,8 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 		return Agent{}, err
 	}
 	if agent.Version != ProtocolVersion {
-		return agent, fmt.Errorf("initialize: %s speaks ACP version %d, this client speaks %d", agent.Name, agent.Version, ProtocolVersion)
+		return agent, fmt.Errorf("initialize: %s speaks ACP version %d, this client speaks %d",
+			agent.Name, agent.Version, ProtocolVersion)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +233,8 @@ func (c *Client) require(capability string, has func(Agent) bool) (Agent, error)
 		return Agent{}, err
 	}
 	if !has(agent) {
-		return Agent{}, fmt.Errorf("%s does not support this: it does not advertise %s", agent.Name, capability)
+		return Agent{},
+			fmt.Errorf("%s does not support this: it does not advertise %s", agent.Name, capability)
 	}
 	return agent, nil
 }

@@ -19,14 +19,17 @@ func TestInitialize(t *testing.T) {
 		want    string
 	}{
 		"nothing": {client.Options{},
-			`{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false}},"clientInfo":{"name":"acp-agent","version":"0"}}`},
+			`{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":false,` +
+				`"writeTextFile":false}},"clientInfo":{"name":"acp-agent","version":"0"}}`},
 		"files and more": {client.Options{
 			Name: "bench", Version: "2",
 			Capabilities: json.RawMessage(`{"_x":1.0}`),
-			ReadTextFile: func(context.Context, sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
+			ReadTextFile: func(context.Context, sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse,
+				error) {
 				return sdk.ReadTextFileResponse{}, nil
 			},
-		}, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":false},"_x":1.0},"clientInfo":{"name":"bench","version":"2"}}`},
+		}, `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,` +
+			`"writeTextFile":false},"_x":1.0},"clientInfo":{"name":"bench","version":"2"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl, a := connect(t, full, c.options)
@@ -44,11 +47,13 @@ func TestParseAgent(t *testing.T) {
 	require.Equal(t, client.Agent{
 		Version: 1, Name: "Fake",
 		Prompt: sdk.PromptCapabilities{Image: true}, MCP: sdk.McpCapabilities{Http: true},
-		Load: true, Resume: true, Fork: true, List: true, Close: true, Delete: true, AdditionalDirectories: true,
-		Raw: json.RawMessage(full),
+		Load: true, Resume: true, Fork: true, List: true, Close: true, Delete: true,
+		AdditionalDirectories: true,
+		Raw:                   json.RawMessage(full),
 	}, got)
 
-	odd := `{"protocolVersion":1,"agentCapabilities":{"loadSession":"yes","sessionCapabilities":{"list":null,"fork":true,"close":[]}}}`
+	odd := `{"protocolVersion":1,"agentCapabilities":{"loadSession":"yes",` +
+		`"sessionCapabilities":{"list":null,"fork":true,"close":[]}}}`
 	got, err = client.ParseAgent(json.RawMessage(odd))
 	require.NoError(t, err)
 	require.Equal(t, client.Agent{Version: 1, Name: "the agent", Raw: json.RawMessage(odd)}, got)
@@ -88,7 +93,8 @@ func TestAuthenticateAndDelete(t *testing.T) {
 	a.answer("session/delete", `{}`)
 	require.NoError(t, c.Authenticate(t.Context(), "key"))
 	require.NoError(t, c.DeleteSession(t.Context(), "s"))
-	require.Equal(t, []string{`authenticate {"methodId":"key"}`, `session/delete {"sessionId":"s"}`}, a.take())
+	require.Equal(t,
+		[]string{`authenticate {"methodId":"key"}`, `session/delete {"sessionId":"s"}`}, a.take())
 }
 
 func TestContext(t *testing.T) {

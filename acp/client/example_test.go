@@ -54,18 +54,21 @@ func exampleAgent(ctx context.Context) (io.Reader, io.Writer, func()) {
 	agentIn, out := io.Pipe()
 	in, agentOut := io.Pipe()
 	var conn *jsonrpc.Conn
-	conn = jsonrpc.NewConn(jsonrpc.NewLines(agentIn, agentOut, 0), jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-		return func() (json.RawMessage, error) {
-			switch r.Method {
-			case "initialize":
-				return json.RawMessage(`{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{}}}}`), nil
-			case "session/new":
-				return json.RawMessage(`{"sessionId":"s1"}`), nil
+	conn = jsonrpc.NewConn(jsonrpc.NewLines(agentIn, agentOut, 0),
+		jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			return func() (json.RawMessage, error) {
+				switch r.Method {
+				case "initialize":
+					return json.RawMessage(
+						`{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{}}}}`), nil
+				case "session/new":
+					return json.RawMessage(`{"sessionId":"s1"}`), nil
+				}
+				err := conn.Notify(ctx, "session/update",
+					json.RawMessage(`{"sessionId":"s1","update":{"sessionUpdate":"_greeting"}}`))
+				return json.RawMessage(`{"stopReason":"end_turn"}`), err
 			}
-			err := conn.Notify(ctx, "session/update", json.RawMessage(`{"sessionId":"s1","update":{"sessionUpdate":"_greeting"}}`))
-			return json.RawMessage(`{"stopReason":"end_turn"}`), err
-		}
-	}), jsonrpc.Options{})
+		}), jsonrpc.Options{})
 	done := make(chan struct{})
 	go func() { defer close(done); _ = conn.Serve(ctx) }()
 	return in, out, func() { <-done }

@@ -55,7 +55,8 @@ func parseUpdate(params json.RawMessage) Update {
 		SessionUpdate string `json:"sessionUpdate"`
 	}
 	_ = json.Unmarshal(p.Update, &kind)
-	return Update{SessionID: p.SessionID, Kind: kind.SessionUpdate, Update: p.Update, Params: params}
+	return Update{SessionID: p.SessionID, Kind: kind.SessionUpdate, Update: p.Update,
+		Params: params}
 }
 
 type handler = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)

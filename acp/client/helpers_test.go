@@ -29,9 +29,11 @@ type agent struct {
 
 const (
 	bare = `{"protocolVersion":1,"agentCapabilities":{}}`
-	full = `{"protocolVersion":1,"agentInfo":{"name":"fake","title":"Fake"},"agentCapabilities":{"loadSession":true,` +
+	full = `{"protocolVersion":1,"agentInfo":{"name":"fake","title":"Fake"},` +
+		`"agentCapabilities":{"loadSession":true,` +
 		`"promptCapabilities":{"image":true},"mcpCapabilities":{"http":true},` +
-		`"sessionCapabilities":{"additionalDirectories":{},"close":{},"delete":{},"fork":{},"list":{},"resume":{"_meta":null}}},"x":1.0}`
+		`"sessionCapabilities":{"additionalDirectories":{},"close":{},"delete":{},"fork":{},` +
+		`"list":{},"resume":{"_meta":null}}},"x":1.0}`
 )
 
 // connect returns a client and the agent that it is connected to, which answers initialize with

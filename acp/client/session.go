@@ -70,7 +70,9 @@ func (c *Client) ForkSession(ctx context.Context, id string, s Setup) (Session, 
 
 // CloseSession ends the session's turn and frees the agent's resources. The session stays stored.
 func (c *Client) CloseSession(ctx context.Context, id string) error {
-	if _, err := c.require("sessionCapabilities.close", func(a Agent) bool { return a.Close }); err != nil {
+	if _, err := c.require("sessionCapabilities.close", func(a Agent) bool {
+		return a.Close
+	}); err != nil {
 		return err
 	}
 	_, err := c.call(ctx, protocol.SessionClose, sessionParams{SessionID: id}, nil)
@@ -79,7 +81,9 @@ func (c *Client) CloseSession(ctx context.Context, id string) error {
 
 // DeleteSession removes a stored session.
 func (c *Client) DeleteSession(ctx context.Context, id string) error {
-	if _, err := c.require("sessionCapabilities.delete", func(a Agent) bool { return a.Delete }); err != nil {
+	if _, err := c.require("sessionCapabilities.delete", func(a Agent) bool {
+		return a.Delete
+	}); err != nil {
 		return err
 	}
 	_, err := c.call(ctx, protocol.SessionDelete, sessionParams{SessionID: id}, nil)
@@ -100,7 +104,9 @@ type setupParams struct {
 }
 
 // open sends a lifecycle request. id is empty for a new session.
-func (c *Client) open(ctx context.Context, agent Agent, method, id string, s Setup) (Session, error) {
+func (c *Client) open(
+	ctx context.Context, agent Agent, method, id string, s Setup,
+) (Session, error) {
 	params := setupParams{
 		SessionID:  id,
 		Cwd:        s.Roots.Cwd(),
@@ -111,7 +117,8 @@ func (c *Client) open(ctx context.Context, agent Agent, method, id string, s Set
 	case agent.AdditionalDirectories:
 		params.Additional = &additional // the full list, even if it is empty
 	case additional.Len() > 0:
-		return Session{}, fmt.Errorf("%s does not support this: it does not advertise %s; open the session on one directory, "+
+		return Session{}, fmt.Errorf("%s does not support this: it does not advertise %s; open "+
+			"the session on one directory, "+
 			"or put acp-agent in front of it", agent.Name, additionalDirectories)
 	}
 	opened := sessionParams{SessionID: id}
@@ -133,7 +140,9 @@ type TurnEnd struct {
 
 // Prompt runs a turn and returns when it has ended. To end a turn and see how it ended, use
 // [Client.Cancel] rather than ctx.
-func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBlock) (TurnEnd, error) {
+func (c *Client) Prompt(
+	ctx context.Context, id string, content ...sdk.ContentBlock,
+) (TurnEnd, error) {
 	if _, err := c.initialized(); err != nil {
 		return TurnEnd{}, err
 	}

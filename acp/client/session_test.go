@@ -17,16 +17,32 @@ func TestNotAdvertised(t *testing.T) {
 	c, a := initialized(t, bare, client.Options{})
 	ctx, two := t.Context(), client.Setup{Roots: roots(t, "/a", "/b")}
 	for capability, ask := range map[string]func() error{
-		"sessionCapabilities.additionalDirectories": func() error { _, err := c.NewSession(ctx, two); return err },
-		"loadSession":                func() error { _, err := c.LoadSession(ctx, "s", two); return err },
-		"sessionCapabilities.resume": func() error { _, err := c.ResumeSession(ctx, "s", two); return err },
-		"sessionCapabilities.fork":   func() error { _, err := c.ForkSession(ctx, "s", two); return err },
-		"sessionCapabilities.list":   func() error { _, err := list(ctx, c, client.Query{}); return err },
+		"sessionCapabilities.additionalDirectories": func() error {
+			_, err := c.NewSession(ctx, two)
+			return err
+		},
+		"loadSession": func() error {
+			_, err := c.LoadSession(ctx, "s", two)
+			return err
+		},
+		"sessionCapabilities.resume": func() error {
+			_, err := c.ResumeSession(ctx, "s", two)
+			return err
+		},
+		"sessionCapabilities.fork": func() error {
+			_, err := c.ForkSession(ctx, "s", two)
+			return err
+		},
+		"sessionCapabilities.list": func() error {
+			_, err := list(ctx, c, client.Query{})
+			return err
+		},
 		"sessionCapabilities.close":  func() error { return c.CloseSession(ctx, "s") },
 		"sessionCapabilities.delete": func() error { return c.DeleteSession(ctx, "s") },
 	} {
 		t.Run(capability, func(t *testing.T) {
-			require.ErrorContains(t, ask(), "the agent does not support this: it does not advertise "+capability)
+			require.ErrorContains(t, ask(),
+				"the agent does not support this: it does not advertise "+capability)
 			require.Empty(t, a.take())
 		})
 	}
@@ -47,18 +63,23 @@ func TestNoAdditionalDirectories(t *testing.T) {
 func TestRootsAreNormalized(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
 	a.answer("session/new", `{"sessionId":"s","modes":1.0}`)
-	s, err := c.NewSession(t.Context(), client.Setup{Roots: roots(t, "/a/", "/b", "/a", "/b/.", "/c")})
+	s, err := c.NewSession(t.Context(),
+		client.Setup{Roots: roots(t, "/a/", "/b", "/a", "/b/.", "/c")})
 	require.NoError(t, err)
-	require.Equal(t, client.Session{ID: "s", Result: json.RawMessage(`{"sessionId":"s","modes":1.0}`)}, s)
-	require.Equal(t, []string{`session/new {"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[]}`}, a.take())
+	require.Equal(t,
+		client.Session{ID: "s", Result: json.RawMessage(`{"sessionId":"s","modes":1.0}`)}, s)
+	require.Equal(t, []string{`session/new {"cwd":"/a","additionalDirectories":["/b","/c"],` +
+		`"mcpServers":[]}`}, a.take())
 }
 
 // Clause P3.
 func TestFullListInEveryRequest(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
 	ctx := t.Context()
-	for method, ask := range map[string]func(context.Context, string, client.Setup) (client.Session, error){
-		"session/load": c.LoadSession, "session/resume": c.ResumeSession, "session/fork": c.ForkSession,
+	for method, ask := range map[string]func(context.Context, string, client.Setup) (client.Session,
+		error){
+		"session/load": c.LoadSession, "session/resume": c.ResumeSession,
+		"session/fork": c.ForkSession,
 	} {
 		t.Run(method, func(t *testing.T) {
 			a.answer(method, `{}`)
@@ -74,7 +95,8 @@ func TestFullListInEveryRequest(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{
 				method + ` {"sessionId":"s","cwd":"/a","additionalDirectories":[],"mcpServers":[]}`,
-				method + ` {"sessionId":"s","cwd":"/a","additionalDirectories":["/b"],"mcpServers":[]}`,
+				method + ` {"sessionId":"s","cwd":"/a","additionalDirectories":["/b"],` +
+					`"mcpServers":[]}`,
 			}, a.take())
 		})
 	}
@@ -82,7 +104,8 @@ func TestFullListInEveryRequest(t *testing.T) {
 
 func TestListSessions(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
-	a.answer("session/list", `{"sessions":[{"sessionId":"a","cwd":"/a","additionalDirectories":[]},{"sessionId":"b","cwd":"/b","title":null}]}`)
+	a.answer("session/list", `{"sessions":[{"sessionId":"a","cwd":"/a",`+
+		`"additionalDirectories":[]},{"sessionId":"b","cwd":"/b","title":null}]}`)
 	dir, err := workspace.ParseDir("/a")
 	require.NoError(t, err)
 	some, err := workspace.ParseDirs([]string{"/b"})
@@ -124,7 +147,9 @@ func TestSessions(t *testing.T) {
 }
 
 // list returns the sessions before the first error, and the error.
-func list(ctx context.Context, c *client.Client, q client.Query) (all []client.SessionInfo, _ error) {
+func list(
+	ctx context.Context, c *client.Client, q client.Query,
+) (all []client.SessionInfo, _ error) {
 	for s, err := range c.Sessions(ctx, q) {
 		if err != nil {
 			return all, err

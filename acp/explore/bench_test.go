@@ -9,7 +9,8 @@ import (
 // BenchmarkSearch searches 2,000 files of 8 KiB in three roots, of which one line in each tenth
 // file is a hit.
 func BenchmarkSearch(b *testing.B) {
-	const files, line = 2000, "\tif err := store.Find(ctx, order.ID); err != nil { // nothing to see\n"
+	const files, line = 2000,
+		"\tif err := store.Find(ctx, order.ID); err != nil { // nothing to see\n"
 	body := strings.Repeat(line, 8<<10/len(line))
 	var roots []string
 	for r := range 3 {
@@ -25,7 +26,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	c := open(b, limits{}, roots...)
 	for name, question := range map[string]string{
-		"literal": "/search needle", "class": `/search n[e]{2}d\w+$`, "words": "Needle", "find": "/find **/*.go",
+		"literal": "/search needle", "class": `/search n[e]{2}d\w+$`, "words": "Needle",
+		"find": "/find **/*.go",
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(files * len(body)))

@@ -14,11 +14,14 @@ import (
 func (t *turn) call(ctx context.Context, p prompt) error {
 	name, arguments := text.CutWord(p.text)
 	if !strings.Contains(name, ".") {
-		return t.write("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") + ", for example " +
-			text.Code(`/call files.read {"path": "a.txt"}`) + ". " + text.Code("/mcp tools") + " lists them.\n")
+		return t.write("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") +
+			", for example " +
+			text.Code(`/call files.read {"path": "a.txt"}`) + ". " + text.Code("/mcp tools") +
+			" lists them.\n")
 	}
 	if arguments != "" && !json.Valid([]byte(arguments)) {
-		return t.write("The arguments of " + text.Code(name) + " are not valid JSON: " + text.Code(text.Truncate(arguments, 200)) + ".\n")
+		return t.write("The arguments of " + text.Code(name) + " are not valid JSON: " +
+			text.Code(text.Truncate(arguments, 200)) + ".\n")
 	}
 	if err := t.flush(); err != nil {
 		return err

@@ -21,17 +21,39 @@ func TestCall(t *testing.T) {
 		lines  []string
 		says   string
 	}{
-		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` returned:"},
-		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
+		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}},
+			[]string{"a", "b"}, "The tool `e.t` returned:"},
+		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}},
+			[]string{"no"}, "The tool `e.t` reports an error:"},
 		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` returned without content."},
-		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Cut: "The result has 3 MB"}, []string{`{"a":1}`}, "Truncated: The result has 3 MB."},
-		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
-		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`:\n"},
-		{"a resource with a type", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","mimeType":"text/x","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`, of type `text/x`:\n"},
-		{"a binary resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","mimeType":"image/png","blob":"AAAA"}}`)}}, nil, "The resource `a:b`, of type `image/png`, is not text: it is a block of 81 bytes."},
-		{"something without a type", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"new"}`)}}, nil, "A block of type `new` of 14 bytes."},
-		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
-		{"invalid", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil, "An invalid block of 1 byte."},
+		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`),
+			Cut: "The result has 3 MB"}, []string{`{"a":1}`}, "Truncated: The result has 3 MB."},
+		{"an image", backend.ToolResult{
+			Content: []backend.Raw{
+				backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil,
+			"A block of type `image` (`image/png`) of 49 bytes."},
+		{"a resource",
+			backend.ToolResult{
+				Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b",` +
+					`"text":"t"}}`)}}, []string{"t"}, "The resource `a:b`:\n"},
+		{"a resource with a type",
+			backend.ToolResult{
+				Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b",` +
+					`"mimeType":"text/x","text":"t"}}`)}}, []string{"t"},
+			"The resource `a:b`, of type `text/x`:\n"},
+		{"a binary resource",
+			backend.ToolResult{
+				Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b",` +
+					`"mimeType":"image/png","blob":"AAAA"}}`)}}, nil,
+			"The resource `a:b`, of type `image/png`, is not text: it is a block of " +
+				"81 bytes."},
+		{"something without a type",
+			backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"new"}`)}}, nil,
+			"A block of type `new` of 14 bytes."},
+		{"a link", backend.ToolResult{Content: []backend.Raw{
+			backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
+		{"invalid", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil,
+			"An invalid block of 1 byte."},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			f.result, f.log = one.result, nil
@@ -48,20 +70,24 @@ func TestCall(t *testing.T) {
 }
 
 func TestCallTruncatesResults(t *testing.T) {
-	f := &fakeTools{result: backend.ToolResult{Content: []backend.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
+	f := &fakeTools{result: backend.ToolResult{
+		Content: []backend.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
 	c := open(t, limits{bytes: 100}, plant(t, nil))
 	c.client.tools = f
 	a := c.ask("/call e.t")
 	require.Equal(t, []string{strings.Repeat("x", 100)}, a.lines())
-	require.Contains(t, a.text(), "Truncated: this text is 500 bytes long; the limit for an answer is 100 bytes.")
-	require.Contains(t, a.text(), "Truncated: this text is 5 bytes long; the limit for an answer is 100 bytes.")
+	require.Contains(t, a.text(),
+		"Truncated: this text is 500 bytes long; the limit for an answer is 100 bytes.")
+	require.Contains(t, a.text(),
+		"Truncated: this text is 5 bytes long; the limit for an answer is 100 bytes.")
 }
 
 func TestCallErrors(t *testing.T) {
 	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
 	f.err = &backend.UnknownNameError{Kind: "tool", Name: "e.t"}
-	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists what they offer.")
+	require.Contains(t, c.ask("/call e.t").text(),
+		"have no tool e.t. `/mcp tools` lists what they offer.")
 	f.err = errors.New("e.t was not used: the user did not allow it")
 	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not used")
 	f.err = fmt.Errorf("asking: %w", backend.ErrCancelled)

@@ -26,15 +26,23 @@ func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + 
 func commands() []command {
 	return []command{
 		{"find", "GLOB", "Find files by name in all folders", (*turn).find},
-		{"search", "REGEXP", "Search all folders for lines that match a regular expression", (*turn).search},
+		{"search", "REGEXP", "Search all folders for lines that match a regular expression",
+			(*turn).search},
 		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*turn).read},
-		{"write", "PATH", "Write a file with the content on the lines below; asks first", (*turn).writeFile},
-		{"edit", "PATH", "Replace a text in a file, both given on the lines below; asks first", (*turn).editFile},
-		{"instructions", "[PATH]", "Show the instructions found in the folders, or those that apply to a path", (*turn).instructions},
-		{"skills", "", "List the skills found in the folders, with their state", (*turn).listSkills},
+		{"write", "PATH", "Write a file with the content on the lines below; asks first",
+			(*turn).writeFile},
+		{"edit", "PATH", "Replace a text in a file, both given on the lines below; asks first",
+			(*turn).editFile},
+		{"instructions", "[PATH]", "Show the instructions found in the folders, or those that " +
+			"apply to a path", (*turn).instructions},
+		{"skills", "", "List the skills found in the folders, with their state",
+			(*turn).listSkills},
 		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
-		{"commands", "", "List the commands found in the folders, with their state", (*turn).listCommands},
-		{"mcp", "[tools | start NAME | read SERVER URI]", "List the MCP servers, list their tools, start one configured in a folder (asks first), or read a resource", (*turn).mcp},
+		{"commands", "", "List the commands found in the folders, with their state",
+			(*turn).listCommands},
+		{"mcp", "[tools | start NAME | read SERVER URI]",
+			"List the MCP servers, list their tools, start one configured in a folder (asks " +
+				"first), or read a resource", (*turn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
 		{"help", "", "Show this list", (*turn).help},
 	}
@@ -92,7 +100,8 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 		for _, lost := range taken {
 			if lost.Name == p.command && !t.mentioned[lost.Artifact.Path] {
 				t.mentioned[lost.Artifact.Path] = true
-				note := fmt.Sprintf("Not used, because %s is a built-in command: %s.\n\n", text.Code("/"+c.name),
+				note := fmt.Sprintf("Not used, because %s is a built-in command: %s.\n\n",
+					text.Code("/"+c.name),
 					text.Code(t.roots[lost.Artifact.Root.Index].showPath(lost.Artifact.Path)))
 				if err := t.write(note); err != nil {
 					return err
@@ -111,7 +120,8 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 			return t.explainUnusable(named[0])
 		}
 	}
-	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command), helpText()))
+	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command),
+		helpText()))
 }
 
 // help answers /help.
@@ -120,12 +130,14 @@ func (t *turn) help(context.Context, prompt) error { return t.write(helpText()) 
 func helpText() string {
 	var b strings.Builder
 	b.WriteString("You can use these commands:\n\n")
-	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders and MCP servers, or add or remove a folder; asks first\n")
+	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders and MCP servers," +
+		" or add or remove a folder; asks first\n")
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(c.usage()), c.description)
 	}
 	b.WriteString("\nSkills and commands found in the folders are commands too.\n")
-	b.WriteString("\nAny other text finds the lines in all folders that contain all of its words.\n")
+	b.WriteString(
+		"\nAny other text finds the lines in all folders that contain all of its words.\n")
 	b.WriteString("\n" + editUsage)
 	return b.String()
 }

@@ -45,20 +45,25 @@ func TestUnknownCommand(t *testing.T) {
 	require.Contains(t, a.text(), "/search REGEXP")
 
 	c := open(t, limits{}, plant(t, fileTree{
-		".agents/skills/quiet/SKILL.md": "---\nname: quiet\ndescription: For models.\nuser-invocable: false\n---\nDo it.\n",
+		".agents/skills/quiet/SKILL.md": "---\nname: quiet\ndescription: For models.\n" +
+			"user-invocable: false\n---\nDo it.\n",
 		".agents/skills/vague/SKILL.md": "---\nname: vague\n---\nDo it.\n",
 	}))
-	require.Contains(t, c.ask("/quiet").text(), "The skill `quiet` is not a slash command: its file says so. `/skill quiet` shows it.")
+	require.Contains(t, c.ask("/quiet").text(),
+		"The skill `quiet` is not a slash command: its file says so. `/skill quiet` shows it.")
 	require.Contains(t, c.ask("/vague").text(), "cannot be used: it has no description.")
-	require.Contains(t, c.ask("/skills").text(), "quiet/SKILL.md, not a slash command: its file says so")
+	require.Contains(t, c.ask("/skills").text(),
+		"quiet/SKILL.md, not a slash command: its file says so")
 }
 
 func TestMissingInput(t *testing.T) {
 	c := open(t, limits{}, plant(t, nil))
 	for text, usage := range map[string]string{
 		"/find": "/find GLOB", "/search ": "/search REGEXP", "/read\n": "/read PATH[:FIRST-LAST]",
-		"/write": "/write PATH", "/write a": "/write PATH", "/write\na": "/write PATH", "/write a\n": "/write PATH",
-		"/edit": "/edit PATH", "/edit a": "/edit PATH", "/edit a\nb": "/edit PATH", "/edit\nb\n=======\nc": "/edit PATH",
+		"/write": "/write PATH", "/write a": "/write PATH", "/write\na": "/write PATH",
+		"/write a\n": "/write PATH",
+		"/edit":      "/edit PATH", "/edit a": "/edit PATH", "/edit a\nb": "/edit PATH",
+		"/edit\nb\n=======\nc": "/edit PATH",
 	} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)
@@ -85,7 +90,8 @@ func TestOtherMethods(t *testing.T) {
 
 // Clause A25.
 func TestCommandsOfRootsAreAnnounced(t *testing.T) {
-	first := plant(t, fileTree{".claude/commands/git/commit.md": "---\ndescription: Commits.\nargument-hint: MESSAGE\n---\nCommit $ARGUMENTS.\n"})
+	first := plant(t, fileTree{".claude/commands/git/commit.md": "---\ndescription: Commits.\n" +
+		"argument-hint: MESSAGE\n---\nCommit $ARGUMENTS.\n"})
 	second := plant(t, fileTree{
 		".claude/commands/git/commit.md": "Of the second.\n",
 		".claude/commands/find.md":       "Not our find.\n",
@@ -93,10 +99,12 @@ func TestCommandsOfRootsAreAnnounced(t *testing.T) {
 	})
 	c := open(t, limits{}, first, second)
 	all := announced(c.client.updates)
-	require.Equal(t, "Command of "+filepath.Base(first)+": Commits.", all["git:commit"]["description"], "A30: labelled with its root")
+	require.Equal(t, "Command of "+filepath.Base(first)+": Commits.",
+		all["git:commit"]["description"], "A30: labelled with its root")
 	require.Equal(t, map[string]any{"hint": "MESSAGE"}, all["git:commit"]["input"])
 	require.Equal(t, "Skill of "+filepath.Base(second)+": About tidy.", all["tidy"]["description"])
-	require.Equal(t, "Find files by name in all folders", all["find"]["description"], "our own names are ours")
+	require.Equal(t, "Find files by name in all folders", all["find"]["description"],
+		"our own names are ours")
 	require.Len(t, all, len(commands())+2)
 
 	require.Equal(t, []string{"Commit a message."}, c.ask("/git:commit a message").lines())
@@ -116,7 +124,8 @@ func TestArguments(t *testing.T) {
 	require.Equal(t, []string{"Fix the bug in go."}, c.ask(`/fix "the bug" go`).lines())
 	require.NotContains(t, c.ask("/fix it").text(), "Your arguments")
 	shown := c.ask("/show").text()
-	require.Equal(t, 1, strings.Count(shown, "No commands were run and no files were inserted"), shown)
+	require.Equal(t, 1, strings.Count(shown, "No commands were run and no files were inserted"),
+		shown)
 	require.Contains(t, shown, "!`git diff`")
 	require.Contains(t, c.ask("/skill tidy up").text(), "Your arguments: `up`")
 }
@@ -145,5 +154,6 @@ func TestMaxCommands(t *testing.T) {
 	c := open(t, limits{commands: 2}, plant(t, tree))
 	require.Len(t, announced(c.client.updates), len(commands())+2)
 	require.Equal(t, []string{"Do c."}, c.ask("/c").lines(), "it is a command nevertheless")
-	require.Contains(t, c.ask("/skills").text(), "Only the first 2 of 3 skills and commands are announced")
+	require.Contains(t, c.ask("/skills").text(),
+		"Only the first 2 of 3 skills and commands are announced")
 }

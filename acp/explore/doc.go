@@ -9,7 +9,7 @@
 //	/read PATH[:FIRST-LAST]    a file or some of its lines
 //	/write PATH                writes a file; its content is on the lines below
 //	/edit PATH                 replaces a text in a file; both texts are on the lines below
-//	/instructions [PATH]       the instructions found in the roots, and with a path those that apply to it
+//	/instructions [PATH]       the instructions found in the roots, or those that apply to a path
 //	/skills, /commands         the skills and commands found in the roots
 //	/skill NAME [ARGUMENTS]    shows a skill
 //	/mcp                       the MCP servers of the session, and those configured in the roots

@@ -11,7 +11,8 @@ import (
 // editSeparator is the line between the two texts of an edit.
 const editSeparator = "======="
 
-const editUsage = "To edit a file, give the text to replace, which must occur in it exactly once, and its replacement:\n\n" +
+const editUsage = "To edit a file, give the text to replace, which must occur in it exactly once," +
+	" and its replacement:\n\n" +
 	"```text\n/edit PATH\nold text\n" + editSeparator + "\nnew text\n```\n"
 
 // editFile answers /edit.

@@ -39,5 +39,6 @@ func TestEdit(t *testing.T) {
 	talk := open(t, limits{}, cwd)
 	talk.client.onAsk = selected("allow-once")
 	talk.ask("/edit a.txt\ntwo\nthree\n=======\n2\n3\nmore")
-	require.Equal(t, fileTree{"a.txt": "one 2\r\n3\r\nmore\r\nfour\r\n"}, files(t, cwd), "line ends are those of the file")
+	require.Equal(t, fileTree{"a.txt": "one 2\r\n3\r\nmore\r\nfour\r\n"}, files(t, cwd),
+		"line ends are those of the file")
 }

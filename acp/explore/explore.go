@@ -24,8 +24,9 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500, progress: 2 * time.Second,
-	waiting: time.Second,
+	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500,
+	progress: 2 * time.Second,
+	waiting:  time.Second,
 }
 
 // Kind is the backend.Info.Kind.
@@ -41,8 +42,11 @@ func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backen
 }
 
 // Open opens a session and announces its commands.
-func (e explorer) Open(ctx context.Context, _ backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	s := &session{limits: e.limits, host: h, roots: labelRoots(h.Workspace()), mentioned: make(map[string]bool)}
+func (e explorer) Open(
+	ctx context.Context, _ backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	s := &session{limits: e.limits, host: h, roots: labelRoots(h.Workspace()),
+		mentioned: make(map[string]bool)}
 	if err := s.announceCommands(ctx, h); err != nil {
 		return nil, backend.Opened{}, err
 	}

@@ -28,7 +28,8 @@ func (t *turn) scan(call activeCall) tools.Walk {
 			}
 			reported = time.Now()
 			return call.progress(fmt.Sprintf("Looked at %s so far, now in %s.",
-				text.Count(tally.Files, "file", "files"), text.Code(t.roots[slices.Index(tally.Roots, tools.Stopped)].label)))
+				text.Count(tally.Files, "file", "files"),
+				text.Code(t.roots[slices.Index(tally.Roots, tools.Stopped)].label)))
 		},
 	}
 }
@@ -36,7 +37,8 @@ func (t *turn) scan(call activeCall) tools.Walk {
 // find answers /find.
 func (t *turn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Give a glob: " + text.Code("/find GLOB") + ", for example " + text.Code("/find **/*.go") + ".\n")
+		return t.write("Give a glob: " + text.Code("/find GLOB") + ", for example " +
+			text.Code("/find **/*.go") + ".\n")
 	}
 	only, err := tools.NewGlob(p.text)
 	if err != nil {
@@ -99,7 +101,8 @@ func (l *listing) add(root int, line, path string, number int) error {
 	}
 	if !l.reply.take(len(line) + 1) {
 		l.stopped = root
-		l.truncated = fmt.Sprintf("the first %s are shown, because an answer is limited to %s", text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
+		l.truncated = fmt.Sprintf("the first %s are shown, because an answer is limited to %s",
+			text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
 		return errFull
 	}
 	l.left--
@@ -196,11 +199,13 @@ func (t *turn) leftOut(s tools.Skipped) string {
 		parts = append(parts, text.Count(s.Binary, "binary file", "binary files"))
 	}
 	if s.Large > 0 {
-		parts = append(parts, text.Count(s.Large, "file", "files")+" over "+text.Size(t.limits.fileSize))
+		parts = append(parts,
+			text.Count(s.Large, "file", "files")+" over "+text.Size(t.limits.fileSize))
 	}
 	if s.Unreadable > 0 {
 		first := t.roots[s.First.Root.Index].show(s.First.Rel) + ": " + reason(s.First.Err)
-		parts = append(parts, text.Count(s.Unreadable, "entry", "entries")+" that could not be read ("+first+")")
+		parts = append(parts,
+			text.Count(s.Unreadable, "entry", "entries")+" that could not be read ("+first+")")
 	}
 	for _, dir := range s.System {
 		parts = append(parts, text.Code(dir))

@@ -22,7 +22,8 @@ func TestOrderOfRoots(t *testing.T) {
 				order = append(order, label)
 			}
 		}
-		require.Equal(t, []string{filepath.Base(roots[0]), filepath.Base(roots[1]), filepath.Base(roots[2])}, order)
+		require.Equal(t, []string{filepath.Base(roots[0]), filepath.Base(roots[1]),
+			filepath.Base(roots[2])}, order)
 	}
 }
 
@@ -59,10 +60,12 @@ func TestIgnoredFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(shared, "notes.txt"), []byte("needle\n"), 0o600))
 	c := open(t, limits{}, app, shared)
 
-	want := []string{"app/.env.example:1: needle", "app/docs/keep.txt:1: needle", "shared/notes.txt:1: needle"}
+	want := []string{"app/.env.example:1: needle", "app/docs/keep.txt:1: needle",
+		"shared/notes.txt:1: needle"}
 	require.Equal(t, want, c.ask("needle").lines())
 	require.Equal(t, want, c.ask("/search needle").lines())
-	require.Equal(t, []string{"app/docs/keep.txt", "shared/notes.txt"}, c.ask("/find *.txt").lines())
+	require.Equal(t, []string{"app/docs/keep.txt", "shared/notes.txt"},
+		c.ask("/find *.txt").lines())
 	require.Equal(t, []string{"needle"}, c.ask("/read bin/orders").lines(), "what is named is read")
 }
 
@@ -102,7 +105,8 @@ func TestOverlappingRoots(t *testing.T) {
 		"src/lib/b.txt":  "needle\n",
 		"src/gen/c.txt":  "needle\n",
 	})
-	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src", "lib"), filepath.Join(top, "src", "gen")
+	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src", "lib"),
+		filepath.Join(top, "src", "gen")
 	t.Run("the outer first", func(t *testing.T) {
 		a := open(t, limits{}, src, lib).ask("needle")
 		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle"}, a.lines())
@@ -113,7 +117,8 @@ func TestOverlappingRoots(t *testing.T) {
 	})
 	t.Run("the outer ignores the inner", func(t *testing.T) {
 		a := open(t, limits{}, src, gen).ask("needle")
-		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle", "gen/c.txt:1: needle"}, a.lines())
+		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle",
+			"gen/c.txt:1: needle"}, a.lines())
 	})
 	t.Run("two spellings of one", func(t *testing.T) {
 		symlink(t, lib, top, "other")
@@ -155,12 +160,14 @@ func TestIncompleteSearch(t *testing.T) {
 	})
 	t.Run("files that are too large", func(t *testing.T) {
 		a := open(t, limits{fileSize: 3}, small).ask("/search x")
-		require.Contains(t, a.text(), s+": none in what was searched. Left out: 1 file over 3 bytes.")
+		require.Contains(t, a.text(),
+			s+": none in what was searched. Left out: 1 file over 3 bytes.")
 	})
 }
 
 func TestSearchReportsProgress(t *testing.T) {
-	cwd, other := plant(t, fileTree{"a/1": "x\n", "b/2": "x\n"}), plant(t, fileTree{"c/3": "needle\n"})
+	cwd, other := plant(t, fileTree{"a/1": "x\n", "b/2": "x\n"}),
+		plant(t, fileTree{"c/3": "needle\n"})
 	a := open(t, limits{progress: -1}, cwd, other).ask("/search needle")
 	var reports []string
 	for _, u := range a.updates {
@@ -170,7 +177,8 @@ func TestSearchReportsProgress(t *testing.T) {
 	}
 	require.Contains(t, reports, "Looked at 2 files so far, now in `"+filepath.Base(cwd)+"`.")
 	require.Contains(t, reports, "Looked at 3 files so far, now in `"+filepath.Base(other)+"`.")
-	require.Contains(t, a.updates[len(a.updates)-2].text(), "1 line in 1 file", "the last one has the result")
+	require.Contains(t, a.updates[len(a.updates)-2].text(), "1 line in 1 file",
+		"the last one has the result")
 }
 
 func TestSystemDirectoriesAreLeftOut(t *testing.T) {

@@ -137,9 +137,11 @@ func open(t testing.TB, l limits, roots ...string) *conversation {
 	c := &client{workspace: ws, catalog: catalog, tools: backend.NoTools{}}
 	r := explorer{limits{
 		hits: cmp.Or(l.hits, defaultLimits.hits), bytes: cmp.Or(l.bytes, defaultLimits.bytes),
-		fileSize: cmp.Or(l.fileSize, defaultLimits.fileSize), files: cmp.Or(l.files, defaultLimits.files),
-		commands: cmp.Or(l.commands, defaultLimits.commands), progress: cmp.Or(l.progress, defaultLimits.progress),
-		waiting: cmp.Or(l.waiting, defaultLimits.waiting),
+		fileSize: cmp.Or(l.fileSize, defaultLimits.fileSize),
+		files:    cmp.Or(l.files, defaultLimits.files),
+		commands: cmp.Or(l.commands, defaultLimits.commands),
+		progress: cmp.Or(l.progress, defaultLimits.progress),
+		waiting:  cmp.Or(l.waiting, defaultLimits.waiting),
 	}}
 	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)

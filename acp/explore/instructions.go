@@ -65,7 +65,8 @@ func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) erro
 
 // describeFurther says which of the instructions shown apply to a path but not to a whole root.
 func (t *turn) describeFurther(path string, sources []discovery.Source) string {
-	intro := "In addition to those of whole folders, these apply to " + text.Code(text.Truncate(path, 200)) + ": "
+	intro := "In addition to those of whole folders, these apply to " +
+		text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
 		intro += "none."
 		if _, err := t.workspace().Stat(path); err != nil {

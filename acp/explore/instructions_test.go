@@ -13,15 +13,19 @@ func TestInstructions(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, skills, app, shared)
 	text := c.ask("/instructions").text()
-	require.Equal(t, c.client.catalog.Instructions(nil).String(), text[:strings.Index(text, "\nFiles that are not used")])
-	require.Less(t, strings.Index(text, "# How we work"), strings.Index(text, "# Working on the order service"))
+	require.Equal(t, c.client.catalog.Instructions(nil).String(),
+		text[:strings.Index(text, "\nFiles that are not used")])
+	require.Less(t, strings.Index(text, "# How we work"),
+		strings.Index(text, "# Working on the order service"))
 	require.Contains(t, text, "not by the user", "A30")
 	require.Contains(t, text, "(frontmatter/yaml)")
-	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(), "The folders contain no instructions.")
+	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(),
+		"The folders contain no instructions.")
 }
 
 func TestInstructionsForAPath(t *testing.T) {
-	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "web/CLAUDE.md": "Of the web.\n", "web/AGENTS.md": "First.\n", "web/a.ts": ""})
+	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "web/CLAUDE.md": "Of the web.\n",
+		"web/AGENTS.md": "First.\n", "web/a.ts": ""})
 	other := plant(t, fileTree{"lib/a.go": ""})
 	c := open(t, limits{}, cwd, other)
 	label := filepath.Base(cwd)
@@ -29,23 +33,30 @@ func TestInstructionsForAPath(t *testing.T) {
 	require.Contains(t, text, "Of all.")
 	require.Contains(t, text, "First.")
 	require.NotContains(t, text, "Of the web.")
-	require.Contains(t, text, "In addition to those of whole folders, these apply to `web/a.ts`: `"+label+"/web/AGENTS.md`.")
+	require.Contains(t, text,
+		"In addition to those of whole folders, these apply to `web/a.ts`: `"+label+"/web/AGENTS.md`.")
 	require.Contains(t, text, "CLAUDE.md: shadowed")
 
-	require.Contains(t, c.ask("/instructions lib/a.go").text(), "Did you mean `/instructions "+filepath.Join(other, "lib", "a.go")+"`?", "A20")
-	require.Contains(t, c.ask("/instructions "+plant(t, nil)+"/x").text(), "outside the session's folders")
+	require.Contains(t, c.ask("/instructions lib/a.go").text(),
+		"Did you mean `/instructions "+filepath.Join(other, "lib", "a.go")+"`?", "A20")
+	require.Contains(t, c.ask("/instructions "+plant(t, nil)+"/x").text(),
+		"outside the session's folders")
 }
 
 // Clause D2.
 func TestInstructionsOfDirectoriesAreMentioned(t *testing.T) {
 	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "main.go": "package main\n"})
-	other := plant(t, fileTree{"web/AGENTS.md": "Of the web.\n", "web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/b.ts": "b\n"})
+	other := plant(t, fileTree{"web/AGENTS.md": "Of the web.\n",
+		"web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/b.ts": "b\n"})
 	c := open(t, limits{}, cwd, other)
 	c.client.onAsk = selected("allow-once")
 	label := filepath.Base(other)
-	require.NotContains(t, c.ask("/read main.go").text(), "Instructions for", "those of roots are in /instructions")
-	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "b.ts")).text(), "Instructions for this directory: `"+label+"/web/AGENTS.md`.")
+	require.NotContains(t, c.ask("/read main.go").text(), "Instructions for",
+		"those of roots are in /instructions")
+	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "b.ts")).text(),
+		"Instructions for this directory: `"+label+"/web/AGENTS.md`.")
 	require.Contains(t, c.ask("/write "+filepath.Join(other, "web", "deep", "c.ts")+"\nc").text(),
 		"Instructions for this directory: `"+label+"/web/deep/CLAUDE.md`.", "each once")
-	require.NotContains(t, c.ask("/read "+filepath.Join(other, "web", "deep", "a.ts")).text(), "Instructions for")
+	require.NotContains(t, c.ask("/read "+filepath.Join(other, "web", "deep", "a.ts")).text(),
+		"Instructions for")
 }

@@ -35,7 +35,8 @@ func (t *turn) mcp(ctx context.Context, p prompt) error {
 	case verb == "read" && rest != "":
 		return t.readResource(ctx, rest)
 	default:
-		return t.write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + ", " + text.Code("/mcp start NAME") + " or " + text.Code("/mcp read SERVER URI") + ".\n")
+		return t.write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + ", " +
+			text.Code("/mcp start NAME") + " or " + text.Code("/mcp read SERVER URI") + ".\n")
 	}
 }
 
@@ -44,7 +45,8 @@ func (t *turn) mcp(ctx context.Context, p prompt) error {
 func (t *turn) readResource(ctx context.Context, argument string) error {
 	i := strings.LastIndexAny(argument, " \t\r\n")
 	if i < 0 {
-		return t.write("Give a server and the URI of one of its resources: " + text.Code("/mcp read SERVER URI") + ". " + text.Code("/mcp tools") + " lists them.\n")
+		return t.write("Give a server and the URI of one of its resources: " +
+			text.Code("/mcp read SERVER URI") + ". " + text.Code("/mcp tools") + " lists them.\n")
 	}
 	server, uri := strings.TrimSpace(argument[:i]), argument[i+1:]
 	result, err := t.host.Tools().ReadResource(ctx, server, uri)
@@ -90,7 +92,8 @@ func (t *turn) showServers() error {
 // describeServer describes a server of the session. Names and texts that come from it are quoted.
 func describeServer(s backend.ServerStatus) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport, describeServerState(s))
+	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport,
+		describeServerState(s))
 	if s.Prefix != s.Name {
 		fmt.Fprintf(&b, "- its tools are called %s\n", text.Code(s.Prefix+".…"))
 	}
@@ -100,11 +103,13 @@ func describeServer(s backend.ServerStatus) string {
 			era = "modern era: it requests roots in the results of calls"
 		}
 		fmt.Fprintf(&b, "- product: %s\n- protocol: %s, %s\n",
-			text.Code(text.Truncate(s.Product, maxDescription)), text.Code(text.Truncate(s.Revision, maxDescription)), era)
+			text.Code(text.Truncate(s.Product, maxDescription)),
+			text.Code(text.Truncate(s.Revision, maxDescription)), era)
 	}
 	switch {
 	case !s.SentAt.IsZero():
-		fmt.Fprintf(&b, "- received %s at %s:\n", text.Count(len(s.SentRoots), "root", "roots"), s.SentAt.Format(time.RFC3339))
+		fmt.Fprintf(&b, "- received %s at %s:\n", text.Count(len(s.SentRoots), "root", "roots"),
+			s.SentAt.Format(time.RFC3339))
 		for i, uri := range s.SentRoots {
 			fmt.Fprintf(&b, "  %d. %s\n", i+1, text.Code(uri))
 		}
@@ -124,13 +129,16 @@ func describeServer(s backend.ServerStatus) string {
 		fmt.Fprintf(&b, "- error: %s\n", text.Code(text.Truncate(s.Err.Error(), maxError)))
 	}
 	if instructions := text.Plain(s.Instructions); strings.TrimSpace(instructions) != "" {
-		b.WriteString("- instructions of the server:\n\n" + text.Block("text", text.Truncate(instructions, maxInstructions)))
+		b.WriteString("- instructions of the server:\n\n" +
+			text.Block("text", text.Truncate(instructions, maxInstructions)))
 	}
 	return b.String()
 }
 
 func describeServerState(s backend.ServerStatus) string {
-	soon := func(at time.Time) string { return max(time.Until(at), time.Second).Round(time.Second).String() }
+	soon := func(at time.Time) string {
+		return max(time.Until(at), time.Second).Round(time.Second).String()
+	}
 	switch {
 	case s.State == backend.ServerIdle:
 		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
@@ -139,7 +147,8 @@ func describeServerState(s backend.ServerStatus) string {
 	case s.State == backend.ServerWaiting:
 		return "waiting; it ended and will be restarted"
 	case s.State == backend.ServerFailed && !s.RetryAt.IsZero():
-		return "failed; it is tried again when it is next used, in " + soon(s.RetryAt) + " at the earliest"
+		return "failed; it is tried again when it is next used, in " + soon(s.RetryAt) +
+			" at the earliest"
 	case s.State == backend.ServerFailed:
 		return "failed; it is tried again when it is next used"
 	case s.Waiting != "":
@@ -160,7 +169,8 @@ func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 	if a.State != discovery.Active || a.Server == nil {
 		return describeArtifact(r, a, "")
 	}
-	lines := []string{text.Printable(a.Name) + ": " + text.Printable(a.Server.String()), "  in " + r.showPath(a.Path)}
+	lines := []string{text.Printable(a.Name) + ": " + text.Printable(a.Server.String()), "  in " +
+		r.showPath(a.Path)}
 	if !a.Server.Env.IsZero() {
 		lines = append(lines, "  with the variables "+text.Printable(a.Server.Env.String()))
 	}
@@ -177,9 +187,11 @@ func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 	case t.started[keyOf(a)]:
 		return append(lines, "  started in this session, see above")
 	case t.hasServer(a.Name):
-		return append(lines, "  found, not started: the client provides another server with this name")
+		return append(lines,
+			"  found, not started: the client provides another server with this name")
 	default:
-		return append(lines, "  found, not started: /mcp start "+text.Printable(a.Name)+" starts it, if you allow it")
+		return append(lines, "  found, not started: /mcp start "+text.Printable(
+			a.Name)+" starts it, if you allow it")
 	}
 }
 
@@ -197,7 +209,8 @@ func (s *session) hasServer(name string) bool {
 func (t *turn) unstarted() string {
 	for _, a := range t.host.Catalog().Active(discovery.MCPServer) {
 		if !t.started[keyOf(a)] && !t.hasServer(a.Name) {
-			return " " + text.Code("/mcp") + " shows those that the folders configure and that are not started."
+			return " " + text.Code("/mcp") +
+				" shows those that the folders configure and that are not started."
 		}
 	}
 	return ""
@@ -207,14 +220,18 @@ func (t *turn) unstarted() string {
 func (t *turn) startServer(ctx context.Context, name string) error {
 	named := t.host.Catalog().Named(discovery.MCPServer, name)
 	if len(named) == 0 {
-		return t.write("No folder configures an MCP server called " + text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") + " lists the servers.\n")
+		return t.write("No folder configures an MCP server called " +
+			text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") +
+			" lists the servers.\n")
 	}
 	a := named[0]
 	switch {
 	case a.State != discovery.Active:
-		return t.write(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name), text.Printable(a.Reason)))
+		return t.write(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name),
+			text.Printable(a.Reason)))
 	case t.hasServer(name) && !t.started[keyOf(a)]:
-		return t.write(fmt.Sprintf("The MCP server %s was not started: the client provides another server with this name.\n", text.Code(name)))
+		return t.write(fmt.Sprintf("The MCP server %s was not started: the client provides "+
+			"another server with this name.\n", text.Code(name)))
 	}
 	if err := t.host.StartServer(ctx, a); err != nil {
 		return t.writeServerError(ctx, err)
@@ -291,7 +308,8 @@ func (t *turn) showPending(pending map[string]bool) error {
 		case s.Waiting != "":
 			reason = s.Waiting
 		case s.Err != nil:
-			reason = describeServerState(s) + ": " + text.Code(text.Truncate(s.Err.Error(), maxError))
+			reason = describeServerState(s) + ": " +
+				text.Code(text.Truncate(s.Err.Error(), maxError))
 		}
 		if err := t.write("- " + text.Code(s.Name) + ": " + reason + "\n"); err != nil {
 			return err
@@ -314,14 +332,16 @@ func (t *turn) showListing(l backend.Listing, share int) error {
 		lines, short = append(lines, described...), append(short, described[0])
 	}
 	for _, r := range l.Resources {
-		line := text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description, maxDescription)
+		line := text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description,
+			maxDescription)
 		lines, short = append(lines, line), append(short, line)
 	}
 	switch {
 	case len(lines) > 0:
 		intro, list := "MCP server **"+text.Code(l.Name)+"** offers:\n\n", strings.Join(lines, "\n")
 		if len(list) >= share && len(l.Tools) > 0 {
-			intro, list = intro+"The list is long: what the tools take is left out.\n\n", strings.Join(short, "\n")
+			intro, list = intro+"The list is long: what the tools take is left out.\n\n",
+				strings.Join(short, "\n")
 		}
 		if err := t.write(intro); err != nil {
 			return err
@@ -352,14 +372,16 @@ func describeTool(tool backend.Tool) []string {
 	if tool.Hints.OpenWorld {
 		effect += " and contacts other systems"
 	}
-	lines := []string{text.Attributed("/call "+tool.Name, tool.Description, maxDescription), "  according to its server it " + effect}
+	lines := []string{text.Attributed("/call "+tool.Name, tool.Description, maxDescription),
+		"  according to its server it " + effect}
 	if len(tool.Input) > 0 {
 		var compact bytes.Buffer
 		if json.Compact(&compact, tool.Input) != nil {
 			compact.Reset()
 			compact.Write(tool.Input)
 		}
-		lines = append(lines, "  input: "+text.Truncate(text.Printable(compact.String()), maxSchema))
+		lines = append(lines,
+			"  input: "+text.Truncate(text.Printable(compact.String()), maxSchema))
 	}
 	return lines
 }
@@ -373,11 +395,13 @@ func (t *turn) writeServerError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, backend.ErrCancelled), errors.Is(err, backend.ErrClosed), errors.Is(err, backend.ErrFenced),
+	case errors.Is(err, backend.ErrCancelled), errors.Is(err, backend.ErrClosed),
+		errors.Is(err, backend.ErrFenced),
 		errors.Is(err, backend.ErrTurnOver):
 		return err
 	case errors.As(err, &unknown):
-		return t.write("This did not work: " + text.Printable(message) + ". " + text.Code("/mcp tools") + " lists what they offer." + t.unstarted() + "\n")
+		return t.write("This did not work: " + text.Printable(message) + ". " +
+			text.Code("/mcp tools") + " lists what they offer." + t.unstarted() + "\n")
 	case errors.As(err, &refused):
 		message = refused.Message
 	}

@@ -39,7 +39,8 @@ func (f *fakeTools) List(context.Context) (<-chan backend.Listing, error) {
 	for _, s := range f.status {
 		l := backend.Listing{ServerStatus: s}
 		if s.Name == "e" {
-			l.Tools, l.Resources = f.tools, []backend.Resource{{URI: "demo://x", Description: "A thing"}}
+			l.Tools, l.Resources = f.tools,
+				[]backend.Resource{{URI: "demo://x", Description: "A thing"}}
 			l.Cut = []string{"The server lists more tools than the first 1"}
 		}
 		listings <- l
@@ -47,12 +48,16 @@ func (f *fakeTools) List(context.Context) (<-chan backend.Listing, error) {
 	return listings, nil
 }
 
-func (f *fakeTools) ReadResource(_ context.Context, server, uri string) (backend.ToolResult, error) {
+func (f *fakeTools) ReadResource(
+	_ context.Context, server, uri string,
+) (backend.ToolResult, error) {
 	f.log = append(f.log, "read "+server+" "+uri)
 	return f.result, f.err
 }
 
-func (f *fakeTools) Call(_ context.Context, _ backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
+func (f *fakeTools) Call(
+	_ context.Context, _ backend.Updates, name string, arguments backend.Raw,
+) (backend.ToolResult, error) {
 	f.log = append(f.log, "call "+name+" "+string(arguments))
 	return f.result, f.err
 }
@@ -68,7 +73,8 @@ func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {
 
 func ready(name string) backend.ServerStatus {
 	return backend.ServerStatus{
-		Name: name, Prefix: name, Transport: "stdio", State: backend.ServerReady, Product: name + " 1.0", Revision: "2025-11-25", RootsDeclared: true,
+		Name: name, Prefix: name, Transport: "stdio", State: backend.ServerReady, Product: name +
+			" 1.0", Revision: "2025-11-25", RootsDeclared: true,
 	}
 }
 
@@ -81,14 +87,20 @@ func TestMCP(t *testing.T) {
 	modern.Modern, modern.Revision = true, "2026-07-28"
 	withheld := ready("w")
 	withheld.RootsDeclared = false
-	failed := backend.ServerStatus{Name: "no such", Prefix: "no_such", Transport: "http", State: backend.ServerFailed, Err: errors.New("no\x1b route")}
-	f := &fakeTools{status: []backend.ServerStatus{told, modern, withheld, failed, {Name: "i", Prefix: "i", Transport: "stdio", State: backend.ServerIdle}}}
+	failed := backend.ServerStatus{Name: "no such", Prefix: "no_such", Transport: "http",
+		State: backend.ServerFailed, Err: errors.New("no\x1b route")}
+	f := &fakeTools{status: []backend.ServerStatus{told, modern, withheld, failed,
+		{Name: "i", Prefix: "i", Transport: "stdio", State: backend.ServerIdle}}}
 	text := withTools(t, f, plant(t, nil)).ask("/mcp").text()
 	for _, part := range []string{
-		"MCP server **`e`** (stdio): ready\n", "- product: `e 1.0`\n- protocol: `2025-11-25`, legacy era",
-		"- received 2 roots at 2026-08-01T12:30:00Z:\n  1. `file:///b`\n  2. `file:///a`\n", "- restarted: 1 time\n", "- warning: roots are deprecated\n",
-		"- protocol: `2026-07-28`, modern era", "received no roots: it has not requested", "received no roots: it may not request",
-		"**`no such`** (http): failed; it is tried again when it is next used", "- its tools are called `no_such.…`", `- error: ` + "`" + `"no\x1b route"`,
+		"MCP server **`e`** (stdio): ready\n",
+		"- product: `e 1.0`\n- protocol: `2025-11-25`, legacy era",
+		"- received 2 roots at 2026-08-01T12:30:00Z:\n  1. `file:///b`\n  2. `file:///a`\n",
+		"- restarted: 1 time\n", "- warning: roots are deprecated\n",
+		"- protocol: `2026-07-28`, modern era", "received no roots: it has not requested",
+		"received no roots: it may not request",
+		"**`no such`** (http): failed; it is tried again when it is next used",
+		"- its tools are called `no_such.…`", `- error: ` + "`" + `"no\x1b route"`,
 		"**`i`** (stdio): idle; it starts when",
 	} {
 		require.Contains(t, text, part)
@@ -96,11 +108,13 @@ func TestMCP(t *testing.T) {
 	require.Empty(t, f.log, "looking at servers starts none")
 }
 
-const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": "s3cret"}, "envFile": ".env"}, "broken": {}}}`
+const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": ` +
+	`"s3cret"}, "envFile": ".env"}, "broken": {}}}`
 
 // Clause A25.
 func TestMCPStart(t *testing.T) {
-	first, second := plant(t, fileTree{".mcp.json": oneServer}), plant(t, fileTree{".mcp.json": oneServer})
+	first, second := plant(t, fileTree{".mcp.json": oneServer}),
+		plant(t, fileTree{".mcp.json": oneServer})
 	f := &fakeTools{}
 	c := withTools(t, f, first, second)
 	text := c.ask("/mcp").text()
@@ -115,51 +129,66 @@ func TestMCPStart(t *testing.T) {
 	const unstarted = "`/mcp` shows those that the folders configure and that are not started."
 	require.Contains(t, c.ask("/mcp tools").text(), "The session has no MCP servers. "+unstarted)
 	f.err = &backend.UnknownNameError{Kind: "server named", Name: "db"}
-	require.Contains(t, c.ask("/mcp read db a:b").text(), "have no server named db. `/mcp tools` lists what they offer. "+unstarted)
+	require.Contains(t, c.ask("/mcp read db a:b").text(),
+		"have no server named db. `/mcp tools` lists what they offer. "+unstarted)
 	require.Contains(t, c.ask("/call db.t").text(), unstarted)
 
 	require.Contains(t, c.ask("/mcp start broken").text(), "cannot be started: it has neither")
-	require.Contains(t, c.ask("/mcp start other").text(), "No folder configures an MCP server called `other`")
+	require.Contains(t, c.ask("/mcp start other").text(),
+		"No folder configures an MCP server called `other`")
 	f.status = []backend.ServerStatus{ready("db")}
-	require.Contains(t, c.ask("/mcp start db").text(), "the client provides another server with this name")
+	require.Contains(t, c.ask("/mcp start db").text(),
+		"the client provides another server with this name")
 	require.Empty(t, c.client.started)
 
 	f.status = nil
-	c.client.onStart = func(discovery.Artifact) error { f.status = []backend.ServerStatus{ready("db")}; return nil }
+	c.client.onStart = func(discovery.Artifact) error {
+		f.status = []backend.ServerStatus{ready("db")}
+		return nil
+	}
 	require.Contains(t, c.ask("/mcp start db").text(), "MCP server **`db`** (stdio): ready")
 	require.Equal(t, []string{"db"}, c.client.started)
 	require.Contains(t, c.ask("/mcp").text(), "started in this session")
 	require.NotContains(t, c.ask("/call db.t").text(), unstarted)
 
-	c.client.onStart = func(discovery.Artifact) error { return errors.New("the user did not allow it") }
-	require.Contains(t, c.ask("/mcp start db").text(), "This did not work: the user did not allow it.")
+	c.client.onStart = func(discovery.Artifact) error {
+		return errors.New("the user did not allow it")
+	}
+	require.Contains(t, c.ask("/mcp start db").text(),
+		"This did not work: the user did not allow it.")
 	require.Contains(t, c.ask("/mcp stop db").text(), "/mcp start NAME")
 }
 
 func TestMCPTools(t *testing.T) {
 	f := &fakeTools{
-		status: []backend.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio", State: backend.ServerFailed, Err: errors.New("gone")}, ready("n")},
+		status: []backend.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio",
+			State: backend.ServerFailed, Err: errors.New("gone")}, ready("n")},
 		tools: []backend.Tool{{
-			Name: "e.echo", Server: "e", Description: "Echoes\nit", Input: backend.Raw(`{ "type": "object" }`), Hints: backend.Hints{ReadOnly: true, OpenWorld: true},
+			Name: "e.echo", Server: "e", Description: "Echoes\nit",
+			Input: backend.Raw(`{ "type": "object" }`),
+			Hints: backend.Hints{ReadOnly: true, OpenWorld: true},
 		}},
 	}
 	a := withTools(t, f, plant(t, nil)).ask("/mcp tools")
 	require.Equal(t, []string{
-		"/call e.echo: Echoes it", "  according to its server it only reads and contacts other systems", `  input: {"type":"object"}`,
+		"/call e.echo: Echoes it", "  according to its server it only reads and contacts other " +
+			"systems", `  input: {"type":"object"}`,
 		"resource demo://x: A thing",
 	}, a.lines())
 	require.Contains(t, a.text(), "MCP server **`e`** offers:")
 	require.Contains(t, a.text(), "- error: `gone`")
 	require.Contains(t, a.text(), "MCP server **`n`** offers nothing.")
 	require.Contains(t, a.text(), "The server lists more tools than the first 1.\n")
-	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/mcp tools").text(), "The session has no MCP servers.")
+	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/mcp tools").text(),
+		"The session has no MCP servers.")
 }
 
 func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	f := &fakeTools{status: []backend.ServerStatus{ready("e"), ready("e")}}
 	f.status[1].Prefix = "e2"
 	for i := range 20 {
-		f.tools = append(f.tools, backend.Tool{Name: fmt.Sprintf("e.tool%02d", i), Server: "e", Description: "Does it", Input: backend.Encode(strings.Repeat("x", 100))})
+		f.tools = append(f.tools, backend.Tool{Name: fmt.Sprintf("e.tool%02d", i), Server: "e",
+			Description: "Does it", Input: backend.Encode(strings.Repeat("x", 100))})
 	}
 	c := open(t, limits{bytes: 2000}, plant(t, nil))
 	c.client.tools = f
@@ -175,7 +204,8 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	require.Equal(t, 2, strings.Count(text, "long; the limit for an answer is 600 bytes."))
 
 	listings := make(chan backend.Listing, 1)
-	listings <- backend.Listing{ServerStatus: ready("e"), Resources: []backend.Resource{{URI: "a:" + strings.Repeat("b", 200)}}}
+	listings <- backend.Listing{ServerStatus: ready("e"),
+		Resources: []backend.Resource{{URI: "a:" + strings.Repeat("b", 200)}}}
 	close(listings)
 	c = open(t, limits{bytes: 100}, plant(t, nil))
 	c.client.tools = &fakeTools{status: []backend.ServerStatus{ready("e")}, late: listings}
@@ -186,9 +216,11 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 
 // Clause M4.
 func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
-	starting := backend.ServerStatus{Name: "slow", Prefix: "slow", Transport: "http", State: backend.ServerStarting, Waiting: "it has not answered yet"}
-	broken := backend.ServerStatus{Name: "broken", Prefix: "broken", Transport: "stdio", State: backend.ServerWaiting,
-		Err: errors.New("exit status 3"), RetryAt: time.Now().Add(time.Hour)}
+	starting := backend.ServerStatus{Name: "slow", Prefix: "slow", Transport: "http",
+		State: backend.ServerStarting, Waiting: "it has not answered yet"}
+	broken := backend.ServerStatus{Name: "broken", Prefix: "broken", Transport: "stdio",
+		State: backend.ServerWaiting,
+		Err:   errors.New("exit status 3"), RetryAt: time.Now().Add(time.Hour)}
 	listings := make(chan backend.Listing)
 	f := &fakeTools{status: []backend.ServerStatus{starting, ready("e"), broken}, late: listings}
 	c := open(t, limits{waiting: time.Millisecond}, plant(t, nil))
@@ -210,8 +242,10 @@ func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
 			}
 		}
 	}
-	waitFor("Waiting for:\n\n- `slow`: it has not answered yet\n- `e`: it has not listed what it offers\n- `broken`: waiting; it ended and will be restarted in 1h0m0s: `exit status 3`")
-	listings <- backend.Listing{ServerStatus: ready("e"), Tools: []backend.Tool{{Name: "e.echo", Server: "e"}}}
+	waitFor("Waiting for:\n\n- `slow`: it has not answered yet\n- `e`: it has not listed what it " +
+		"offers\n- `broken`: waiting; it ended and will be restarted in 1h0m0s: `exit status 3`")
+	listings <- backend.Listing{ServerStatus: ready("e"),
+		Tools: []backend.Tool{{Name: "e.echo", Server: "e"}}}
 	waitFor("/call e.echo") // while the others are still to come
 	listings <- backend.Listing{ServerStatus: broken}
 	waitFor("- error: `exit status 3`")
@@ -222,13 +256,16 @@ func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
 func TestMCPInstructions(t *testing.T) {
 	s := ready("e")
 	s.Instructions = "Call `echo` first.\n\x1b[31m```"
-	text := withTools(t, &fakeTools{status: []backend.ServerStatus{s}}, plant(t, nil)).ask("/mcp").text()
+	text := withTools(t, &fakeTools{status: []backend.ServerStatus{s}},
+		plant(t, nil)).ask("/mcp").text()
 	require.Contains(t, text, "- instructions of the server:\n\n````text\nCall `echo` first.\n")
 	require.NotContains(t, text, "\x1b")
 }
 
 func TestMCPRead(t *testing.T) {
-	f := &fakeTools{result: backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"mem://a","text":"the content"}}`)}}}
+	f := &fakeTools{
+		result: backend.ToolResult{Content: []backend.Raw{
+			backend.Raw(`{"type":"resource","resource":{"uri":"mem://a","text":"the content"}}`)}}}
 	c := withTools(t, f, plant(t, nil))
 	a := c.ask("/mcp read my server mem://a")
 	require.Equal(t, []string{"read my server mem://a"}, f.log)
@@ -236,5 +273,6 @@ func TestMCPRead(t *testing.T) {
 	require.Equal(t, []string{"the content"}, a.lines())
 	require.Contains(t, c.ask("/mcp read e").text(), "/mcp read SERVER URI")
 	f.err = &backend.UnknownNameError{Kind: "server named", Name: "x"}
-	require.Contains(t, c.ask("/mcp read x a:b").text(), "have no server named x. `/mcp tools` lists what they offer.")
+	require.Contains(t, c.ask("/mcp read x a:b").text(),
+		"have no server named x. `/mcp tools` lists what they offer.")
 }

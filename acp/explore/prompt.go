@@ -17,11 +17,12 @@ import (
 
 // prompt is a parsed prompt.
 type prompt struct {
-	command string         // the name after a leading slash, or ""
-	text    string         // what follows the command, or the whole text
-	line    string         // the rest of the command's own line
-	body    string         // the lines below it, unchanged
-	blocks  int            // number of content blocks of any type, without text before what the user typed
+	command string // the name after a leading slash, or ""
+	text    string // what follows the command, or the whole text
+	line    string // the rest of the command's own line
+	body    string // the lines below it, unchanged
+	// number of content blocks of any type, without text before what the user typed
+	blocks  int
 	links   []link         // linked files
 	refused []string       // why other links are not used
 	ignored map[string]int // number of unused blocks by type
@@ -48,7 +49,8 @@ func readPrompt(params []byte) (prompt, error) {
 		case "text":
 		case "resource_link":
 			if l, err := parseLink(b.URI); err != nil {
-				p.refused = append(p.refused, fmt.Sprintf("The link %s was left out: %v.", text.Code(text.Truncate(b.URI, 200)), err))
+				p.refused = append(p.refused, fmt.Sprintf("The link %s was left out: %v.",
+					text.Code(text.Truncate(b.URI, 200)), err))
 			} else {
 				p.links = append(p.links, l)
 			}
@@ -84,8 +86,10 @@ func (p prompt) notes() string {
 	for _, note := range p.refused {
 		b.WriteString(note + "\n\n")
 	}
-	if p.text != "" && len(p.links) > 0 && slices.Contains([]string{"", "find", "search"}, p.command) {
-		b.WriteString("Linked files do not narrow the search. To read them, send the links alone.\n\n")
+	if p.text != "" && len(p.links) > 0 &&
+		slices.Contains([]string{"", "find", "search"}, p.command) {
+		b.WriteString(
+			"Linked files do not narrow the search. To read them, send the links alone.\n\n")
 	}
 	return b.String()
 }

@@ -19,11 +19,16 @@ func TestReadPrompt(t *testing.T) {
 	}{
 		{"words", `[{"type":"text","text":" find me "}]`, "", "find me"},
 		{"a command", `[{"type":"text","text":"/find *.go"}]`, "find", "*.go"},
-		{"a command on its own line", `[{"type":"text","text":"/search\n a b \n"}]`, "search", "a b"},
-		{"several blocks", `[{"type":"text","text":"/read "},{"type":"text","text":"a.go"}]`, "read", "a.go"},
-		{"a command in a later block", `[{"type":"text","text":"Sharing ` + "`AGENTS.md`" + `:\n\n---\n/find x\n---"},{"type":"text","text":"/search a b"}]`, "search", "a b"},
-		{"a path in a later block", `[{"type":"text","text":"what is"},{"type":"text","text":"/usr/bin"}]`, "", "what is /usr/bin"},
-		{"a slash in the first text behind another block", `[{"type":"image"},{"type":"text","text":"/help"}]`, "help", ""},
+		{"a command on its own line", `[{"type":"text","text":"/search\n a b \n"}]`, "search",
+			"a b"},
+		{"several blocks", `[{"type":"text","text":"/read "},{"type":"text","text":"a.go"}]`,
+			"read", "a.go"},
+		{"a command in a later block", `[{"type":"text","text":"Sharing ` + "`AGENTS.md`" +
+			`:\n\n---\n/find x\n---"},{"type":"text","text":"/search a b"}]`, "search", "a b"},
+		{"a path in a later block", `[{"type":"text","text":"what is"},{"type":"text",` +
+			`"text":"/usr/bin"}]`, "", "what is /usr/bin"},
+		{"a slash in the first text behind another block",
+			`[{"type":"image"},{"type":"text","text":"/help"}]`, "help", ""},
 		{"nothing", `[]`, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,7 +95,8 @@ func TestLinkOutsideTheRoots(t *testing.T) {
 
 func TestFragmentLines(t *testing.T) {
 	for fragment, want := range map[string]string{
-		"": "", "L3": "3", "L3-L9": "3-9", "L3-9": "3-9", "L3:9": "3-9", "L9-L3": "3-9", "top": "", "L": "",
+		"": "", "L3": "3", "L3-L9": "3-9", "L3-9": "3-9", "L3:9": "3-9", "L9-L3": "3-9", "top": "",
+		"L": "",
 	} {
 		require.Equal(t, want, fragmentLines(fragment).String(), fragment)
 	}
@@ -122,7 +128,8 @@ func dir(t testing.TB, path string) workspace.Dir {
 
 // FuzzPrompt feeds any params, then any URI and argument.
 func FuzzPrompt(f *testing.F) {
-	f.Add([]byte(`{"prompt":[{"type":"text","text":"/read a:1-2"},{"type":"resource_link","uri":"file:///a#L3"}]}`), "file:///C:/x", "a:3-")
+	f.Add([]byte(`{"prompt":[{"type":"text","text":"/read a:1-2"},{"type":"resource_link",`+
+		`"uri":"file:///a#L3"}]}`), "file:///C:/x", "a:3-")
 	f.Fuzz(func(t *testing.T, params []byte, uri, argument string) {
 		if p, err := readPrompt(params); err == nil {
 			_, err := json.Marshal(p.notes())

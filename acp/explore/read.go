@@ -21,7 +21,8 @@ func (t *turn) read(ctx context.Context, p prompt) error {
 		wanted = append([]link{t.readArgument(p.text)}, wanted...)
 	}
 	if len(wanted) == 0 {
-		return t.write("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " + text.Code("/read main.go:1-20") + ".\n")
+		return t.write("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " +
+			text.Code("/read main.go:1-20") + ".\n")
 	}
 	for _, l := range wanted {
 		if err := t.readFile(ctx, l); err != nil {
@@ -83,7 +84,8 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	}
 	summary := p.summary(name)
 	if p.truncated {
-		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.", text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
+		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.",
+			text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
 	}
 	if p.content != "" {
 		t.take(len(p.content))
@@ -91,7 +93,8 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 			return err
 		}
 	}
-	if err := call.end(sdk.ToolCallStatusCompleted, summary, backend.Locations(ref.Path(), p.first)); err != nil {
+	if err := call.end(sdk.ToolCallStatusCompleted, summary,
+		backend.Locations(ref.Path(), p.first)); err != nil {
 		return err
 	}
 	if err := t.write(summary + "\n\n"); err != nil {
@@ -111,7 +114,8 @@ type part struct {
 
 // options returns the options for reading the lines, up to room bytes, which must not be 0.
 func (l lines) options(room int) workspace.TextOptions {
-	o := workspace.TextOptions{First: max(l.first, 1), MaxLines: maxLines, MaxBytes: room, MaxWhole: 1}
+	o := workspace.TextOptions{First: max(l.first, 1), MaxLines: maxLines, MaxBytes: room,
+		MaxWhole: 1}
 	if l.last > 0 {
 		o.MaxLines = l.last - o.First + 1
 	}
@@ -119,7 +123,8 @@ func (l lines) options(room int) workspace.TextOptions {
 }
 
 func partOf(t workspace.Text) part {
-	p := part{content: t.Content, truncated: t.Cut == workspace.CutByBytes || t.Cut == workspace.CutInLine, next: t.Next()}
+	p := part{content: t.Content, truncated: t.Cut == workspace.CutByBytes ||
+		t.Cut == workspace.CutInLine, next: t.Next()}
 	if t.Content != "" {
 		p.first, p.last = t.First, t.First+t.Lines-1
 	} else if p.truncated {
@@ -177,11 +182,13 @@ func refusal(name string, err error) string {
 	var replaced *workspace.ReplacedError
 	switch {
 	case errors.As(err, &replaced):
-		return fmt.Sprintf("%s cannot be used: the folder %s was replaced after the session started. Load the session again.", name, text.Code(replaced.Dir.String()))
+		return fmt.Sprintf("%s cannot be used: the folder %s was replaced after the session "+
+			"started. Load the session again.", name, text.Code(replaced.Dir.String()))
 	case errors.As(err, &outside):
 		return fmt.Sprintf("%s is outside the session's folders: %s.", name, outside.Why)
 	case errors.As(err, &denied):
-		return fmt.Sprintf("%s is refused by policy: %s is denied.", name, text.Code(denied.By.String()))
+		return fmt.Sprintf("%s is refused by policy: %s is denied.", name,
+			text.Code(denied.By.String()))
 	case errors.As(err, &special):
 		return fmt.Sprintf("%s is a %s, not a regular file.", name, special.Kind)
 	default:

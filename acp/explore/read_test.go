@@ -49,7 +49,8 @@ func TestRead(t *testing.T) {
 			require.Contains(t, call.text(), test.says)
 		})
 	}
-	require.Contains(t, c.ask("/read code.md").text(), "`````text\n````\n```\nx\n`````\n", "nothing in a file closes its block")
+	require.Contains(t, c.ask("/read code.md").text(), "`````text\n````\n```\nx\n`````\n",
+		"nothing in a file closes its block")
 }
 
 // Clause A20.
@@ -57,14 +58,16 @@ func TestRelativePaths(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, app, shared, skills)
 
-	require.Contains(t, c.ask("/read README.md").text(), "# Orders", "of all the roots' it is cwd's")
+	require.Contains(t, c.ask("/read README.md").text(), "# Orders",
+		"of all the roots' it is cwd's")
 	require.Contains(t, c.ask("/read ../shared/README.md").text(), "# Shared")
 	for _, path := range []string{"retry/retry.go", "shared/retry/retry.go"} {
 		a := c.ask("/read " + path)
 		require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 		require.Empty(t, a.lines())
 		require.Contains(t, a.text(), "There is no file")
-		require.Contains(t, a.text(), "Did you mean `/read "+filepath.Join(shared, "retry", "retry.go")+"`?")
+		require.Contains(t, a.text(),
+			"Did you mean `/read "+filepath.Join(shared, "retry", "retry.go")+"`?")
 	}
 }
 
@@ -78,7 +81,8 @@ func TestPathsOutsideTheRoots(t *testing.T) {
 	c := open(t, limits{}, cwd, other)
 
 	secret := filepath.Join(outside, "secret")
-	for _, path := range []string{"file", "dir/secret", "a/../dir/secret", secret, "../" + filepath.Base(outside) + "/secret"} {
+	for _, path := range []string{"file", "dir/secret", "a/../dir/secret", secret, "../" +
+		filepath.Base(outside) + "/secret"} {
 		a := c.ask("/read " + path)
 		require.Equal(t, "end_turn", a.stop)
 		require.NotContains(t, a.text(), "hidden")
@@ -86,7 +90,8 @@ func TestPathsOutsideTheRoots(t *testing.T) {
 		require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 		require.Empty(t, a.call(t).Places)
 	}
-	require.Equal(t, []string{"sibling"}, c.ask("/read good").lines(), "a link from one root into another")
+	require.Equal(t, []string{"sibling"}, c.ask("/read good").lines(),
+		"a link from one root into another")
 }
 
 func TestReadDirectory(t *testing.T) {
@@ -99,7 +104,8 @@ func TestReadLongFile(t *testing.T) {
 	for i := range 5000 {
 		b.WriteString("line " + strconv.Itoa(i+1) + "\n")
 	}
-	cwd := plant(t, fileTree{"long.txt": b.String(), "wide.txt": strings.Repeat("é", 4000) + "\nshort\n"})
+	cwd := plant(t,
+		fileTree{"long.txt": b.String(), "wide.txt": strings.Repeat("é", 4000) + "\nshort\n"})
 	c := open(t, limits{bytes: 1000}, cwd)
 
 	var got []string
@@ -122,7 +128,8 @@ func TestReadLongFile(t *testing.T) {
 }
 
 func TestReadSeveralLinks(t *testing.T) {
-	cwd := plant(t, fileTree{"a": strings.Repeat("a", 90) + "\n", "b": strings.Repeat("b", 90) + "\n", "c": "c\n"})
+	cwd := plant(t, fileTree{"a": strings.Repeat("a", 90) + "\n", "b": strings.Repeat("b", 90) +
+		"\n", "c": "c\n"})
 	uri := dir(t, cwd).URI()
 	a := open(t, limits{bytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")
 	require.Equal(t, []string{strings.Repeat("a", 90)}, a.lines())
@@ -136,8 +143,10 @@ func TestReplacedFolder(t *testing.T) {
 	require.NoError(t, os.RemoveAll(cwd))
 	require.NoError(t, os.Mkdir(cwd, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "a.txt"), []byte("new\n"), 0o600))
-	for _, command := range []string{"/read a.txt", "/edit a.txt\nnew\n=======\nother", "/write a.txt\nother"} {
-		require.Contains(t, c.ask(command).text(), "was replaced after the session started. Load the session again.", command)
+	for _, command := range []string{"/read a.txt", "/edit a.txt\nnew\n=======\nother",
+		"/write a.txt\nother"} {
+		require.Contains(t, c.ask(command).text(),
+			"was replaced after the session started. Load the session again.", command)
 	}
 	require.Equal(t, fileTree{"a.txt": "new\n"}, files(t, cwd))
 }

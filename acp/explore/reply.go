@@ -103,7 +103,9 @@ func (r *reply) quote(s string) error {
 	if len(s) == size {
 		return nil
 	}
-	return r.write(fmt.Sprintf("Truncated: this text is %s long; the limit for an answer is %s.\n\n", text.Size(size), text.Size(r.bound)))
+	return r.write(
+		fmt.Sprintf("Truncated: this text is %s long; the limit for an answer is %s.\n\n",
+			text.Size(size), text.Size(r.bound)))
 }
 
 // quoteAtMost is quote for at most max bytes.
@@ -154,7 +156,9 @@ func (a activeCall) progress(message string) error {
 }
 
 // end ends the tool call with a summary and the locations it concerned.
-func (a activeCall) end(status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation) error {
+func (a activeCall) end(
+	status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation,
+) error {
 	return a.update(backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations},
 		Content:        []any{sdk.ToolContent(sdk.TextBlock(summary))},

@@ -37,7 +37,8 @@ func TestAnswersAreTruncated(t *testing.T) {
 			require.Contains(t, a.text(), "because an answer is limited to 300 bytes")
 
 			a = open(t, limits{files: 5}, cwd).ask(question)
-			require.Contains(t, a.text(), "among the first 5 files. Only the first 5 files of a folder are searched")
+			require.Contains(t, a.text(),
+				"among the first 5 files. Only the first 5 files of a folder are searched")
 		})
 	}
 }
@@ -67,7 +68,8 @@ func TestTextIsStreamed(t *testing.T) {
 // Clause W6.
 func TestCancelledTurn(t *testing.T) {
 	cwd := plant(t, many(300))
-	for _, question := range []string{"needle", "/search needle", "/find *.txt", "/read 00/000.txt", "/search nothing"} {
+	for _, question := range []string{"needle", "/search needle", "/find *.txt", "/read 00/000.txt",
+		"/search nothing"} {
 		for _, kind := range []string{"tool_call", "agent_message_chunk", "tool_call_update"} {
 			t.Run(question+" at "+kind, func(t *testing.T) {
 				c := open(t, limits{}, cwd)
@@ -92,7 +94,8 @@ func TestTurnCancelledBeforehand(t *testing.T) {
 	c := open(t, limits{}, plant(t, many(1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt", "/roots", "/help", "/skills", "/instructions", "/mcp", "/mcp tools", "/call a.b"} {
+	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt",
+		"/roots", "/help", "/skills", "/instructions", "/mcp", "/mcp tools", "/call a.b"} {
 		a := c.prompt(ctx, blocks(question))
 		require.Equal(t, "cancelled", a.stop)
 		require.Empty(t, a.updates)

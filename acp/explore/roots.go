@@ -54,7 +54,9 @@ func (r root) path(rel string) string {
 }
 
 // show returns how answers write a path in the workspace.
-func (s *session) show(ref workspace.Ref) string { return s.roots[ref.Root().Index].show(ref.Rel()) }
+func (s *session) show(ref workspace.Ref) string {
+	return s.roots[ref.Root().Index].show(ref.Rel())
+}
 
 // suggest returns a hint for a relative path that does not exist but would in another root, or that
 // begins with the label of a root, as answers write it.
@@ -63,9 +65,11 @@ func (s *session) suggest(command, path string) string {
 		return ""
 	}
 	for _, r := range s.roots {
-		for _, rel := range []string{path, strings.TrimPrefix(filepath.ToSlash(path), r.label+"/")} {
+		for _, rel := range []string{path,
+			strings.TrimPrefix(filepath.ToSlash(path), r.label+"/")} {
 			if info, err := s.workspace().Stat(r.path(rel)); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?", text.Code(s.roots[0].label), text.Code(command+" "+r.path(rel)))
+				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?",
+					text.Code(s.roots[0].label), text.Code(command+" "+r.path(rel)))
 			}
 		}
 	}

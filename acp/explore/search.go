@@ -18,7 +18,8 @@ import (
 // search answers /search.
 func (t *turn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Give a regular expression: " + text.Code("/search REGEXP") + ", for example " + text.Code("/search func New") + ".\n")
+		return t.write("Give a regular expression: " + text.Code("/search REGEXP") +
+			", for example " + text.Code("/search func New") + ".\n")
 	}
 	pattern, err := tools.NewPattern(p.text)
 	if err != nil {
@@ -34,11 +35,13 @@ func (t *turn) search(ctx context.Context, p prompt) error {
 func (t *turn) searchWords(ctx context.Context, p prompt) error {
 	query, dropped := newWords(p.text)
 	if dropped {
-		if err := t.write(fmt.Sprintf("Only the first %d words are searched for.\n\n", maxWords)); err != nil {
+		if err := t.write(fmt.Sprintf("Only the first %d words are searched for.\n\n",
+			maxWords)); err != nil {
 			return err
 		}
 	}
-	return t.searchFor(ctx, query, strings.Join(query.strings(), " "), map[string][]string{"words": query.strings()})
+	return t.searchFor(ctx, query, strings.Join(query.strings(), " "),
+		map[string][]string{"words": query.strings()})
 }
 
 // searchFor searches all roots. title and input describe the query in the tool call.
@@ -49,7 +52,8 @@ func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, i
 	}
 	list := t.newListing("line", "lines")
 	options := tools.SearchOptions{
-		Query: query, MaxFileSize: t.limits.fileSize, MaxHits: t.limits.hits + 1, // one more shows that there are more
+		// one more shows that there are more
+		Query: query, MaxFileSize: t.limits.fileSize, MaxHits: t.limits.hits + 1,
 		Show: func(line []byte, at int) string { return excerpt(string(line), at) },
 	}
 	tally, err := t.scan(call).Search(ctx, options, list.addFile)
@@ -61,7 +65,8 @@ func (l *listing) addFile(in tools.Found) error {
 	root := l.roots[in.Root().Index]
 	name := root.show(in.Rel())
 	for i, h := range in.Lines {
-		if err := l.add(root.Index, fmt.Sprintf("%s:%d: %s", name, h.Number, h.Text), in.Path(), h.Number); err != nil {
+		if err := l.add(root.Index, fmt.Sprintf("%s:%d: %s", name, h.Number, h.Text), in.Path(),
+			h.Number); err != nil {
 			return err
 		}
 		if i == 0 {

@@ -18,7 +18,8 @@ func TestSearch(t *testing.T) {
 	a := c.ask(`/search ^func Retry\w+`)
 	require.Equal(t, "end_turn", a.stop)
 	require.Equal(t, []string{
-		"shared/httpx/after.go:12: func RetryAfter(header http.Header, now time.Time) (wait time.Duration, ok bool) {",
+		"shared/httpx/after.go:12: func RetryAfter(header http.Header, now time.Time) (wait " +
+			"time.Duration, ok bool) {",
 	}, a.lines())
 
 	call := a.call(t)
@@ -58,7 +59,8 @@ func TestWords(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"all of them, in any order and case", "payment RETR", []string{"a.txt:1: The Payment is retried later.", "b.txt:1: retrying payments"}},
+		{"all of them, in any order and case", "payment RETR",
+			[]string{"a.txt:1: The Payment is retried later.", "b.txt:1: retrying payments"}},
 		{"punctuation around them", `"Payment", fails?`, []string{"a.txt:2: A payment fails."}},
 		{"a word twice", "nothing nothing", []string{"b.txt:2: nothing"}},
 		{"beyond ASCII", "été", []string{"a.txt:3: ÉTÉ"}},
@@ -74,7 +76,9 @@ func TestWords(t *testing.T) {
 			require.Equal(t, want, a.lines())
 		})
 	}
-	require.Contains(t, c.ask(strings.Repeat("w1 w2 w3 w4 w5 ", 9)+strings.Join(strings.Split("abcdefghijklmnop", ""), " ")).text(),
+	require.Contains(t,
+		c.ask(strings.Repeat("w1 w2 w3 w4 w5 ",
+			9)+strings.Join(strings.Split("abcdefghijklmnop", ""), " ")).text(),
 		"Only the first 16 words are searched for.")
 }
 
@@ -95,7 +99,8 @@ func TestOrderOfFiles(t *testing.T) {
 
 func TestExcerpts(t *testing.T) {
 	c := open(t, limits{}, plant(t, fileTree{
-		"a.txt": "\t needle \x1b[31m\r\n" + strings.Repeat("é", 400) + "needle" + strings.Repeat("x", 5000) + "\n",
+		"a.txt": "\t needle \x1b[31m\r\n" + strings.Repeat("é", 400) + "needle" +
+			strings.Repeat("x", 5000) + "\n",
 	}))
 	lines := c.ask("/search needle").lines()
 	require.Len(t, lines, 2)
@@ -113,7 +118,8 @@ func TestLongLines(t *testing.T) {
 }
 
 func TestLargeFiles(t *testing.T) {
-	cwd := plant(t, fileTree{"large": strings.Repeat("needle\n", 1000), "fits": strings.Repeat("n", 1018) + "needle"})
+	cwd := plant(t, fileTree{"large": strings.Repeat("needle\n", 1000),
+		"fits": strings.Repeat("n", 1018) + "needle"})
 	a := open(t, limits{fileSize: 1024}, cwd).ask("/search needle")
 	require.Len(t, a.lines(), 1)
 	require.Contains(t, a.text(), "Left out: 1 file over 1 KiB.")
@@ -124,5 +130,7 @@ func TestWordsAreCancelled(t *testing.T) {
 	cancel()
 	words, _ := newWords("ab")
 	text := []byte(strings.Repeat("ab\n", checkInterval))
-	require.ErrorIs(t, words.Find(ctx, text, func(tools.Match) bool { return true }), context.Canceled)
+	require.ErrorIs(t, words.Find(ctx, text, func(tools.Match) bool {
+		return true
+	}), context.Canceled)
 }

@@ -52,7 +52,8 @@ func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 	}
 	summary := countStates(all, noun, plural)
 	if len(offered) > t.limits.commands {
-		summary += fmt.Sprintf(" Only the first %d of %d skills and commands are announced; you can type the others too.",
+		summary += fmt.Sprintf(" Only the first %d of %d skills and commands are announced; you "+
+			"can type the others too.",
 			t.limits.commands, len(offered))
 	}
 	return t.write(summary + "\n")
@@ -104,7 +105,8 @@ func stateName(s discovery.State) string { return strings.ReplaceAll(string(s), 
 // countStates returns how many artifacts have which state.
 func countStates(list []discovery.Artifact, noun, plural string) string {
 	summary := text.Count(len(list), noun, plural)
-	for _, state := range []discovery.State{discovery.Active, discovery.Shadowed, discovery.Invalid, discovery.TooLarge} {
+	for _, state := range []discovery.State{discovery.Active, discovery.Shadowed, discovery.Invalid,
+		discovery.TooLarge} {
 		n := 0
 		for _, a := range list {
 			if a.State == state {
@@ -121,12 +123,14 @@ func countStates(list []discovery.Artifact, noun, plural string) string {
 // skill answers /skill.
 func (t *turn) skill(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " + text.Code("/skills") + " lists them.\n")
+		return t.write("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
+			text.Code("/skills") + " lists them.\n")
 	}
 	a, arguments, ok := findNamed(t.host.Catalog().Of(discovery.Skill), p.text)
 	switch {
 	case !ok:
-		return t.write("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " + text.Code("/skills") + " lists them.\n")
+		return t.write("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " +
+			text.Code("/skills") + " lists them.\n")
 	case a.State != discovery.Active:
 		return t.explainUnusable(a)
 	}
@@ -136,21 +140,26 @@ func (t *turn) skill(ctx context.Context, p prompt) error {
 // explainUnusable says why a skill or command cannot be called.
 func (t *turn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
-		return t.write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
+		return t.write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
+			"it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
 	}
 	return t.write(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
-		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].label), text.Printable(a.Reason)))
+		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].label),
+		text.Printable(a.Reason)))
 }
 
 // findNamed returns the artifact whose name s begins with, and the rest of s. It prefers longer
 // names, and of one name the active artifact.
-func findNamed(list []discovery.Artifact, s string) (found discovery.Artifact, rest string, ok bool) {
+func findNamed(
+	list []discovery.Artifact, s string,
+) (found discovery.Artifact, rest string, ok bool) {
 	for _, a := range list {
 		after, named := strings.CutPrefix(s, a.Name)
 		if a.Name == "" || !named || (after != "" && !strings.ContainsAny(after[:1], " \t\r\n")) {
 			continue
 		}
-		better := a.Name == found.Name && found.State != discovery.Active && a.State == discovery.Active
+		better := a.Name == found.Name && found.State != discovery.Active &&
+			a.State == discovery.Active
 		if len(a.Name) > len(found.Name) || better {
 			found, rest, ok = a, strings.TrimSpace(after), true
 		}
@@ -161,7 +170,8 @@ func findNamed(list []discovery.Artifact, s string) (found discovery.Artifact, r
 // showArtifact shows the text of a skill or command, attributed to its root.
 func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments string) error {
 	r := t.roots[a.Root.Index]
-	call, err := t.begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind, text.Printable(a.Name), text.Printable(r.label)),
+	call, err := t.begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind,
+		text.Printable(a.Name), text.Printable(r.label)),
 		map[string]string{"path": a.Path})
 	if err != nil {
 		return err
@@ -171,13 +181,17 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return call.fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.showPath(a.Path)), reason(err)))
+		return call.fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.showPath(a.Path)),
+			reason(err)))
 	}
-	summary := fmt.Sprintf("The %s %s, from %s in folder %s.", a.Kind, text.Code(a.Name), text.Code(r.showPath(a.Path)), text.Code(r.label))
-	if err := call.end(sdk.ToolCallStatusCompleted, summary, backend.Locations(a.Path, 0)); err != nil {
+	summary := fmt.Sprintf("The %s %s, from %s in folder %s.", a.Kind, text.Code(a.Name),
+		text.Code(r.showPath(a.Path)), text.Code(r.label))
+	if err := call.end(sdk.ToolCallStatusCompleted, summary,
+		backend.Locations(a.Path, 0)); err != nil {
 		return err
 	}
-	if err := t.write(summary + " This text comes from the folder, not from you. It is only shown: there is no model here to follow it.\n\n"); err != nil {
+	if err := t.write(summary + " This text comes from the folder, not from you. It is only " +
+		"shown: there is no model here to follow it.\n\n"); err != nil {
 		return err
 	}
 	if err := t.quote(strings.TrimLeft(content.String(), "\r\n")); err != nil {
@@ -189,7 +203,8 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 		losers = append(losers, text.Code(t.roots[loser.Root.Index].showPath(loser.Path)))
 	}
 	if len(losers) > 0 {
-		after = strings.TrimSpace(after + "\nNot used, because of the same name: " + strings.Join(losers, ", ") + ".")
+		after = strings.TrimSpace(after + "\nNot used, because of the same name: " +
+			strings.Join(losers, ", ") + ".")
 	}
 	if arguments != "" && !content.TakesArguments {
 		after = "Your arguments: " + text.Code(arguments) + "\n" + after

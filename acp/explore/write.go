@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	writeUsage    = "Give the path after the command, and the content of the file on the lines below:\n\n```text\n/write PATH\ncontent\n```\n"
-	oneBlockUsage = "To change a file, send the command and its lines as one text, without links or other blocks.\n"
+	writeUsage = "Give the path after the command, and the content of the file on the lines " +
+		"below:\n\n```text\n/write PATH\ncontent\n```\n"
+	oneBlockUsage = "To change a file, send the command and its lines as one text, without links " +
+		"or other blocks.\n"
 )
 
 // writeFile answers /write.
@@ -33,7 +35,9 @@ func (t *turn) writeFile(ctx context.Context, p prompt) error {
 	if !strings.HasSuffix(content, "\n") {
 		content += "\n" // most editors strip the last one from a prompt
 	}
-	return t.change(ctx, change{verb: "Write"}, p.line, func(*string) (string, error) { return content, nil })
+	return t.change(ctx, change{verb: "Write"}, p.line, func(*string) (string, error) {
+		return content, nil
+	})
 }
 
 // change is a planned change of a file.
@@ -44,7 +48,9 @@ type change struct {
 
 // change shows what rewrite makes of a file, asks whether it may be written, and writes it if the
 // path and the file are still the same. Files outside the roots are rejected without asking.
-func (t *turn) change(ctx context.Context, c change, path string, rewrite func(old *string) (string, error)) error {
+func (t *turn) change(
+	ctx context.Context, c change, path string, rewrite func(old *string) (string, error),
+) error {
 	var refused error
 	c.Change, refused = tools.Plan(ctx, t.workspace(), path, t.limits.fileSize, rewrite)
 	if ctx.Err() != nil {
@@ -74,16 +80,20 @@ func (t *turn) change(ctx context.Context, c change, path string, rewrite func(o
 	case err != nil:
 		return call.fail("Nothing was written: " + err.Error() + ".")
 	case answer == backend.Cancelled:
-		return errors.Join(backend.ErrCancelled, call.end(sdk.ToolCallStatusFailed, "Nothing was written: the request was cancelled.", nil))
+		return errors.Join(backend.ErrCancelled, call.end(sdk.ToolCallStatusFailed,
+			"Nothing was written: the request was cancelled.", nil))
 	case answer != backend.AllowOnce:
-		return call.fail("Nothing was written: the change of " + text.Code(t.show(c.Ref)) + " was not allowed.")
+		return call.fail("Nothing was written: the change of " + text.Code(t.show(c.Ref)) +
+			" was not allowed.")
 	}
 	return t.apply(ctx, c, call)
 }
 
 // apply writes a change that was allowed.
 func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
-	if err := call.update(backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
+	if err := call.update(
+		backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+			Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
 		return err
 	}
 	if err := c.Apply(ctx, t.workspace()); err != nil {
@@ -93,7 +103,8 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 		return call.fail(t.whyUnchanged(c, err))
 	}
 	err := call.update(backend.ToolCall{
-		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted), Locations: c.locations()}, Content: c.diff(),
+		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted),
+			Locations: c.locations()}, Content: c.diff(),
 	})
 	if err != nil {
 		return err
@@ -102,7 +113,8 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 	if c.New != "" && !strings.HasSuffix(c.New, "\n") {
 		n++
 	}
-	if err := t.write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") + ".\n\n"); err != nil {
+	if err := t.write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") +
+		".\n\n"); err != nil {
 		return err
 	}
 	return t.mentionInstructions(ctx, c.Ref)
@@ -129,7 +141,8 @@ func (c change) toolCall() backend.ToolCall {
 		input["resolvedPath"], input["root"] = path, root
 	}
 	return backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-		Title: &title, Kind: sdk.Ptr(sdk.ToolKindEdit), Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: input, Locations: c.locations(),
+		Title: &title, Kind: sdk.Ptr(sdk.ToolKindEdit), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		RawInput: input, Locations: c.locations(),
 	}}
 }
 
@@ -158,18 +171,21 @@ func (t *turn) whyUnchanged(c change, err error) string {
 	var match *tools.MatchError
 	switch {
 	case errors.As(err, &moved):
-		return fmt.Sprintf("Nothing was written: %s leads to %s now; it led to %s.", name, text.Code(moved.Now.Path()), text.Code(moved.Was.Path()))
+		return fmt.Sprintf("Nothing was written: %s leads to %s now; it led to %s.", name,
+			text.Code(moved.Now.Path()), text.Code(moved.Was.Path()))
 	case errors.As(err, &changed), errors.Is(err, fs.ErrExist):
 		return "Nothing was written: " + name + " has changed since it was shown. Try again."
 	case errors.As(err, &match) && match.Count == 0:
 		return name + " does not contain the old text, exactly as it was given."
 	case errors.As(err, &match):
-		return fmt.Sprintf("%s contains the old text %d times, first on lines %d and %d. Include more of the text around it.",
+		return fmt.Sprintf("%s contains the old text %d times, first on lines %d and %d. Include "+
+			"more of the text around it.",
 			name, match.Count, match.Lines[0], match.Lines[1])
 	case errors.Is(err, fs.ErrNotExist) && c.verb == "Edit":
 		return "There is no file " + name + "." + t.suggest("/edit", c.Asked)
 	case errors.Is(err, fs.ErrNotExist):
-		return "There is no directory for " + name + ". A relative path starts at " + text.Code(t.roots[0].label) + "."
+		return "There is no directory for " + name + ". A relative path starts at " +
+			text.Code(t.roots[0].label) + "."
 	case errors.Is(err, syscall.EISDIR):
 		return name + " is a directory."
 	case errors.As(err, &notText):

@@ -26,9 +26,12 @@ func TestAllowedChange(t *testing.T) {
 		line      int
 		says      string
 	}{
-		"a new file":      {"/write new.txt\nfirst\n\n  second", "new.txt", nil, "first\n\n  second\n", 0, "new.txt`, 3 lines."},
-		"another content": {"/write a.txt\none\nx\n", "a.txt", &old, "one\nx\n", 2, "a.txt`, 2 lines."},
-		"an edit":         {"/edit a.txt" + edited, "a.txt", &old, "one\n2\nthree\n", 2, "a.txt`, 3 lines."},
+		"a new file": {"/write new.txt\nfirst\n\n  second", "new.txt", nil,
+			"first\n\n  second\n", 0, "new.txt`, 3 lines."},
+		"another content": {"/write a.txt\none\nx\n", "a.txt", &old, "one\nx\n", 2,
+			"a.txt`, 2 lines."},
+		"an edit": {"/edit a.txt" + edited, "a.txt", &old, "one\n2\nthree\n", 2,
+			"a.txt`, 3 lines."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cwd := plant(t, fileTree{"a.txt": old})
@@ -42,7 +45,8 @@ func TestAllowedChange(t *testing.T) {
 			want := fileTree{"a.txt": old}
 			want[c.path] = c.new
 			require.Equal(t, want, files(t, cwd))
-			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusInProgress, sdk.ToolCallStatusCompleted}, a.statuses())
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending,
+				sdk.ToolCallStatusInProgress, sdk.ToolCallStatusCompleted}, a.statuses())
 			require.Contains(t, a.text(), c.says)
 
 			path := filepath.Join(cwd, c.path)
@@ -73,18 +77,22 @@ func TestRejectedChange(t *testing.T) {
 		answer func(context.Context, question) (backend.Raw, error)
 		stop   string
 	}{
-		"rejected":        {selected("reject-once"), "end_turn"},
-		"unknown option":  {selected("allow_once"), "end_turn"},
-		"no option":       {selected(""), "end_turn"},
-		"cancelled":       {raw(`{"outcome":{"outcome":"cancelled"}}`), "cancelled"},
-		"unknown outcome": {raw(`{"outcome":{"outcome":"maybe","optionId":"allow-once"}}`), "end_turn"},
-		"no outcome":      {raw(`{}`), "end_turn"},
-		"null":            {raw(`null`), "end_turn"},
-		"not an object":   {raw(`["allow-once"]`), "end_turn"},
-		"an error":        {func(context.Context, question) (backend.Raw, error) { return nil, errors.New("boom") }, "end_turn"},
-		"no client":       {nil, "end_turn"},
+		"rejected":       {selected("reject-once"), "end_turn"},
+		"unknown option": {selected("allow_once"), "end_turn"},
+		"no option":      {selected(""), "end_turn"},
+		"cancelled":      {raw(`{"outcome":{"outcome":"cancelled"}}`), "cancelled"},
+		"unknown outcome": {raw(`{"outcome":{"outcome":"maybe","optionId":"allow-once"}}`),
+			"end_turn"},
+		"no outcome":    {raw(`{}`), "end_turn"},
+		"null":          {raw(`null`), "end_turn"},
+		"not an object": {raw(`["allow-once"]`), "end_turn"},
+		"an error": {func(context.Context, question) (backend.Raw, error) {
+			return nil, errors.New("boom")
+		}, "end_turn"},
+		"no client": {nil, "end_turn"},
 	} {
-		for _, ask := range []string{"/write a.txt\nx", "/write new.txt\nx", "/edit a.txt" + edited} {
+		for _, ask := range []string{"/write a.txt\nx", "/write new.txt\nx", "/edit a.txt" +
+			edited} {
 			t.Run(name+" "+ask[:12], func(t *testing.T) {
 				planted := fileTree{"a.txt": "one\ntwo\n"}
 				cwd := plant(t, planted)
@@ -94,7 +102,8 @@ func TestRejectedChange(t *testing.T) {
 				require.Equal(t, c.stop, a.stop)
 				require.Len(t, talk.client.asked, 1)
 				require.Equal(t, planted, files(t, cwd))
-				require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses())
+				require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending,
+					sdk.ToolCallStatusFailed}, a.statuses())
 				require.Contains(t, a.last(t).text(), "Nothing was written")
 			})
 		}
@@ -104,7 +113,8 @@ func TestRejectedChange(t *testing.T) {
 // Clause A30.
 func TestCancelledChange(t *testing.T) {
 	planted := fileTree{"a.txt": "one\ntwo\n"}
-	for name, answered := range map[string]bool{"before the answer": false, "with the answer": true} {
+	for name, answered := range map[string]bool{"before the answer": false,
+		"with the answer": true} {
 		t.Run(name, func(t *testing.T) {
 			cwd := plant(t, planted)
 			talk := open(t, limits{}, cwd)
@@ -136,7 +146,8 @@ func TestRequestShowsResolvedPath(t *testing.T) {
 	resolved := filepath.Join(spelled, "b.txt")
 	q := talk.client.asked[0].ToolCall
 	require.Equal(t, "Edit "+resolved+" in folder "+spelled, q.Title)
-	require.Equal(t, map[string]any{"path": "link", "resolvedPath": resolved, "root": spelled}, q.RawInput)
+	require.Equal(t, map[string]any{"path": "link", "resolvedPath": resolved, "root": spelled},
+		q.RawInput)
 	require.Equal(t, resolved, q.diffs(t)[0].Path)
 	require.Equal(t, []location{{Path: resolved, Line: 2}}, a.last(t).Places)
 	require.Equal(t, q.Title, a.updates[0].Title)
@@ -153,23 +164,30 @@ func TestPathIsCheckedAgain(t *testing.T) {
 	}
 	put := func(path, content string) func(*testing.T, string) {
 		return func(t *testing.T, top string) {
-			require.NoError(t, os.WriteFile(filepath.Join(top, filepath.FromSlash(path)), []byte(content), 0o600))
+			require.NoError(t,
+				os.WriteFile(filepath.Join(top, filepath.FromSlash(path)), []byte(content), 0o600))
 		}
 	}
-	remove := func(t *testing.T, top string) { require.NoError(t, os.Remove(filepath.Join(top, "app", "d", "a.txt"))) }
+	remove := func(t *testing.T, top string) {
+		require.NoError(t, os.Remove(filepath.Join(top, "app", "d", "a.txt")))
+	}
 	for name, c := range map[string]struct {
 		ask  string
 		do   func(t *testing.T, top string)
 		says string
 	}{
-		"link to another root":      {"/edit l/a.txt" + edited, relink("lib"), "now; it led to"},
-		"link out":                  {"/edit l/a.txt" + edited, relink("out"), "outside the session's folders"},
-		"link out, a new file":      {"/write l/new\nx", relink("out"), "outside the session's folders"},
+		"link to another root": {"/edit l/a.txt" + edited, relink("lib"), "now; it led to"},
+		"link out": {"/edit l/a.txt" + edited, relink("out"),
+			"outside the session's folders"},
+		"link out, a new file": {"/write l/new\nx", relink("out"),
+			"outside the session's folders"},
 		"link to another, new file": {"/write l/new\nx", relink("lib"), "now; it led to"},
-		"changed":                   {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo\n!"), "has changed"},
-		"changed, same size":        {"/write l/a.txt\nx", put("app/d/a.txt", "one\nTWO\n"), "has changed"},
-		"made":                      {"/write l/new\nx", put("app/d/new", "theirs"), "has changed"},
-		"gone":                      {"/edit l/a.txt" + edited, remove, "has changed"},
+		"changed": {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo\n!"),
+			"has changed"},
+		"changed, same size": {"/write l/a.txt\nx", put("app/d/a.txt", "one\nTWO\n"),
+			"has changed"},
+		"made": {"/write l/new\nx", put("app/d/new", "theirs"), "has changed"},
+		"gone": {"/edit l/a.txt" + edited, remove, "has changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "one\ntwo\n"
@@ -184,7 +202,8 @@ func TestPathIsCheckedAgain(t *testing.T) {
 			a := talk.ask(c.ask)
 			require.Equal(t, "end_turn", a.stop)
 			require.Equal(t, then, files(t, top))
-			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusInProgress, sdk.ToolCallStatusFailed}, a.statuses())
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending,
+				sdk.ToolCallStatusInProgress, sdk.ToolCallStatusFailed}, a.statuses())
 			require.Contains(t, a.text(), c.says)
 		})
 	}
@@ -192,7 +211,8 @@ func TestPathIsCheckedAgain(t *testing.T) {
 
 // Clause C11.
 func TestOutsideTheRoots(t *testing.T) {
-	top := plant(t, fileTree{"app/a.txt": "one\ntwo\n", "out/a.txt": "one\ntwo\n", "app-evil/a.txt": "one\ntwo\n"})
+	top := plant(t, fileTree{"app/a.txt": "one\ntwo\n", "out/a.txt": "one\ntwo\n",
+		"app-evil/a.txt": "one\ntwo\n"})
 	out := filepath.Join(top, "out")
 	symlink(t, out, top, "app/dir")
 	symlink(t, filepath.Join(out, "a.txt"), top, "app/file")
@@ -201,12 +221,14 @@ func TestOutsideTheRoots(t *testing.T) {
 	talk := open(t, limits{}, filepath.Join(top, "app"))
 	talk.client.onAsk = selected("allow-once")
 	for _, path := range []string{
-		"../out/a.txt", "../out/new", filepath.Join(out, "a.txt"), "dir/a.txt", "dir/new", "file", "dangling",
+		"../out/a.txt", "../out/new", filepath.Join(out, "a.txt"), "dir/a.txt", "dir/new", "file",
+		"dangling",
 		"../app-evil/a.txt", "dir/../app/a.txt", "/etc/passwd",
 	} {
 		for _, ask := range []string{"/write " + path + "\nx", "/edit " + path + edited} {
 			a := talk.ask(ask)
-			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses(), ask)
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending,
+				sdk.ToolCallStatusFailed}, a.statuses(), ask)
 			require.Contains(t, a.text(), "is outside the session's folders", ask)
 			require.Empty(t, a.last(t).Places)
 		}
@@ -220,8 +242,10 @@ func TestWriteRelativePath(t *testing.T) {
 	cwd, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"sub/b.txt": "two\n"})
 	talk := open(t, limits{}, cwd, lib)
 	talk.client.onAsk = selected("allow-once")
-	require.Contains(t, talk.ask("/write sub/b.txt\nx").text(), "There is no directory for `sub/b.txt`")
-	require.Contains(t, talk.ask("/edit sub/b.txt"+edited).text(), "Did you mean `/edit "+filepath.Join(lib, "sub", "b.txt")+"`?")
+	require.Contains(t, talk.ask("/write sub/b.txt\nx").text(),
+		"There is no directory for `sub/b.txt`")
+	require.Contains(t, talk.ask("/edit sub/b.txt"+edited).text(),
+		"Did you mean `/edit "+filepath.Join(lib, "sub", "b.txt")+"`?")
 	require.Empty(t, talk.client.asked)
 	talk.ask("/write b.txt\nx")
 	talk.ask("/write " + filepath.Join(lib, "c.txt") + "\nx")
@@ -231,15 +255,17 @@ func TestWriteRelativePath(t *testing.T) {
 
 func TestImpossibleChanges(t *testing.T) {
 	planted := fileTree{
-		"a.txt": "one\ntwo\nthree\n", "twice": "two\ntwo\n", "binary": "two\n\x00", "latin": "two\n\xe9\n", "large": strings.Repeat("two\n", 50), "d/e": "",
+		"a.txt": "one\ntwo\nthree\n", "twice": "two\ntwo\n", "binary": "two\n\x00",
+		"latin": "two\n\xe9\n", "large": strings.Repeat("two\n", 50), "d/e": "",
 	}
 	cwd := plant(t, planted)
 	talk := open(t, limits{fileSize: 100}, cwd)
 	talk.client.onAsk = selected("allow-once")
 	for ask, says := range map[string]string{
-		"/edit missing" + edited:                    "There is no file `missing`",
-		"/edit d/e" + edited:                        "does not contain the old text",
-		"/edit twice" + edited:                      "contains the old text 2 times, first on lines 1 and 2",
+		"/edit missing" + edited: "There is no file `missing`",
+		"/edit d/e" + edited:     "does not contain the old text",
+		"/edit twice" +
+			edited: "contains the old text 2 times, first on lines 1 and 2",
 		"/edit binary" + edited:                     "`binary` is not a text file",
 		"/write latin\nx":                           "`latin` is not a text file",
 		"/edit large" + edited:                      "too large: the limit is 100 bytes",
@@ -251,11 +277,13 @@ func TestImpossibleChanges(t *testing.T) {
 		a := talk.ask(ask)
 		require.Equal(t, "end_turn", a.stop)
 		require.Contains(t, a.text(), says, ask)
-		require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses(), ask)
+		require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed},
+			a.statuses(), ask)
 	}
 	same := talk.ask("/write a.txt\none\ntwo\nthree\n")
 	require.Contains(t, same.text(), "already has this content")
-	require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusCompleted}, same.statuses())
+	require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusCompleted},
+		same.statuses())
 
 	several := talk.prompt(t.Context(), blocks("/write a.txt\nsee ", "file:///a"))
 	require.Contains(t, several.text(), "as one text")

@@ -64,7 +64,8 @@ var editorBlocks = sync.OnceValue(func() *regexp.Regexp {
 // fromEditor reports whether the editor wrote the block, not the user.
 func (b textBlock) fromEditor() bool {
 	var annotations struct{ Audience []string }
-	if json.Unmarshal(b.Annotations, &annotations) == nil && len(annotations.Audience) > 0 && !slices.Contains(annotations.Audience, "user") {
+	if json.Unmarshal(b.Annotations, &annotations) == nil && len(annotations.Audience) > 0 &&
+		!slices.Contains(annotations.Audience, "user") {
 		return true
 	}
 	m := editorBlocks().FindStringSubmatch(strings.TrimFunc(b.Text, unicode.IsSpace))

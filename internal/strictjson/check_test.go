@@ -17,7 +17,8 @@ var lifecycle = &strictjson.Shape{Fields: map[string]*strictjson.Shape{
 	"additionalDirectories": nil,
 	"mcpServers": {Items: &strictjson.Shape{Fields: map[string]*strictjson.Shape{
 		"name": nil,
-		"env":  {Items: &strictjson.Shape{Fields: map[string]*strictjson.Shape{"name": nil, "value": nil}}},
+		"env": {Items: &strictjson.Shape{Fields: map[string]*strictjson.Shape{"name": nil,
+			"value": nil}}},
 	}}},
 }}
 
@@ -31,18 +32,21 @@ func TestCheck(t *testing.T) {
 		{"duplicate", `{"cwd":"/a","cwd":"/a"}`, `cwd duplicate_key`},
 		{"thrice", `{"a":1,"a":2,"a":3}`, `a duplicate_key; a duplicate_key`},
 		{"duplicate by escape", `{"cwd":"/a","\u0063wd":"/a"}`, `cwd duplicate_key`},
-		{"duplicate in an unknown place", `{"_meta":{"x":[0,{"y":1,"y":2}]}}`, `_meta.x[1].y duplicate_key`},
+		{"duplicate in an unknown place", `{"_meta":{"x":[0,{"y":1,"y":2}]}}`,
+			`_meta.x[1].y duplicate_key`},
 		{"duplicate of the empty name", `{"":1,"":2}`, ` duplicate_key`},
 		{"lone surrogate passes", `{"x":"\ud800","\udfff":1}`, ``},
 		{"array params", `[{"a":1,"a":2}]`, `[0].a duplicate_key`},
 		{"case", `{"CWD":"/a"}`, `CWD wrong_case cwd`},
 		{"case by escape", `{"\u0043wd":"/a"}`, `Cwd wrong_case cwd`},
 		{"case besides the right one", `{"cwd":"/a","Cwd":"/b"}`, `Cwd wrong_case cwd`},
-		{"case by a letter that folds", `{"mcpServer\u017f":[]}`, `mcpServerſ wrong_case mcpServers`},
+		{"case by a letter that folds", `{"mcpServer\u017f":[]}`,
+			`mcpServerſ wrong_case mcpServers`},
 		{"case below", `{"mcpServers":[{},{"Name":1,"env":[{"VALUE":1}]}]}`,
 			`mcpServers[1].Name wrong_case name; mcpServers[1].env[0].VALUE wrong_case value`},
 		{"case where the name is not known", `{"mcpServers":[{"CWD":1}],"update":{"Cwd":1}}`, ``},
-		{"both at once", `{"CWD":1,"CWD":2}`, `CWD wrong_case cwd; CWD duplicate_key; CWD wrong_case cwd`},
+		{"both at once", `{"CWD":1,"CWD":2}`,
+			`CWD wrong_case cwd; CWD duplicate_key; CWD wrong_case cwd`},
 		{"another kind of value at a known place", `{"mcpServers":{"Name":1}}`, ``},
 	} {
 		t.Run("W2/"+c.name, func(t *testing.T) {
@@ -58,7 +62,8 @@ func TestCheckManyNames(t *testing.T) {
 		fmt.Fprintf(&b, `"k%d":%d,`, i, i)
 	}
 	require.Empty(t, strictjson.Check(json.RawMessage(`{`+b.String()+`"last":0}`), nil))
-	require.Equal(t, `k999 duplicate_key`, list(strictjson.Check(json.RawMessage(`{`+b.String()+`"k999":0}`), nil)))
+	require.Equal(t, `k999 duplicate_key`,
+		list(strictjson.Check(json.RawMessage(`{`+b.String()+`"k999":0}`), nil)))
 }
 
 func TestCheckLimits(t *testing.T) {
@@ -71,7 +76,8 @@ func TestCheckLimits(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Less(t, len(found[0].Field), 1100)
 
-	require.Empty(t, strictjson.Check(json.RawMessage(strings.Repeat(`[`, 100_000)), nil), "too deep is malformed")
+	require.Empty(t, strictjson.Check(json.RawMessage(strings.Repeat(`[`, 100_000)), nil),
+		"too deep is malformed")
 }
 
 // list writes violations as "field reason expected; …", with value where there is one.
@@ -97,7 +103,8 @@ func list(found []strictjson.Violation) string {
 // A parsed object has the fields, paths and violations of ParseObject and Check.
 func TestParse(t *testing.T) {
 	names := &strictjson.Shape{Fields: map[string]*strictjson.Shape{"a": nil, "b": nil}}
-	shape := &strictjson.Shape{Fields: map[string]*strictjson.Shape{"id": nil, "list": {Items: names}, "one": names}}
+	shape := &strictjson.Shape{
+		Fields: map[string]*strictjson.Shape{"id": nil, "list": {Items: names}, "one": names}}
 	for _, raw := range []string{
 		``, `null`, `{}`, ` { } `,
 		`{"id":"x","list":[ {"a":1,"B":2} , 7,[{}], {"b":[1]}],"one":{"a":{"x":1,"x":2}}}`,
@@ -143,11 +150,13 @@ func TestWithout(t *testing.T) {
 		var b strings.Builder
 		space := rapid.SampledFrom([]string{"", " ", "\n"})
 		b.WriteString(space.Draw(t, "before") + "{" + space.Draw(t, "in"))
-		for i, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"id", "a", "b,", "c"}), rapid.ID[string]).Draw(t, "names") {
+		for i, name := range rapid.SliceOfDistinct(
+			rapid.SampledFrom([]string{"id", "a", "b,", "c"}), rapid.ID[string]).Draw(t, "names") {
 			if i > 0 {
 				b.WriteString("," + space.Draw(t, "space"))
 			}
-			b.WriteString(`"` + name + `":` + space.Draw(t, "space") + `"{,` + name + `"` + space.Draw(t, "space"))
+			b.WriteString(`"` + name + `":` + space.Draw(t, "space") + `"{,` + name + `"` +
+				space.Draw(t, "space"))
 		}
 		b.WriteString("}")
 		raw := json.RawMessage(b.String())

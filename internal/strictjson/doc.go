@@ -3,11 +3,14 @@
 // wrong with a request as violations, so that one response can list all mistakes. It knows nothing
 // about ACP.
 //
-//   - [ParseObject] returns an [Object], whose members are read by type with the methods of [Field]. [Violations] collects
+//   - [ParseObject] returns an [Object], whose members are read by type with the methods of
+//     [Field]. [Violations] collects
 //     what is wrong with them.
-//   - [Check] walks a whole value and reports duplicate names, and names that differ from a known name only in case. [Parse]
+//   - [Check] walks a whole value and reports duplicate names, and names that differ from a known
+//     name only in case. [Parse]
 //     does both in one pass.
-//   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they were, for messages that are
+//   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they
+//     were, for messages that are
 //     passed on. [Encode] writes messages of our own.
 //
 // JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a

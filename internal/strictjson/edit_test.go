@@ -68,7 +68,8 @@ func TestTakePut_notObject(t *testing.T) {
 
 // FuzzStrict compares the package with encoding/json.
 func FuzzStrict(f *testing.F) {
-	for _, seed := range []string{``, `null`, `{"id":1}`, `{"id":1,"a":{"id":[2]},"id":null}`, ` { "a" : "\ud800" , "\u0069d" : "x" } `,
+	for _, seed := range []string{``, `null`, `{"id":1}`, `{"id":1,"a":{"id":[2]},"id":null}`,
+		` { "a" : "\ud800" , "\u0069d" : "x" } `,
 		`[1,2]`, `{"a":1,"A":2,"a":3}`, `{"dirs":["/a",null]}`} {
 		f.Add([]byte(seed))
 	}
@@ -113,8 +114,10 @@ func requireMembers(t *testing.T, want map[string]json.RawMessage, raw json.RawM
 	require.Equal(t, want, got, "%s", raw)
 }
 
-var update = json.RawMessage(`{"sessionId":"sess_0123456789abcdef","update":{"sessionUpdate":"agent_message_chunk",` +
-	`"content":{"type":"text","text":"a chunk of a message, with a few words in it, as a model streams them"},"_meta":{"n":[1,2,3]}}}`)
+var update = json.RawMessage(
+	`{"sessionId":"sess_0123456789abcdef","update":{"sessionUpdate":"agent_message_chunk",` +
+		`"content":{"type":"text","text":"a chunk of a message, with a few words in it, as a model ` +
+		`streams them"},"_meta":{"n":[1,2,3]}}}`)
 
 func BenchmarkTakePut(b *testing.B) {
 	b.SetBytes(int64(len(update)))
@@ -167,6 +170,7 @@ func TestFind(t *testing.T) {
 		{``, ``, []string{"a"}},
 		{`null`, ``, []string{"a"}},
 	} {
-		require.Equal(t, c.want, string(strictjson.Find(json.RawMessage(c.raw), c.path...)), "%s %v", c.raw, c.path)
+		require.Equal(t, c.want, string(strictjson.Find(json.RawMessage(c.raw), c.path...)),
+			"%s %v", c.raw, c.path)
 	}
 }

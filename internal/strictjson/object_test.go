@@ -47,7 +47,8 @@ func TestParseObjectErrors(t *testing.T) {
 		_, err := strictjson.ParseObject(json.RawMessage(other))
 		require.ErrorIs(t, err, strictjson.ErrNotObject, other)
 	}
-	for _, bad := range []string{`{`, ` `, `{}}`, `{} {}`, `{"secret":}`, `{secret:1}`, `[1`, `[] []`, `{"a":1,}`, `{"a":01}`,
+	for _, bad := range []string{`{`, ` `, `{}}`, `{} {}`, `{"secret":}`, `{secret:1}`, `[1`,
+		`[] []`, `{"a":1,}`, `{"a":01}`,
 		"\ufeff{}", `{"a":"` + "\n" + `"}`, strings.Repeat(`[`, 20_000)} {
 		_, err := strictjson.ParseObject(json.RawMessage(bad))
 		require.Error(t, err, bad)
@@ -90,7 +91,8 @@ func TestFieldTexts(t *testing.T) {
 		{"string", `{"dirs":"/a"}`, `dirs type an array = "/a"`},
 		{"number", `{"dirs":1}`, `dirs type an array = 1`},
 		{"entries", `{"dirs":["/a",null,1,[],"\ud800","/b"]}`,
-			`dirs#1 null = null; dirs#2 type a string = 1; dirs#3 type a string = []; dirs#4 encoding = "�"`},
+			`dirs#1 null = null; dirs#2 type a string = 1; dirs#3 type a string = []; dirs#4 ` +
+				`encoding = "�"`},
 	} {
 		t.Run("A3/"+c.name, func(t *testing.T) {
 			texts, wrong := object(t, c.params).Field("dirs").Texts()

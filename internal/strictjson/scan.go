@@ -20,7 +20,8 @@ type scanner struct {
 }
 
 // lenient accepts duplicate names and lone surrogates, which callers check themselves.
-var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true),
+	jsontext.AllowInvalidUTF8(true)}
 
 func newScanner(raw []byte) scanner {
 	return scanner{

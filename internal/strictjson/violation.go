@@ -14,24 +14,26 @@ type Reason string
 
 // All reasons.
 const (
-	Null          Reason = "null"          // null where a value is required
-	Type          Reason = "type"          // a value of the wrong JSON type
-	Required      Reason = "required"      // a required member is absent
-	Empty         Reason = "empty"         // an empty string
-	Relative      Reason = "relative"      // a path that is not absolute on this platform
-	NUL           Reason = "nul"           // a path that contains a NUL character
-	Encoding      Reason = "encoding"      // text that is not valid Unicode, such as a lone surrogate
-	DuplicateKey  Reason = "duplicate_key" // an object with two members of the same name
-	WrongCase     Reason = "wrong_case"    // a key that differs from a known key only in case
-	CwdMismatch   Reason = "cwd_mismatch"  // not the working directory the session was created with
-	TooMany       Reason = "too_many"      // more roots than the limit
-	Denied        Reason = "denied"        // forbidden by the user's policy
-	Missing       Reason = "missing"       // a directory that does not exist
-	NotDirectory  Reason = "not_directory" // a path that exists but is not a directory
-	Unreadable    Reason = "unreadable"    // a directory that cannot be opened
-	Unsupported   Reason = "unsupported"   // a variant that was not advertised
-	InvalidCursor Reason = "cursor"        // a list cursor that is malformed or belongs to another filter
-	OtherAgent    Reason = "other_agent"   // a session that belongs to another agent
+	Null     Reason = "null"     // null where a value is required
+	Type     Reason = "type"     // a value of the wrong JSON type
+	Required Reason = "required" // a required member is absent
+	Empty    Reason = "empty"    // an empty string
+	Relative Reason = "relative" // a path that is not absolute on this platform
+	NUL      Reason = "nul"      // a path that contains a NUL character
+	// text that is not valid Unicode, such as a lone surrogate
+	Encoding     Reason = "encoding"
+	DuplicateKey Reason = "duplicate_key" // an object with two members of the same name
+	WrongCase    Reason = "wrong_case"    // a key that differs from a known key only in case
+	CwdMismatch  Reason = "cwd_mismatch"  // not the working directory the session was created with
+	TooMany      Reason = "too_many"      // more roots than the limit
+	Denied       Reason = "denied"        // forbidden by the user's policy
+	Missing      Reason = "missing"       // a directory that does not exist
+	NotDirectory Reason = "not_directory" // a path that exists but is not a directory
+	Unreadable   Reason = "unreadable"    // a directory that cannot be opened
+	Unsupported  Reason = "unsupported"   // a variant that was not advertised
+	// a list cursor that is malformed or belongs to another filter
+	InvalidCursor Reason = "cursor"
+	OtherAgent    Reason = "other_agent" // a session that belongs to another agent
 )
 
 // Violation is one mistake in a request.

@@ -28,17 +28,22 @@ func ExampleViolation() {
 
 // Clause A5.
 func TestViolationAsJSON(t *testing.T) {
-	raw, err := json.Marshal(strictjson.NewViolation("additionalDirectories", json.RawMessage(`{"a":1}`), strictjson.Type).At(0))
+	raw, err := json.Marshal(strictjson.NewViolation("additionalDirectories",
+		json.RawMessage(`{"a":1}`), strictjson.Type).At(0))
 	require.NoError(t, err)
-	require.JSONEq(t, `{"field":"additionalDirectories","index":0,"value":{"a":1},"reason":"type"}`, string(raw))
+	require.JSONEq(t, `{"field":"additionalDirectories","index":0,"value":{"a":1},"reason":"type"}`,
+		string(raw))
 }
 
 // Clause A5.
 func TestEveryReasonHasAText(t *testing.T) {
 	for _, reason := range []strictjson.Reason{
-		strictjson.Null, strictjson.Type, strictjson.Required, strictjson.Empty, strictjson.Relative, strictjson.NUL,
-		strictjson.Encoding, strictjson.DuplicateKey, strictjson.WrongCase, strictjson.CwdMismatch, strictjson.TooMany,
-		strictjson.Denied, strictjson.Missing, strictjson.NotDirectory, strictjson.Unreadable, strictjson.Unsupported,
+		strictjson.Null, strictjson.Type, strictjson.Required, strictjson.Empty,
+		strictjson.Relative, strictjson.NUL,
+		strictjson.Encoding, strictjson.DuplicateKey, strictjson.WrongCase, strictjson.CwdMismatch,
+		strictjson.TooMany,
+		strictjson.Denied, strictjson.Missing, strictjson.NotDirectory, strictjson.Unreadable,
+		strictjson.Unsupported,
 		strictjson.InvalidCursor, strictjson.OtherAgent,
 	} {
 		text := strictjson.NewViolation("cwd", "/x", reason).String()
@@ -60,7 +65,8 @@ func TestRefuse_none(t *testing.T) {
 
 func TestViolations(t *testing.T) {
 	var v strictjson.Violations
-	o := object(t, `{"cwd":"/a","dirs":["/b",1],"servers":[{"name":"x"},2],"many":[`+strings.Repeat("0,", 200)+`0]}`)
+	o := object(t, `{"cwd":"/a","dirs":["/b",1],"servers":[{"name":"x"},2],"many":[`+strings.Repeat(
+		"0,", 200)+`0]}`)
 	require.Equal(t, "/a", v.Text(o.Field("cwd")))
 	require.NoError(t, v.Err())
 	require.True(t, v.Empty())
@@ -70,7 +76,8 @@ func TestViolations(t *testing.T) {
 			v.Text(server.Field("name"))
 		}
 	}
-	require.Equal(t, `dirs#1 type a string = 1; servers#1 type an object = 2`, list(strictjson.ViolationsOf(v.Err())))
+	require.Equal(t, `dirs#1 type a string = 1; servers#1 type an object = 2`,
+		list(strictjson.ViolationsOf(v.Err())))
 	require.False(t, v.Full())
 	v.Texts(o.Field("many"))
 	require.True(t, v.Full())

@@ -55,7 +55,9 @@ func Line(s string, max int) string {
 	if len(s) <= max && isPlainLine(s) {
 		return s
 	}
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || misleads(r) && !joins(r) }), " ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || misleads(r) && !joins(r)
+	}), " ")
 	if utf8.RuneCountInString(s) <= max {
 		return s
 	}
@@ -79,7 +81,8 @@ func isPlainLine(s string) bool {
 // unchanged, or as Quote does if it contains characters that would break the line, reorder it or
 // not be visible, or begins or ends with white space.
 func Printable(name string) string {
-	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 && strings.TrimSpace(name) == name {
+	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 &&
+		strings.TrimSpace(name) == name {
 		return name
 	}
 	return Quote(name)
@@ -152,7 +155,8 @@ func Plain(s string) string {
 func IsVisible(s string) bool {
 	ascii := true
 	for _, r := range s {
-		if ascii && r > unicode.MaxASCII && (misleads(r) || r == '\ufe0e' || r == '\ufe0f' || unicode.IsSpace(r)) {
+		if ascii && r > unicode.MaxASCII &&
+			(misleads(r) || r == '\ufe0e' || r == '\ufe0f' || unicode.IsSpace(r)) {
 			return false
 		}
 		ascii = r <= unicode.MaxASCII
@@ -190,9 +194,12 @@ func misleads(r rune) bool {
 	if r < unicode.MaxASCII {
 		return r < ' '
 	}
-	const brailleBlank, textStyle, emojiStyle = '\u2800', '\ufe0e', '\ufe0f' // the styles follow common symbols and emoji
-	return r == brailleBlank || r != textStyle && r != emojiStyle && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
-		unicode.Bidi_Control, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	// the styles follow common symbols and emoji
+	const brailleBlank, textStyle, emojiStyle = '\u2800', '\ufe0e', '\ufe0f'
+	return r == brailleBlank || r != textStyle && r != emojiStyle && unicode.In(r, unicode.Cc,
+		unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Bidi_Control, unicode.Other_Default_Ignorable_Code_Point,
+		unicode.Variation_Selector)
 }
 
 // joins reports whether r is a joiner, which emoji and some scripts need.
