@@ -195,8 +195,8 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// sessionCapabilities are those that the adapter implements for every backend, with those in the
-// table of unstable names.
+// sessionCapabilities are those of ACP that the adapter implements for every backend. Those of
+// drafts are in the table unstable.
 var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "list", "resume"}
 
 // agentCapabilities returns the backend's capabilities with those of the adapter.
@@ -210,9 +210,7 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 		sessions = strictjson.Set(sessions, name, json.RawMessage(`{}`))
 	}
 	for _, u := range unstable {
-		if u.capability != "" {
-			sessions = strictjson.Set(sessions, u.capability, json.RawMessage(`{}`))
-		}
+		sessions = strictjson.Set(sessions, u.capability, json.RawMessage(`{}`))
 	}
 	mcp := own["mcpCapabilities"]
 	switch {

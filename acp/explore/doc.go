@@ -3,7 +3,6 @@
 //
 // A prompt that begins with a slash is a command:
 //
-//	/roots                     the session's roots and MCP servers, with their state
 //	/find GLOB                 files by name; "**" crosses directories
 //	/search REGEXP             lines that match a Go regular expression
 //	/read PATH[:FIRST-LAST]    a file or some of its lines
@@ -15,11 +14,13 @@
 //	/mcp                       the MCP servers of the session, and those configured in the roots
 //	/mcp tools                 the tools and resources of the servers
 //	/mcp start NAME            starts a server configured in a root
+//	/mcp read SERVER URI       a resource of a server
 //	/call SERVER.TOOL [JSON]   calls a tool
 //	/help                      this list
 //
-// Skills and commands found in the roots are also commands under their own names. Any other text is
-// searched for: a line is found if it contains all of its words, in any order and case.
+// The adapter answers /roots. Skills and commands found in the roots are also commands under their
+// own names. Any other text is searched for: a line is found if it contains all of its words, in any
+// order and case.
 //
 // # Searching
 //

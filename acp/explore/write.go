@@ -73,7 +73,7 @@ func (t *turn) change(
 		}
 		return t.write(summary + "\n\n")
 	}
-	answer, err := t.ask(ctx, c, call)
+	answer, err := t.confirm(ctx, c, call)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -120,8 +120,8 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 	return t.mentionInstructions(ctx, c.Ref)
 }
 
-// ask shows the change and asks whether to make it. There is no answer that allows later changes.
-func (t *turn) ask(ctx context.Context, c change, call activeCall) (backend.Answer, error) {
+// confirm shows the change and asks whether to make it. There is no answer that allows later changes.
+func (t *turn) confirm(ctx context.Context, c change, call activeCall) (backend.Answer, error) {
 	shown := c.toolCall()
 	shown.ToolCallId, shown.Content = call.id, c.diff()
 	q := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{

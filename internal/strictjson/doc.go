@@ -4,14 +4,11 @@
 // about ACP.
 //
 //   - [ParseObject] returns an [Object], whose members are read by type with the methods of
-//     [Field]. [Violations] collects
-//     what is wrong with them.
+//     [Field]. [Violations] collects what is wrong with them.
 //   - [Check] walks a whole value and reports duplicate names, and names that differ from a known
-//     name only in case. [Parse]
-//     does both in one pass.
-//   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they
-//     were, for messages that are
-//     passed on. [Encode] writes messages of our own.
+//     name only in case. [Parse] does both in one pass.
+//   - [Take] removes a member of an object, [Put] and [Set] set one. All other bytes stay as they
+//     were, for messages that are passed on. [Encode] writes our own messages.
 //
 // JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a
 // violation only where the string is read with [Field.Text]; in names it counts as U+FFFD. Nesting
