@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -143,9 +142,7 @@ func TestAllowReads(t *testing.T) {
 	var log bytes.Buffer
 	for _, on := range []bool{true, false} {
 		c := connect(t, acp.Options{
-			AllowReads: on, Backend: func() backend.Backend {
-				return &scripted{}
-			}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			AllowReads: on, Backend: using(&scripted{}), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 		})
 		c.initialize()
@@ -183,9 +180,7 @@ func TestAllowReads(t *testing.T) {
 // Clause A30.
 func TestAllowedReadsAreMarked(t *testing.T) {
 	a := folder(t)
-	c := connect(t, acp.Options{AllowReads: true, Backend: func() backend.Backend {
-		return &scripted{}
-	}})
+	c := connect(t, acp.Options{AllowReads: true, Backend: using(&scripted{})})
 	c.initialize()
 	c.permit("no")
 	id := c.open(a)

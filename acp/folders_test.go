@@ -115,7 +115,7 @@ func testFolders(t *testing.T, cases []folderCase) {
 		params.Store(&p)
 	}}
 	c := connect(t, acp.Options{
-		Backend:     func() backend.Backend { return r },
+		Backend:     using(r),
 		KeepFolders: cases[0].keep,
 		ConsentDir:  t.TempDir(),
 		Folders: func(workspace.Dir) (folders []acp.Folder) {

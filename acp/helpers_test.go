@@ -72,6 +72,11 @@ type client struct {
 	answers func(message) string // if set, gives the result for a request of the agent
 }
 
+// using returns what makes b the backend of a connection.
+func using(b backend.Backend) func() backend.Backend {
+	return func() backend.Backend { return b }
+}
+
 // connect serves a new client with o, whose Store and Backend have defaults.
 func connect(t tester, o acp.Options) *client {
 	t.Helper()
@@ -79,7 +84,7 @@ func connect(t tester, o acp.Options) *client {
 		o.Store = memstore.New(t)
 	}
 	if o.Backend == nil {
-		o.Backend = func() backend.Backend { return &scripted{} }
+		o.Backend = using(&scripted{})
 	}
 	if o.ReplayRate == 0 {
 		o.ReplayRate = -1 // these clients take what comes

@@ -398,9 +398,7 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 func TestDeleteOfAnotherAgent(t *testing.T) {
 	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return &scripted{kind: "other"}
-	}})
+	two := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))
@@ -428,9 +426,8 @@ func (s *startled) Sessions(
 // Clauses W8, A31.
 func TestPanicDuringImport(t *testing.T) {
 	log := &logtest.Text{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return &startled{}
-	}, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
+	c := connect(t, acp.Options{Backend: using(&startled{}), Logger: log.Logger(slog.LevelWarn)}.
+		With(acp.Tuning{ImportEvery: 1}))
 	c.initialize()
 	id := c.open(folder(t))
 	for range 3 {

@@ -53,9 +53,9 @@ func TestCancelDuringInitialize(t *testing.T) {
 	before.leave()
 
 	started := make(chan struct{})
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return &starting{first: func() { <-started }}
-	}})
+	c := connect(t, acp.Options{
+		Store: store, Backend: using(&starting{first: func() { <-started }}),
+	})
 	_, initialize := c.request("initialize", `{"protocolVersion":1}`)
 	_, load := c.request("session/load", rootsParams(id, a))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -166,7 +166,7 @@ func (n kindless) Initialize(
 
 // Clause A31.
 func TestBackendWithoutKind(t *testing.T) {
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return kindless{&scripted{}} }})
+	c := connect(t, acp.Options{Backend: using(kindless{&scripted{}})})
 	m := c.try("initialize", `{"protocolVersion":1}`)
 	require.Contains(t, m.Error.Message, "Info.Kind")
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))
@@ -185,7 +185,7 @@ func TestRequestRightAfterInitialize(t *testing.T) {
 // Clause W10.
 func TestBeforeInitialize(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	for _, method := range append(opening, "session/list", "session/prompt", "session/close",
 		"session/delete",
@@ -234,7 +234,7 @@ func (r *connecting) Initialize(
 // Clause W12.
 func TestTransportsRightAfterInitialize(t *testing.T) {
 	r := &connecting{asked: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	params := func(kind string) string {
 		return encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
 			map[string]any{"type": kind, "name": "s", "url": "http://localhost:1",

@@ -17,7 +17,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -94,7 +93,7 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 	for _, store := range on.stores {
 		serve := func() *client {
 			c := connect(t, acp.Options{
-				Store: store, Backend: func() backend.Backend { return &scripted{kind: kind} },
+				Store: store, Backend: using(&scripted{kind: kind}),
 				Workspace: workspace.Options{MaxRoots: maxRoots,
 					Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 			}.With(acp.Tuning{

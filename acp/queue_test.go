@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // A cancel does not stand in the line of its session: it reaches the prompts that stand there.
@@ -15,7 +14,7 @@ import (
 // Clause A32.
 func TestCancelDoesNotQueue(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -39,7 +38,7 @@ func TestCancelDoesNotQueue(t *testing.T) {
 // Clause A32.
 func TestPromptBehindAFailedLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

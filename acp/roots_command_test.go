@@ -71,9 +71,8 @@ func TestRootsCommand(t *testing.T) {
 // Clause A33.
 func TestAddFolder(t *testing.T) {
 	r := &scripted{}
-	options := acp.Options{Backend: func() backend.Backend {
-		return r
-	}, Store: memstore.New(t), ConsentDir: filepath.Join(t.TempDir(), "consents")}
+	options := acp.Options{Backend: using(r), Store: memstore.New(t),
+		ConsentDir: filepath.Join(t.TempDir(), "consents")}
 	c := connect(t, options)
 	c.initialize()
 	top := folder(t)
@@ -169,9 +168,8 @@ func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 // Clause A12.
 func TestCancelWhileFolderIsAdded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}, ConsentDir: filepath.Join(t.TempDir(), "consents")})
+	c := connect(t,
+		acp.Options{Backend: using(r), ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
 	c.permit("allow-always")
 	cwd, a := folder(t), folder(t)
@@ -253,7 +251,7 @@ func TestFolderChangesThatFail(t *testing.T) {
 	denied, err := workspace.ParseDir(filepath.Join(top, "denied"))
 	require.NoError(t, err)
 	c := connect(t, acp.Options{
-		Backend: func() backend.Backend { return r },
+		Backend: using(r),
 		Workspace: workspace.Options{MaxRoots: 3,
 			Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 	})
@@ -395,7 +393,7 @@ func TestAddedFolderReachesServers(t *testing.T) {
 // Clause A33.
 func TestRootsCommandIsAnnounced(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	cwd := folder(t)
 	id := c.open(cwd)

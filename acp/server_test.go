@@ -82,9 +82,7 @@ func (s *panickingSession) Close(ctx context.Context) error {
 // Clause W8.
 func TestPanics(t *testing.T) {
 	r := &panicking{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{MaxSessions: 3}))
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 3}))
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -128,9 +126,7 @@ func TestPanics(t *testing.T) {
 // Clause W8.
 func TestPanicOutsideRequest(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}, Logger: log.Logger(slog.LevelDebug)})
+	c := connect(t, acp.Options{Backend: using(r), Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -192,7 +188,7 @@ func FuzzServe(f *testing.F) {
 		var out bytes.Buffer
 		err := acp.Serve(t.Context(), io.NopCloser(bytes.NewReader(input)), &out, acp.Options{
 			Store:   memstore.New(t),
-			Backend: func() backend.Backend { return &scripted{release: closed()} },
+			Backend: using(&scripted{release: closed()}),
 			MaxLine: 1 << 16,
 		}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Second}}))
 		require.NoError(t, err)

@@ -97,9 +97,7 @@ func TestArchiveCursor(t *testing.T) {
 func TestArchiveOfAnotherAgent(t *testing.T) {
 	store := memstore.New(t)
 	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return &scripted{kind: "other"}
-	}})
+	two := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))

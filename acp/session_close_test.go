@@ -23,7 +23,7 @@ import (
 // Clause A28.
 func TestCloseAndDelete(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -81,7 +81,7 @@ func (s answeringSession) CloseFor(ctx context.Context, params backend.Raw) (bac
 // Clause P6.
 func TestCloseKeepsMeta(t *testing.T) {
 	r := &answering{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -194,7 +194,7 @@ func TestCloseFreesRoots(t *testing.T) {
 			r.opened = func(_ backend.Activation, h backend.Host) {
 				opened = append(opened, h.Workspace())
 			}
-			c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+			c := connect(t, acp.Options{Store: store, Backend: using(r)})
 			newer := connect(t, acp.Options{Store: store})
 			c.initialize()
 			newer.initialize()

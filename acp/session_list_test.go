@@ -151,9 +151,7 @@ func TestSessionsBelongToTheirAgent(t *testing.T) {
 	one.initialize()
 	a := folder(t)
 	id := one.open(a)
-	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return &scripted{kind: "other"}
-	}})
+	two := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
 	two.initialize()
 	require.Empty(t, two.list(`{}`))
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
@@ -240,9 +238,7 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 func TestOtherAgentError(t *testing.T) {
 	store := memstore.New(t)
 	serve := func(profile string) *client {
-		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-			return &behind{profile: profile}
-		}})
+		c := connect(t, acp.Options{Store: store, Backend: using(&behind{profile: profile})})
 		c.initialize()
 		return c
 	}

@@ -95,7 +95,7 @@ func TestLoadAfterFence(t *testing.T) {
 func TestFailedReplayClosesSession(t *testing.T) {
 	store := &unreadable{Store: memstore.New(t)}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -128,9 +128,7 @@ func (u *unreadable) History(
 // Clause A12.
 func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -195,7 +193,7 @@ func TestCwdMismatch(t *testing.T) {
 // Clause A12.
 func TestLoadOfActiveSession(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -380,7 +378,7 @@ func TestFileAccessAfterLoad(t *testing.T) {
 // Clause A32.
 func TestPromptDuringLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -397,7 +395,7 @@ func TestPromptDuringLoad(t *testing.T) {
 // Clause A32.
 func TestCloseDuringLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -413,7 +411,7 @@ func TestCloseDuringLoad(t *testing.T) {
 // Clause A12.
 func TestFailedLoadKeepsTurn(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -457,7 +455,7 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 func TestFailedStoreRejectsPrompt(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Store: memstore.New(t)}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	id := c.open(folder(t))
 	store.begin = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
@@ -526,7 +524,7 @@ func TestTakeoverDuringTurn(t *testing.T) {
 // Clause S1.
 func TestState(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -675,9 +673,8 @@ func TestConcurrentTakeovers(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{Recorder: late, CancelGrace: patience}))
+	old := connect(t, acp.Options{Store: store, Backend: using(r)}.
+		With(acp.Tuning{Recorder: late, CancelGrace: patience}))
 	newer := connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -714,9 +711,7 @@ func TestTurnEndedByLoad(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
-			c := connect(t, acp.Options{Backend: func() backend.Backend {
-				return r
-			}}.With(acp.Tuning{CancelGrace: patience}))
+			c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 			c.initialize()
 			a, b := folder(t), folder(t)
 			id := c.open(a)
@@ -851,7 +846,7 @@ func TestKindsInReplay(t *testing.T) {
 	}
 	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))},
 		memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -859,7 +854,7 @@ func TestKindsInReplay(t *testing.T) {
 	require.Subset(t, shown(t, c.messages(), id), r.updates, "each was shown when it came")
 	c.leave()
 
-	d := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	d := connect(t, acp.Options{Store: store, Backend: using(r)})
 	d.initialize()
 	before := len(d.messages())
 	d.call("session/resume", rootsParams(id, a))
@@ -987,7 +982,7 @@ func TestBackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(longReplay)}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -1024,7 +1019,7 @@ func TestFailedBackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(10), fails: errors.New("the child died")}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -1042,7 +1037,7 @@ func TestFailedBackendReplay(t *testing.T) {
 // Clause A27.
 func TestBackendReplayInResume(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -1067,7 +1062,7 @@ func TestMultilineUpdates(t *testing.T) {
 			"\"text\":\"a\\nb\"}\r}",
 		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
 	}}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

@@ -36,7 +36,7 @@ func TestNewSessionRoots(t *testing.T) {
 // Clause A5.
 func TestInvalidRequestHasNoEffect(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	file := filepath.Join(a, "file")
@@ -70,7 +70,7 @@ func TestInvalidRequestHasNoEffect(t *testing.T) {
 // Clause A5.
 func TestFailedOpenHasNoEffect(t *testing.T) {
 	r := &scripted{refuse: jsonrpc.Errorf(-32000, "log in first")}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	require.Equal(t, -32000, c.try("session/new", rootsParams("", folder(t))).Error.Code)
 	require.Empty(t, c.list(`{}`))
@@ -139,7 +139,7 @@ func TestResponsesWithoutRoots(t *testing.T) {
 // Clause W5.
 func TestNewWaitsForNoSession(t *testing.T) {
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id, source := c.open(a), c.open(a)
@@ -188,13 +188,11 @@ func TestOrderOfChecks(t *testing.T) {
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
 	r, store := &scripted{}, memstore.New(t)
-	other := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return &scripted{kind: "other"}
-	}})
+	other := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
 	other.initialize()
 	foreign := other.open(a)
 	c := connect(t, acp.Options{
-		Store: store, Backend: func() backend.Backend { return r },
+		Store: store, Backend: using(r),
 		Workspace: workspace.Options{MaxRoots: 3,
 			Policy: workspace.Policy{Deny: []workspace.Dir{deny}}},
 	})
@@ -336,7 +334,7 @@ func altered(params, name, raw string) string {
 // Clauses A3, A4, A5, A16.
 func TestRootsInEveryMethod(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a, b)
@@ -453,9 +451,7 @@ func (r *patient) Open(
 // Clause W6.
 func TestCancelRequestDuringOpen(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{MaxSessions: 2}))
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -483,7 +479,7 @@ func TestCancelRequestDuringOpen(t *testing.T) {
 func TestStateSavedWhileStoring(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) {
@@ -511,7 +507,7 @@ func TestStateSavedWhileStoring(t *testing.T) {
 func TestFencedState(t *testing.T) {
 	store := memstore.New(t)
 	r := &scripted{}
-	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	old := connect(t, acp.Options{Store: store, Backend: using(r)})
 	newer := connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -531,9 +527,8 @@ func TestFencedState(t *testing.T) {
 func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	store := memstore.New(t)
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
+	c := connect(t, acp.Options{Store: store, Backend: using(r)}.
+		With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -559,7 +554,7 @@ func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 // Clause W6.
 func TestUpdateAfterItsContext(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "mute"))

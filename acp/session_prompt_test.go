@@ -34,9 +34,7 @@ func TestCancelInSameWrite(t *testing.T) {
 // Clause W6.
 func TestNothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{CancelGrace: time.Millisecond}))
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -90,7 +88,7 @@ func TestOneTurnAtATime(t *testing.T) {
 // Clause A32.
 func TestDuringATurn(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -334,7 +332,7 @@ func TestServers(t *testing.T) {
 // Clause P6.
 func TestUnknownMethods(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	require.Equal(t, `{"b":1.0,"a":[1e5]}`, string(c.call("_echo", `{"b":1.0,"a":[1e5]}`)))
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
@@ -347,9 +345,8 @@ func TestUnknownMethods(t *testing.T) {
 func TestQueuedPrompt(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Store: store, Backend: using(r)}.
+		With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -376,7 +373,7 @@ func TestQueuedPrompt(t *testing.T) {
 // Clause W7.
 func TestPromptAfterWaitingPrompt(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -403,9 +400,7 @@ func TestPromptAfterWaitingPrompt(t *testing.T) {
 // Clause W7.
 func TestPromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -531,9 +526,8 @@ func (s *stuckSession) Prompt(
 // Clause W5.
 func TestHangingPrompt(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
+	c := connect(t, acp.Options{Backend: using(r)}.
+		With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -560,9 +554,7 @@ func TestHangingPrompt(t *testing.T) {
 // Clause W9.
 func TestHangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{CancelGrace: patience}))
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))

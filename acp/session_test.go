@@ -43,9 +43,7 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{Wire: jsonrpc.Options{
+	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{Wire: jsonrpc.Options{
 		MaxQueue: 16 << 10,
 		Tap: func(d jsonrpc.Direction, line []byte) {
 			if d == jsonrpc.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
@@ -93,7 +91,7 @@ func TestUpdatesAroundResponse(t *testing.T) {
 // Clause W11.
 func TestBufferLimit(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	fit := func(text string) (n int) {
 		r.opened = func(_ backend.Activation, h backend.Host) {
@@ -116,9 +114,8 @@ func TestBufferLimit(t *testing.T) {
 // Clause W6.
 func TestBlockedUpdate(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c := connect(t, acp.Options{Backend: using(r)}.
+		With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
@@ -154,7 +151,7 @@ func TestBlockedUpdate(t *testing.T) {
 func TestTitleIsStoredInTheBackground(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
@@ -261,7 +258,7 @@ func TestStoreRecovers(t *testing.T) {
 // Clause A29.
 func TestBackendTitle(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
@@ -300,7 +297,7 @@ func (h *hanging) Append(
 //
 // Clause W11.
 func TestHangingStore(t *testing.T) {
-	store := &hanging{Memory: memstore.New(t), appending: make(chan struct{}, 1),
+	store := &hanging{Store: memstore.New(t), appending: make(chan struct{}, 1),
 		goOn: make(chan struct{})}
 	c := connect(t,
 		acp.Options{Store: store}.With(
@@ -411,9 +408,8 @@ func TestStoppedClient(t *testing.T) {
 // Clause W11.
 func TestCancelWhileClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
-		return r
-	}}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c := connect(t, acp.Options{Backend: using(r)}.
+		With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000000"))
@@ -439,7 +435,7 @@ func TestCancelWhileClientDoesNotRead(t *testing.T) {
 // Clause W6.
 func TestCancelWaitingLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c := connect(t, acp.Options{Backend: using(r)})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
