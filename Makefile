@@ -28,7 +28,7 @@ build:
 test: $(PACKAGES)
 	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m ./...
 
-# Every benchmark, once each. The figures in README.md come from here.
+# Every benchmark, once each. Those in docs/reference.md come from here.
 bench: build
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
