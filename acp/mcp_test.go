@@ -788,7 +788,8 @@ func TestElicitation(t *testing.T) {
 			require.NoError(t, json.Unmarshal((<-asked).Params, &params))
 			require.Equal(t, id, params.SessionID)
 			require.Equal(t, "form", params.Mode)
-			require.Equal(t, `MCP server "one" asks: Who?`, params.Message)
+			require.Equal(t, "MCP server \"one\" asks you to fill in a form, whose labels are its own words. "+
+				"It says:\n\n```\nWho?\n```", params.Message)
 		})
 	}
 }

@@ -29,10 +29,7 @@ const (
 	authorizationTimeout = 5 * time.Minute
 	// maxAuthorizations is how often the user is asked before a server takes a connection.
 	maxAuthorizations = 2
-	// maxPage is the most bytes of the address of an authorization page.
-	maxPage = 8 << 10
-
-	redirectPath = "/callback"
+	redirectPath      = "/callback"
 )
 
 // authorizationError is returned when a server cannot be used because the user's authorization was
