@@ -111,8 +111,12 @@ const notifyTimeout = time.Second
 
 // SignIn implements [mcpclient.Host]. The user is asked through the client if it takes URLs, and
 // otherwise in the answer.
-func (h *host) SignIn(ctx context.Context, s mcpclient.ServerID, page *url.URL) error {
-	message := "MCP server " + printableName(s.Name) + " asks you to sign in at " + page.Host
+func (h *host) SignIn(
+	ctx context.Context, s mcpclient.ServerID, page *url.URL, tokens string,
+) error {
+	message := fmt.Sprintf("MCP server %s asks you to sign in at %s; %s then issues the access "+
+		"tokens for the server", printableName(s.Name), describeHost(page.Host),
+		describeHost(tokens))
 	id := rand.Text()
 	result, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{
 		"mode": "url", "elicitationId": id, "url": page.String(), "message": message + ".",
