@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -555,6 +556,27 @@ func TestPolicyOfFoundServer(t *testing.T) {
 	require.Contains(t, c.use(id, "found.claim"), "claimed")
 	require.Len(t, c.questions(), from+1)
 	require.Contains(t, c.use(id, "found.roots"), "error", "M2: the rest of the policy holds")
+}
+
+// A panic of the policy function fails the request that needs it, and nothing else.
+//
+// Clause A30.
+func TestPolicyPanics(t *testing.T) {
+	var panics atomic.Bool
+	c := served(t, acp.Options{MCPPolicy: func(string) servers.Policy {
+		if panics.Load() {
+			panic("policy")
+		}
+		return servers.Policy{}
+	}})
+	a, b := folder(t), folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	id := c.serve([]string{a}, server("ours", "files"))
+	panics.Store(true)
+	require.Contains(t, c.start(id, "found"), "panicked")
+	require.Contains(t, c.use(id, "ours.where"), filepath.Base(a), "the session goes on")
+	panics.Store(false)
+	require.Contains(t, c.use(c.serve([]string{b}, server("ours", "files")), "ours.where"), filepath.Base(b))
 }
 
 // Clause A25.
