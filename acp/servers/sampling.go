@@ -73,7 +73,8 @@ func hintsOf(p *mcp.ModelPreferences) (hints []string) {
 // it. Metadata and priorities are left out, and so are neither shown nor sent.
 func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
 	r := backend.SampleRequest{
-		System: withLineFeeds(p.SystemPrompt), MaxTokens: int(min(p.MaxTokens, 1<<30)), Stop: p.StopSequences,
+		System: withLineFeeds(p.SystemPrompt), MaxTokens: int(min(p.MaxTokens, 1<<30)),
+		Stop: p.StopSequences,
 	}
 	if p.Temperature > 0 { // the SDK does not tell 0 from none
 		r.Temperature = &p.Temperature

@@ -411,7 +411,8 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// showPage asks the user to open the authorization page. tokens is the host that then issues tokens.
+// showPage asks the user to open the authorization page. tokens is the host that issues tokens
+// then.
 func (s *server) showPage(
 	ctx context.Context, one *authorization, page *url.URL, tokens string,
 ) error {
