@@ -32,6 +32,8 @@ const (
 	orMissing                  // follow a link; what it, or the path, leads to need not exist
 	// follow a link; leave info nil, since the caller opens what is there
 	toOpen
+	// follow a link; what the path leads to may be missing, with the directories above it
+	missingParents
 )
 
 // arrival is where a path led: the entry name in the directory dir, or dir itself if name is "".
@@ -42,6 +44,11 @@ type arrival struct {
 	info os.FileInfo    // nil if there is no such entry, and with toOpen
 	at   location
 	root int
+
+	// With missingParents, whether there is no such entry, and the directory that dir is: at may be
+	// several names below it.
+	missing  bool
+	existing location
 }
 
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
@@ -155,6 +162,9 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 		r.trail = append(r.trail, child)
 		r.at = at
 		return arrival{}, false, nil
+	case r.isMissing(err):
+		end, err = r.arriveMissing()
+		return end, err == nil, err
 	case !notDirectory(err):
 		return arrival{}, false, r.failed(err)
 	}
@@ -172,6 +182,12 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 	}
 }
 
+// isMissing reports whether err says that the next name does not exist, and that this is wanted. The
+// target of a link must exist.
+func (r *resolver) isMissing(err error) bool {
+	return r.last == missingParents && len(r.ends) == 0 && errors.Is(err, fs.ErrNotExist)
+}
+
 // notDirectory reports whether err says that an entry is not a directory; it may be a link to one.
 func notDirectory(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
@@ -182,7 +198,10 @@ func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool
 	seen, err := r.here().Stat(name)
 	switch {
 	case r.last == orMissing && !r.asked.dir && errors.Is(err, fs.ErrNotExist):
-		return arrival{r.here(), name, dirfd.FileStat{}, nil, clone(at), r.root}, true, nil
+		return arrival{dir: r.here(), name: name, at: clone(at), root: r.root}, true, nil
+	case r.isMissing(err):
+		end, err = r.arriveMissing()
+		return end, err == nil, err
 	case err != nil:
 		return arrival{}, false, r.failed(err)
 	}

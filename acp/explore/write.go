@@ -56,6 +56,9 @@ func (t *turn) change(
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if refused == nil && len(c.Parents) > 0 { // a mistyped path
+		refused = fs.ErrNotExist
+	}
 	if errors.Is(refused, workspace.ErrClosed) {
 		return refused
 	}

@@ -87,10 +87,10 @@ func (c *call) describeChange(change tools.Change) backend.ToolCall {
 	s.Locations = backend.Locations(path, change.FirstLine())
 	switch change.Kind {
 	case tools.Write:
-		title = "Write " + title
+		title = "Write " + title + change.AlsoCreates()
 		s.Content = append(s.Content, backend.NewDiff(path, change.Old, change.New))
 	case tools.CreateDirectory:
-		title = "Create directory " + title
+		title = "Create directory " + title + change.AlsoCreates()
 	case tools.Delete:
 		title = "Delete " + change.What + " " + title
 		if change.Old != nil {

@@ -193,7 +193,7 @@ func TestHostileCalls(t *testing.T) {
 		modelserver.UseWith("run_command", arguments("command", "echo", "Command", "rm -rf *")),
 		modelserver.UseWith("run_command", arguments("command", "echo", "env",
 			[]string{"LD_PRELOAD=x"})),
-		modelserver.UseWith("read_file", arguments("path", "a.txt", "roots", []string{"/"})),
+		modelserver.UseWith("read_file", arguments("path", secret, "roots", []string{"/"})),
 		modelserver.UseWith("read_file", `{"path":"a.txt","path":"`+secret+`"}`),
 		modelserver.UseWith("read_file", `{"path":`),
 		modelserver.UseWith("read_file", `["a.txt"]`),

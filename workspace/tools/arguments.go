@@ -7,37 +7,40 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // schema is the JSON schema of an object.
 type schema struct{ *jsonschema.Schema }
 
-// schemaOf returns the schema of a struct. Fields without omitempty are required, and null is not
-// allowed.
+// schemaOf returns the schema of a struct. Fields without omitempty are required. It does not
+// mention that null and unknown members are ignored.
 func schemaOf[T any]() *schema {
 	s, err := jsonschema.For[T](nil)
 	if err != nil {
 		panic(fmt.Sprintf("tools: schema: %v", err))
 	}
-	disallowNull(s)
+	simplify(s)
 	return &schema{s}
 }
 
-func disallowNull(s *jsonschema.Schema) {
+func simplify(s *jsonschema.Schema) {
+	s.AdditionalProperties = nil
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
 	for _, property := range s.Properties {
-		disallowNull(property)
+		simplify(property)
 	}
 	if s.Items != nil {
-		disallowNull(s.Items)
+		simplify(s.Items)
 	}
 }
 
@@ -73,53 +76,94 @@ func (s *schema) oneOf(name string, values ...string) {
 	}
 }
 
-// decode decodes the arguments of a tool into a struct. The error is an *argumentError that lists
-// everything that is wrong, so that a model can correct all of it at once.
-func decode(tool string, s *schema, arguments json.RawMessage, into any) error {
+// decode decodes the arguments of a tool into a struct. Models are imprecise: null for an optional
+// argument, a number in a string and arguments that do not exist are accepted; ignored names the
+// last. The error is an *argumentError that lists everything that is wrong, so that a model can
+// correct all of it at once.
+func decode(tool string, s *schema, arguments json.RawMessage,
+	into any) (ignored []string, err error) {
 	rejected := &argumentError{tool: tool}
 	if !utf8.Valid(arguments) {
 		rejected.add("they are not valid UTF-8")
-		return rejected
+		return nil, rejected
 	}
 	object, err := strictjson.ParseObject(arguments)
 	switch {
 	case errors.Is(err, strictjson.ErrNotObject):
 		rejected.add("they must be a JSON object")
-		return rejected
+		return nil, rejected
 	case err != nil:
 		rejected.add("they are not valid JSON: %v", err)
-		return rejected
+		return nil, rejected
 	}
 	given := make(map[string]any, object.Len())
+	seen := make(map[string]bool, object.Len())
 	for name, raw := range object.All() {
 		property, known := s.Properties[name]
-		_, duplicate := given[name]
+		field := object.Field(name)
 		switch {
-		case !known:
-			rejected.add("there is no argument %q (%s)", name, s.names())
-		case duplicate:
+		case seen[name]:
 			rejected.add("%s is given twice", name)
+		case !known && s.misspelled(name) != "":
+			rejected.add("there is no argument %q: write %s", name, s.misspelled(name))
+		case !known:
+			ignored = append(ignored, text.Truncate(name, maxIgnoredName))
+		case field.IsNull() && !slices.Contains(s.Required, name):
 		default:
-			value, ok := check(property, object.Field(name), raw)
+			value, unknown, ok := check(property, field, raw)
 			given[name] = value
+			ignored = append(ignored, unknown...)
 			if !ok {
 				rejected.add("%s must be %s", name, expected(property))
 			}
 		}
+		seen[name] = true
 	}
 	for _, name := range s.Required {
-		if _, ok := given[name]; !ok {
+		if !seen[name] {
 			rejected.add("%s is missing: it must be %s", name, expected(s.Properties[name]))
 		}
 	}
 	if len(rejected.problems) > 0 {
-		return rejected
+		if len(ignored) > 0 {
+			rejected.add("%s", s.noSuch(ignored))
+		}
+		return nil, rejected
 	}
-	if err := json.Unmarshal(strictjson.Encode(given), into); err != nil {
-		rejected.add("%v", err)
-		return rejected
+	if json.Unmarshal(strictjson.Encode(given), into) != nil { // its error names Go types
+		rejected.add("they do not match the schema of the tool")
+		return nil, rejected
 	}
-	return nil
+	return ignored, nil
+}
+
+// misspelled returns the argument whose name differs from name only in case, or "". Ignoring it
+// would mislead whoever reads the arguments in another way.
+func (s *schema) misspelled(name string) string {
+	for known := range s.Properties {
+		if strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
+}
+
+const (
+	// maxIgnored is how many names noSuch lists, and maxIgnoredName how much of each, in bytes.
+	maxIgnored     = 10
+	maxIgnoredName = 100
+)
+
+// noSuch says that there are no arguments with these names.
+func (s *schema) noSuch(names []string) string {
+	var quoted []string
+	for _, name := range names[:min(len(names), maxIgnored)] {
+		quoted = append(quoted, strconv.Quote(name))
+	}
+	if len(names) > maxIgnored {
+		quoted = append(quoted, "and more")
+	}
+	return "there is no argument " + strings.Join(quoted, ", ") + " (" + s.names() + ")"
 }
 
 // names lists the arguments of a tool.
@@ -130,25 +174,65 @@ func (s *schema) names() string {
 	return "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
-// check decodes a value and reports whether it is valid. Integers are int64.
-func check(s *jsonschema.Schema, field strictjson.Field, raw json.RawMessage) (value any, ok bool) {
+// check decodes a value and reports whether it is valid. Integers are int64. unknown names the
+// members of objects in it that the schema does not have.
+func check(s *jsonschema.Schema, field strictjson.Field,
+	raw json.RawMessage) (value any, unknown []string, ok bool) {
 	if json.Unmarshal(raw, &value) != nil {
-		return nil, false
+		return nil, nil, false
 	}
+	value, unknown = normal(s, value)
 	resolved, err := s.CloneSchemas().Resolve(nil)
 	if err != nil {
 		panic(fmt.Sprintf("tools: schema: %v", err))
 	}
 	if resolved.Validate(value) != nil {
-		return value, false
+		return value, unknown, false
 	}
 	switch s.Type {
 	case "integer":
 		number, _ := value.(float64)
-		return int64(number), math.Abs(number) <= math.MaxInt32
+		return int64(number), unknown, math.Abs(number) <= math.MaxInt32
 	default:
-		return value, wellFormed(field)
+		return value, unknown, wellFormed(field)
 	}
+}
+
+// normal returns a value with the numbers in strings as numbers, and without the members of objects
+// that are null and optional, or that the schema does not have, which it also returns.
+func normal(s *jsonschema.Schema, value any) (_ any, unknown []string) {
+	switch value := value.(type) {
+	case string:
+		var number float64
+		if s.Type == "integer" && strings.TrimSpace(value) != "null" &&
+			json.Unmarshal([]byte(value), &number) == nil {
+			return number, nil
+		}
+	case []any:
+		for i := range value {
+			if s.Items != nil {
+				var more []string
+				value[i], more = normal(s.Items, value[i])
+				unknown = append(unknown, more...)
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			property, known := s.Properties[name]
+			switch {
+			case !known:
+				unknown = append(unknown, text.Truncate(name, maxIgnoredName))
+				delete(value, name)
+			case value[name] == nil && !slices.Contains(s.Required, name):
+				delete(value, name)
+			default:
+				var more []string
+				value[name], more = normal(property, value[name])
+				unknown = append(unknown, more...)
+			}
+		}
+	}
+	return value, unknown
 }
 
 // wellFormed reports whether a value has neither lone surrogates nor a name twice.

@@ -3,6 +3,8 @@ package tools
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,13 +24,22 @@ func TestArguments(t *testing.T) {
 		{"read_file", `["a"]`, []string{"they must be a JSON object"}},
 		{"read_file", `{"path":"a"}{}`, []string{"they are not valid JSON: "}},
 		{"read_file", `{"path":"a"`, []string{"they are not valid JSON: "}},
-		{"read_file", `{"path":"a","ofset":1}`, []string{
-			`there is no argument "ofset" (available: limit, offset, path, tail)`}},
-		{"read_file", `{"Path":"a"}`,
-			[]string{`there is no argument "Path" (available: limit, offset, path, tail)`,
-				"path is missing: it must be " + path}},
+		{"read_file", `{"file":"a","ofset":1}`, []string{"path is missing: it must be " + path,
+			`there is no argument "file", "ofset" (available: limit, offset, path, tail)`}},
+		{"read_file", `{"Path":"a"}`, []string{`there is no argument "Path": write path`,
+			"path is missing: it must be " + path}},
+		{"read_file", `{"path":"a","PATH":"a"}`, []string{`there is no argument "PATH"`}},
+		{"read_file", `{"path":"a","x":1,"x":1}`, []string{"x is given twice",
+			`there is no argument "x"`}},
+		{"read_file", `{"path":"a","limit":null,"limit":1}`, []string{
+			"limit must be an integer of at least 1", "limit is given twice"}},
+		{"read_file", `{"path":"a","limit":"null"}`,
+			[]string{"limit must be an integer of at least 1"}},
+		{"read_file", `{"path":"a","limit":"0"}`,
+			[]string{"limit must be an integer of at least 1"}},
+		{"read_file", `{"path":5}`, []string{"path must be " + path}},
 		{"read_file", `{"path":"a","path":"b"}`, []string{"path is given twice"}},
-		{"read_file", `{"path":["a"],"offset":"1","limit":0}`,
+		{"read_file", `{"path":["a"],"offset":"one","limit":0}`,
 			[]string{"path must be " + path, "offset must be an integer of at least 1",
 				"limit must be an integer of at least 1"}},
 		{"read_file", `{"path":null}`, []string{"path must be " + path}},
@@ -47,8 +58,8 @@ func TestArguments(t *testing.T) {
 			[]string{"paths must be a list that is not empty, each item " + path}},
 		{"read_files", `{"paths":["\ud800"]}`, []string{
 			"paths must be a list that is not empty, each item " + path}},
-		{"list_roots", `{"path":"a"}`,
-			[]string{`there is no argument "path" (the tool takes none)`}},
+		{"read_files", `{"paths":[null]}`,
+			[]string{"paths must be a list that is not empty, each item " + path}},
 	} {
 		_, err := set.Call(t.Context(), c.tool, json.RawMessage(c.arguments))
 		var wrong *argumentError
@@ -64,7 +75,23 @@ func TestArguments(t *testing.T) {
 		_, err := set.Call(t.Context(), "read_file", json.RawMessage(arguments))
 		require.NoError(t, err, arguments)
 	}
-	_, err := set.Call(t.Context(), "find_files", json.RawMessage(`{"glob":"\ud83d\ude00"}`))
+	for _, c := range []struct{ tool, arguments, note string }{
+		{"read_file", `{"path":"a","limit":"1","offset":" 1 ","tail":null}`, ""},
+		{"read_file", `{"path":"a","ofset":1}`,
+			`[ignored: there is no argument "ofset" (available: limit, offset, path, tail)]`},
+		{"list_roots", `{"path":"a","x":null}`,
+			`[ignored: there is no argument "path", "x" (the tool takes none)]`},
+		{"directory_tree", `{"path":null,"exclude":null,"depth":"2.0"}`, ""},
+	} {
+		result, err := set.Call(t.Context(), c.tool, json.RawMessage(c.arguments))
+		require.NoError(t, err, c.arguments)
+		require.Equal(t, c.note != "", strings.Contains(result.Text, "[ignored"), result.Text)
+		require.Contains(t, result.Text, c.note)
+	}
+	_, err := set.Call(t.Context(), "read_file", json.RawMessage(`{"path":"no","ofset":1}`))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, `Also, there is no argument "ofset"`)
+	_, err = set.Call(t.Context(), "find_files", json.RawMessage(`{"glob":"\ud83d\ude00"}`))
 	require.NoError(t, err)
 }
 
@@ -89,16 +116,35 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// A tool accepts exactly the arguments that its published schema allows.
+func TestImpreciseEditsAreAccepted(t *testing.T) {
+	app, h := servePlanted(t, fileTree{"a": "one\n"})
+	result, err := h.set.Call(t.Context(), "edit_file", json.RawMessage(`{"path":"a","edits":[
+		{"old_text":"one","new_text":"two","replace_all":null,"why":"it is wrong"}]}`))
+	require.NoError(t, err)
+	require.Contains(t, result.Text, `[ignored: there is no argument "why"`)
+	require.Equal(t, fileTree{"a": "two\n"}, planted(t, app))
+	for _, edits := range []string{`[{"old_text":"two","new_text":null}]`,
+		`[{"old_text":"two","new_text":"a","new_text":"b"}]`, `[{"old_text":2,"new_text":"b"}]`} {
+		_, err := h.set.Call(t.Context(), "edit_file",
+			json.RawMessage(`{"path":"a","edits":`+edits+`}`))
+		require.ErrorContains(t, err, "edits must be a list", edits)
+		require.NotRegexp(t, `Go |struct|float64|\bmap\b|interface`, err.Error())
+	}
+}
+
+// A tool accepts what its published schema allows, and what a model may mean by it.
 func TestArgumentsMatchTheSchema(t *testing.T) {
 	h := serve(t, nil, Options{})
 	tools := h.set.Tools()
 	rapid.Check(t, func(t *rapid.T) {
 		tool := rapid.SampledFrom(tools).Draw(t, "tool")
-		value := rapid.SampledFrom([]any{"", "a", "replace", "fail", "include", "leave_out", 0, 1,
+		value := rapid.SampledFrom([]any{"", "a", "2", "replace", "fail", "include", "leave_out", 0, 1,
 			2.0, -1, 1.5, 20, 21, true, false, nil, []string{"a"}, []string{}, []any{1}, []any{
 				args{"old_text": "a"}}, []any{args{"old_text": "a", "new_text": "b"}}, args{}})
-		var known struct{ Properties map[string]any }
+		var known struct {
+			Properties map[string]struct{ Type string }
+			Required   []string
+		}
 		require.NoError(t, json.Unmarshal(tool.InputSchema, &known))
 		names := []string{"unknown"}
 		for name := range known.Properties {
@@ -112,8 +158,17 @@ func TestArgumentsMatchTheSchema(t *testing.T) {
 		invalid := valid(t, h.schemas[tool.Name], raw)
 		_, err := tool.Call(t.Context(), raw)
 		var wrong *argumentError
-		require.Equal(t, invalid != nil, errors.As(err, &wrong), "%s %s: %v, %v", tool.Name, raw,
-			invalid, err)
+		for name, value := range arguments {
+			if value == nil && !slices.Contains(known.Required, name) {
+				delete(arguments, name)
+			} else if value == "2" && known.Properties[name].Type == "integer" {
+				arguments[name] = 2
+			}
+		}
+		precise := valid(t, h.schemas[tool.Name], encode(arguments))
+		require.Equal(t, precise != nil, errors.As(err, &wrong), "%s %s: %v, %v", tool.Name, raw,
+			precise, err)
+		require.True(t, invalid != nil || precise == nil)
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"syscall"
 	"unicode/utf8"
 
@@ -31,6 +33,9 @@ type Change struct {
 	To      workspace.Ref
 	// What is the type of what is deleted or moved: "file", "directory", "link" or "other".
 	What string
+	// Parents are the missing directories above what is written or created, outermost first. They
+	// are created with it.
+	Parents []workspace.Ref
 }
 
 // ChangeKind is the kind of a [Change].
@@ -64,14 +69,14 @@ func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int
 	if maxSize == 0 {
 		maxSize = defaultMaxFileSize
 	}
-	ref, err := ws.WriteTarget(path)
+	ref, parents, err := target(ws, Write, path)
 	if err != nil {
 		return c, err
 	}
 	if err := showable(path, ref); err != nil {
 		return c, err
 	}
-	c.Ref = ref
+	c.Ref, c.Parents = ref, parents
 	if c.Old, err = currentText(ctx, ws, path, ref, maxSize); err != nil {
 		return c, err
 	}
@@ -92,11 +97,28 @@ func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int
 
 // planDirectory plans to create a directory.
 func planDirectory(ws *workspace.Workspace, path string) (Change, error) {
-	ref, err := ws.MkdirTarget(path)
+	ref, parents, err := target(ws, CreateDirectory, path)
 	if err == nil {
 		err = showable(path, ref)
 	}
-	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, What: "directory"}, err
+	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, Parents: parents,
+		What: "directory"}, err
+}
+
+// target returns where a change that creates something at path leads, and the missing directories
+// above it.
+func target(ws *workspace.Workspace, kind ChangeKind,
+	path string) (ref workspace.Ref, parents []workspace.Ref, err error) {
+	if kind == Write {
+		ref, err = ws.WriteTarget(path)
+	} else {
+		ref, err = ws.MkdirTarget(path)
+	}
+	var replaced *workspace.ReplacedError
+	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, &replaced) {
+		return ref, nil, err
+	}
+	return ws.MissingParents(path, kind == CreateDirectory)
 }
 
 // planDelete plans to delete a file, a link or an empty directory.
@@ -231,15 +253,28 @@ func (c Change) String() string {
 	path := c.Ref.Path()
 	switch {
 	case c.Kind == CreateDirectory:
-		return "create directory " + path
+		return "create directory " + path + c.AlsoCreates()
 	case c.Kind == Delete:
 		return "delete " + c.What + " " + path
 	case c.Kind == Move:
 		return fmt.Sprintf("move %s %s to %s", c.What, path, c.To.Path())
 	case c.Old == nil:
-		return "create file " + path
+		return "create file " + path + c.AlsoCreates()
 	default:
 		return "change file " + path
+	}
+}
+
+// AlsoCreates describes the directories that are created on the way, such as " and its directories
+// /src/a, /src/a/b". It is "" if there are none.
+func (c Change) AlsoCreates() string {
+	switch paths := pathsOf(c.Parents); len(paths) {
+	case 0:
+		return ""
+	case 1:
+		return " and its directory " + paths[0]
+	default:
+		return " and its directories " + strings.Join(paths, ", ")
 	}
 }
 
@@ -263,6 +298,48 @@ func (c Change) Diff() string {
 // a file or directory that exists by now [fs.ErrExist]. Then nothing is changed. Files are replaced
 // as a whole.
 func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
+	made, err := c.makeParents(ws)
+	if err == nil {
+		err = c.apply(ctx, ws)
+	}
+	if err != nil {
+		for _, dir := range slices.Backward(made) { // those that are still empty
+			_ = ws.Remove(dir.Path(), workspace.RemoveOptions{At: dir})
+		}
+	}
+	return err
+}
+
+// makeParents creates the missing directories above the path, and returns those that it created. A
+// directory that somebody else has created in the meantime is the one that was shown.
+func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Ref, err error) {
+	if len(c.Parents) == 0 {
+		return nil, nil
+	}
+	switch now, _, err := target(ws, c.Kind, c.Asked); {
+	case err != nil:
+		return nil, err
+	case now != c.Ref:
+		return nil, &workspace.MovedError{Path: c.Asked, Was: c.Ref, Now: now}
+	}
+	for _, dir := range c.Parents {
+		_, err := ws.Mkdir(dir.Path(), workspace.MkdirOptions{At: dir})
+		if errors.Is(err, fs.ErrExist) {
+			info, statErr := ws.Stat(dir.Path())
+			if statErr == nil && info.IsDir() && info.Ref() == dir {
+				continue
+			}
+		}
+		if err != nil {
+			return made, err
+		}
+		made = append(made, dir)
+	}
+	return made, nil
+}
+
+// apply makes the change in directories that exist.
+func (c Change) apply(ctx context.Context, ws *workspace.Workspace) error {
 	var err error
 	switch c.Kind {
 	case CreateDirectory:

@@ -245,16 +245,25 @@ func TestLinksBetweenRoots(t *testing.T) {
 // Clause A24.
 func TestNoArgumentWidensTheScope(t *testing.T) {
 	top, h := twoRoots(t)
-	for _, tool := range h.set.Tools() {
-		for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta",
-			"Path"} {
-			_, err := tool.Call(t.Context(), encode(args{"path": "in", name: top}))
+	before := h.set.ws.Roots()
+	for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta"} {
+		for label, call := range pathCalls {
+			tool, a := call(filepath.Join(top, "out"))
+			a[name] = top
+			_, err := h.set.Call(t.Context(), tool, encode(a))
+			var outside *workspace.OutsideError
+			require.ErrorAs(t, err, &outside, "%s %s", label, name)
+			require.ErrorContains(t, err, fmt.Sprintf("there is no argument %q", name))
+			_, err = h.set.Call(t.Context(), tool, encode(args{name: top, "Path": "in"}))
 			var wrong *argumentError
-			require.ErrorAs(t, err, &wrong, "%s %s", tool.Name, name)
-			require.Contains(t, strings.Join(wrong.problems, "\n"),
-				fmt.Sprintf("there is no argument %q", name))
+			require.ErrorAs(t, err, &wrong, "%s %s", label, name)
 		}
+		result, err := h.set.Call(t.Context(), "find_files", encode(args{name: top}))
+		require.NoError(t, err)
+		require.NotContains(t, result.Text, filepath.Join(top, "out"))
 	}
+	require.Equal(t, before, h.set.ws.Roots())
+	require.Empty(t, h.asked)
 	requireOutside(t, h, top, filepath.Join(top, "out/secret"))
 }
 

@@ -1,17 +1,26 @@
 package tools
 
-import "context"
+import (
+	"context"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
 
 type createDirectoryInput struct {
-	Path string `json:"path" jsonschema:"the new directory"`
+	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
 }
 
-type createdDirectory struct{ location }
+type createdDirectory struct {
+	location
+	Parents []string // the directories that were created above it
+}
 
 func (s *Set) createDirectoryTool() Tool {
 	return define(s, Tool{
 		Name:        "create_directory",
-		Description: "Create a directory in an existing one.",
+		Description: "Create a directory, and those above it.",
 		Annotations: Annotations{Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.createDirectory)
 }
@@ -25,7 +34,27 @@ func (s *Set) createDirectory(ctx context.Context,
 	if err != nil {
 		return createdDirectory{}, err
 	}
-	return createdDirectory{locate(c.Ref)}, nil
+	return createdDirectory{locate(c.Ref), pathsOf(c.Parents)}, nil
 }
 
-func (c createdDirectory) String() string { return c.location.String() + " was created\n" }
+func (c createdDirectory) String() string {
+	return c.location.String() + " was created\n" + createdAbove(c.Parents)
+}
+
+// pathsOf returns the paths of directories as they are shown.
+func pathsOf(dirs []workspace.Ref) []string {
+	var paths []string
+	for _, dir := range dirs {
+		paths = append(paths, text.Printable(dir.Path()))
+	}
+	return paths
+}
+
+// createdAbove returns the line about directories that were created above a file or directory, ""
+// if there are none.
+func createdAbove(dirs []string) string {
+	if len(dirs) == 0 {
+		return ""
+	}
+	return "also created: " + strings.Join(dirs, ", ") + "\n"
+}

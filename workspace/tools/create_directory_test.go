@@ -24,10 +24,19 @@ func TestCreateDirectory(t *testing.T) {
 	for _, path := range []string{"a", "link", "link/new", "."} {
 		require.ErrorIs(t, h.refused("create_directory", args{"path": path}), fs.ErrExist, path)
 	}
-	err := h.refused("create_directory", args{"path": "no/new"})
-	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorContains(t, err, "The parent directory must exist")
+	for _, path := range []string{"no/../new", "a/new"} {
+		h.refused("create_directory", args{"path": path})
+	}
 	require.Len(t, h.asked, 1, "nothing is asked about what cannot be done")
+
+	result, err := h.try("create_directory", args{"path": "one/two/three/"})
+	require.NoError(t, err)
+	above := filepath.Join(app, "one") + ", " + filepath.Join(app, "one/two")
+	require.Contains(t, result.Text, "three (root "+app+") was created\nalso created: "+above)
+	require.DirExists(t, filepath.Join(app, "one/two/three"))
+	require.Len(t, h.asked, 2, "there is one question")
+	require.Equal(t, "create directory "+filepath.Join(app, "one/two/three")+
+		" and its directories "+above, h.asked[1].String())
 }
 
 // Clause C11.

@@ -6,7 +6,7 @@ import (
 )
 
 type deleteFileInput struct {
-	Path string `json:"path" jsonschema:"what to delete"`
+	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
 }
 
 type deletedFile struct {

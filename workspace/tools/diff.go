@@ -45,6 +45,13 @@ func unified(from, to, old, new string) string {
 	return b.String()
 }
 
+// hunks returns a unified diff without its header, the names of the files.
+func hunks(diff string) string {
+	_, rest, _ := strings.Cut(diff, "\n+++ ")
+	_, rest, _ = strings.Cut(rest, "\n")
+	return rest
+}
+
 // lineRange formats a range for the header of a hunk.
 func lineRange(first, count int) string {
 	if count == 1 {

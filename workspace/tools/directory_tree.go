@@ -12,7 +12,7 @@ import (
 )
 
 type directoryTreeInput struct {
-	Path  string `json:"path,omitempty" jsonschema:"default every root"`
+	Path  string `json:"path,omitempty" jsonschema:"absolute or relative to the working directory; default every root"`
 	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3"`
 	fileFilter
 }
@@ -37,8 +37,7 @@ type treeLine struct {
 func (s *Set) directoryTreeTool() Tool {
 	return define(s, Tool{
 		Name: "directory_tree",
-		Description: "Get an overview of a directory as an indented tree. Deeper directories " +
-			"show the number of " +
+		Description: "Show a directory as an indented tree. Deeper directories show the number of " +
 			"their files; links and empty directories are left out.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {

@@ -12,13 +12,14 @@
 //	set := tools.New(ws, tools.Options{Permit: ask})
 //	result, err := set.Call(ctx, "read_file", json.RawMessage(`{"path":"main.go","limit":20}`))
 //
-// Relative paths start at cwd, the first root. Every access goes through the workspace, which
-// rejects paths outside its roots; no argument can widen the scope. Results name the root of each
-// path and are bounded; a truncated result says how to get the rest.
+// Relative paths start at cwd, the first root, which models know as the working directory. Every
+// access goes through the workspace, which rejects paths outside its roots; no argument can widen
+// the scope. Results name the root of each path and are bounded; a truncated result says how to get
+// the rest.
 //
 // Tools that change files are only available if the host supplies a [Permit], which sees each
-// [Change] before it is made: the resolved path, its root, and the difference. A change is made
-// exactly as shown, or not at all.
+// [Change] before it is made: the resolved path, its root, the difference, and the missing
+// directories that are created with it. A change is made exactly as shown, or not at all.
 //
 // The parts are exported for hosts with their own interface: [Walk] visits or searches files in
 // parallel and in a fixed order, [Pattern] and [Glob] select lines and names, and [Change] plans,

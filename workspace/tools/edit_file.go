@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
+	"syscall"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type editFileInput struct {
-	Path       string     `json:"path" jsonschema:"the file"`
+	Path       string     `json:"path" jsonschema:"absolute or relative to the working directory"`
 	OldText    string     `json:"old_text,omitempty" jsonschema:"must occur exactly once, unless replace_all is true: include lines around it"`
 	NewText    *string    `json:"new_text,omitempty" jsonschema:"its replacement"`
 	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
@@ -33,9 +35,8 @@ const maxReplacements = 1000
 func (s *Set) editFileTool() Tool {
 	return define(s, Tool{
 		Name: "edit_file",
-		Description: "Replace exact text in a file: all replacements, or none. If old_text " +
-			"differs only in indentation, new_text is " +
-			"indented to match, and the result says so.",
+		Description: "Replace exact text in a file: all replacements, or none. Differences " +
+			"in indentation or at the ends of lines are adapted, and the result says so.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "old_text", "if_version")
@@ -71,17 +72,17 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	reindented := false
+	var adapted adaptation
 	c, err := s.planText(limited, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old == nil {
-			return "", &fs.PathError{Op: "edit", Path: in.Path, Err: fs.ErrNotExist}
+			return "", &fs.PathError{Op: "open", Path: in.Path, Err: syscall.ENOENT}
 		}
 		edited := *old
 		for i, r := range replacements {
 			if limited.Err() != nil {
 				return "", context.Cause(limited)
 			}
-			after, adapted, err := r.applyReindented(in.Path, edited, s.limits.fileSize)
+			after, how, err := r.applyLoosely(in.Path, edited, s.limits.fileSize)
 			if err != nil && len(replacements) > 1 {
 				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1,
 					len(replacements), err)
@@ -89,7 +90,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 			if err != nil {
 				return "", err
 			}
-			edited, reindented = after, reindented || adapted
+			edited, adapted = after, adapted.and(how)
 		}
 		if !isText([]byte(edited)) {
 			return "", notText(in.Path, []byte(edited))
@@ -101,12 +102,15 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	}
 	var out changedFile
 	if in.DryRun {
-		out = s.changed(c, "would be changed")
+		out = s.changed(c, math.MaxInt)
 		out.Version = versionOf(*c.Old)
+		if !c.Unchanged() {
+			out.Outcome = "would be changed"
+		}
 	} else {
-		out, err = s.rewrite(ctx, c)
+		out, err = s.rewrite(ctx, c, editDiffLines)
 	}
-	out.Reindented = reindented
+	out.Notes = adapted.notes()
 	return out, err
 }
 

@@ -211,6 +211,7 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 		"contradicting indentation": {"\ta\n\t\tb\n", "  a\n  b\n", "  c\n", "does not contain"},
 		"unknown indentation":       {"\ta\n\tc\n", "a\nc\n", "a\n    b\nc\n", "does not contain"},
 		"tabs and spaces in a line": {"\t a\n\t b\n", "a\nb\n", "c\n", "does not contain"},
+		"other line endings":        {"a\r\nb\n", "a \nb\n", "c\n", "does not contain"},
 		"not enough room":           {"a\n", "  a\n", " b\n", "does not contain"},
 		"only empty lines":          {"a\n\nb\n", " \n \n", "", "does not contain"},
 	} {
@@ -221,10 +222,33 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 			require.Equal(t, fileTree{"a": c.file}, planted(t, app))
 		})
 	}
+	for name, c := range map[string]struct{ file, old, new, want string }{
+		"spaces after a line": {"a\nb\n", "a  \nb\t\n", "c\n", "c\n"},
+		"spaces in the file":  {"a  \nb\n", "a\nb", "c\nd", "c\nd\n"},
+		"after the text":      {"a\nb\n", "a ", "c", "c\nb\n"},
+		"with indentation":    {"\ta  \n\tb\n", "a\nb\n", "c\nd\n", "\tc\n\td\n"},
+		"mixed indentation":   {" \ta\n", " \ta \n", " \tb\n", " \tb\n"},
+		"empty lines":         {"a\nb\n", "a\n\n\n", "c\n\n\n", "c\nb\n"},
+		"empty lines, joined": {"a\nb\n", "a\n\n", "c", "c\nb\n"},
+		"empty lines, gone":   {"a\nb\n", "a\n\n", "", "b\n"},
+		"no line ending":      {"a\nb", "b\n", "c\n", "a\nc"},
+		"CRLF":                {"a\r\nb\r\n", "a \nb", "c\nd", "c\r\nd\r\n"},
+	} {
+		t.Run("trailing white space, "+name, func(t *testing.T) {
+			app, h := servePlanted(t, fileTree{"a": c.file})
+			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old,
+				"new_text": c.new})
+			require.NoError(t, err)
+			require.Equal(t, fileTree{"a": c.want}, planted(t, app))
+			require.Contains(t, result.Text, "white space at the end of a line or of the text")
+			require.Equal(t, name == "with indentation",
+				strings.Contains(result.Text, "indented like the file"))
+		})
+	}
 	t.Run("an exact match is preferred", func(t *testing.T) {
 		app, h := servePlanted(t, fileTree{"a": "\ta\n  a\n"})
-		require.False(t, do[changedFile](h, "edit_file",
-			args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Reindented)
+		require.Empty(t, do[changedFile](h, "edit_file",
+			args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Notes)
 		require.Equal(t, fileTree{"a": "\ta\nb\n"}, planted(t, app))
 	})
 	t.Run("all", func(t *testing.T) {

@@ -83,8 +83,7 @@ func (s *Set) hint(tool, path string, err error) string {
 			"DIRECTORY/NAME to move something into a directory"
 	case errors.Is(err, syscall.EINVAL) && tool == "move_file":
 		return "A directory cannot be moved into itself"
-	case errors.Is(err, fs.ErrNotExist) && (tool == "write_file" || tool == "create_directory" ||
-		tool == "move_file" && pathOf(err) != path):
+	case errors.Is(err, fs.ErrNotExist) && tool == "move_file" && pathOf(err) != path:
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(path)+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):

@@ -12,7 +12,7 @@ import (
 )
 
 type fileInfoInput struct {
-	Path string `json:"path" jsonschema:"the file or directory"`
+	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
 }
 
 type fileInfo struct {

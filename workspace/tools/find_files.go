@@ -14,7 +14,7 @@ import (
 
 type findFilesInput struct {
 	Glob string `json:"glob,omitempty" jsonschema:"*.go or src/**/*.{ts,tsx}: matched against the name or, with a slash, the path in the searched directory"`
-	Path string `json:"path,omitempty" jsonschema:"the directory; default every root"`
+	Path string `json:"path,omitempty" jsonschema:"a directory, absolute or relative to the working directory; default every root"`
 	fileFilter
 }
 

@@ -146,7 +146,8 @@ func do[T output](h *host, name string, a args) T {
 	raw := h.encode(name, a)
 	for _, tool := range h.set.Tools() {
 		if tool.Name == name {
-			out, err := tool.call(h.tb.Context(), raw)
+			out, note, err := tool.call(h.tb.Context(), raw)
+			require.Empty(h.tb, note)
 			require.NoError(h.tb, err, "%s %v", name, a)
 			require.IsType(h.tb, *new(T), out)
 			return out.(T)

@@ -10,21 +10,81 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// applyReindented is [Replacement.Apply], but if the text to replace does not occur exactly, it
-// also finds whole lines that differ from it only in their indentation, and indents the new text as
-// those lines are. reindented reports whether it did.
-func (r Replacement) applyReindented(path, content string,
-	maxSize int64) (edited string, reindented bool, err error) {
+// adaptation says in what the text to replace differed from the file.
+type adaptation struct {
+	indentation bool
+	trailing    bool // white space at the ends of lines, or empty lines at its end
+}
+
+func (a adaptation) and(b adaptation) adaptation {
+	return adaptation{a.indentation || b.indentation, a.trailing || b.trailing}
+}
+
+// notes tell a model about the adaptation.
+func (a adaptation) notes() (notes []string) {
+	if a.indentation {
+		notes = append(notes, "old_text differs from the file in its indentation; new_text is "+
+			"indented like the file")
+	}
+	if a.trailing {
+		notes = append(notes, "old_text differs from the file in white space at the end of a line "+
+			"or of the text; this was ignored")
+	}
+	return notes
+}
+
+// applyLoosely is [Replacement.Apply], but if the text to replace does not occur exactly, it also
+// finds whole lines that differ from it only in their indentation or in white space at their ends,
+// and indents the new text as those lines are.
+func (r Replacement) applyLoosely(path, content string,
+	maxSize int64) (edited string, how adaptation, err error) {
 	edited, err = r.Apply(path, content, maxSize)
 	var failed *MatchError
 	if !errors.As(err, &failed) || failed.Count > 0 {
-		return edited, false, err
+		return edited, how, err
 	}
 	r = r.withLineEndings(content)
+	edited, how, err = r.applyLines(path, content, maxSize)
+	if !errors.As(err, &failed) || failed.Count > 0 {
+		return edited, how, err
+	}
+	if shorter, ok := r.withoutLastBlank(); ok {
+		edited, how, err = shorter.applyLines(path, content, maxSize)
+		how.trailing = true
+	}
+	return edited, how, err
+}
+
+// withoutLastBlank returns the replacement without the empty lines at the end of the old text, and
+// without as many of them in the new one. ok is false if there are none.
+func (r Replacement) withoutLastBlank() (shorter Replacement, ok bool) {
+	old := splitLines(r.Old)
+	for n := len(old); n > 1 && isBlankLine(old[n-1]); n-- {
+		old, ok = old[:n-1], true
+	}
+	rest := splitLines(r.New)
+	for range len(splitLines(r.Old)) - len(old) {
+		if n := len(rest); n > 1 && isBlankLine(rest[n-1]) {
+			rest = rest[:n-1]
+		}
+	}
+	r.Old, r.New = strings.Join(old, ""), strings.Join(rest, "")
+	if r.New != "" && !strings.HasSuffix(r.New, "\n") { // or the next line would join it
+		r.Old = strings.TrimRight(r.Old, "\r\n")
+	}
+	return r, ok
+}
+
+func isBlankLine(line string) bool { return strings.TrimSpace(line) == "" }
+
+// applyLines replaces whole lines that are loosely like the old text.
+func (r Replacement) applyLines(path, content string,
+	maxSize int64) (edited string, how adaptation, err error) {
+	none := &MatchError{Path: path}
 	old := splitLines(r.Old)
 	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines ||
 		len(old)*count > maxCompared {
-		return "", false, err
+		return "", how, none
 	}
 	lines, replacement := splitLines(content), splitLines(r.New)
 	var b strings.Builder
@@ -32,7 +92,7 @@ func (r Replacement) applyReindented(path, content string,
 	rest := 0 // the first line that is not in b
 	for at := 0; at+len(old) <= len(lines); at++ {
 		window := lines[at : at+len(old)]
-		indents, ok := compareIndents(old, window)
+		indents, ok := compareLines(old, window)
 		if !ok {
 			continue
 		}
@@ -48,22 +108,39 @@ func (r Replacement) applyReindented(path, content string,
 			b.WriteString(line)
 		}
 		if size += int64(b.Len()); size > maxSize {
-			return "", false, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+			return "", how, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 		}
+		how = how.and(indents.how)
+		written := b.Len()
 		indents.write(&b, replacement)
-		if last := window[len(window)-1]; !strings.HasSuffix(r.Old, "\n") {
-			b.WriteString(last[len(strings.TrimRight(last, "\r\n")):])
+		switch _, end := cutEnding(window[len(window)-1]); {
+		case !strings.HasSuffix(r.Old, "\n"):
+			b.WriteString(end)
+		case end == "": // as the file ends
+			all := b.String()
+			kept, _ := cutEnding(all[written:])
+			b.Reset()
+			b.WriteString(all[:written] + kept)
 		}
 		rest = at + len(old)
 		at = rest - 1
 	}
 	if len(found) == 0 || len(found) > 1 && !r.All {
-		return "", false, &MatchError{Path: path, Count: len(found), Lines: found}
+		return "", adaptation{}, &MatchError{Path: path, Count: len(found), Lines: found}
 	}
 	for _, line := range lines[rest:] {
 		b.WriteString(line)
 	}
-	return b.String(), true, nil
+	return b.String(), how, nil
+}
+
+// cutEnding splits a line before the "\n" or "\r\n" at its end.
+func cutEnding(line string) (text, ending string) {
+	text = strings.TrimSuffix(line, "\n")
+	if text != line {
+		text = strings.TrimSuffix(text, "\r")
+	}
+	return text, line[len(text):]
 }
 
 const (
@@ -73,25 +150,31 @@ const (
 	maxCompared = 50_000_000
 )
 
-// compareIndents returns the indentation that lines have compared to old. ok is false if they
-// differ in anything else, or if they do not tell.
-func compareIndents(old, lines []string) (m indentMap, ok bool) {
+// compareLines compares lines with old, and returns how their indentation differs. ok is false if
+// they differ in anything but indentation and white space at their ends, or if they do not tell.
+func compareLines(old, lines []string) (m indentMap, ok bool) {
+	told := false
+	m.same = true
 	for i := range lines {
 		from, was := cutIndent(old[i])
 		to, is := cutIndent(lines[i])
-		// the old text need not end with the line
-		if i == len(lines)-1 && !strings.HasSuffix(was, "\n") {
-			is = strings.TrimRight(is, "\r\n")
-		}
-		switch {
-		case was != is:
-			return m, false
-		case isBlank(is): // the spaces in an empty line do not matter
-		case !m.add(from, to):
+		was, wasEnd := cutEnding(was)
+		is, isEnd := cutEnding(is)
+		atEnd := i == len(lines)-1 && (wasEnd == "" || isEnd == "") // of the old text, or the file
+		text := strings.TrimRight(is, " \t")
+		if strings.TrimRight(was, " \t") != text || wasEnd != isEnd && !atEnd {
 			return m, false
 		}
+		if text == "" { // the spaces in an empty line do not matter
+			continue
+		}
+		told = true
+		m.how.trailing = m.how.trailing || was != is || isEnd == "" && wasEnd != ""
+		m.same = m.same && from == to
+		m.mixed = m.mixed || !m.add(from, to)
 	}
-	return m, len(m.points) > 0
+	m.how.indentation = !m.same
+	return m, told && (m.same || !m.mixed)
 }
 
 func isBlank(rest string) bool { return rest == "" || rest == "\n" || rest == "\r\n" }
@@ -99,6 +182,12 @@ func isBlank(rest string) bool { return rest == "" || rest == "\n" || rest == "\
 // size returns the number of bytes that write writes. ok is false if the indentation of a line
 // cannot be determined.
 func (m *indentMap) size(lines []string) (size int64, ok bool) {
+	if m.same {
+		for _, line := range lines {
+			size += int64(len(line))
+		}
+		return size, true
+	}
 	for _, line := range lines {
 		indent, rest := cutIndent(line)
 		width := len(indent)
@@ -118,7 +207,7 @@ func (m *indentMap) write(b *strings.Builder, lines []string) {
 	to := cmp.Or(m.to, m.from)
 	for _, line := range lines {
 		indent, rest := cutIndent(line)
-		if !isBlank(rest) {
+		if !isBlank(rest) && !m.same {
 			width, _ := m.width(indent)
 			indent = strings.Repeat(string(to), width)
 		}
@@ -141,6 +230,9 @@ func cutIndent(line string) (indent, rest string) {
 type indentMap struct {
 	from, to byte        // what they are made of, 0 if not known
 	points   map[int]int // widths that are known
+	same     bool        // whether all lines are indented alike, so that nothing is translated
+	mixed    bool        // whether the examples contradict each other
+	how      adaptation
 }
 
 // add adds an example. It returns false if it contradicts earlier ones.

@@ -12,7 +12,7 @@ import (
 )
 
 type listDirectoryInput struct {
-	Path string `json:"path,omitempty" jsonschema:"absolute, or relative to the first root; default the first root"`
+	Path string `json:"path,omitempty" jsonschema:"absolute or relative to the working directory (default)"`
 }
 
 type directoryList struct {

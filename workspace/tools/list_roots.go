@@ -16,7 +16,7 @@ type rootList struct {
 }
 
 type rootEntry struct {
-	Index int    // position among the roots; relative paths start at root 0
+	Index int    // position among the roots; the first is the working directory
 	Path  string // absolute path, as other tools show it
 	Real  string // the path with links resolved
 	URI   string
@@ -26,9 +26,8 @@ type rootEntry struct {
 func (s *Set) listRootsTool() Tool {
 	return define(s, Tool{
 		Name: "list_roots",
-		Description: "List the root directories that the tools can access. Paths must lie in one " +
-			"of them; " +
-			"relative paths start at the first.",
+		Description: "List the root directories that the tools can access. The first is the " +
+			"working directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, nil, func(context.Context, listRootsInput) (rootList, error) {
 		list := rootList{Roots: []rootEntry{}}
@@ -57,7 +56,7 @@ func (l rootList) String() string {
 			fmt.Fprintf(&b, " [%s]", r.State)
 		}
 		if r.Index == 0 {
-			b.WriteString(" [relative paths start here]")
+			b.WriteString(" [working directory: relative paths start here]")
 		}
 		b.WriteString("\n")
 	}

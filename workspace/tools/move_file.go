@@ -6,8 +6,8 @@ import (
 )
 
 type moveFileInput struct {
-	Path string `json:"path" jsonschema:"what to move"`
-	To   string `json:"to" jsonschema:"its new path, in an existing directory"`
+	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	To   string `json:"to" jsonschema:"the new path, in an existing directory, absolute or relative to the working directory"`
 }
 
 type movedFile struct {

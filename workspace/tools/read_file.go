@@ -1,12 +1,12 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -14,7 +14,7 @@ import (
 )
 
 type readFileInput struct {
-	Path   string `json:"path" jsonschema:"absolute, or relative to the first root"`
+	Path   string `json:"path" jsonschema:"absolute or relative to the working directory"`
 	Offset int    `json:"offset,omitempty" jsonschema:"first line, counted from 1; default 1"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
 	Tail   int    `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
@@ -23,10 +23,11 @@ type readFileInput struct {
 type fileText struct {
 	location
 	Content string // the lines with their line endings, exactly as in the file
-	First   int
-	Lines   int   // number of lines in content
-	Total   int   // number of lines of the file, if it was read to its end
-	Size    int64 // size of the file in bytes
+	First   int    // number of the first line, 0 if it is not known
+	Lines   int    // number of lines in content
+	Total   int    // number of lines of the file, if it was read to its end
+	Size    int64  // size of the file in bytes
+	More    bool   // whether there are more lines, if total is not known
 	// version of the content, if all of it is returned; for if_version of write_file and edit_file
 	Version string
 	Cut     *truncation
@@ -55,27 +56,24 @@ func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 
 // readLines reads lines of at most maxBytes in total.
 func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
-	if in.Tail > 0 {
-		// counts the lines
-		all, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt,
-			MaxWhole: maxTail})
-		if err != nil {
-			return fileText{}, err
-		}
-		in.Offset, in.Limit = max(1, all.Total-in.Tail+1), in.Tail
+	lines := min(s.limits.lines, cmp.Or(in.Limit, in.Tail, s.limits.lines))
+	o := workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: maxBytes,
+		MaxWhole: maxCounted}
+	readText := s.ws.ReadText
+	switch {
+	case in.Tail > 0:
+		readText = s.ws.ReadTextEnd
+	case in.Limit > 0:
+		o.MaxWhole = int64(s.limits.bytes)
 	}
-	lines := s.limits.lines
-	if in.Limit > 0 {
-		lines = min(lines, in.Limit)
-	}
-	read, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset,
-		MaxLines: lines, MaxBytes: maxBytes})
+	read, err := readText(ctx, in.Path, o)
 	if err != nil {
 		return fileText{}, err
 	}
 	out := fileText{
-		location: locate(read.Ref), Content: read.Content, First: read.First, Lines: read.Lines,
-		Total: max(read.Total, 0), Size: read.Size,
+		location: locate(read.Ref), Content: read.Content, First: max(read.First, 0),
+		Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
+		More: read.Total < 0 && read.Cut != workspace.NotCut,
 	}
 	if read.First == 1 && read.Cut == workspace.NotCut {
 		whole := read.Content
@@ -84,14 +82,32 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 		}
 		out.Version = versionOf(whole)
 	}
-	if read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines) {
+	switch {
+	case in.Tail > 0:
+		if read.Cut != workspace.NotCut || in.Tail > lines && read.Lines == lines {
+			out.Cut = s.cutAtEnd(read, maxBytes)
+		}
+	case read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines):
 		out.Cut = s.cutOf(read, maxBytes)
 	}
 	return out, nil
 }
 
-// maxTail is the size of the largest file whose end can be read, in bytes.
-const maxTail = 1 << 30
+// maxCounted is the size up to which a file is read to its end to count its lines, in bytes.
+const maxCounted = 1 << 20
+
+// cutAtEnd describes where the end of a text was truncated by a limit.
+func (s *Set) cutAtEnd(read workspace.Text, maxBytes int) *truncation {
+	c := s.limits.reached("lines")
+	if read.Cut != workspace.NotCut {
+		c = &truncation{Limit: "bytes", Bound: int64(maxBytes)}
+	}
+	c.How = "These are the last lines. Use offset and limit to read the ones before."
+	if read.Cut == workspace.CutInLine {
+		c.How = "This is the end of the last line."
+	}
+	return c
+}
 
 // cutOf describes where a text was truncated by a limit.
 func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
@@ -110,10 +126,24 @@ func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	return c
 }
 
+// versionLength is the number of digits of a version: enough for two texts of a file never to have
+// the same one by accident. Whether a file was changed since a change was planned is not decided by
+// it.
+const versionLength = 12
+
 // versionOf returns a short hash of the content of a file.
-func versionOf(content string) string {
+func versionOf(content string) string { return hashOf(content)[:versionLength] }
+
+func hashOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:])
+}
+
+// hasVersion reports whether a content has the version, which may be a longer part of the hash: old
+// conversations show it.
+func hasVersion(content, version string) bool {
+	version = strings.TrimSpace(version)
+	return len(version) >= versionLength && strings.HasPrefix(hashOf(content), version)
 }
 
 func (f fileText) String() string {
@@ -124,9 +154,17 @@ func (f fileText) String() string {
 	case f.Lines == 0:
 		fmt.Fprintf(&b, "%s has only %s\n", f.location, text.Count(f.Total, "line", "lines"))
 	default:
-		fmt.Fprintf(&b, "%s, lines %d to %d", f.location, f.First, f.First+f.Lines-1)
-		if f.Total > 0 {
+		if f.First > 0 {
+			fmt.Fprintf(&b, "%s, lines %d to %d", f.location, f.First, f.First+f.Lines-1)
+		} else {
+			fmt.Fprintf(&b, "%s, the last %s of %s", f.location, text.Count(f.Lines, "line",
+				"lines"), text.Count(int(f.Size), "byte", "bytes"))
+		}
+		switch {
+		case f.Total > 0:
 			fmt.Fprintf(&b, " of %d", f.Total)
+		case f.First > 0 && f.More:
+			b.WriteString(" and more follow")
 		}
 		if f.Version != "" {
 			b.WriteString(", version " + f.Version)

@@ -11,7 +11,7 @@ import (
 )
 
 type readFilesInput struct {
-	Paths []string `json:"paths" jsonschema:"the files"`
+	Paths []string `json:"paths" jsonschema:"each absolute or relative to the working directory"`
 }
 
 // readFiles is the result of read_files.

@@ -22,7 +22,7 @@ type Media struct {
 }
 
 type readMediaInput struct {
-	Path string `json:"path" jsonschema:"the file"`
+	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
 }
 
 type mediaFile struct {

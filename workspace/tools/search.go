@@ -15,7 +15,7 @@ import (
 
 type searchInput struct {
 	Pattern    string `json:"pattern" jsonschema:"RE2 expression, matched against one line at a time"`
-	Path       string `json:"path,omitempty" jsonschema:"a file or directory; default every root"`
+	Path       string `json:"path,omitempty" jsonschema:"a file or directory, absolute or relative to the working directory; default every root"`
 	Glob       string `json:"glob,omitempty" jsonschema:"search only files that match, as in find_files"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
 	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore upper and lower case"`

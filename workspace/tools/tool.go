@@ -3,6 +3,8 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -17,7 +19,8 @@ type Tool struct {
 	InputSchema json.RawMessage
 	Annotations Annotations
 
-	call func(context.Context, json.RawMessage) (output, error)
+	// call returns the result, and a note about the arguments, "" for none.
+	call func(context.Context, json.RawMessage) (output, string, error)
 }
 
 // Annotations describe the effects of a tool, in the terms of MCP.
@@ -39,18 +42,24 @@ type Result struct {
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
-// Unknown, duplicate and invalid arguments are rejected, all of them in one error. Errors say what
-// to do instead, in words meant for a model; they wrap those of package workspace and of the host's
-// [Permit]. If ctx ends, Call returns its cause.
+// Duplicate and invalid arguments are rejected, all of them in one error. Unknown ones are ignored,
+// and the text says so. Errors say what to do instead, in words meant for a model; they wrap those
+// of package workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
 func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	out, err := t.call(ctx, arguments)
-	if err != nil {
+	out, note, err := t.call(ctx, arguments)
+	switch {
+	case err != nil && note != "" && ctx.Err() == nil:
+		return Result{}, fmt.Errorf("%w. Also, %s", err, note)
+	case err != nil:
 		return Result{}, err
 	}
 	result := Result{Text: out.String()}
+	if note != "" {
+		result.Text = strings.TrimSuffix(result.Text, "\n") + "\n[ignored: " + note + "]\n"
+	}
 	if file, ok := out.(mediaFile); ok {
 		result.Media = &file.Media
 	}
@@ -69,40 +78,58 @@ func define[In any, Out output](s *Set, t Tool, constrain func(*schema),
 		constrain(input)
 	}
 	t.InputSchema = input.encode()
-	t.call = func(ctx context.Context, arguments json.RawMessage) (output, error) {
-		var in In
-		if err := decode(t.Name, input, arguments, &in); err != nil {
-			return nil, err
-		}
+	t.call = serveWith(t.Name, input, func(ctx context.Context, in In,
+		arguments json.RawMessage) (output, error) {
 		if s.ws == nil {
 			return nil, s.explain(t.Name, "", workspace.ErrClosed)
 		}
 		out, err := run(ctx, in)
 		switch {
 		case err == nil: // even if ctx has ended since
+			return out, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		default:
 			return nil, s.explain(t.Name, pathIn(arguments), err)
 		}
-		return out, nil
-	}
+	}, true)
 	return t
 }
 
+// serveWith returns a function that decodes arguments for run. It ignores unknown ones, or rejects
+// them.
+func serveWith[In any](tool string, s *schema,
+	run func(context.Context, In, json.RawMessage) (output, error), ignoreUnknown bool,
+) func(context.Context, json.RawMessage) (output, string, error) {
+	return func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
+		var in In
+		ignored, err := decode(tool, s, arguments, &in)
+		if err == nil && len(ignored) > 0 && !ignoreUnknown {
+			err = &argumentError{tool: tool, problems: []string{s.noSuch(ignored)}}
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		note := ""
+		if len(ignored) > 0 {
+			note = s.noSuch(ignored)
+		}
+		out, err := run(ctx, in, arguments)
+		return out, note, err
+	}
+}
+
 // Define returns a tool of the host's own. Its schema is that of In, whose fields may have a
-// description as their jsonschema tag, and its arguments are checked like those of the other tools.
+// description as their jsonschema tag, and its arguments are checked like those of the other tools,
+// except that it rejects unknown ones.
 func Define[In any](t Tool, run func(context.Context, In) (string, error)) Tool {
 	input := schemaOf[In]()
 	t.InputSchema = input.encode()
-	t.call = func(ctx context.Context, arguments json.RawMessage) (output, error) {
-		var in In
-		if err := decode(t.Name, input, arguments, &in); err != nil {
-			return nil, err
-		}
+	t.call = serveWith(t.Name, input, func(ctx context.Context, in In,
+		_ json.RawMessage) (output, error) {
 		result, err := run(ctx, in)
 		return plain(result), err
-	}
+	}, false)
 	return t
 }
 

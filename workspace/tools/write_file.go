@@ -11,7 +11,7 @@ import (
 )
 
 type writeFileInput struct {
-	Path      string `json:"path" jsonschema:"absolute, or relative to the first root; its directory must exist"`
+	Path      string `json:"path" jsonschema:"absolute or relative to the working directory"`
 	Content   string `json:"content" jsonschema:"the whole content"`
 	IfExists  string `json:"if_exists,omitempty" jsonschema:"if the file exists; default replace"`
 	IfVersion string `json:"if_version,omitempty" jsonschema:"fail if the file no longer has this version, which read_file shows"`
@@ -19,19 +19,27 @@ type writeFileInput struct {
 
 type changedFile struct {
 	location
-	Outcome string // what happened to the file, such as "was created"
-	Lines   int    // number of lines of the file
-	Version string // version of the file, for if_version of a later change
-	Diff    string // the change as a unified diff
-	Cut     *truncation
-	// Reindented reports whether the indentation of an edit was adapted to the file.
-	Reindented bool
+	Outcome string   // what happened to the file, such as "was created"
+	Parents []string // the directories that were created above it
+	Lines   int      // number of lines of the file
+	Version string   // version of the file, for if_version of a later change
+	Diff    string   // the change as the hunks of a unified diff, or their beginning
+	More    int      // number of lines of the diff that are left out
+	Notes   []string // how an edit was adapted to the file
 }
+
+// The most of a difference that a result shows: the model knows what it wrote, and reads the result
+// again in each of the following requests.
+const (
+	writeDiffLines = 8
+	editDiffLines  = 40
+)
 
 func (s *Set) writeFileTool() Tool {
 	return define(s, Tool{
-		Name:        "write_file",
-		Description: "Create a file or replace all of its content. edit_file changes a part.",
+		Name: "write_file",
+		Description: "Create a file, and directories above it, or replace all of its content. " +
+			"edit_file changes a part.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "if_version")
@@ -52,33 +60,29 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 	if err != nil {
 		return changedFile{}, err
 	}
-	return s.rewrite(ctx, c)
+	return s.rewrite(ctx, c, writeDiffLines)
 }
 
 // planText plans to write a file, which must have the given version, "" for any.
 func (s *Set) planText(ctx context.Context, path, version string,
 	newText func(old *string) (string, error)) (Change, error) {
 	return Plan(ctx, s.ws, path, s.limits.fileSize, func(old *string) (string, error) {
-		if version != "" && (old == nil || versionOf(*old) != version) {
+		if version != "" && (old == nil || !hasVersion(*old, version)) {
 			return "", &workspace.ChangedError{Path: path}
 		}
 		return newText(old)
 	})
 }
 
-// rewrite asks for permission to write a file, and writes it.
-func (s *Set) rewrite(ctx context.Context, c Change) (changedFile, error) {
-	outcome := "was changed"
-	switch {
-	case c.Unchanged():
-		return s.changed(c, outcome), nil
-	case c.Old == nil:
-		outcome = "was created"
+// rewrite asks for permission to write a file, and writes it. The result shows at most so many lines
+// of the difference.
+func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, error) {
+	if !c.Unchanged() {
+		if err := s.apply(ctx, c); err != nil {
+			return changedFile{}, err
+		}
 	}
-	if err := s.apply(ctx, c); err != nil {
-		return changedFile{}, err
-	}
-	return s.changed(c, outcome), nil
+	return s.changed(c, lines), nil
 }
 
 // apply makes a change if it is permitted.
@@ -90,30 +94,51 @@ func (s *Set) apply(ctx context.Context, c Change) error {
 }
 
 // changed returns the result of writing a file.
-func (s *Set) changed(c Change, outcome string) changedFile {
-	if c.Unchanged() {
-		outcome = "already had this content"
-	}
+func (s *Set) changed(c Change, lines int) changedFile {
 	out := changedFile{
-		location: locate(c.Ref), Outcome: outcome, Lines: countLines(c.New),
-		Version: versionOf(c.New), Diff: c.Diff(),
+		location: locate(c.Ref), Outcome: "was changed", Parents: pathsOf(c.Parents),
+		Lines: countLines(c.New), Version: versionOf(c.New),
 	}
-	if len(out.Diff) > s.limits.bytes {
-		shown := text.Prefix(out.Diff, s.limits.bytes)
-		out.Diff = shown[:strings.LastIndexByte(shown, '\n')+1]
-		out.Cut = s.limits.reached("bytes")
-		out.Cut.How = "Only the difference is truncated, not the change."
+	switch {
+	case c.Unchanged():
+		out.Outcome = "already had this content"
+	case c.Old == nil:
+		out.Outcome = "was created" // the model has just sent all of it
+	default:
+		out.Diff, out.More = s.beginning(hunks(c.Diff()), lines)
 	}
 	return out
 }
 
-func (c changedFile) String() string {
-	note := ""
-	if c.Reindented {
-		note = "old_text differs from the file in its indentation; new_text is indented like the " +
-			"file\n"
+// beginning returns the first lines of a diff within the limits, and the number of those that it
+// leaves out.
+func (s *Set) beginning(diff string, lines int) (shown string, more int) {
+	var b strings.Builder
+	for line := range strings.Lines(diff) {
+		if len(line) > s.limits.line {
+			line = text.Prefix(line, s.limits.line) + "…\n"
+		}
+		if lines == 0 || b.Len()+len(line) > s.limits.bytes {
+			more++
+			lines = 0
+			continue
+		}
+		b.WriteString(line)
+		lines--
 	}
-	return fmt.Sprintf("%s %s, %s, version %s\n%s%s%s",
-		c.location, c.Outcome, text.Count(c.Lines, "line",
-			"lines"), c.Version, note, c.Diff, c.Cut.note())
+	return b.String(), more
+}
+
+func (c changedFile) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, %s, version %s\n%s", c.location, c.Outcome,
+		text.Count(c.Lines, "line", "lines"), c.Version, createdAbove(c.Parents))
+	for _, note := range c.Notes {
+		b.WriteString(note + "\n")
+	}
+	b.WriteString(c.Diff)
+	if c.More > 0 {
+		fmt.Fprintf(&b, "[%s of the difference not shown]\n", text.Count(c.More, "line", "lines"))
+	}
+	return b.String()
 }

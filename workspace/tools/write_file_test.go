@@ -20,8 +20,7 @@ func TestWriteFile(t *testing.T) {
 	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
 	a := filepath.Join(app, "a")
 	require.Equal(t, changedFile{location: location{a, app}, Outcome: "was changed", Lines: 2,
-		Version: got.Version,
-		Diff:    "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
+		Version: got.Version, Diff: "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
 	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
 	require.Equal(t, "already had this content", do[changedFile](h, "write_file",
 		args{"path": "a", "content": "one\n2\n"}).Outcome)
@@ -33,7 +32,8 @@ func TestWriteFile(t *testing.T) {
 
 	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "",
 		"if_exists": "fail"}), fs.ErrExist)
-	require.ErrorIs(t, h.refused("write_file", args{"path": "no/a", "content": ""}), fs.ErrNotExist)
+	require.ErrorIs(t, h.refused("write_file", args{"path": "no/../a", "content": ""}),
+		fs.ErrNotExist)
 	require.ErrorContains(t, h.refused("write_file", args{"path": ".", "content": ""}),
 		"list_directory")
 	require.Error(t, h.refused("write_file", args{"path": "a", "content": "a\x00"}))
@@ -41,14 +41,105 @@ func TestWriteFile(t *testing.T) {
 	require.Equal(t, fileTree{"a": "one\n2\n"}, planted(t, app))
 }
 
-func TestLongDiffIsTruncated(t *testing.T) {
-	app := plant(t, fileTree{"a": strings.Repeat("é\n", 500)})
-	got := do[changedFile](serve(t, openRoots(t, app), Options{limits: limits{bytes: 401}}),
-		"write_file", args{"path": "a", "content": "x"})
-	require.LessOrEqual(t, len(got.Diff), 401)
-	require.True(t, strings.HasSuffix(got.Diff, "-é\n"))
-	require.Equal(t, "bytes", got.Cut.Limit)
-	require.Equal(t, fileTree{"a": "x"}, planted(t, app))
+// The model knows what it wrote, and would read it again in every following request.
+func TestResultsOfChangesAreShort(t *testing.T) {
+	lines := func(word string) string { return strings.Repeat("a "+word+" that is here\n", 1000) }
+	app, h := servePlanted(t, nil)
+	for _, content := range []string{lines("line"), lines("row"), strings.Repeat("x", 20_000)} {
+		result, err := h.try("write_file", args{"path": "a", "content": content})
+		require.NoError(t, err)
+		require.Less(t, len(result.Text)-2*len(app), 1000, result.Text)
+		require.Regexp(t, `, 1(000)? lines?, version [0-9a-f]{12}\n`, result.Text)
+	}
+	result, err := h.try("write_file", args{"path": "a", "content": lines("row")})
+	require.NoError(t, err)
+	require.Contains(t, result.Text, "\n[995 lines of the difference not shown]\n")
+	result, err = h.try("edit_file", args{"path": "a", "old_text": "row", "new_text": "line",
+		"replace_all": true})
+	require.NoError(t, err)
+	require.Less(t, strings.Count(result.Text, "\n"), 50)
+	result, err = h.try("edit_file", args{"path": "a", "old_text": "line", "new_text": "row",
+		"replace_all": true, "dry_run": true})
+	require.NoError(t, err)
+	require.Equal(t, 1000, strings.Count(result.Text, "\n+a row"), "it is there to be seen")
+}
+
+// Clause A30.
+func TestWriteFileCreatesMissingDirectories(t *testing.T) {
+	app, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"d/x": ""})
+	symlink(t, filepath.Join(lib, "d"), filepath.Join(app, "link"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	result, err := h.try("write_file", args{"path": "new/sub/a", "content": "x\n"})
+	require.NoError(t, err)
+	above := filepath.Join(app, "new") + ", " + filepath.Join(app, "new/sub")
+	require.Contains(t, result.Text, "\nalso created: "+above+"\n")
+	require.Len(t, h.asked, 1)
+	require.Equal(t, "create file "+filepath.Join(app, "new/sub/a")+" and its directories "+above,
+		h.asked[0].String())
+	do[changedFile](h, "write_file", args{"path": "link/new/a", "content": "x\n"})
+	require.Equal(t, []string{filepath.Join(lib, "d/new")}, pathsOf(h.asked[1].Parents))
+	require.Equal(t, fileTree{"d/x": "", "d/new/a": "x\n"}, planted(t, lib))
+
+	h.decide = func(Change) error { return errors.New("no") }
+	h.refused("write_file", args{"path": "other/sub/a", "content": ""})
+	h.refused("create_directory", args{"path": "other/sub"})
+	require.NoDirExists(t, filepath.Join(app, "other"))
+	asked := len(h.asked)
+	for _, path := range []string{"other/../b", "other/b/", "a/b/c", "../x/y/z",
+		strings.Repeat("d/", 20) + "f", "other/" + strings.Repeat("n", 300)} {
+		h.refused("write_file", args{"path": path, "content": ""})
+	}
+	require.Len(t, h.asked, asked)
+	require.NoDirExists(t, filepath.Join(app, "d"))
+}
+
+// Clause C11.
+func TestMissingDirectoriesAreCheckedAgainAfterPermission(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(t *testing.T, top string)
+		want any
+	}{
+		"link to another root": {relink("lib"), new(*workspace.MovedError)},
+		"link out":             {relink("out"), new(*workspace.OutsideError)},
+		"directory is a file":  {rewrite("app/d/new"), new(*fs.PathError)},
+		"directory is a link": {func(t *testing.T, top string) {
+			symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/d/new"))
+		}, new(*workspace.MovedError)},
+		"directory is a link out": {func(t *testing.T, top string) {
+			symlink(t, filepath.Join(top, "out"), filepath.Join(top, "app/d/new"))
+		}, new(*workspace.OutsideError)},
+	} {
+		for _, tool := range []string{"write_file", "create_directory"} {
+			t.Run(name+"/"+tool, func(t *testing.T) {
+				top := plant(t, fileTree{"app/d/a": "one\n", "lib/a": "one\n", "out/a": "one\n"})
+				symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
+				h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
+					Options{})
+				var then fileTree
+				h.decide = func(Change) error {
+					c.do(t, top)
+					then = planted(t, top)
+					return nil
+				}
+				a := args{"path": "l/new/sub/a"}
+				if tool == "write_file" {
+					a["content"] = "x\n"
+				}
+				require.ErrorAs(t, h.refused(tool, a), c.want)
+				require.Equal(t, then, planted(t, top))
+				for _, dir := range []string{"lib/new", "lib/sub", "out/new", "out/sub",
+					"app/d/new/sub"} {
+					require.NoDirExists(t, filepath.Join(top, dir))
+				}
+			})
+		}
+	}
+	t.Run("created meanwhile", func(t *testing.T) {
+		app, h := servePlanted(t, nil)
+		h.decide = func(Change) error { return os.MkdirAll(filepath.Join(app, "new"), 0o700) }
+		do[changedFile](h, "write_file", args{"path": "new/a", "content": "x\n"})
+		require.Equal(t, fileTree{"new/a": "x\n"}, planted(t, app))
+	})
 }
 
 func TestStaleVersionIsRejected(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,52 +62,29 @@ func (c *listCache[T]) describeCut(kind string, l limits) []string {
 		kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes))}
 }
 
-// page is a part of a list, and the cursor of the next part, "" after the last.
-type page[T any] struct {
-	items []*T
-	next  string
-}
-
 // collect returns the items that a server lists, up to the limits. Items without a name are left
-// out, and so are repeated ones. A cursor that the server has given before ends the list.
-func collect[T any](c *connection, kind string, fetch func(cursor string) (page[T], error),
-	name func(*T) string) (list[*T], error) {
+// out.
+func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], name func(*T) string) (
+	list[*T], error) {
 	var l list[*T]
-	left, cursor := c.server.set.options.limits.MaxListBytes, ""
-	cursors, known := map[string]bool{"": true}, map[string]bool{}
-	for {
-		p, err := fetch(cursor)
+	left := c.server.set.options.limits.MaxListBytes
+	for item, err := range listed {
 		if err != nil {
 			return list[*T]{}, err
 		}
-		for _, item := range p.items {
-			if item == nil || name(item) == "" {
-				continue
-			}
-			encoded := string(encode(item))
-			if known[encoded] {
-				continue
-			}
-			known[encoded] = true
-			left -= len(encoded)
-			if left < 0 || len(l.items) == maxItems {
-				c.server.log.Warn("MCP server lists more items than are used",
-					"kind", kind, "used", len(l.items))
-				l.cut = true
-				return l, nil
-			}
-			l.items = append(l.items, item)
+		if item == nil || name(item) == "" {
+			continue
 		}
-		cursor = p.next
-		if cursors[cursor] {
-			if cursor != "" {
-				c.server.log.Warn("MCP server lists the same items again and again",
-					"kind", kind, "used", len(l.items))
-			}
-			return l, nil
+		left -= len(encode(item))
+		if left < 0 || len(l.items) == maxItems {
+			c.server.log.Warn("MCP server lists more items than are used",
+				"kind", kind, "used", len(l.items))
+			l.cut = true
+			break
 		}
-		cursors[cursor] = true
+		l.items = append(l.items, item)
 	}
+	return l, nil
 }
 
 // Listing is what a server offers, and its status afterwards. If it could not list everything, Err

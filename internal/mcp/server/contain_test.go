@@ -64,6 +64,8 @@ func (w wired) verdict(a containmenttest.Attempt) string {
 		return a.Verdict("read")
 	case (w.tool == "edit_file" || w.tool == "read_media") && want == "ok": // if it has anything to be replaced or shown
 		return "any"
+	case (w.tool == "write_file" || w.tool == "create_directory") && want == "missing":
+		return "any" // what is missing may be the directories, which it creates
 	case w.more["dry_run"] == true && want == "permission": // only writing needs it
 		return "any"
 	default:
@@ -162,6 +164,11 @@ func serveWriting(t *testing.T, o Options, harmless func(path string) bool) *ask
 	t.Helper()
 	var harm atomic.Pointer[string]
 	o.Permit = func(_ context.Context, c tools.Change) error {
+		for _, dir := range c.Parents {
+			if !harmless(dir.Path()) {
+				return errors.New("this would do harm")
+			}
+		}
 		if harmless(c.Asked) && harmless(c.Ref.Path()) &&
 			(c.Kind != tools.Move || harmless(c.AskedTo) && harmless(c.To.Path())) {
 			return nil

@@ -13,9 +13,10 @@
 //   - the fallback roots ([Options.Fallback]), for clients without that capability
 //   - nothing: no file is accessible, and the tools say why
 //
-// All valid roots are in scope, and relative paths start at the first. Invalid entries are left
-// out, and the tool list_roots says why. If a client's list has no valid entry, or the client does
-// not answer, no file is accessible until a valid list arrives.
+// All valid roots are in scope, and relative paths start in the first, which models know as
+// the working directory. Invalid entries are left out, and the tool list_roots says why. If a
+// client's list has no valid entry, or the client does not answer, no file is accessible until a
+// valid list arrives.
 //
 // Both eras of the protocol are served, even on the same connection. A legacy client, which sends
 // initialize, is asked with a roots/list request: over stdio when it is ready and when its list has

@@ -157,6 +157,16 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 			rejectBody(w, err)
 			return
 		}
+		if m, err := jsonrpc.DecodeMessage(body); err == nil {
+			request, ok := m.(*jsonrpc.Request)
+			if ok && request.IsCall() && malformedParams(request) != "" {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write(errorResponse(request.ID.Raw(), jsonrpc.CodeInvalidParams,
+					malformedParams(request)))
+				return
+			}
+		}
 		calls, files := countCalls(body)
 		if calls > s.limits.calls {
 			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)",

@@ -58,11 +58,14 @@ type limits struct {
 	pending  int           // unanswered requests of a stdio client; default 256
 	grace    time.Duration // for calls to finish after a client has closed its input; default 2 s
 
+	// For one stdio client, or all HTTP clients together:
+
+	calls int // running calls; default 32
+	files int // running calls of tools that hold whole files in memory; default 4
+
 	// For all HTTP clients together:
 
 	sessions int           // open sessions; default 100
-	calls    int           // running calls; default 32
-	files    int           // running calls of tools that hold whole files in memory; default 4
 	callWait time.Duration // for a call to wait until it is run; default 10 s
 	body     int           // bytes of one request; default 4 MiB
 	// bytes of all requests that are being received or handled; default 64 MiB
@@ -216,10 +219,14 @@ func (s *Server) end(c *client) {
 
 // forClient returns an SDK server for one client.
 func (s *Server) forClient(c *client) *mcp.Server {
+	said := instructions
+	if s.options.Session != nil {
+		said = sessionInstructions + instructions
+	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
 		&mcp.ServerOptions{
-			Instructions: instructions,
+			Instructions: said,
 			// the SDK logs mistakes of clients as errors
 			Logger: slog.New(slog.DiscardHandler),
 			Capabilities: &mcp.ServerCapabilities{
@@ -240,9 +247,13 @@ func (s *Server) forClient(c *client) *mcp.Server {
 	return server
 }
 
-const instructions = "Tools for files in the client's roots. Relative paths start at the first " +
-	"root. " +
-	"list_roots shows the accessible roots, and why others are not accessible."
+const (
+	instructions = "Tools for files in one or more root directories. The first root is the " +
+		"working directory, where relative paths start; use absolute paths for files in the " +
+		"others. list_roots shows the accessible roots, and why others are not accessible."
+	// sessionInstructions precede them if the client is an agent that has tools of its own.
+	sessionInstructions = "Use these tools for files outside the working directory. "
+)
 
 // recovered turns a panic into an error response to one request.
 func (s *Server) recovered(method string, err *error) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	wire "github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -25,8 +27,12 @@ import (
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage}
 	defer l.close()
-	eras := router{legacy: newTransport(l, s.limits.pending),
-		modern: newTransport(l, s.limits.pending)}
+	slots := callSlots{running: make(chan struct{}, s.limits.calls),
+		files: make(chan struct{}, s.limits.files)}
+	eras := router{legacy: newTransport(l, s.limits.pending, slots),
+		modern: newTransport(l, s.limits.pending, slots)}
+	defer eras.legacy.waiting.Wait()
+	defer eras.modern.waiting.Wait()
 	legacyClient := &client{server: s}
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
@@ -107,20 +113,46 @@ var _ mcp.Transport = (*transport)(nil)
 type transport struct {
 	lines    *lines
 	limit    int // of active
+	slots    callSlots
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
+	waiting  sync.WaitGroup // for slots
 
 	mu      sync.Mutex
-	pending map[string]bool // unanswered requests by id
-	active  int             // requests whose answer has not been written
-	drained chan struct{}   // closed while active is 0
+	pending map[string]*pendingCall // unanswered requests by id
+	active  int                     // requests whose answer has not been written
+	drained chan struct{}           // closed while active is 0
 }
 
-func newTransport(l *lines, limit int) *transport {
+// callSlots are the places of running tool calls, and of those that hold whole files in memory. A
+// call keeps its places until its result is written: a client need not read.
+type callSlots struct{ running, files chan struct{} }
+
+// of returns those that a request needs.
+func (s callSlots) of(request *jsonrpc.Request) []chan struct{} {
+	switch {
+	case holdsFile(request): // a call that waits to hold a file is not running
+		return []chan struct{}{s.files, s.running}
+	case request.Method == "tools/call":
+		return []chan struct{}{s.running}
+	default:
+		return nil
+	}
+}
+
+// pendingCall is an unanswered request.
+type pendingCall struct {
+	held      []chan struct{} // the slots that it has
+	withdrawn chan struct{}   // closed if it is cancelled while it waits for them
+	waiting   bool
+}
+
+func newTransport(l *lines, limit int, slots callSlots) *transport {
 	t := &transport{
-		lines: l, limit: limit, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		pending: map[string]bool{}, drained: make(chan struct{}),
+		lines: l, limit: limit, slots: slots, incoming: make(chan jsonrpc.Message),
+		closed: make(chan struct{}), pending: map[string]*pendingCall{},
+		drained: make(chan struct{}),
 	}
 	close(t.drained)
 	return t
@@ -130,17 +162,78 @@ func newTransport(l *lines, limit int) *transport {
 func (t *transport) deliver(m jsonrpc.Message) {
 	request, ok := m.(*jsonrpc.Request)
 	isCall := ok && request.IsCall()
-	if isCall && !t.admit(request.ID) {
+	switch {
+	case isCall && !t.admit(request.ID):
+		return
+	case isCall && len(t.slots.of(request)) > 0:
+		call := t.wait(request.ID)
+		t.waiting.Go(func() { t.deliverInTurn(request, call) })
+		return
+	case ok && request.Method == "notifications/cancelled" && t.withdraw(request):
 		return
 	}
+	t.pass(m)
+}
+
+// pass passes a message to the session.
+func (t *transport) pass(m jsonrpc.Message) {
 	select {
 	case t.incoming <- m:
 	case <-t.closed:
-		if isCall {
-			t.answering(request.ID)
-			t.answered()
+		if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
+			t.answered(t.answering(request.ID))
 		}
 	}
+}
+
+// deliverInTurn passes a call to the session when there are slots for it.
+func (t *transport) deliverInTurn(request *jsonrpc.Request, call *pendingCall) {
+	for _, slot := range t.slots.of(request) {
+		select {
+		case slot <- struct{}{}:
+			call.held = append(call.held, slot)
+		case <-call.withdrawn:
+			held := t.answering(request.ID)
+			t.lines.respond(request.ID.Raw(), jsonrpc.CodeInternalError, "the call was cancelled")
+			t.answered(held)
+			return
+		case <-t.closed:
+			t.answered(t.answering(request.ID))
+			return
+		}
+	}
+	t.mu.Lock()
+	call.waiting = false
+	t.mu.Unlock()
+	t.pass(request)
+}
+
+// wait registers that a request waits for slots.
+func (t *transport) wait(id jsonrpc.ID) *pendingCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	call := t.pending[encodeID(id)]
+	call.waiting = true
+	return call
+}
+
+// withdraw ends the wait of the request that is cancelled. It reports whether it was waiting.
+func (t *transport) withdraw(cancelled *jsonrpc.Request) bool {
+	var params struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(cancelled.Params, &params) != nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	call := t.pending[string(params.RequestID)]
+	if call == nil || !call.waiting {
+		return false
+	}
+	call.waiting = false
+	close(call.withdrawn)
+	return true
 }
 
 // admit registers a request. It rejects one beyond the limit, and one whose id is in use, which the
@@ -148,9 +241,9 @@ func (t *transport) deliver(m jsonrpc.Message) {
 func (t *transport) admit(id jsonrpc.ID) bool {
 	key := encodeID(id)
 	t.mu.Lock()
-	full, duplicate := t.active >= t.limit, t.pending[key]
+	full, duplicate := t.active >= t.limit, t.pending[key] != nil
 	if !full && !duplicate {
-		t.pending[key] = true
+		t.pending[key] = &pendingCall{withdrawn: make(chan struct{})}
 		if t.active++; t.active == 1 {
 			t.drained = make(chan struct{})
 		}
@@ -168,15 +261,23 @@ func (t *transport) admit(id jsonrpc.ID) bool {
 }
 
 // answering registers that a request is being answered. The client may reuse its id as soon as it
-// reads the answer.
-func (t *transport) answering(id jsonrpc.ID) {
+// reads the answer. It returns the slots of the request, for answered.
+func (t *transport) answering(id jsonrpc.ID) (held []chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.pending, encodeID(id))
+	key := encodeID(id)
+	if call := t.pending[key]; call != nil {
+		held = call.held
+	}
+	delete(t.pending, key)
+	return held
 }
 
-// answered registers that an answer was written.
-func (t *transport) answered() {
+// answered registers that an answer was written, and releases the slots of the request.
+func (t *transport) answered(held []chan struct{}) {
+	for _, slot := range held {
+		<-slot
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.active--; t.active == 0 {
@@ -197,7 +298,7 @@ func encodeID(id jsonrpc.ID) string {
 func (t *transport) isPending(id json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pending[string(id)]
+	return t.pending[string(id)] != nil
 }
 
 // idle returns a channel that is closed when all requests are answered.
@@ -228,8 +329,8 @@ func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write implements [mcp.Connection].
 func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
-		t.answering(response.ID)
-		defer t.answered()
+		held := t.answering(response.ID)
+		defer t.answered(held)
 	}
 	message, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -303,7 +404,48 @@ func (l *lines) handle(line []byte, to router) {
 			"the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
 		return
 	}
+	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
+		if problem := malformedParams(request); problem != "" {
+			l.respond(request.ID.Raw(), jsonrpc.CodeInvalidParams, problem)
+			return
+		}
+	}
 	to.deliver(m)
+}
+
+// malformedParams says what is wrong with the types of a request's params, "" if nothing is. The
+// SDK would repeat all of them, and name its own types.
+func malformedParams(request *jsonrpc.Request) string {
+	var params any
+	switch request.Method {
+	case "initialize":
+		params = new(mcp.InitializeParams)
+	case "tools/call":
+		params = new(mcp.CallToolParamsRaw)
+	case "tools/list":
+		params = new(mcp.ListToolsParams)
+	case "resources/list":
+		params = new(mcp.ListResourcesParams)
+	case "resources/read":
+		params = new(mcp.ReadResourceParams)
+	case "prompts/list":
+		params = new(mcp.ListPromptsParams)
+	case "prompts/get":
+		params = new(mcp.GetPromptParams)
+	}
+	if params == nil || len(request.Params) == 0 {
+		return ""
+	}
+	err := json.Unmarshal(request.Params, params)
+	if err == nil {
+		return ""
+	}
+	problem := "the params of " + request.Method + " are malformed"
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at := cmp.Or(wrong.Field, "params")
+		problem += ": " + text.Truncate(at, maxQuoted) + " cannot be of type " + wrong.Value
+	}
+	return problem
 }
 
 // isExact reports whether id is the one in line: the SDK converts all numbers to integers by way of
@@ -331,12 +473,13 @@ func (l *lines) rejectCall(id jsonrpc.ID, limit int) {
 
 // respond writes an error response.
 func (l *lines) respond(id any, code int, reason string) {
-	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
-		"error": map[string]any{"code": code, "message": reason}})
-	if err == nil {
-		err = l.write(message)
-	}
-	if err != nil {
+	if err := l.write(errorResponse(id, code, reason)); err != nil {
 		l.log.Debug("cannot send an error response", "error", err)
 	}
+}
+
+// errorResponse returns the error response to a request.
+func errorResponse(id any, code int, reason string) []byte {
+	return strictjson.Encode(map[string]any{"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": code, "message": reason}})
 }

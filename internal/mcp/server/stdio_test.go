@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // Clause M8.
@@ -363,6 +364,54 @@ func TestPendingCallsAreAnsweredAtTheEnd(t *testing.T) {
 		require.True(t, answered[float64(id+1)], fmt.Sprint(id+1))
 	}
 	require.NoError(t, <-p.ended)
+}
+
+// Results that hold whole files take much memory until they are written.
+func TestFewCallsHoldFilesAtOnce(t *testing.T) {
+	roots, err := workspace.NewRoots(tree(t, map[string]string{"f": "text\n"}), nil)
+	require.NoError(t, err)
+	begun, proceed := make(chan struct{}, 100), make(chan struct{})
+	p := start(t, Options{Roots: roots, limits: limits{files: 2},
+		Permit: func(ctx context.Context, _ tools.Change) error {
+			begun <- struct{}{}
+			<-proceed
+			return nil
+		}})
+	p.begin(withoutRoots)
+	for id := range 10 {
+		p.write(call(id+1, "write_file", fmt.Sprintf(`{"path":"%d","content":""}`, id+1)))
+		if id < 2 {
+			<-begun
+		}
+	}
+	p.write(call(11, "read_file", read("f")))
+	require.Contains(t, p.answerTo(11).text(), "text", "others do not wait")
+	p.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}`)
+	require.NotNil(t, p.answerTo(10).Error)
+	require.Empty(t, begun, "the others wait")
+	close(proceed)
+	for range 9 {
+		require.False(t, strings.HasPrefix(p.read().text(), "error"))
+	}
+}
+
+func TestMalformedParamsAreExplained(t *testing.T) {
+	p := start(t, Options{})
+	p.begin(withoutRoots)
+	for id, line := range []string{
+		`"method":"tools/call","params":{"name":5}`, `"method":"tools/call","params":[1]`,
+		`"method":"tools/call","params":"x"`, `"method":"resources/read","params":{"uri":{}}`,
+		`"method":"prompts/get","params":{"name":"a","arguments":{"arguments":7}}`,
+		`"method":"tools/list","params":{"cursor":1}`,
+		`"method":"tools/call","params":{"name":"list_roots","_meta":3}`,
+	} {
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, id+1, line))
+		m := p.answerTo(float64(id + 1))
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32602, m.Error.Code, m.line)
+		require.Contains(t, m.Error.Message, "malformed")
+		require.NotRegexp(t, `Go |struct|mcp\.|unmarshal`, m.line)
+	}
 }
 
 // Clause W11.

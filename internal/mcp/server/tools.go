@@ -121,9 +121,9 @@ func toolError(message string) *mcp.CallToolResult {
 func listRootsTool() *mcp.Tool {
 	return declaration(tools.Tool{
 		Name: "list_roots",
-		Description: "List the root directories, and why others are not accessible. Paths must " +
-			"lie in a root; relative paths start at the first.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		Description: "List the root directories that the tools can access, and why others are not " +
+			"accessible. The first is the working directory.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{}}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	})
 }
@@ -198,7 +198,8 @@ func (l rootList) String() string {
 	if len(l.Roots) == 0 {
 		fmt.Fprintf(&b, "No files are accessible: %s.\n", l.Note)
 	} else {
-		fmt.Fprintf(&b, "Accessible roots (source: %s); relative paths start at the first:\n",
+		fmt.Fprintf(&b, "Accessible roots (source: %s); the first is the working directory, where relative "+
+			"paths start:\n",
 			l.Source)
 	}
 	for _, r := range l.Roots {

@@ -103,7 +103,7 @@ func TestFileToolsIgnoreWaitForPrevious(t *testing.T) {
 		{`{"wait_for_previous":true,"path":"f"}`, "\ntext\n"},
 		{`{"path":"f","wait_for_previous":false}`, "\ntext\n"},
 		{`{"wait_for_previous":true}`, "path is missing"},
-		{`{"path":"f","wait_for_previous":true,"wait":true}`, `there is no argument "wait"`},
+		{`{"path":"f","wait_for_previous":true,"wait":true}`, `[ignored: there is no argument "wait" (`},
 	} {
 		p.write(call(id+1, "read_file", c.arguments))
 		require.Contains(t, p.answerTo(float64(id+1)).text(), c.want, c.arguments)

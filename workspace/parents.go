@@ -1,0 +1,78 @@
+package workspace
+
+import (
+	"slices"
+	"syscall"
+)
+
+const (
+	// maxMissing is the most directories that [Workspace.MissingParents] returns, so that a person
+	// can be shown all of them.
+	maxMissing = 16
+	// maxName is the longest name in a directory, in bytes.
+	maxName = 255
+)
+
+// MissingParents returns where path would lead if the directories on the way existed, and those
+// that are missing, outermost first. directory says whether path is to become a directory: only the
+// path of one may end with a separator. MissingParents changes nothing.
+//
+// It only descends from a directory that exists: the error is [fs.ErrNotExist] if a link leads to
+// something missing, if a name after the first missing one is "..", and if a root is missing on the
+// way. It is a *[LimitError] for more than 16 directories, and [fs.ErrExist] if something has the
+// path. The containment rules apply to the path and to each of the directories.
+func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing []Ref, err error) {
+	if err := w.begin(); err != nil {
+		return Ref{}, nil, err
+	}
+	defer w.end()
+	a, err := parse(path)
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	if a.dir && !directory {
+		return Ref{}, nil, failed("open", path, syscall.ENOENT)
+	}
+	err = w.resolve(a, missingParents, func(end arrival) error {
+		if !end.missing {
+			return failed("open", path, syscall.EEXIST)
+		}
+		at, missing = w.ref(end.root, end.at), nil
+		for dir := end.at.parent(); !dir.equal(end.existing); dir = dir.parent() {
+			missing = append(missing, w.ref(end.root, dir))
+		}
+		slices.Reverse(missing)
+		return nil
+	})
+	return at, missing, err
+}
+
+// arriveMissing ends the path at a name that nothing in the current directory has. The names after
+// it do not exist either.
+func (r *resolver) arriveMissing() (arrival, error) {
+	existing := clone(r.at)
+	end := arrival{dir: r.here(), name: r.rest[0], at: existing.child(r.rest...), root: r.root,
+		missing: true, existing: existing}
+	if len(r.rest)-1 > maxMissing {
+		return arrival{}, &LimitError{Path: r.asked.path, What: "missing directories",
+			Limit: maxMissing}
+	}
+	for _, name := range r.rest {
+		switch {
+		case name == "..":
+			return arrival{}, r.failed(syscall.ENOENT)
+		case len(name) > maxName:
+			return arrival{}, r.failed(syscall.ENAMETOOLONG)
+		}
+		if err := parseName(name); err != nil {
+			return arrival{}, err
+		}
+	}
+	top := r.child(r.rest[0])
+	for _, entry := range r.w.entries {
+		if entry.at.below(top) { // a root that is no longer there
+			return arrival{}, r.failed(syscall.ENOENT)
+		}
+	}
+	return end, nil
+}
