@@ -51,7 +51,6 @@ const (
 // The rules of a [Diagnostic]. An artifact that breaks one is still used if possible.
 const (
 	ruleEncoding         = "encoding"              // text is UTF-8
-	ruleFileName         = "file-name"             // the name is as in the convention
 	ruleFrontmatterYAML  = "frontmatter/yaml"      // frontmatter is YAML
 	ruleFrontmatterKey   = "frontmatter/value"     // keys have values of the right type
 	ruleSkillName        = "skill/name"            // a skill has a name

@@ -91,11 +91,7 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 	rows := c.nestedRows()
 	mayHold := func(entries []workspace.Entry) bool {
 		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
-			return slices.ContainsFunc(rows,
-				func(r row) bool {
-					return len(r.names[0]) == len(e.Name) &&
-						strings.EqualFold(r.names[0], e.Name)
-				})
+			return slices.ContainsFunc(rows, func(r row) bool { return r.names[0] == e.Name })
 		})
 	}
 	s := newScanner(c.ws, root, c.limits)

@@ -62,7 +62,7 @@ func TestForOutsideTheRoots(t *testing.T) {
 func TestNested(t *testing.T) {
 	files := map[string]string{
 		"a/AGENTS.md": "Of a root.", "a/x/AGENTS.md": "Of x.", "a/x/CLAUDE.md": "Not used.", "a/x/y/.claude/CLAUDE.md": "Of y.", "a/b/GEMINI.md": "Of b.", "a/b/e/AGENTS.md": "Of e, in two roots.",
-		"a/z/AGENTS.md": "", "a/w/Agents.md": "Of w, in another case.", "a/.hidden/AGENTS.md": "Hidden.", "a/node_modules/p/AGENTS.md": "Of a package.", "c/d/CLAUDE.md": "Of d.",
+		"a/z/AGENTS.md": "", "a/w/agents.md": "A page about agents.", "a/.hidden/AGENTS.md": "Hidden.", "a/node_modules/p/AGENTS.md": "Of a package.", "c/d/CLAUDE.md": "Of d.",
 	}
 	top := tree(t, files)
 	list, complete := scan(t, discovery.Options{}, top+"/a", top+"/c",
@@ -73,8 +73,7 @@ func TestNested(t *testing.T) {
 		found = append(found, strings.TrimPrefix(a.Path, top)+" for "+strings.TrimPrefix(a.Dir(),
 			top))
 	}
-	require.Equal(t, []string{"/a/w/Agents.md for /a/w", "/a/x/AGENTS.md for /a/x",
-		"/a/b/e/AGENTS.md for /a/b/e", "/a/x/y/.claude/CLAUDE.md for /a/x/y",
+	require.Equal(t, []string{"/a/x/AGENTS.md for /a/x", "/a/b/e/AGENTS.md for /a/b/e", "/a/x/y/.claude/CLAUDE.md for /a/x/y",
 		"/c/d/CLAUDE.md for /c/d"}, found)
 
 	for i := range 600 {
@@ -112,4 +111,33 @@ func TestNestedWithoutAScan(t *testing.T) {
 	}
 	_, err = discovery.Nested(t.Context(), ws, filepath.Dir(top))
 	require.Error(t, err)
+}
+
+// Pages of a documentation, such as docs/agents.md, are not instructions.
+//
+// Clause D2.
+func TestNamesMatchExactly(t *testing.T) {
+	top := tree(t, map[string]string{
+		"docs/agents.md": "About agents.", "docs/agent.md": "About one.",
+		"docs/realtime/gemini.md": "About a model.", "docs/x/claude.md": "About another.",
+		"claude.md": "x", "real/AGENTS.md": "Of real.",
+		".agents/skills/lower/skill.md": skill("lower", "Has another name."),
+	})
+	c := scan(t, discovery.Options{}, top)
+	require.Empty(t, c.Of(discovery.Instruction))
+	for path, want := range map[string][]string{
+		"docs/realtime/x.md": {}, "docs/x/y": {}, "real/x": {"real/AGENTS.md"},
+	} {
+		list, err := c.For(t.Context(), filepath.Join(top, path))
+		require.NoError(t, err)
+		require.Equal(t, want, names(list), path)
+	}
+	nested, complete := c.Nested(t.Context())
+	require.True(t, complete)
+	require.Equal(t, []string{"real/AGENTS.md"}, names(nested))
+
+	list := c.Of(discovery.Skill)
+	require.Len(t, list, 1)
+	require.Equal(t, discovery.Unused, list[0].State)
+	require.Equal(t, "its name must be SKILL.md", list[0].Reason)
 }

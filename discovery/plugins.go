@@ -170,7 +170,7 @@ func (m *matcher) manifestIn(ctx context.Context, at *directory) (content []byte
 	if dir == nil {
 		return nil, false
 	}
-	e, err := dir.entry(path.Base(manifestPath))
+	e, err := dir.entry(ctx, path.Base(manifestPath))
 	if err != nil {
 		return nil, false
 	}

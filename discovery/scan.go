@@ -211,7 +211,7 @@ func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name stri
 		return d
 	}
 	s.fixed[rel] = nil
-	e, err := at.entry(name)
+	e, err := at.entry(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -222,8 +222,7 @@ func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name stri
 		_, _ = d.list(ctx)
 		s.fixed[rel] = d
 	case errors.Is(err, syscall.ENOTDIR): // a file with this name is not ours
-	case isGone(e, err), errors.Is(err, fs.ErrNotExist) && e.Name != name:
-		// it is written in another case
+	case isGone(e, err):
 	default:
 		s.addUnreadable(r, at, name, err)
 	}
@@ -280,7 +279,7 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 		if m.row.fixed > 0 { // otherwise at can be any directory, and large
 			_, _ = at.list(ctx)
 		}
-		e, err := at.entry(name)
+		e, err := at.entry(ctx, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -293,7 +292,7 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 		m.descend(ctx, at, workspace.Entry{Name: name, Type: fs.ModeDir}, names[1:], depth)
 	default:
 		m.each(ctx, at, name, func(e workspace.Entry) {
-			if matched, _ := path.Match(name, e.Name); !matched {
+			if !matches(name, e.Name) {
 				return
 			}
 			if len(names) > 1 {
@@ -305,13 +304,16 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 	}
 }
 
-// matchBelow looks for the names after "**" in at and in all directories below it. A literal file
-// name matches in any case, because the author's file system may ignore case.
+// matchBelow looks for the names after "**" in at and in all directories below it.
 func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string, depth int) {
 	last := len(names) == 2
 	m.each(ctx, at, names[0], func(e workspace.Entry) {
 		switch {
-		case last && !e.Type.IsDir() && matchesFold(names[1], e.Name):
+		case last && !e.Type.IsDir() && strings.EqualFold(names[1], e.Name) && names[1] != e.Name:
+			a := m.artifact(m.row, join(at.rel, e.Name))
+			a.unused("its name must be " + names[1])
+			m.add(a)
+		case last && !e.Type.IsDir() && matches(names[1], e.Name):
 			m.readFile(ctx, at, e)
 		case depth < m.limits.depth:
 			m.descend(ctx, at, e, names, depth+1)
@@ -324,10 +326,10 @@ func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string,
 	}
 }
 
-// matchesFold reports whether name matches the pattern, or equals it except for case.
-func matchesFold(pattern, name string) bool {
+// matches reports whether name matches a valid pattern.
+func matches(pattern, name string) bool {
 	matched, _ := path.Match(pattern, name)
-	return matched || strings.EqualFold(name, pattern)
+	return matched
 }
 
 // each calls visit with the entries of at that a glob can match.
@@ -434,10 +436,6 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	if !ok {
 		return []Artifact{a}
 	}
-	if name, last := path.Base(a.rel), m.row.names[len(m.row.names)-1]; name != last &&
-		strings.EqualFold(name, last) {
-		a.diagnose(ruleFileName, "the file must be named "+last+", not "+name)
-	}
 	switch a.Kind {
 	case Skill:
 		readSkill(&a, string(front(content)), m.limits)
@@ -474,7 +472,6 @@ type directory struct {
 	listed  bool
 	entries []workspace.Entry // sorted by name
 	err     error             // why entries are incomplete
-	byLower map[string]int    // the first entry of each name in small letters; nil until needed
 }
 
 // newDirectory returns the open directory name in parent, or the root if parent is nil.
@@ -495,30 +492,22 @@ func (d *directory) list(ctx context.Context) ([]workspace.Entry, error) {
 	return d.entries, d.err
 }
 
-// entry returns the entry name, or if there is a list without it, one whose name differs in case
-// only.
-func (d *directory) entry(name string) (workspace.Entry, error) {
+// entry returns the entry that has exactly this name. It lists a directory that was not listed only
+// if it may have the entry, because a file system that ignores case also finds other names.
+func (d *directory) entry(ctx context.Context, name string) (workspace.Entry, error) {
 	if !d.listed || d.err != nil {
 		info, err := d.dir.Lstat(name)
 		if err != nil {
 			return workspace.Entry{}, err
 		}
-		return workspace.Entry{Name: name, Type: info.Mode().Type()}, nil
-	}
-	if d.byLower == nil {
-		d.byLower = make(map[string]int, len(d.entries))
-		for i, e := range slices.Backward(d.entries) {
-			d.byLower[strings.ToLower(e.Name)] = i
+		if _, err := d.list(ctx); err != nil {
+			return workspace.Entry{Name: name, Type: info.Mode().Type()}, nil
 		}
 	}
-	i, similar := d.byLower[strings.ToLower(name)]
-	if !similar {
-		return workspace.Entry{}, fs.ErrNotExist
-	}
-	exact, found := slices.BinarySearchFunc(d.entries, name,
+	i, found := slices.BinarySearchFunc(d.entries, name,
 		func(e workspace.Entry, name string) int { return strings.Compare(e.Name, name) })
-	if found {
-		i = exact
+	if !found {
+		return workspace.Entry{}, fs.ErrNotExist
 	}
 	return d.entries[i], nil
 }

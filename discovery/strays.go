@@ -154,6 +154,7 @@ func (s *straySearch) isTelling(name string) bool {
 	if len(name) < 3 || !strings.EqualFold(path.Ext(name), ".md") { // as most are
 		return false
 	}
-	return slices.ContainsFunc(s.names,
-		func(pattern string) bool { return matchesFold(pattern, name) })
+	return slices.ContainsFunc(s.names, func(pattern string) bool {
+		return matches(pattern, name) || strings.EqualFold(pattern, name)
+	})
 }
