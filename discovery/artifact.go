@@ -158,8 +158,8 @@ const (
 // Applies says when an instruction applies.
 type Applies struct {
 	Mode Mode
-	// Globs are set for ByPath, and slash-separated from the root. A glob without a slash is
-	// matched against the last name of a path.
+	// Globs are set for ByPath, and slash-separated from the root. In some formats a glob without
+	// a slash matches the last name of a path.
 	Globs []string
 }
 

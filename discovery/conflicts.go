@@ -35,7 +35,7 @@ func shadowSameFiles(all []Artifact) {
 		}
 		k := key{a.Kind, a.Ref.Root().Index, a.Ref.Rel()}
 		switch winner, taken := first[k]; {
-		case !taken:
+		case !taken, winner.State == Unused && a.State == Active:
 			first[k] = a
 		case winner.Path != a.Path || winner.Root != a.Root: // a file can configure several servers
 			a.shadow(winner, fmt.Sprintf("it is the same file as %s in root %d", winner.Path,

@@ -57,6 +57,11 @@ const (
 	WindsurfRule
 	// KiroRule is an instruction file with the keys inclusion and fileMatchPattern.
 	KiroRule
+	// ContinueRule is an instruction file with the keys globs, regex, description and alwaysApply.
+	ContinueRule
+	// Microagent is an instruction file of OpenHands. The frontmatter may have the key triggers,
+	// which lists words of tasks that it is for.
+	Microagent
 	// RooModeRule is an instruction file for one mode of Roo Code, which the name of its directory
 	// says.
 	RooModeRule
@@ -165,6 +170,8 @@ func Conventions() []Convention {
 		{Pattern: ".roo/rules/**/*.md", Format: Text, Source: rooCode},
 		{Pattern: ".roo/rules-*/**/*.md", Format: RooModeRule, Source: rooCode},
 		{Pattern: ".kiro/steering/**/*.md", Format: KiroRule, Source: "Kiro"},
+		{Pattern: ".continue/rules/**/*.md", Format: ContinueRule, Source: "Continue"},
+		{Pattern: ".openhands/microagents/**/*.md", Format: Microagent, Source: "OpenHands"},
 
 		{Pattern: ".agents/skills/**/SKILL.md", Format: SkillFile, Source: skillsSpec},
 		{Pattern: ".claude/skills/**/SKILL.md", Format: SkillFile, Source: claudeCode},
@@ -192,6 +199,7 @@ func Conventions() []Convention {
 		{Pattern: "commands/**/*.md", Format: CommandFile, Level: EachPlugin, Source: claudeCode},
 
 		{Pattern: ".mcp.json", Format: MCPServers, Source: claudeCode},
+		{Pattern: ".mcp.json", Format: MCPServers, Level: EachPlugin, Source: claudeCode},
 		{Pattern: ".vscode/mcp.json", Format: VSCodeServers, Source: "Visual Studio Code"},
 		{Pattern: ".cursor/mcp.json", Format: MCPServers, Source: cursor},
 		{Pattern: ".github/mcp.json", Format: MCPServers, Source: copilot},

@@ -45,7 +45,7 @@ func TestCorpusSkills(t *testing.T) {
 	c := scan(t, o, corpus(t, "awesome-copilot"))
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
-		"active": 419, "frontmatter/value": 7, "skill/name-folder": 15, "skill/unknown-key": 15,
+		"active": 419, "skill/name-folder": 15, "skill/unknown-key": 2,
 	}, counts(c, discovery.Skill))
 }
 
@@ -56,7 +56,7 @@ func TestCorpusSkillFolder(t *testing.T) {
 	c := scan(t, discovery.Options{}, corpus(t, "awesome-copilot/skills"))
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
-		"active": 402, "frontmatter/value": 6, "skill/unknown-key": 14,
+		"active": 402, "skill/unknown-key": 2,
 	}, counts(c, discovery.Skill))
 }
 
@@ -69,7 +69,8 @@ func TestCorpusInstructions(t *testing.T) {
 	c := scan(t, o, corpus(t, "awesome-copilot"))
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
-		"active": 192, "applies/always": 46, "applies/paths": 138, "applies/description": 2, "applies/request": 6,
+		"active": 192, "applies/always": 38, "applies/paths": 146, "applies/description": 2,
+		"applies/request": 6,
 	}, counts(c, discovery.Instruction))
 }
 

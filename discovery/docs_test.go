@@ -60,6 +60,8 @@ func conventionTables() string {
 		discovery.CursorRule:        "for the files in `globs`, always, when it fits, or on request",
 		discovery.WindsurfRule:      "as `trigger` says, for the files in `globs`",
 		discovery.KiroRule:          "as `inclusion` says, for the files in `fileMatchPattern`",
+		discovery.ContinueRule:      "for the files in `globs`, always, when it fits, or on request",
+		discovery.Microagent:        "when the task mentions one of `triggers`, or always",
 		discovery.RooModeRule:       "for the mode in the name of the directory",
 		discovery.CommandFile:       "`git/commit.md` is `/git:commit`",
 		discovery.GeminiCommand:     "TOML with `prompt` and `description`",
@@ -82,6 +84,9 @@ func conventionTables() string {
 				continue
 			}
 			note := notes[c.Format]
+			if c.Level == discovery.EachPlugin && k.kind == discovery.MCPServer {
+				note = "not used"
+			}
 			if c.OnePerDirectory {
 				note = strings.TrimSuffix("one of these; "+note, "; ")
 			}

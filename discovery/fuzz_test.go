@@ -23,10 +23,10 @@ func FuzzFrontmatter(f *testing.F) {
 		}
 		plain(t, text)
 		for _, format := range []Format{CopilotRule, ClaudeRule, CursorRule, Text} {
-			a := Artifact{State: Active}
+			a := Artifact{State: Active, format: format}
 			readInstruction(&a, text, format, l)
 			check(t, a)
-			a.Applies.matches("src/deep/file.ts")
+			a.matches("src/deep/file.ts")
 		}
 		a := Artifact{State: Active, rel: ".agents/skills/x/SKILL.md"}
 		readSkill(&a, text, l)

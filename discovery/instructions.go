@@ -36,6 +36,14 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 		values = f.lines
 	}
 	a.describe(values["description"].text)
+	switch {
+	case format == ContinueRule && a.Description == "" && values["regex"].text != "":
+		a.describe("For files whose content matches " + values["regex"].text)
+	case format == Microagent && path.Base(a.rel) == "README.md":
+		a.unused("OpenHands does not read it")
+	case format == Microagent && values["triggers"].text != "":
+		a.describe("When the task mentions " + values["triggers"].text)
+	}
 	if format == RooModeRule {
 		_, mode, _ := strings.Cut(path.Dir(a.rel), "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
@@ -56,10 +64,10 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 	globs, given := a.readGlobs(values[format.globsKey()])
 	a.Applies.Globs = globs
 	everywhere := slices.ContainsFunc(globs,
-		func(g string) bool { return g == "**" || g == "**/*" || g == "*" })
+		func(g string) bool { return g == "**" || g == "**/*" })
 	switch {
 	case format.isAlways(values, given),
-		everywhere && (format == CopilotRule || format == ClaudeRule):
+		everywhere && format.isAnchored():
 		a.Applies = Applies{Mode: Always}
 	case len(globs) > 0 && format.isByPath(values):
 		a.Applies.Mode = ByPath
@@ -85,6 +93,11 @@ func (f Format) isAlways(values map[string]value, given bool) bool {
 	case KiroRule:
 		inclusion := values["inclusion"].text
 		return inclusion == "" || inclusion == "always"
+	case ContinueRule:
+		always := values["alwaysApply"]
+		return always.is("true") || !always.is("false") && !given && values["regex"].text == ""
+	case Microagent:
+		return values["triggers"].text == ""
 	default:
 		return false
 	}
@@ -102,6 +115,12 @@ func (f Format) isByPath(values map[string]value) bool {
 	default:
 		return true
 	}
+}
+
+// isAnchored reports whether a glob without a slash matches files in the directory of the rule only,
+// as the documentation of the tool says. With the others it matches the name of a file anywhere.
+func (f Format) isAnchored() bool {
+	return f == CopilotRule || f == ClaudeRule || f == ContinueRule
 }
 
 // globsKey returns the key of the globs.
@@ -229,10 +248,10 @@ func splitGlobs(s string) []string {
 
 // matches reports whether the rule applies to the file at rel, slash-separated from the directory
 // that the rule is for.
-func (a Applies) matches(rel string) bool {
-	for _, g := range a.Globs {
+func (a Artifact) matches(rel string) bool {
+	for _, g := range a.Applies.Globs {
 		name := rel
-		if !strings.Contains(g, "/") {
+		if !strings.Contains(g, "/") && !a.format.isAnchored() {
 			name = path.Base(rel)
 		}
 		if ok, _ := doublestar.Match(g, name); ok {

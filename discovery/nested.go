@@ -237,5 +237,5 @@ func (a Artifact) appliesTo(t located) bool {
 	if a.dir != "." {
 		rel = strings.TrimPrefix(rel, a.dir+"/")
 	}
-	return a.Applies.matches(rel)
+	return a.matches(rel)
 }

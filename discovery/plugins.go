@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -22,6 +23,7 @@ type pluginManifest struct {
 	Name, Description string
 	Source            json.RawMessage // of an entry
 	Skills, Commands  pluginPaths
+	MCPServers        json.RawMessage // paths, or the servers
 }
 
 // pluginPaths are paths of a manifest, from the plugin's directory: a string or a list of strings.
@@ -205,6 +207,11 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 			paths, onlyPaths = manifest.Skills, manifest.Source != nil && len(manifest.Skills) > 0
 		case CommandFile:
 			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
+		case MCPServers:
+			if at.rel == "." { // the root's own servers are used
+				continue
+			}
+			_ = json.Unmarshal(manifest.MCPServers, (*pluginPaths)(&paths))
 		}
 		for _, p := range paths {
 			rows, err := r.below(p)
@@ -223,7 +230,27 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 			m.scanPluginRow(ctx, r, at, name)
 		}
 	}
-	return unused
+	return append(unused, m.inlineServers(a, manifest.MCPServers, name)...)
+}
+
+// inlineServers returns artifacts based on a for the MCP servers in the manifest of a plugin.
+func (m *matcher) inlineServers(a Artifact, servers json.RawMessage, plugin string) []Artifact {
+	if !bytes.HasPrefix(servers, []byte("{")) {
+		return nil
+	}
+	a.Kind, a.format, a.Description = MCPServer, MCPServers, ""
+	list := readServers(a, `{"mcpServers":`+string(servers)+"}", MCPServers, m.limits)
+	return serversOf(plugin, list)
+}
+
+// serversOf marks the MCP servers of a plugin as unused.
+func serversOf(plugin string, list []Artifact) []Artifact {
+	for i := range list {
+		a := &list[i]
+		a.Name, a.Server = plugin+":"+a.Name, nil
+		a.unused("acp-agent starts no MCP servers of plugins")
+	}
+	return list
 }
 
 func (m *matcher) scanPluginRow(ctx context.Context, r row, at *directory, plugin string) {
@@ -233,7 +260,7 @@ func (m *matcher) scanPluginRow(ctx context.Context, r row, at *directory, plugi
 }
 
 // below returns rows for the files at a path that a manifest gives instead of r's pattern: the
-// folder of a skill, a folder of skills, a command, or a folder of commands.
+// folder of a skill, a folder of skills, a command, a folder of commands, or a file of servers.
 func (r row) below(written string) ([]row, error) {
 	at := path.Clean(written)
 	if written == "" || !filepath.IsLocal(filepath.FromSlash(at)) {
@@ -246,6 +273,8 @@ func (r row) below(written string) ([]row, error) {
 	switch {
 	case r.Format == SkillFile:
 		patterns = []string{path.Join(at, "SKILL.md"), path.Join(at, "*", "SKILL.md")}
+	case r.Format == MCPServers:
+		patterns = []string{at}
 	case path.Ext(at) == ".md":
 		patterns = []string{at}
 	case at == ".":

@@ -446,7 +446,11 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 			readCommand(&a, string(opening(content)), m.limits)
 		}
 	case MCPServer:
-		return readServers(a, string(content), m.row.Format, m.limits)
+		servers := readServers(a, string(content), m.row.Format, m.limits)
+		if m.plugin != "" {
+			return serversOf(m.plugin, servers)
+		}
+		return servers
 	case Plugin:
 		return m.readPlugins(ctx, a, content)
 	case Hook:
