@@ -125,6 +125,7 @@ type Artifact struct {
 	format          Format   // of the file
 	dir             string   // the directory in the root that an instruction is for
 	text            string   // of an instruction
+	line            int      // how many lines of the file are before the text
 	arguments       []string // the names of the first words that are typed after a skill or command
 	onePerDirectory bool
 }

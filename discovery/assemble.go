@@ -25,6 +25,7 @@ type Source struct {
 
 	importedBy string // the file that imports it, or ""
 	text       string // the part of the file that fits the limits
+	line       int    // the number of lines of the file before the text
 	size       int    // of the whole text in bytes
 }
 
@@ -86,7 +87,7 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 
 // sources returns the artifact's file and those that it imports.
 func (a Artifact) sources() []Source {
-	list := []Source{{Root: a.Root, Path: a.Path, text: a.text, size: len(a.text)}}
+	list := []Source{{Root: a.Root, Path: a.Path, text: a.text, line: a.line, size: len(a.text)}}
 	for _, in := range a.Imports {
 		list = append(list, Source{Root: a.Root, Path: in.Ref.Path(), importedBy: in.by,
 			text: in.text, size: len(in.text)})
@@ -189,11 +190,20 @@ func (in Instructions) String() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(),
 			text.Block("", strings.TrimRight(s.text, "\n")))
 		if s.isTruncated() {
-			fmt.Fprintf(&b, "\n(truncated: the first %d of %d bytes are shown)\n", len(s.text),
-				s.size)
+			fmt.Fprintf(&b, "\n(truncated: %d of %d bytes are shown.%s)\n", len(s.text), s.size,
+				s.readOn())
 		}
 	}
 	return b.String()
+}
+
+// readOn tells a model how to read the rest of a truncated source.
+func (s Source) readOn() string {
+	if s.Path == "" { // it lists files
+		return ""
+	}
+	return fmt.Sprintf(" Before you go on, read %q from line %d.", s.Path,
+		s.line+strings.Count(s.text, "\n")+1)
 }
 
 // emptyFrom returns how many sources from index i on are in one root and have no text.
@@ -215,6 +225,7 @@ const maxNamed = 20
 func writeEmpty(b *strings.Builder, list []Source) {
 	fmt.Fprintf(b, "\n## Root %d, %s: did not fit\n\n", list[0].Root.Index,
 		text.Printable(list[0].Root.Dir.String()))
+	b.WriteString("Before you go on, read these files:\n\n")
 	for _, s := range list[:min(len(list), maxNamed)] {
 		fmt.Fprintf(b, "- %s (%d bytes)\n", s.name(), s.size)
 	}

@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,6 +36,20 @@ func TestKnownInstructionsAreLeftOut(t *testing.T) {
 	require.NotContains(t, text, "Of a.")
 	require.Less(t, strings.Index(text, "Of b."), strings.Index(text, "Of c."))
 	require.Empty(t, scan(t, discovery.Options{}, top+"/a").Instructions(inCwd).String())
+}
+
+// A file that was cut says where to read on, in lines of the file.
+//
+// Clause D1.
+func TestCutTextSaysHowToReadTheRest(t *testing.T) {
+	rule := "---\npaths:\n- '**'\n---\n" + strings.Repeat("Write a test first.\n", 20)
+	top := tree(t, map[string]string{".claude/rules/a.md": rule, ".claude/rules/b.md": "Never fits.",
+		"AGENTS.md": "Short."})
+	text := scan(t, limited("Text", 306), top).Instructions(nil).String()
+	require.Contains(t, text, "\n(truncated: 100 of 400 bytes are shown. Before you go on, read "+
+		strconv.Quote(filepath.Join(top, ".claude", "rules", "a.md"))+" from line 10.)\n")
+	require.Contains(t, text, ": did not fit\n\nBefore you go on, read these files:\n\n"+
+		"- .claude/rules/b.md (11 bytes)\n")
 }
 
 // Clause A25.

@@ -30,7 +30,7 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 	if f.yaml != "" {
 		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
 	}
-	a.text = f.body
+	a.text, a.line = f.body, strings.Count(content, "\n")-strings.Count(f.body, "\n")
 	values := f.values
 	if format == CursorRule {
 		values = f.lines

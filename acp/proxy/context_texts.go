@@ -84,7 +84,8 @@ func (s *session) instructionsText(mode RootsMode) (instructions, digestNow stri
 	}
 	digestNow = digest(instructions)
 	if limit := s.proxy.options.limits.MaxInstructions; len(instructions) > limit {
-		instructions = text.Prefix(instructions, limit) + "\n(cut: the rest did not fit)\n"
+		instructions = text.Prefix(instructions, limit) + "\n(cut: the rest did not fit; look for " +
+			instructionFiles + " in the folders)\n"
 	}
 	return instructions, digestNow
 }
