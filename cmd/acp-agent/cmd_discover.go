@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -31,7 +32,12 @@ It also names the files in the working directory with which an editor or a build
 go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself. Files whose names say that they are for
 agents, such as SKILL.md, but that are where nothing looks for them, are named too; a large folder is only searched in part for them.
 
-With --json the output is an object with "roots", "artifacts", "cuts", "workspaceFiles" and "strays", or with --for an array of artifacts.
+Without --dir the folders are those of a session whose editor names none: those of ACP_AGENT_DIRS, of the configuration file, and
+those that you added to all sessions in the directory with /roots add.
+
+With --json the output is an object with "roots", "artifacts", "cuts", "workspaceFiles", "strays" and "unsearched", or with --for an
+array of artifacts. "cuts" are the limits that ended the search of a folder early, and "unsearched" the folders, by index, that were
+only searched in part for "strays".
 The exit status is 1 if something is invalid or too large, or a folder could not be searched completely.`
 
 // discoverFlags are the flags of the discover subcommand.
@@ -58,12 +64,12 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 	d.define(cmd)
 	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
-	set.accept(cmd, "max-roots", "mounts")
+	set.accept(cmd, "max-roots", "mounts", "state-dir")
 	return cmd
 }
 
 func discover(ctx context.Context, s streams, set *settings, d discoverFlags) error {
-	roots, err := d.roots()
+	roots, declared, err := set.sessionRoots(d.rootFlags)
 	if err != nil {
 		return err
 	}
@@ -72,6 +78,9 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 		return err
 	}
 	w, err := workspace.Open(ctx, roots, options)
+	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && declared != nil {
+		return errors.New(describeRootError(wrong[0], "--cwd", settingOf(wrong[0], declared)))
+	}
 	if err != nil {
 		return withFlagNames(err, "cwd", "dir")
 	}
@@ -170,7 +179,10 @@ func (f findings) writeJSON(out io.Writer) error {
 		Root int    `json:"root"`
 		Path string `json:"path"`
 	}
-	strays := []stray{}
+	strays, unsearched := []stray{}, []int{}
+	for _, root := range f.unsearched {
+		unsearched = append(unsearched, root.Index)
+	}
 	for _, s := range f.strays {
 		strays = append(strays, stray{s.Root.Index, s.Path})
 	}
@@ -182,7 +194,10 @@ func (f findings) writeJSON(out io.Writer) error {
 	for _, member := range []struct {
 		name string
 		list any
-	}{{"workspaceFiles", append([]discovery.WorkspaceFile{}, f.files...)}, {"strays", strays}} {
+	}{
+		{"workspaceFiles", append([]discovery.WorkspaceFile{}, f.files...)}, {"strays", strays},
+		{"unsearched", unsearched},
+	} {
 		list, err := json.Marshal(member.list)
 		if err != nil {
 			return err

@@ -84,15 +84,9 @@ var errRejected = errors.New("a session on these folders would be rejected")
 // checkRoots reports on each root. The error is errRejected if a session would be rejected; other
 // errors come without reports.
 func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, error) {
-	roots, err := r.roots()
+	roots, settings, err := set.sessionRoots(r)
 	if err != nil {
 		return nil, err
-	}
-	var settings map[workspace.Dir]string
-	if len(r.dirs) == 0 {
-		if roots, settings, err = set.declaredRoots(roots.Cwd()); err != nil {
-			return nil, err
-		}
 	}
 	reports := make([]rootReport, roots.Len())
 	for i, dir := range roots.All() {
@@ -124,6 +118,17 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 		reports[i].Real, reports[i].URI = root.Real.String(), root.Real.URI()
 	}
 	return reports, nil
+}
+
+// sessionRoots returns the root set that the flags name. Without --dir it is that of a session whose
+// editor names no folders, and settings has the setting that declares each root after cwd.
+func (set *settings) sessionRoots(r rootFlags) (
+	roots workspace.Roots, settings map[workspace.Dir]string, err error,
+) {
+	if roots, err = r.roots(); err != nil || len(r.dirs) > 0 {
+		return roots, nil, err
+	}
+	return set.declaredRoots(roots.Cwd())
 }
 
 // declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
@@ -177,6 +182,16 @@ func describeRootError(e workspace.RootError, cwd, dir string) string {
 		dir = cwd
 	}
 	return fmt.Sprintf("%s %q %s", dir, e.Path, e.Problem())
+}
+
+// settingOf returns the setting that declares the root of an error.
+func settingOf(e workspace.RootError, settings map[workspace.Dir]string) string {
+	for dir, setting := range settings {
+		if dir.String() == e.Path {
+			return setting
+		}
+	}
+	return "--dir"
 }
 
 // withFlagNames returns err with the names of flags instead of roots or fields of a request.

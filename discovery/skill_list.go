@@ -1,0 +1,122 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+	"unicode"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// minListed is how many characters of each description a list of skills shows at least. If there is
+// no room for them, the list has fewer skills.
+const minListed = 40
+
+// ListSkills returns a list of skills for a model, at most max bytes long, and how many skills did
+// not fit. The skills must be in the order of a [Catalog]. The list has a heading for each root, and
+// below it one for each folder of skills, relative to the root; it names the folder of a skill where
+// that is not its name. The roots share the bytes evenly, what one does not need is available to
+// the others, and descriptions are as long as there is room for in the root's share.
+func ListSkills(skills []Artifact, max int) (list string, left int) {
+	var byRoot [][]Artifact
+	var want [][]Source // one source of the full size for each root
+	for _, a := range skills {
+		if n := len(byRoot); n == 0 || byRoot[n-1][0].Root.Index != a.Root.Index {
+			byRoot = append(byRoot, nil)
+		}
+		byRoot[len(byRoot)-1] = append(byRoot[len(byRoot)-1], a)
+	}
+	for _, of := range byRoot {
+		want = append(want, []Source{{size: len(listRoot(of, maxDescription)) + 1 - headingCost}})
+	}
+	var parts []string
+	for i, share := range shares(want, max) {
+		part, n := fitRoot(byRoot[i], share-1)
+		left += len(byRoot[i]) - n
+		if n > 0 {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "\n"), left
+}
+
+// fitRoot lists the skills of one root in max bytes, the first n of them.
+func fitRoot(skills []Artifact, max int) (list string, n int) {
+	tooLong := func(length int) bool { return len(listRoot(skills, length)) > max }
+	if !tooLong(minListed) {
+		extra := sort.Search(maxDescription-minListed,
+			func(i int) bool { return tooLong(minListed + 1 + i) })
+		return listRoot(skills, minListed+extra), len(skills)
+	}
+	n = sort.Search(len(skills),
+		func(i int) bool { return len(listRoot(skills[:i+1], minListed)) > max })
+	return listRoot(skills[:n], minListed), n
+}
+
+// listRoot lists skills of one root with descriptions of at most length characters.
+func listRoot(skills []Artifact, length int) string {
+	if len(skills) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	root := skills[0].Root
+	fmt.Fprintf(&b, "## Root %d, %s\n", root.Index, text.Printable(root.Dir.String()))
+	last := ""
+	for _, a := range skills {
+		folder := path.Dir(a.rel)
+		if in := path.Dir(folder); in != last {
+			switch {
+			case in != ".":
+				fmt.Fprintf(&b, "\nIn %s:\n", text.Printable(in))
+			case last != "":
+				b.WriteString("\nIn the root itself:\n")
+			}
+			b.WriteString("\n")
+			last = in
+		}
+		b.WriteString("- " + text.Printable(a.Name))
+		if name := path.Base(folder); folder == "." || name != a.Name {
+			b.WriteString(" (" + text.Printable(name) + ")")
+		}
+		b.WriteString(": " + text.Printable(text.Line(a.Description, length)) + "\n")
+	}
+	return b.String()
+}
+
+// FindSkills returns the active skills that a model may use and whose name or description has words
+// that begin with words of the query, in any case: those with most of the words first.
+func (c *Catalog) FindSkills(query string) []Artifact {
+	wanted := words(query)
+	matching := make(map[string]int) // by path
+	list := c.filter(func(a *Artifact) bool {
+		if a.Kind != Skill || a.State != Active || a.UserOnly {
+			return false
+		}
+		score := 0
+		name, description := words(a.Name), words(a.Description)
+		for _, w := range wanted {
+			begins := func(word string) bool { return strings.HasPrefix(word, w) }
+			switch {
+			case slices.ContainsFunc(name, begins):
+				score += 3
+			case slices.ContainsFunc(description, begins):
+				score += 2
+			}
+		}
+		matching[a.Path] = score
+		return score > 0
+	})
+	slices.SortStableFunc(list,
+		func(a, b Artifact) int { return cmp.Compare(matching[b.Path], matching[a.Path]) })
+	return list
+}
+
+// words returns the words of s in small letters.
+func words(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}

@@ -1,0 +1,100 @@
+package discovery_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// Clause D1.
+func TestSkillListHasRelativePaths(t *testing.T) {
+	top := tree(t, map[string]string{
+		"a/.agents/skills/one/SKILL.md":    skill("one", "Does one thing."),
+		"a/.agents/skills/two/SKILL.md":    skill("two", "Does another."),
+		"a/.claude/skills/folder/SKILL.md": skill("three", "Has another name."),
+		"b/four/SKILL.md":                  skill("four", "Is at the top."),
+	})
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	c := scan(t, discovery.Options{}, a, b)
+	list, left := discovery.ListSkills(c.Active(discovery.Skill), 16<<10)
+	require.Zero(t, left)
+	require.Equal(t, "## Root 0, "+a+`
+
+In .agents/skills:
+
+- one: Does one thing.
+- two: Does another.
+
+In .claude/skills:
+
+- three (folder): Has another name.
+
+## Root 1, `+b+`
+
+- four: Is at the top.
+`, list)
+}
+
+// Of many skills each root has its share, and descriptions are as long as there is room for.
+//
+// Clause D1.
+func TestLongSkillList(t *testing.T) {
+	files := make(map[string]string)
+	long := strings.Repeat("Say more about it. ", 20)
+	for i := range 20 {
+		files[fmt.Sprintf("first/.agents/skills/f%03d/SKILL.md", i)] =
+			skill(fmt.Sprintf("f%03d", i), long)
+	}
+	for i := range 161 {
+		files[fmt.Sprintf("large/.agents/skills/l%03d/SKILL.md", i)] =
+			skill(fmt.Sprintf("l%03d", i), long)
+	}
+	top := tree(t, files)
+	first, large := filepath.Join(top, "first"), filepath.Join(top, "large")
+	skills := scan(t, discovery.Options{}, first, large).Active(discovery.Skill)
+	list, left := discovery.ListSkills(skills, 16<<10)
+	require.Zero(t, left)
+	require.LessOrEqual(t, len(list), 16<<10)
+	require.Greater(t, len(list), 15<<10)
+	require.Contains(t, list, "- f000: "+strings.TrimSpace(long)+"\n",
+		"a large root does not shorten the skills of another")
+	require.Contains(t, list, "- l160: Say more about it.")
+
+	list, left = discovery.ListSkills(skills, 4<<10)
+	require.LessOrEqual(t, len(list), 4<<10)
+	require.Positive(t, left)
+	require.Equal(t, len(skills)-left, strings.Count(list, "\n- "))
+	require.Contains(t, list, "- f019: ")
+	require.Contains(t, list, "- l000: ")
+
+	list, left = discovery.ListSkills(nil, 100)
+	require.Empty(t, list)
+	require.Zero(t, left)
+}
+
+// Clause D1.
+func TestFindSkills(t *testing.T) {
+	top := tree(t, map[string]string{
+		".agents/skills/deploy/SKILL.md":   skill("deploy", "Puts a release into production."),
+		".agents/skills/release/SKILL.md":  skill("release", "Makes a release."),
+		".agents/skills/database/SKILL.md": skill("database", "Migrates the schema."),
+		".agents/skills/mine/SKILL.md": "---\nname: mine\ndescription: A release of mine.\n" +
+			"disable-model-invocation: true\n---\n",
+	})
+	c := scan(t, discovery.Options{}, top)
+	for query, want := range map[string][]string{
+		"release":            {"release", "deploy"},
+		"RELEASE production": {"deploy", "release"},
+		"schema":             {"database"},
+		"migrate":            {"database"},
+		"nothing like it":    {},
+		"":                   {},
+	} {
+		require.Equal(t, want, names(c.FindSkills(query)), query)
+	}
+}
