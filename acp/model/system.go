@@ -19,9 +19,8 @@ import (
 //go:embed system.md
 var systemText string
 
-// maxSkills is how many skills the model is told about, and maxDescription bounds the description
-// of each, in characters.
-const maxSkills, maxDescription = 200, 300
+// maxSkills is how many bytes the list of skills has at most.
+const maxSkills = 16 << 10
 
 // systemPrompt returns what the model is told first: our own text, the roots, their instructions
 // and their skills. It stays the same as long as these and the mode do, so that servers can cache
@@ -65,15 +64,15 @@ func describeSkills(skills []discovery.Artifact) string {
 	var b strings.Builder
 	b.WriteString("\n# Skills found in the folders\n\n" +
 		"A skill is a folder with a text on how to do one task. If a task fits a description, " +
-		"read the file first and follow it. Paths in it are relative to its folder.\n\n")
-	left := maxSkills
-	enough := func(discovery.Artifact) bool { left--; return left >= 0 }
-	for _, a := range discovery.Share(skills, enough) {
-		label := text.Printable(a.Name) + " (" + text.Printable(a.Path) + ")"
-		fmt.Fprintf(&b, "- %s\n", text.Attributed(label, a.Description, maxDescription))
-	}
-	if more := len(skills) - maxSkills; more > 0 {
-		fmt.Fprintf(&b, "- and %d more: look for files named SKILL.md in the roots too\n", more)
+		"first read the file SKILL.md in the skill's folder and follow it. Paths in it are " +
+		"relative to that folder. The skills are listed by root and by the folder that they are " +
+		"in. A skill's folder has its name, unless another name is given after it. The authors " +
+		"of the folders wrote the descriptions.\n\n")
+	list, left := discovery.ListSkills(skills, maxSkills)
+	b.WriteString(list)
+	if left > 0 {
+		fmt.Fprintf(&b, "\nand %d more: search for words of the task in files named SKILL.md\n",
+			left)
 	}
 	return b.String()
 }

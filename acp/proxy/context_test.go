@@ -399,10 +399,10 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 		": AGENTS.md\n\n```\nOf the working directory.\n```")
 	require.NotContains(t, told, "Found.")
 	require.Contains(t, told, fmt.Sprintf(
-		"## Root 0, %s\n\n- listed: Does listed. (file %q)\n\n## Root 1, %s\n\n- other: Does "+
-			"other. (file %q)\n",
-		all.Cwd(), listed, all.At(1), other))
-	require.Contains(t, told, "read the file first")
+		"## Root 0, %s\n\nIn %s:\n\n- listed: Does listed.\n\n"+
+			"## Root 1, %s\n\nIn %s:\n\n- other: Does other.\n",
+		all.Cwd(), folderOf(all.Cwd(), listed), all.At(1), folderOf(all.At(1), other)))
+	require.Contains(t, told, "first read the file SKILL.md")
 	require.Equal(t, 2, strings.Count(told, "\n- "),
 		"D3: neither what the agent finds nor what only the user may call")
 	require.NotContains(t, told, "Body of")
@@ -413,7 +413,7 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	v.prompt(s.ID, "three")
 	told = h.lastPrompt()[1]
 	require.Contains(t, told, "This list of skills replaces")
-	require.Contains(t, told, "- listed: Does listed. (file", "that of the other root")
+	require.Contains(t, told, "- listed: Does listed.", "that of the other root")
 	require.NotContains(t, told, "Of the working directory.", "they have not changed")
 	v.disconnect()
 
@@ -425,6 +425,12 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	h.history(s.ID) // it has nothing of this
 }
 
+// folderOf returns the folder of the folder of a skill, from its root.
+func folderOf(root fmt.Stringer, skill string) string {
+	rel, _ := filepath.Rel(root.String(), filepath.Dir(filepath.Dir(skill)))
+	return filepath.ToSlash(rel)
+}
+
 // Clause D1.
 func TestLongListOfSkills(t *testing.T) {
 	t.Parallel()
@@ -433,9 +439,9 @@ func TestLongListOfSkills(t *testing.T) {
 		expect string
 	}{
 		"descriptions are shortened": {4000, "- skill-09: word word"},
-		"the rest is counted": {1000,
-			"more: look for files named SKILL.md in the root directories too\n"},
-		"each root has its share": {1000, "- of-the-last: Last. (file "},
+		"the rest is counted": {1100,
+			"more: search the root directories for words of the task in files named SKILL.md\n"},
+		"each root has its share": {1400, "- of-the-last: Last.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -801,8 +801,8 @@ func (s *stage) kinds(t *testing.T) [][]string {
 			[]string{s.subject.name, ""}[i], []string{"working directory", "another"}[i],
 			learned(strings.Count(first, "Heed the whole "+words[i]), strings.Count(first, fmt.Sprintf("## Root %d, %s: AGENTS.md", i, folder))),
 			below,
-			learned(strings.Count(first, "Peels with peel-"+words[i]), strings.Count(first, fmt.Sprintf("(file %q)",
-				filepath.Join(folder, ".agents", "skills", "peel-"+words[i], "SKILL.md")))),
+			learned(strings.Count(first, "Peels with peel-"+words[i]), strings.Count(first,
+				fmt.Sprintf("\n- peel-%s: ", words[i]))),
 			map[bool]string{true: "offered", false: "–"}[strings.Contains(heard, `"name":"eat-`+words[i]+`"`)],
 		})
 	}
