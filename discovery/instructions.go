@@ -117,8 +117,9 @@ func (f Format) isByPath(values map[string]value) bool {
 	}
 }
 
-// isAnchored reports whether a glob without a slash matches files in the directory of the rule only,
-// as the documentation of the tool says. With the others it matches the name of a file anywhere.
+// isAnchored reports whether a glob without a slash matches only files in the directory of the
+// rule, as the documentation of the tool says. With the others it matches the name of a file
+// anywhere.
 func (f Format) isAnchored() bool {
 	return f == CopilotRule || f == ClaudeRule || f == ContinueRule
 }
