@@ -46,6 +46,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 	if err != nil {
 		return nil, err
 	}
+	s.eraseSoon()
 	return d, nil
 }
 
@@ -54,10 +55,10 @@ func (s *Store) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
 	return deleteDrafts(ctx, tx, "started < ?", s.clock()-maxDraftAge.Milliseconds())
 }
 
-// deleteDrafts deletes the drafts that match a condition, with their segments.
+// deleteDrafts deletes the drafts that match a condition, and drops their branches.
 func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64) error {
 	for _, statement := range []string{
-		"DELETE FROM segments WHERE strand IN (SELECT strand FROM drafts WHERE " + condition + ")",
+		"INSERT OR IGNORE INTO dropped (strand) SELECT strand FROM drafts WHERE " + condition,
 		"DELETE FROM drafts WHERE " + condition,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, value); err != nil {
@@ -92,9 +93,11 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
-	return d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		return deleteDrafts(ctx, tx, "strand = ?", d.branch)
 	})
+	d.store.eraseSoon()
+	return err
 }
 
 // checkExists returns an error if the draft was used, discarded or deleted.
@@ -118,8 +121,8 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// replaceHistory deletes the session's history and gives it the draft's branch. The caller stores
-// the row.
+// replaceHistory drops the session's history and gives it the draft's branch. The caller stores the
+// row.
 func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 	if err := d.checkExists(ctx, tx); err != nil {
 		return err
@@ -141,7 +144,7 @@ func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 	if err := r.store(ctx, tx); err != nil {
 		return err
 	}
-	if err := deleteUnusedSegments(ctx, tx, old); err != nil {
+	if err := dropSpans(ctx, tx, old); err != nil {
 		return err
 	}
 	return r.addStates(ctx, tx, slices.Collect(maps.Values(d.states)))

@@ -11,33 +11,50 @@ import (
 	"time"
 )
 
+// A delete removes the session's row, so that nothing returns the session any more, and drops its
+// branches: it notes them in the table dropped. Their segments, which may be many, are deleted
+// afterwards.
+//
 // A deleted row leaves copies in the files. secure_delete overwrites the row itself, and the pages
 // that it frees. Left are the freed pages, the old pages in the log, and cells that SQLite once
 // moved to other b-tree pages: it does not overwrite the place that they had before.
 //
-// A delete counts itself in the table meta. Erasing removes the copies afterwards, and records up
-// to which delete they are gone. Whoever opens or closes the store continues what a killed process
-// left.
+// A delete counts itself in the table meta. Erasing deletes the segments, removes the copies, and
+// records up to which delete that is done. Whoever opens or closes the store continues what a
+// killed process left.
 
 const (
-	// eraseDelay is the time between a delete and the erasing of its copies, which deletes that
-	// come meanwhile share.
+	// eraseDelay is the time between a delete and the erasing of what it leaves, which deletes that
+	// come meanwhile share. eraseRetry is the time between two attempts if the first fails.
 	eraseDelay = 5 * time.Second
+	eraseRetry = time.Minute
 	// closeTimeout limits how long erasing delays a program that exits.
 	closeTimeout = 5 * time.Second
-	// pieceTime limits how long erasing and pruning hold the write lock at a time.
-	pieceTime = 5 * time.Millisecond
-	// minPause is the shortest pause between two pieces.
+	// pieceTime limits how long erasing and pruning hold the write lock at a time, before the
+	// commit, which takes two or three times as long.
+	pieceTime = 2 * time.Millisecond
+	// minPause is the shortest pause between two pieces, maxPause the longest while another process
+	// has a lock.
 	minPause = 2 * time.Millisecond
+	maxPause = 50 * time.Millisecond
+	// dropSegments is the number of segments that are deleted at once. After dropSteps times as many
+	// the free pages are given back: the more there are, the longer each of them takes.
+	dropSegments = 4
+	dropSteps    = 16
 	// vacuumPages is the number of pages that are given back at once.
-	vacuumPages = 8
+	vacuumPages = 4
 	// scanPages is the number of pages that are examined at once.
 	scanPages = 256
 	// logPages is the length of the log up to which emptying it is a short piece of work.
 	logPages = 64
+	// maxLogPages is the length at which erasing waits until the log can be overwritten from its
+	// beginning. It is below the length at which other writers spend time on that.
+	maxLogPages = 500
+	// logPieces is the number of pieces after which the log is moved into the file.
+	logPieces = 2
 )
 
-// countDelete records in the transaction of a delete that its copies are to be erased.
+// countDelete records in the transaction of a delete that something is to be erased.
 func countDelete(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "UPDATE meta SET deletes = deletes + 1")
 	return err
@@ -62,16 +79,21 @@ func (s *Store) eraseInBackground(db *database) {
 		if pause(s.life, s.options.eraseDelay) != nil {
 			return
 		}
-		if err := s.erase(s.life, db); err != nil {
-			s.eraseSoon() // it was logged, unless the store was closed
+		err := s.erase(s.life, db)
+		if err != nil && !isLocked(err) && pause(s.life, eraseRetry) != nil {
+			return
+		}
+		if err != nil {
+			s.eraseSoon()
 		}
 	}
 }
 
-// erase erases what the deletes so far left in the files, if anything. It ends with ctx.
+// erase erases what the deletes so far left, if anything. It ends with ctx. Errors are logged,
+// except those that are due to locks.
 func (s *Store) erase(ctx context.Context, db *database) error {
 	err := s.erasePending(ctx, db)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !isLocked(err) && ctx.Err() == nil {
 		s.options.Logger.Warn("cannot erase what deleted sessions left in the file; it is tried again",
 			"error", err)
 	}
@@ -79,10 +101,19 @@ func (s *Store) erase(ctx context.Context, db *database) error {
 }
 
 func (s *Store) erasePending(ctx context.Context, db *database) (err error) {
-	var deletes, erased int64
-	row := db.reader.QueryRowContext(context.WithoutCancel(ctx), "SELECT deletes, erased FROM meta")
-	if err := row.Scan(&deletes, &erased); err != nil || deletes == erased {
+	var (
+		deletes, erased int64
+		dropped         bool
+	)
+	row := db.reader.QueryRowContext(context.WithoutCancel(ctx),
+		"SELECT deletes, erased, EXISTS (SELECT 1 FROM dropped) FROM meta")
+	err = row.Scan(&deletes, &erased, &dropped)
+	if err != nil || deletes == erased && !dropped {
 		return err
+	}
+	if s.inMemory() {
+		e := eraser{pool: db.writer, version: len(s.steps)}
+		return e.inPieces(ctx, deleteDropped)
 	}
 	if unlock, err := lockFile(filepath.Join(s.options.Dir, lockFileName)); err == nil {
 		tidy(s.options.Dir, s.options.Logger)
@@ -94,8 +125,11 @@ func (s *Store) erasePending(ctx context.Context, db *database) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	e := eraser{pool: pool}
-	for _, step := range []func(context.Context) error{e.vacuum, e.overwrite, e.emptyLog} {
+	e := eraser{pool: pool, version: len(s.steps)}
+	if err := e.deleteDropped(ctx); err != nil || deletes == erased {
+		return err
+	}
+	for _, step := range []func(context.Context) error{e.overwrite, e.emptyLog} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -119,15 +153,19 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // eraser erases with one connection.
-type eraser struct{ pool *sql.DB }
+type eraser struct {
+	pool    *sql.DB
+	version int // the schema version that this program knows
+	pieces  int // that were done
+}
 
 // inPieces calls step until it is done, in transactions that hold the write lock for about
 // pieceTime. After each of them others may write. A transaction that fails because of a lock is
-// repeated.
-func (e eraser) inPieces(
+// repeated. Unless the database is in memory, the log stays short.
+func (e *eraser) inPieces(
 	ctx context.Context, step func(context.Context, *sql.Tx) (done bool, err error),
 ) error {
-	for done := false; !done; {
+	for done, wait := false, minPause; !done; {
 		start := time.Now()
 		err := e.transact(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 			for !done && err == nil && time.Since(start) < pieceTime {
@@ -135,11 +173,19 @@ func (e eraser) inPieces(
 			}
 			return err
 		})
-		if err != nil && !isLocked(err) {
+		switch {
+		case err == nil:
+			wait = max(minPause, time.Since(start))
+			if e.pieces++; e.pieces%logPieces == 0 {
+				err = e.checkpoint(ctx, "RESTART", maxLogPages)
+			}
+		case isLocked(err):
+			done, err, wait = false, nil, min(2*wait, maxPause)
+		}
+		if err != nil {
 			return err
 		}
-		done = done && err == nil
-		if err := pause(ctx, max(minPause, time.Since(start))); err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -147,7 +193,7 @@ func (e eraser) inPieces(
 }
 
 // transact runs do in a transaction that holds the write lock.
-func (e eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -156,14 +202,63 @@ func (e eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx) 
 	if err != nil {
 		return err
 	}
-	if err := do(ctx, tx); err != nil {
+	if err = permitted(ctx, tx, e.version); err == nil {
+		err = do(ctx, tx)
+	}
+	if err != nil {
 		return errors.Join(err, rollback(tx))
 	}
 	return tx.Commit()
 }
 
+// deleteDropped deletes the segments of dropped branches, and gives their pages back.
+func (e *eraser) deleteDropped(ctx context.Context) error {
+	for done := false; !done; {
+		steps := 0
+		err := e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (_ bool, err error) {
+			done, err = deleteDropped(ctx, tx)
+			steps++
+			return done || steps >= dropSteps, err
+		})
+		if err == nil {
+			err = e.vacuum(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteDropped deletes the next segments of a dropped branch.
+func deleteDropped(ctx context.Context, tx *sql.Tx) (done bool, err error) {
+	var branch int64
+	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped LIMIT 1").Scan(&branch)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// A fork needs the segments that it inherits. A session that still has the branch needs all.
+	deleted, err := tx.ExecContext(ctx, `
+		DELETE FROM segments WHERE rowid IN (
+			SELECT rowid FROM segments
+			WHERE strand = ?1 AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
+				AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)
+			ORDER BY seq DESC LIMIT ?2)`, branch, dropSegments)
+	if err != nil {
+		return false, err
+	}
+	if n, err := deleted.RowsAffected(); n > 0 || err != nil {
+		return false, err
+	}
+	_, err = tx.ExecContext(ctx, "DELETE FROM dropped WHERE strand = ?", branch)
+	return false, err
+}
+
 // vacuum gives the free pages back to the file system, unless the file was made so that it cannot.
-func (e eraser) vacuum(ctx context.Context) error {
+func (e *eraser) vacuum(ctx context.Context) error {
 	before := -1
 	return e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 		var free int
@@ -177,26 +272,32 @@ func (e eraser) vacuum(ctx context.Context) error {
 	})
 }
 
-// emptyLog moves the log into the file and empties it, as soon as nobody reads from it. Most of the
-// work does not hold the write lock.
-func (e eraser) emptyLog(ctx context.Context) error {
-	for {
+// emptyLog moves the log into the file and empties it, as soon as nobody reads from it.
+func (e *eraser) emptyLog(ctx context.Context) error { return e.checkpoint(ctx, "TRUNCATE", -1) }
+
+// checkpoint moves the log into the file. If it has more than longest pages it then begins a new
+// one in the given mode, as soon as nobody reads from it. Most of the work does not hold the write
+// lock. With another journal it does nothing.
+func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error {
+	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		var busy, length, moved int
-		checkpoint := func(mode string) error {
+		move := func(mode string) error {
 			row := e.pool.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint("+mode+")")
 			return row.Scan(&busy, &length, &moved)
 		}
-		err := checkpoint("PASSIVE")
+		err := move("PASSIVE")
+		if err == nil && length <= longest {
+			return nil
+		}
 		if err == nil && length-moved <= logPages {
-			err = checkpoint("TRUNCATE")
-			if err == nil && busy == 0 {
+			if err = move(mode); err == nil && busy == 0 {
 				return nil
 			}
 		}
 		if err != nil && !isLocked(err) {
 			return err
 		}
-		if err := pause(ctx, minPause); err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -205,7 +306,7 @@ func (e eraser) emptyLog(ctx context.Context) error {
 // overwrite overwrites what is left in the unallocated middle of b-tree pages. It goes from the last
 // page to the first, because a page that another process moves meanwhile moves towards the first.
 // Reading a page takes no lock that others wait for.
-func (e eraser) overwrite(ctx context.Context) error {
+func (e *eraser) overwrite(ctx context.Context) error {
 	var last int64
 	row := e.pool.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA page_count")
 	if err := row.Scan(&last); err != nil {
@@ -233,7 +334,7 @@ func (e eraser) overwrite(ctx context.Context) error {
 }
 
 // stalePages returns which of the scanPages pages up to last have a middle that is not empty.
-func (e eraser) stalePages(ctx context.Context, last int64) (stale []int64, err error) {
+func (e *eraser) stalePages(ctx context.Context, last int64) (stale []int64, err error) {
 	rows, err := e.pool.QueryContext(ctx, `
 		WITH RECURSIVE numbers (n) AS (VALUES (?1) UNION ALL SELECT n - 1 FROM numbers WHERE n > ?2)
 		SELECT n, data FROM numbers JOIN sqlite_dbpage ON pgno = n`, last, max(1, last-scanPages+1))

@@ -58,7 +58,7 @@ func (s *Store) diskIsFull(err error) bool {
 	case sqlite3.SQLITE_FULL:
 		return true
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
-		return isFull(tryWriting(s.options.Dir))
+		return !s.inMemory() && isFull(tryWriting(s.options.Dir))
 	}
 	return false
 }

@@ -33,7 +33,7 @@ func (o Options) WithEraseDelay(d time.Duration) Options {
 func (s *Store) Erased() bool {
 	var erased bool
 	err := s.use(context.Background(), func(db *database) error {
-		return db.reader.QueryRow("SELECT deletes = erased FROM meta").Scan(&erased)
+		return db.reader.QueryRow("SELECT deletes = erased AND NOT EXISTS (SELECT 1 FROM dropped) FROM meta").Scan(&erased)
 	})
 	return err == nil && erased
 }

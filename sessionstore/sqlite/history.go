@@ -198,14 +198,11 @@ func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) 
 	return spans, nil
 }
 
-// deleteUnusedSegments deletes the segments of the spans' branches that no session needs: if a
-// branch's own session is gone, those after the last fork.
-func deleteUnusedSegments(ctx context.Context, tx *sql.Tx, spans []span) error {
+// dropSpans drops the branches of spans. A branch that another session still has, or inherits from,
+// keeps the segments that it needs.
+func dropSpans(ctx context.Context, tx *sql.Tx, spans []span) error {
 	for _, s := range spans {
-		_, err := tx.ExecContext(ctx, `
-			DELETE FROM segments
-			WHERE strand = ?1 AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
-				AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)`, s.branch)
+		_, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.branch)
 		if err != nil {
 			return err
 		}

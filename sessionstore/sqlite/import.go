@@ -207,6 +207,7 @@ func (s *Store) Adopt(
 		}
 		return own.replaceHistory(ctx, tx, &r)
 	})
+	s.eraseSoon()
 	return lease, err
 }
 

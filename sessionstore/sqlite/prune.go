@@ -111,7 +111,7 @@ func (s *Store) pruneSome(
 // nobody waits for an answer then. A program that is killed leaves it to the next one, and so does
 // an error.
 func (s *Store) applyRetention() {
-	if s.options.Retention <= 0 || !s.isOpen() || !s.retentionIsDue() {
+	if s.options.Retention <= 0 || s.inMemory() || !s.isOpen() || !s.retentionIsDue() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)

@@ -254,6 +254,7 @@ func (s *Store) Activate(
 		lease = sessionstore.Lease{ID: id, Generation: r.generation}
 		return r.store(ctx, tx)
 	})
+	s.eraseSoon()
 	return lease, err
 }
 
@@ -456,8 +457,8 @@ func inherit(
 	return err
 }
 
-// Delete implements [sessionstore.Store]. What the deleted rows leave in the files is erased
-// afterwards.
+// Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is
+// erased afterwards.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
@@ -485,7 +486,7 @@ func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
 	return deleteRows(ctx, tx, r)
 }
 
-// deleteRows deletes a session, its drafts, and the segments that no other session needs.
+// deleteRows deletes a session and its drafts, and drops its history.
 func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
 	spans, err := inheritedSpans(ctx, tx, r.key)
 	if err != nil {
@@ -497,5 +498,5 @@ func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
 	if _, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE key = ?", r.key); err != nil {
 		return err
 	}
-	return deleteUnusedSegments(ctx, tx, append(spans, span{branch: r.branch}))
+	return dropSpans(ctx, tx, append(spans, span{branch: r.branch}))
 }

@@ -59,8 +59,8 @@ type Options struct {
 	journal journal
 	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
 	lockTimeout time.Duration
-	// eraseDelay is the time between a delete and the erasing of its copies; 0 means the constant
-	// of that name.
+	// eraseDelay is the time between a delete and the erasing of what it leaves; 0 means the
+	// constant of that name.
 	eraseDelay time.Duration
 }
 
@@ -109,8 +109,8 @@ type Store struct {
 	db      *database
 	damaged sync.Map // the keys of sessions whose damage was logged
 
-	// eraseDue has a token if a delete has left copies. background is the goroutine that erases
-	// them, which runs while db is open.
+	// eraseDue has a token if a delete may have left something. background is the goroutine that
+	// erases it, which runs while db is open.
 	eraseDue   chan struct{}
 	background sync.WaitGroup
 }
@@ -130,6 +130,9 @@ func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 // CheckDir reports why files cannot be written in the store's directory, nil if nothing prevents
 // that. It changes nothing, and takes little time because it does not open the store.
 func (s *Store) CheckDir() error {
+	if s.inMemory() {
+		return nil
+	}
 	dir, err := filepath.Abs(s.options.Dir)
 	if err != nil {
 		return s.explain(err)
@@ -150,7 +153,9 @@ func (s *Store) CheckDir() error {
 	}
 }
 
-// Dir returns the directory of the store's files.
+func (s *Store) inMemory() bool { return s.options.journal == journalMemory }
+
+// Dir returns the directory of the store's files, "" in memory.
 func (s *Store) Dir() string { return s.options.Dir }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
@@ -168,7 +173,7 @@ func (s *Store) Close() error {
 	}
 	db := s.db
 	s.db = nil
-	if db.journal != journalMemory {
+	if !s.inMemory() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		_ = s.erase(ctx, db)
@@ -210,7 +215,7 @@ func (s *Store) open(ctx context.Context) (*database, error) {
 		s.db, err = openDatabase(ctx, s.options, s.steps)
 		return err
 	})
-	if db := s.db; db != nil && db.journal != journalMemory {
+	if db := s.db; db != nil {
 		s.eraseSoon() // a process may have been killed before it could
 		s.background.Go(func() { s.eraseInBackground(db) })
 	}
