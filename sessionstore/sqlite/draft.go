@@ -40,8 +40,8 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 		if d.branch, err = nextGeneration(ctx, tx); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)", d.branch, r.key, s.clock())
-		return err
+		return exec(ctx, tx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)",
+			d.branch, r.key, s.clock())
 	})
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64
 		"INSERT OR IGNORE INTO dropped (strand) SELECT strand FROM drafts WHERE " + condition,
 		"DELETE FROM drafts WHERE " + condition,
 	} {
-		if _, err := tx.ExecContext(ctx, statement, value); err != nil {
+		if err := exec(ctx, tx, statement, value); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 		"DELETE FROM inherits WHERE session = ?": r.key,
 		"DELETE FROM drafts WHERE strand = ?":    d.branch,
 	} {
-		if _, err := tx.ExecContext(ctx, statement, key); err != nil {
+		if err := exec(ctx, tx, statement, key); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,7 @@ const (
 
 // countDelete records in the transaction of a delete that something is to be erased.
 func countDelete(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "UPDATE meta SET deletes = deletes + 1")
-	return err
+	return exec(ctx, tx, "UPDATE meta SET deletes = deletes + 1")
 }
 
 // eraseSoon wakes the goroutine that erases.
@@ -94,8 +93,8 @@ func (s *Store) eraseInBackground(db *database) {
 func (s *Store) erase(ctx context.Context, db *database) error {
 	err := s.erasePending(ctx, db)
 	if err != nil && !isLocked(err) && ctx.Err() == nil {
-		s.options.Logger.Warn("cannot erase what deleted sessions left in the file; it is tried again",
-			"error", err)
+		s.options.Logger.Warn(
+			"cannot erase what deleted sessions left in the file; it is tried again", "error", err)
 	}
 	return err
 }
@@ -135,7 +134,7 @@ func (s *Store) erasePending(ctx context.Context, db *database) (err error) {
 		}
 	}
 	return e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (bool, error) {
-		_, err := tx.ExecContext(ctx, "UPDATE meta SET erased = max(erased, ?)", deletes)
+		err := exec(ctx, tx, "UPDATE meta SET erased = max(erased, ?)", deletes)
 		return true, err
 	})
 }
@@ -253,7 +252,7 @@ func deleteDropped(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	if n, err := deleted.RowsAffected(); n > 0 || err != nil {
 		return false, err
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM dropped WHERE strand = ?", branch)
+	err = exec(ctx, tx, "DELETE FROM dropped WHERE strand = ?", branch)
 	return false, err
 }
 
@@ -267,7 +266,7 @@ func (e *eraser) vacuum(ctx context.Context) error {
 			return true, err
 		}
 		before = free
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
+		err = exec(ctx, tx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
 		return false, err
 	})
 }
@@ -282,7 +281,8 @@ func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		var busy, length, moved int
 		move := func(mode string) error {
-			row := e.pool.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint("+mode+")")
+			row := e.pool.QueryRowContext(context.WithoutCancel(ctx),
+				"PRAGMA wal_checkpoint("+mode+")")
 			return row.Scan(&busy, &length, &moved)
 		}
 		err := move("PASSIVE")
@@ -368,7 +368,7 @@ func overwritePages(ctx context.Context, tx *sql.Tx, pages []int64) error {
 			return err
 		}
 		clear(unallocated(number, page))
-		_, err := tx.ExecContext(ctx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
+		err := exec(ctx, tx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
 		if err != nil {
 			return err
 		}

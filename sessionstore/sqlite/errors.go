@@ -26,7 +26,8 @@ func code(err error) int {
 
 // isLocked reports whether err is due to a lock of another process, so that trying again may help.
 func isLocked(err error) bool {
-	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
+	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY ||
+		code(err) == sqlite3.SQLITE_LOCKED
 }
 
 // explain turns err into one of the errors of [sessionstore.Store].
@@ -88,13 +89,15 @@ func (e *fullError) Unwrap() error { return e.err }
 func describesCall(err error) bool {
 	for _, target := range []error{
 		context.Canceled, context.DeadlineExceeded,
-		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrReplaced, sessionstore.ErrDraft,
+		sessionstore.ErrClosed, sessionstore.ErrExists,
+		sessionstore.ErrReplaced, sessionstore.ErrDraft,
 	} {
 		if errors.Is(err, target) {
 			return true
 		}
 	}
-	return errors.As(err, new(*sessionstore.NotFoundError)) || errors.As(err, new(*sessionstore.FencedError)) ||
+	return errors.As(err, new(*sessionstore.NotFoundError)) ||
+		errors.As(err, new(*sessionstore.FencedError)) ||
 		errors.As(err, new(*sessionstore.UnavailableError))
 }
 
@@ -121,7 +124,8 @@ func hintFor(err error) string {
 		return hintBusy
 	case errors.As(err, new(*fullError)):
 		return hintSpace
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS),
+		errors.Is(err, syscall.ENOTDIR):
 		return hintPermissions
 	}
 	switch code(err) {

@@ -147,7 +147,8 @@ func (s *Store) States(
 		}
 		for _, kind := range sessionstore.StateKinds() {
 			var body []byte
-			err := tx.QueryRowContext(ctx, "SELECT body FROM states WHERE session = ? AND kind = ?", r.key, string(kind)).Scan(&body)
+			err := tx.QueryRowContext(ctx, "SELECT body FROM states WHERE session = ? AND kind = ?",
+				r.key, string(kind)).Scan(&body)
 			if errors.Is(err, sql.ErrNoRows) {
 				continue
 			}
@@ -170,7 +171,8 @@ type span struct {
 // inheritedSpans returns the part of a session's history that it shares with the sessions it was
 // forked from, in order.
 func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) ([]span, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT strand, last FROM inherits WHERE session = ? ORDER BY last", session)
+	rows, err := tx.QueryContext(ctx,
+		"SELECT strand, last FROM inherits WHERE session = ? ORDER BY last", session)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +204,7 @@ func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) 
 // keeps the segments that it needs.
 func dropSpans(ctx context.Context, tx *sql.Tx, spans []span) error {
 	for _, s := range spans {
-		_, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.branch)
+		err := exec(ctx, tx, "INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.branch)
 		if err != nil {
 			return err
 		}

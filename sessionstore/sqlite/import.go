@@ -67,7 +67,8 @@ type importRecord struct {
 func findImported(
 	ctx context.Context, tx *sql.Tx, agent int64, stateKey string,
 ) (at importRecord, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT deleted FROM tombstones WHERE agent = ? AND name = ?", agent, tombstoneName(stateKey)).Scan(&at.deleted)
+	err = tx.QueryRowContext(ctx, "SELECT deleted FROM tombstones WHERE agent = ? AND name = ?",
+		agent, tombstoneName(stateKey)).Scan(&at.deleted)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return at, err
 	}
@@ -120,7 +121,8 @@ func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 
 // usedSince reports whether n shows that an unused session was used without this program.
 func (at importRecord) usedSince(n sessionstore.Imported) bool {
-	return at.unused && !n.Updated.IsZero() && n.Updated.UnixMilli()-at.created > sessionstore.UnusedGrace.Milliseconds()
+	return at.unused && !n.Updated.IsZero() &&
+		n.Updated.UnixMilli()-at.created > sessionstore.UnusedGrace.Milliseconds()
 }
 
 // newTitle returns the session's title once n is imported.
@@ -131,14 +133,17 @@ func (at importRecord) newTitle(n sessionstore.Imported) string {
 	return at.title
 }
 
-func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent sessionstore.Agent, n sessionstore.Imported) (isNew bool, err error) {
+// importOne imports a session, and reports whether it is new.
+func (s *Store) importOne(
+	ctx context.Context, tx *sql.Tx, agentKey int64, agent sessionstore.Agent, n sessionstore.Imported,
+) (isNew bool, err error) {
 	at, err := findImported(ctx, tx, agentKey, n.StateKey)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case at.deleted != 0:
-		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
+		err = exec(ctx, tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
 			s.clock(), agentKey, tombstoneName(n.StateKey))
 		return false, err
 	case at.session != 0:
@@ -172,7 +177,8 @@ func (s *Store) insertImported(
 
 // Adopt implements [sessionstore.Store].
 func (s *Store) Adopt(
-	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported, history sessionstore.Draft,
+	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported,
+	history sessionstore.Draft,
 ) (lease sessionstore.Lease, err error) {
 	if err := n.Validate(); err != nil {
 		return lease, err
@@ -217,7 +223,7 @@ func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstor
 	if !n.Updated.IsZero() {
 		updated = max(updated, n.Updated.UnixMilli())
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
+	err := exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
 		at.newTitle(n), updated, at.session)
 	if err == nil && string(n.Meta) != at.meta {
 		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
@@ -229,8 +235,7 @@ func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstor
 }
 
 func markImported(ctx context.Context, tx *sql.Tx, key int64) error {
-	_, err := tx.ExecContext(ctx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", key)
-	return err
+	return exec(ctx, tx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", key)
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is
@@ -238,8 +243,7 @@ func markImported(ctx context.Context, tx *sql.Tx, key int64) error {
 // before, unless name is "".
 func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name string) error {
 	if name == "" {
-		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_keys WHERE session = ?", session)
-		return err
+		return exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", session)
 	}
 	var (
 		agent  int64
@@ -255,20 +259,21 @@ func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name
 		if err := s.addTombstone(ctx, tx, agent, before); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE labels SET meta = '' WHERE session = ?", session); err != nil {
+		if err := exec(ctx, tx, "UPDATE labels SET meta = '' WHERE session = ?", session); err != nil {
 			return err
 		}
 	}
 	if err := takeStateKey(ctx, tx, session, agent, name); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM tombstones WHERE agent = ? AND name = ?", agent, tombstoneName(name)); err != nil {
+	err = exec(ctx, tx, "DELETE FROM tombstones WHERE agent = ? AND name = ?",
+		agent, tombstoneName(name))
+	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO runtime_keys (session, agent, name, imported) VALUES (?, ?, ?, 0)
 		ON CONFLICT (session) DO UPDATE SET name = excluded.name`, session, agent, name)
-	return err
 }
 
 // takeStateKey takes the state key from another session that has it.
@@ -289,8 +294,7 @@ func takeStateKey(ctx context.Context, tx *sql.Tx, session, agent int64, name st
 	if unused {
 		return deleteRows(ctx, tx, other)
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM runtime_keys WHERE session = ?", other.key)
-	return err
+	return exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", other.key)
 }
 
 // tombstoneName returns a state key as it is stored in a tombstone: hashed, so that a deleted
@@ -306,7 +310,8 @@ func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) e
 		agent int64
 		name  string
 	)
-	err := tx.QueryRowContext(ctx, "SELECT agent, name FROM runtime_keys WHERE session = ?", session).Scan(&agent, &name)
+	err := tx.QueryRowContext(ctx, "SELECT agent, name FROM runtime_keys WHERE session = ?",
+		session).Scan(&agent, &name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -320,15 +325,14 @@ func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) e
 // ones.
 func (s *Store) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
 	now := s.clock()
-	_, err := tx.ExecContext(ctx, `
+	err := exec(ctx, tx, `
 		INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
 		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`, agent, tombstoneName(name), now)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `
+	return exec(ctx, tx, `
 		DELETE FROM tombstones WHERE deleted < max(?1,
 			coalesce((SELECT deleted FROM tombstones ORDER BY deleted DESC LIMIT 1 OFFSET ?2), 0))`,
 		now-sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1)
-	return err
 }

@@ -63,7 +63,10 @@ func (p position) compare(other position) int {
 
 // firstPositions returns the first positions of q's ranges after start, each session once: one more
 // than fit in a page.
-func firstPositions(ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent, start position) ([]position, error) {
+func firstPositions(
+	ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent,
+	start position,
+) ([]position, error) {
 	var all []position
 	for agent := range agents {
 		for _, r := range indexRanges(q) {
@@ -87,7 +90,8 @@ func agentsOf(
 	agents := make(map[int64]sessionstore.Agent)
 	if a.Kind != "" {
 		var key int64
-		err := tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?", a.Kind, a.Profile).Scan(&key)
+		err := tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?",
+			a.Kind, a.Profile).Scan(&key)
 		if errors.Is(err, sql.ErrNoRows) {
 			return agents, nil
 		}
@@ -158,7 +162,8 @@ func (s *Store) warnDamaged(key int64, id sessionstore.ID, err error) {
 	}
 }
 
-const recordsQuery = "SELECT " + recordColumns + " FROM " + recordTables + " WHERE key IN (SELECT value FROM json_each(?))"
+const recordsQuery = "SELECT " + recordColumns + " FROM " + recordTables +
+	" WHERE key IN (SELECT value FROM json_each(?))"
 
 // The values of the column listing: which lists show a session.
 const (

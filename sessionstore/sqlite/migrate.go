@@ -41,9 +41,10 @@ func schemaText(version int) string {
 // migrate runs the steps that the file lacks. A newer file is left alone, and rejected if it says
 // so. A file that is up to date is not locked.
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
-	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
-		return schemaVersion(ctx, tx, len(steps))
-	})
+	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true},
+		func(tx *sql.Tx) (int, error) {
+			return schemaVersion(ctx, tx, len(steps))
+		})
 	if err != nil || version >= len(steps) {
 		return err
 	}
@@ -84,13 +85,13 @@ func schemaVersion(ctx context.Context, tx *sql.Tx, known int) (version int, err
 func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 	for ; version < len(steps); version++ {
 		next := steps[version]
-		if _, err := tx.ExecContext(ctx, next.sql); err != nil {
+		if err := exec(ctx, tx, next.sql); err != nil {
 			return fmt.Errorf("schema version %d: %w", version+1, err)
 		}
 		// Pragmas take no parameters.
 		stamp := fmt.Sprintf("UPDATE meta SET oldest = %d; PRAGMA user_version = %d; PRAGMA application_id = %d",
 			next.oldest, version+1, applicationID)
-		if _, err := tx.ExecContext(ctx, stamp); err != nil {
+		if err := exec(ctx, tx, stamp); err != nil {
 			return fmt.Errorf("schema version %d: %w", version+1, err)
 		}
 	}

@@ -31,7 +31,8 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	unused, all := q.Bounds()
 	if q.DryRun {
 		err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			return tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE "+pruneCondition, unused, all).Scan(&n)
+			return tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE "+pruneCondition,
+				unused, all).Scan(&n)
 		})
 		return n, err
 	}
@@ -116,7 +117,8 @@ func (s *Store) applyRetention() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
 	defer cancel()
-	_, _ = s.Prune(ctx, sessionstore.PruneQuery{UnusedBefore: s.options.Now().Add(-s.options.Retention)})
+	_, _ = s.Prune(ctx,
+		sessionstore.PruneQuery{UnusedBefore: s.options.Now().Add(-s.options.Retention)})
 }
 
 // isOpen reports whether a call has opened the file.

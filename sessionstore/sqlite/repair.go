@@ -76,7 +76,8 @@ func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 	if err != nil || healthy {
 		return Report{}, err
 	}
-	report.Damaged = filepath.Join(s.options.Dir, damagedPrefix+s.options.Now().UTC().Format("20060102T150405.000")+".db")
+	report.Damaged = filepath.Join(s.options.Dir,
+		damagedPrefix+s.options.Now().UTC().Format("20060102T150405.000")+".db")
 	if err := replaceStore(path, report.Damaged, fresh); err != nil {
 		return Report{}, err
 	}
@@ -169,7 +170,8 @@ func (s *Store) copyReadable(
 	if err != nil {
 		return Report{}, false, err
 	}
-	c := &copier{from: from, to: tx, kept: map[int64]sessionstore.ID{}, incomplete: map[int64]bool{}}
+	c := &copier{from: from, to: tx, kept: map[int64]sessionstore.ID{},
+		incomplete: map[int64]bool{}}
 	report, err = c.copy(ctx)
 	if err != nil {
 		return Report{}, false, errors.Join(err, rollback(tx))
@@ -240,11 +242,12 @@ var detailTables = [][2]string{
 
 func (c *copier) copy(ctx context.Context) (report Report, err error) {
 	present := map[string]bool{} // older files lack some tables
-	_, err = c.rows(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table'", nil, func(values []any) (bool, error) {
-		name, ok := values[0].(string)
-		present[name] = true
-		return ok, nil
-	})
+	_, err = c.rows(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table'", nil,
+		func(values []any) (bool, error) {
+			name, ok := values[0].(string)
+			present[name] = true
+			return ok, nil
+		})
 	if err != nil {
 		return Report{}, err
 	}
@@ -280,7 +283,8 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 			return Report{}, err
 		}
 	}
-	segments, err := c.rowids(ctx, "SELECT rowid, '' FROM segments", "sqlite_autoindex_segments_1", "strand, seq")
+	segments, err := c.rowids(ctx, "SELECT rowid, '' FROM segments", "sqlite_autoindex_segments_1",
+		"strand, seq")
 	if err != nil {
 		return Report{}, err
 	}
@@ -317,7 +321,8 @@ func (c *copier) report(ctx context.Context, known map[int64]string) (report Rep
 	slices.Sort(report.Incomplete)
 	slices.Sort(report.Lost)
 	report.Sessions = len(c.kept)
-	err = c.to.QueryRowContext(ctx, "SELECT coalesce(sum(updates), 0) FROM segments").Scan(&report.Updates)
+	err = c.to.QueryRowContext(ctx,
+		"SELECT coalesce(sum(updates), 0) FROM segments").Scan(&report.Updates)
 	return report, err
 }
 
@@ -489,7 +494,8 @@ func (c *copier) findMissingSegments(ctx context.Context) error {
 		after := int64(0)
 		for _, s := range spans {
 			var n int64
-			err := c.to.QueryRowContext(ctx, "SELECT count(*) FROM segments WHERE strand = ? AND seq > ? AND seq <= ?",
+			err := c.to.QueryRowContext(ctx,
+				"SELECT count(*) FROM segments WHERE strand = ? AND seq > ? AND seq <= ?",
 				s.branch, after, s.last).Scan(&n)
 			if err != nil {
 				return err

@@ -22,7 +22,8 @@ type row struct {
 
 // find returns the row of a session, or a NotFoundError.
 func find(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (r row, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?", string(id)).
+	err = tx.QueryRowContext(ctx, `
+		SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?`, string(id)).
 		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.branch, &r.last, &r.cwd)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &sessionstore.NotFoundError{ID: id}
@@ -49,9 +50,9 @@ func (r row) checkLease(l sessionstore.Lease) error {
 
 // store writes the columns of the row that turns and segments change.
 func (r row) store(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ? WHERE key = ?",
+	return exec(ctx, tx,
+		"UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ? WHERE key = ?",
 		r.turns, r.open, r.branch, r.last, r.key)
-	return err
 }
 
 // finishedPart is the extent of a session's history up to its last finished turn.
@@ -141,10 +142,12 @@ func (s *Store) insert(
 // agentKey returns the key of an agent, which it adds if it is new.
 func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64, err error) {
 	find := func() error {
-		return tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?", a.Kind, a.Profile).Scan(&key)
+		return tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?",
+			a.Kind, a.Profile).Scan(&key)
 	}
 	if err = find(); errors.Is(err, sql.ErrNoRows) {
-		if _, err = tx.ExecContext(ctx, "INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile); err == nil {
+		err = exec(ctx, tx, "INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile)
+		if err == nil {
 			err = find()
 		}
 	}
@@ -153,7 +156,8 @@ func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64,
 
 // nextGeneration returns a number that no lease and no branch has had.
 func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err error) {
-	err = tx.QueryRowContext(ctx, "UPDATE meta SET generations = generations + 1 RETURNING generations").Scan(&generation)
+	err = tx.QueryRowContext(ctx,
+		"UPDATE meta SET generations = generations + 1 RETURNING generations").Scan(&generation)
 	return generation, err
 }
 
@@ -161,7 +165,8 @@ func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err erro
 func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		var key int64
-		record := tx.QueryRowContext(ctx, "SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?", string(id))
+		record := tx.QueryRowContext(ctx,
+			"SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?", string(id))
 		key, _, got, err = scanRecord(record, parsedKeys{})
 		if err == nil {
 			err = tx.QueryRowContext(ctx, `
@@ -283,27 +288,24 @@ func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err 
 		return err
 	}
 	values := append(columnsOf(k).values(), r.generation, r.key)
-	_, err = tx.ExecContext(ctx, `
+	return exec(ctx, tx, `
 		UPDATE sessions SET cwd = ?, dirs = ?, real_cwd = ?, real_dirs = ?,
 			cwd_hash = ?, dirs_hash = ?, real_cwd_hash = ?, real_dirs_hash = ?, generation = ?
 		WHERE key = ?`, values...)
-	return err
 }
 
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ?1 WHERE key = ?2 "+
+		return exec(ctx, tx, "UPDATE sessions SET title = ?1 WHERE key = ?2 "+
 			"AND NOT EXISTS (SELECT 1 FROM labels WHERE session = ?2 AND renamed)", title, r.key)
-		return err
 	})
 }
 
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
 	return s.label(ctx, id, "renamed", 1, func(ctx context.Context, tx *sql.Tx, key int64) error {
-		_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
-		return err
+		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
 	})
 }
 
@@ -320,7 +322,8 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 // label sets a column of a session's labels, and calls also, if it is not nil, in the same
 // transaction.
 func (s *Store) label(
-	ctx context.Context, id sessionstore.ID, column string, value any, also func(context.Context, *sql.Tx, int64) error,
+	ctx context.Context, id sessionstore.ID, column string, value any,
+	also func(context.Context, *sql.Tx, int64) error,
 ) error {
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
@@ -335,9 +338,8 @@ func (s *Store) label(
 }
 
 func setLabel(ctx context.Context, tx *sql.Tx, key int64, column string, value any) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO labels (session, "+column+") VALUES (?, ?) "+
+	return exec(ctx, tx, "INSERT INTO labels (session, "+column+") VALUES (?, ?) "+
 		"ON CONFLICT (session) DO UPDATE SET "+column+" = excluded."+column, key, value)
-	return err
 }
 
 // SaveState implements [sessionstore.Store].
@@ -357,13 +359,11 @@ func (s *Store) saveState(
 		return err
 	}
 	if len(state) == 0 {
-		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_states WHERE session = ?", session)
-		return err
+		return exec(ctx, tx, "DELETE FROM runtime_states WHERE session = ?", session)
 	}
-	_, err := tx.ExecContext(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO runtime_states (session, body) VALUES (?, ?)
 		ON CONFLICT (session) DO UPDATE SET body = excluded.body`, session, state)
-	return err
 }
 
 // check returns nil if the lease is the newest.
@@ -415,7 +415,8 @@ func withSourceDefaults(
 	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row,
 ) (sessionstore.NewSession, error) {
 	if n.Title == "" {
-		if err := tx.QueryRowContext(ctx, "SELECT title FROM sessions WHERE key = ?", from.key).Scan(&n.Title); err != nil {
+		row := tx.QueryRowContext(ctx, "SELECT title FROM sessions WHERE key = ?", from.key)
+		if err := row.Scan(&n.Title); err != nil {
 			return n, err
 		}
 	}
@@ -436,25 +437,26 @@ func inherit(
 	ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart,
 ) error {
 	for _, s := range spans {
-		_, err := tx.ExecContext(ctx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)", key, s.last, s.branch)
+		err := exec(ctx, tx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)",
+			key, s.last, s.branch)
 		if err != nil {
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE sessions SET turns = ?, last = ? WHERE key = ?", finished.turns, finished.last, key)
+	err := exec(ctx, tx, "UPDATE sessions SET turns = ?, last = ? WHERE key = ?",
+		finished.turns, finished.last, key)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `
+	err = exec(ctx, tx, `
 		INSERT INTO turns (session, number, started, ended, reason)
 		SELECT ?, number, started, ended, reason FROM turns WHERE session = ? AND number <= ?`, key, from.key, finished.turns)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `
+	return exec(ctx, tx, `
 		INSERT INTO states (session, kind, body) SELECT ?1, kind, body FROM states
 		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) = (SELECT agent FROM sessions WHERE key = ?2)`, key, from.key)
-	return err
 }
 
 // Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is
@@ -495,7 +497,7 @@ func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
 	if err := deleteDrafts(ctx, tx, "session = ?", r.key); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE key = ?", r.key); err != nil {
+	if err := exec(ctx, tx, "DELETE FROM sessions WHERE key = ?", r.key); err != nil {
 		return err
 	}
 	return dropSpans(ctx, tx, append(spans, span{branch: r.branch}))

@@ -117,7 +117,10 @@ type Store struct {
 
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
-	s := &Store{options: o.withDefaults(), steps: steps(), opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1)}
+	s := &Store{
+		options: o.withDefaults(), steps: steps(),
+		opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1),
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.opening <- struct{}{}
 	return s
@@ -263,6 +266,12 @@ func (s *Store) transact(
 	})
 }
 
+// exec runs a statement without a result.
+func exec(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
+	_, err := tx.ExecContext(ctx, text, args...)
+	return err
+}
+
 func rollback(tx *sql.Tx) error {
 	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
 		return err
@@ -378,7 +387,8 @@ func tidy(dir string, log *slog.Logger) {
 		switch {
 		case strings.HasPrefix(e.Name(), repairPrefix), strings.HasPrefix(e.Name(), trialPrefix):
 			if err := os.RemoveAll(path); err != nil {
-				log.Warn("cannot remove what a killed program left; remove it yourself", "error", err)
+				log.Warn("cannot remove what a killed program left; remove it yourself",
+					"error", err)
 			}
 		case strings.HasPrefix(e.Name(), fileName), strings.HasPrefix(e.Name(), damagedPrefix):
 			makePrivate(path, log)
@@ -390,14 +400,17 @@ func tidy(dir string, log *slog.Logger) {
 // the file.
 func makePrivate(path string, log *slog.Logger) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 ||
+		runtime.GOOS == "windows" {
 		return
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		log.Warn("other users can access the session store, and its permissions cannot be changed", "mode", info.Mode().Perm(), "error", err)
+		log.Warn("other users can access the session store, and its permissions cannot be changed",
+			"mode", info.Mode().Perm(), "error", err)
 		return
 	}
-	log.Warn("other users could read the session store; it is private now", "file", path, "mode", info.Mode().Perm())
+	log.Warn("other users could read the session store; it is private now",
+		"file", path, "mode", info.Mode().Perm())
 }
 
 // connectMemory opens a database in memory. It belongs to its only connection, so readers and
@@ -409,7 +422,8 @@ func connectMemory() (*database, error) {
 
 func connect(path string, mode journal) (*database, error) {
 	common := pragmas(mode, 500*time.Millisecond)
-	writer, err := openPool(dsn(path, "immediate", append(common, "journal_size_limit(4194304)")), 1)
+	writing := append(common, "journal_size_limit(4194304)")
+	writer, err := openPool(dsn(path, "immediate", writing), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -483,7 +497,8 @@ func (d *database) prepare(ctx context.Context, steps []step) error {
 // recognise rejects another program's database. A fresh one is still empty.
 func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 	var id, tables int64
-	err = conn.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
+	err = conn.QueryRowContext(ctx,
+		"SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
 		Scan(&id, &tables)
 	if err != nil {
 		return false, err

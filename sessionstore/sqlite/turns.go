@@ -28,14 +28,15 @@ func (s *Store) BeginTurn(
 			r.open = r.last + 1
 		}
 		now := s.clock()
-		_, err := tx.ExecContext(ctx, "INSERT INTO turns (session, number, started) VALUES (?, ?, ?)", r.key, r.turns, now)
+		err := exec(ctx, tx, "INSERT INTO turns (session, number, started) VALUES (?, ?, ?)",
+			r.key, r.turns, now)
 		if err != nil {
 			return err
 		}
 		if err := r.add(ctx, tx, prompt, states); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `
+		err = exec(ctx, tx, `
 			UPDATE sessions SET updated = max(updated, ?), title = CASE title WHEN '' THEN ? ELSE title END
 			WHERE key = ?`, now, t.Title, r.key)
 		if err != nil {
@@ -83,11 +84,10 @@ func (s *Store) EndTurn(
 		if n, err := ended.RowsAffected(); n == 0 {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `
+		return exec(ctx, tx, `
 			UPDATE sessions SET updated = max(updated, ?1), open = CASE
 				WHEN EXISTS (SELECT 1 FROM turns WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
 			WHERE key = ?2`, now, r.key, first)
-		return err
 	})
 }
 
@@ -111,12 +111,12 @@ func (s *Store) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 	}
 	r.open = 0
 	now := s.clock()
-	_, err = tx.ExecContext(ctx, "UPDATE turns SET ended = ? WHERE session = ? AND number >= ? AND ended IS NULL", now, r.key, first)
+	err = exec(ctx, tx,
+		"UPDATE turns SET ended = ? WHERE session = ? AND number >= ? AND ended IS NULL", now, r.key, first)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?", now, r.key)
-	return err
+	return exec(ctx, tx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?", now, r.key)
 }
 
 // add appends to the session's branch and stores states. The caller stores the row.
@@ -129,7 +129,8 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstor
 		body, n := pack(history)
 		history = history[n:]
 		r.last++
-		_, err := tx.ExecContext(ctx, "INSERT INTO segments (strand, seq, turn, updates, body) VALUES (?, ?, ?, ?, ?)",
+		err := exec(ctx, tx,
+			"INSERT INTO segments (strand, seq, turn, updates, body) VALUES (?, ?, ?, ?, ?)",
 			r.branch, r.last, turn, n, body)
 		if err != nil {
 			return err
@@ -141,7 +142,7 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstor
 // addStates stores the latest update of each state kind.
 func (r *row) addStates(ctx context.Context, tx *sql.Tx, states []sessionstore.Update) error {
 	for _, u := range states {
-		_, err := tx.ExecContext(ctx, `
+		err := exec(ctx, tx, `
 			INSERT INTO states (session, kind, body) VALUES (?, ?, ?)
 			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`, r.key, string(u.Kind), []byte(u.Raw))
 		if err != nil {
