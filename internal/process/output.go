@@ -30,7 +30,9 @@ func newPipes() (pipes, error) {
 }
 
 // childEnds returns the streams as the child sees them.
-func (p pipes) childEnds() stdio { return stdio{p.stdin.read, p.stdout.write, p.stderr.write} }
+func (p pipes) childEnds() stdio {
+	return stdio{in: p.stdin.read, out: p.stdout.write, err: p.stderr.write}
+}
 
 // closeChildEnds closes the ends that the child has inherited. Closing a nil file does nothing.
 func (p pipes) closeChildEnds() {

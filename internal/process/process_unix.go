@@ -6,13 +6,17 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// group is the process group that a child leads.
+// group is the process group that a child leads, with those of its descendants that left it.
 type group struct {
+	family   family
+	lifeline lifeline
+
 	mu     sync.Mutex
 	pgid   int
 	closed bool // the id may have been reused
@@ -20,11 +24,14 @@ type group struct {
 
 // startGroup starts c as the leader of a new group.
 func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
+	family := newFamily()
+	s.env = family.env()
 	cmd, err := start(context.Background(), c, s, attributes())
 	if err != nil {
 		return nil, nil, err
 	}
-	return cmd, &group{pgid: cmd.Process.Pid}, nil
+	pgid := cmd.Process.Pid
+	return cmd, &group{family: family, lifeline: newLifeline(pgid), pgid: pgid}, nil
 }
 
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }
@@ -41,27 +48,41 @@ func (g *group) signal(s syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-g.pgid, s), syscall.ESRCH)
 }
 
-// end ends the rest of the group after its leader has been waited for, and makes later signals do
-// nothing. The id of a group is not reused while it has members.
+// end ends the rest of the group and of the family after the leader has been waited for, and makes
+// later signals do nothing. The id of a group is not reused while it has members.
 func (g *group) end(grace time.Duration) {
-	g.terminate()
-	if !g.emptyWithin(grace) {
-		g.kill()
+	if !g.endsWith(syscall.SIGTERM, grace) {
 		// Killed processes stay zombies where process 1 does not reap them, so do not wait for
 		// long.
-		g.emptyWithin(100 * time.Millisecond)
+		g.endsWith(syscall.SIGKILL, 100*time.Millisecond)
 	}
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
+	g.lifeline.close()
 }
 
-func (g *group) emptyWithin(grace time.Duration) bool {
+// endsWith sends s to what is left of the group and the family, once to each, and reports whether
+// all of it ended in time.
+func (g *group) endsWith(s syscall.Signal, grace time.Duration) bool {
 	const interval = 5 * time.Millisecond // there is no notification of a grandchild's end
-	for deadline := time.Now().Add(grace); g.signal(0); time.Sleep(interval) {
+	deadline := time.Now().Add(grace)
+	inGroup := g.signal(s)
+	outside := g.family.signalOutside(g.pgid, s)
+	for found := inGroup || len(outside) > 0; ; time.Sleep(interval) {
+		outside = slices.DeleteFunc(outside, func(id int) bool { return !g.family.has(id) })
+		if len(outside) == 0 && !g.signal(0) {
+			if !found {
+				return true
+			}
+			outside = g.family.signalOutside(g.pgid, s) // what they have started since
+			found = len(outside) > 0
+			if !found {
+				return true
+			}
+		}
 		if time.Now().After(deadline) {
 			return false
 		}
 	}
-	return true
 }

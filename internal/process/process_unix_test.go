@@ -22,7 +22,11 @@ import (
 func playUnix(r string) int {
 	switch r {
 	case "supervise": // has a child of its own, and never ends it
-		p, err := process.Start(context.Background(), self("hold on"), process.Options{})
+		child := self("hold on")
+		if script := os.Getenv(childScript); script != "" {
+			child = shell(script, "hold on")
+		}
+		p, err := process.Start(context.Background(), child, process.Options{})
 		if err != nil {
 			return 1
 		}
@@ -41,6 +45,9 @@ func playUnix(r string) int {
 	}
 	return 0
 }
+
+// childScript is the variable with the script of the child of "supervise".
+const childScript = "ACP_PROCESS_TEST_SCRIPT"
 
 // startSelf starts this binary in a role, as a child's child.
 func startSelf(r string, change func(*exec.Cmd)) error {

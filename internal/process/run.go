@@ -36,7 +36,7 @@ func Output(ctx context.Context, c Command) ([]byte, error) {
 // can read from the terminal and receives the terminal's signals. When ctx ends it is interrupted.
 // If it ends with a status other than 0, the error is an [*ExitError].
 func RunInTerminal(ctx context.Context, c Command, in io.Reader, out, err io.Writer) error {
-	cmd, startErr := start(ctx, c, stdio{in, out, err}, nil)
+	cmd, startErr := start(ctx, c, stdio{in: in, out: out, err: err}, nil)
 	if startErr != nil {
 		return startErr
 	}

@@ -35,10 +35,11 @@ type Command struct {
 
 func (c Command) name() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
 
-// stdio are the standard streams of a child.
+// stdio is what a child is given besides its [Command].
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
+	env      []string // added to its environment
 }
 
 // start starts c with the given streams and attributes. Every child process of the program starts
@@ -65,7 +66,7 @@ func start(
 	if base == nil {
 		base = os.Environ()
 	}
-	cmd.Env = slices.Concat(base, c.Env)
+	cmd.Env = slices.Concat(base, c.Env, s.env)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.SysProcAttr = attributes

@@ -1,0 +1,123 @@
+package process_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// escapes are scripts of children whose descendant, $0, leaves the group or does not end with its
+// input.
+func escapes() map[string]string {
+	return map[string]string{
+		"background":            `"$0" & read end`,
+		"nohup":                 `nohup "$0" & read end`,
+		"double fork":           `("$0" &) & read end`,
+		"setsid":                `setsid "$0" & read end`,
+		"setsid, double fork":   `(setsid sh -c '"$0" & exit' "$0" </dev/null >&2 &); read end`,
+		"setsid below a setsid": `setsid sh -c 'setsid "$0" & wait' "$0" & read end`,
+	}
+}
+
+// Clause W9.
+func TestEscapedProcessesEnd(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("setsid is not installed")
+	}
+	const grace = 50 * time.Millisecond
+	ways := map[string]func(*testing.T, *process.Process){
+		"stopped": func(t *testing.T, p *process.Process) { require.NoError(t, p.Stop(bounded(t))) },
+		"by itself": func(t *testing.T, p *process.Process) {
+			_, err := io.WriteString(p.Stdin(), "end\n")
+			require.NoError(t, err)
+			_ = p.Wait(bounded(t))
+		},
+		"killed": func(t *testing.T, p *process.Process) {
+			require.NoError(t, syscall.Kill(p.PID(), syscall.SIGKILL))
+			require.Error(t, p.Wait(bounded(t)))
+		},
+	}
+	for name, script := range escapes() {
+		for way, end := range ways {
+			for _, role := range []string{"hold", "hold on"} {
+				t.Run(name+"/"+way+"/"+role, func(t *testing.T) {
+					t.Parallel()
+					h, mark := proctest.Watch(t), proctest.NewMark(t)
+					p := start(t, shell(script, role, h.Env(), mark.Env()),
+						process.Options{Grace: grace}.WithTermGrace(grace))
+					descendant := h.Next()
+					end(t, p)
+					descendant.Ended()
+					require.Empty(t, mark.Processes())
+				})
+			}
+		}
+	}
+}
+
+// Only descendants are ended, whatever else runs with the same program and environment.
+//
+// Clause W9.
+func TestOtherProcessesLiveOn(t *testing.T) {
+	h := proctest.Watch(t)
+	sibling := start(t, shell(`setsid "$0" & read end`, "hold", h.Env()), process.Options{})
+	h.Next()
+	mark := proctest.NewMark(t)
+	stranger := exec.Command(proctest.Executable())
+	stranger.Env = append(os.Environ(), proctest.Env("hold", h.Env(), mark.Env())...)
+	require.NoError(t, stranger.Start())
+	t.Cleanup(func() {
+		_ = stranger.Process.Kill()
+		_ = stranger.Wait()
+	})
+	h.Next()
+	p := start(t, shell(`setsid "$0" & read end`, "hold", h.Env(), mark.Env()), process.Options{})
+	descendant := h.Next()
+	require.NoError(t, p.Stop(bounded(t)))
+	descendant.Ended()
+	require.Equal(t, []int{stranger.Process.Pid}, mark.Processes())
+	select {
+	case <-sibling.Done():
+		require.Fail(t, "it lives")
+	default:
+	}
+}
+
+// Descendants in the group end even if they ignore the end of their input. Those that left it
+// cannot be reached any more.
+//
+// Clause W9.
+func TestGroupIsKilledWithOurProcess(t *testing.T) {
+	scripts := escapes()
+	for name := range scripts {
+		if strings.Contains(name, "setsid") {
+			delete(scripts, name)
+		}
+	}
+	// As a child on Node.js does, which hands on only what it is told to.
+	scripts["not inherited"] = `"$0" 3>&- & read end`
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				h := proctest.Watch(t)
+				us := exec.Command(proctest.Executable())
+				us.Env = append(os.Environ(),
+					proctest.Env("supervise", h.Env(), childScript+"="+script)...)
+				require.NoError(t, us.Start())
+				descendant := h.Next()
+				require.NoError(t, us.Process.Kill())
+				require.Error(t, us.Wait())
+				descendant.Ended()
+			}
+		})
+	}
+}
