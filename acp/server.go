@@ -127,7 +127,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	switch {
 	case r.Method == protocol.SessionCancel:
 		if q != nil {
-			q.cancel(rest)
+			q.cancel(rest())
 		}
 		return nil
 	case !a.init.done() || isRequest(r.Method):
@@ -142,7 +142,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	notify := func() {
 		defer at.release()
 		if s := at.queue.active(); s != nil {
-			s.withBackend(func() { s.backend.Notify(ctx, r.Method, rest) })
+			s.withBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
 		}
 	}
 	if at.holds() {
@@ -179,14 +179,14 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	}
 	at := a.queues.ticket(id, passedRequest)
 	if at.holds() {
-		return a.passToSession(ctx, at, r.Method, rest)
+		return a.passToSession(ctx, at, r.Method, rest())
 	}
 	return func() (json.RawMessage, error) {
 		if err := at.acquire(ctx); err != nil {
 			at.release()
 			return nil, err
 		}
-		return run(a.passToSession(ctx, at, r.Method, rest), r.Method)
+		return run(a.passToSession(ctx, at, r.Method, rest()), r.Method)
 	}
 }
 

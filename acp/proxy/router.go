@@ -34,11 +34,11 @@ func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 // accept handles what the child sends. It runs on the read loop: while the client does not take an
 // update, nothing more is read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	id, params, err := protocol.TakeSessionID(r.Params)
+	id, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil || id == "" {
 		return c.passOn(ctx, r)
 	}
-	m := message{ctx: ctx, method: r.Method, params: params}
+	m := message{ctx: ctx, method: r.Method, params: rest()}
 	if r.IsNotification() {
 		c.route(id, m)
 		return nil

@@ -18,10 +18,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"os/user"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -53,6 +55,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is
 	// caught rather than ignored because child processes would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	boundGarbage()
 	findHome()
 	root := newRoot(s)
 	root.SetArgs(separateAgentArgs(root, args))
@@ -72,6 +75,14 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 2
 	}
 	return 1
+}
+
+// boundGarbage makes the collector run more often while much memory is in use: messages of many
+// megabytes would otherwise leave as much garbage. GOMEMLIMIT takes precedence.
+func boundGarbage() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(160 << 20)
+	}
 }
 
 // outputClosed reports whether err means that the reader of standard output has read enough, such

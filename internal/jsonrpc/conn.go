@@ -57,7 +57,7 @@ func (o Options) withDefaults() Options {
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits.unanswered = cmp.Or(o.limits.unanswered, 4096)
-	o.limits.bytes = cmp.Or(o.limits.bytes, 128<<20)
+	o.limits.bytes = cmp.Or(o.limits.bytes, 64<<20)
 	o.limits.abandoned = cmp.Or(o.limits.abandoned, 1000)
 	return o
 }

@@ -1,6 +1,7 @@
 package jsonrpc_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -648,4 +649,34 @@ func TestTap(t *testing.T) {
 		{jsonrpc.Sent, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"malformed JSON at byte 1"}}`},
 		{jsonrpc.Sent, `{"jsonrpc":"2.0","id":1,"result":{}}`},
 	}, all)
+}
+
+// A large payload is not copied, and written in one piece with what surrounds it.
+func TestLargePayloads(t *testing.T) {
+	large := `{"text":"` + strings.Repeat("x", 200<<10) + `"}`
+	broken := "{\n\"text\":\"" + strings.Repeat("x", 200<<10) + "\"}"
+	var out bytes.Buffer
+	in, end := io.Pipe()
+	var mu sync.Mutex
+	var tapped []string
+	conn := jsonrpc.NewConn(jsonrpc.NewLines(in, &out, 0), &responder{}, jsonrpc.Options{
+		Tap: func(_ jsonrpc.Direction, m []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			tapped = append(tapped, string(m))
+		},
+	})
+	for _, params := range []string{`{"a":1}`, large, `{"b":2}`, broken, large, large, `{}`} {
+		require.NoError(t, conn.ForceNotify("m", json.RawMessage(params)))
+	}
+	require.NoError(t, end.Close())
+	require.NoError(t, conn.Serve(t.Context()))
+	var want []string
+	for _, params := range []string{
+		`{"a":1}`, large, `{"b":2}`, strings.Replace(broken, "\n", " ", 1), large, large, `{}`,
+	} {
+		want = append(want, `{"jsonrpc":"2.0","method":"m","params":`+params+`}`)
+	}
+	require.Equal(t, strings.Join(want, "\n")+"\n", out.String())
+	require.Equal(t, want, tapped)
 }

@@ -204,17 +204,20 @@ func decodeError(f strictjson.Field) error {
 type outgoing struct {
 	id      string // JSON text
 	method  string
-	payload json.RawMessage // params or result
-	err     *Error
+	payload json.RawMessage // params or result; must not change until it is written
+	err     *Error          // has no payload
 }
 
 // respond returns the response to a request. A zero id is sent as null.
 func respond(id ID, result json.RawMessage, err *Error) outgoing {
-	m := outgoing{id: id.raw, payload: result, err: err}
+	m := outgoing{id: id.raw, err: err}
 	if id.IsZero() {
 		m.id = "null"
 	}
-	if len(result) == 0 {
+	if err != nil {
+		return m
+	}
+	if m.payload = result; len(result) == 0 {
 		m.payload = json.RawMessage("{}")
 	}
 	return m
@@ -222,6 +225,17 @@ func respond(id ID, result json.RawMessage, err *Error) outgoing {
 
 // appendTo appends the message. The payload is copied, not encoded again.
 func (m *outgoing) appendTo(b []byte) []byte {
+	b = m.appendHead(b)
+	if m.err != nil {
+		b = m.err.appendTo(b)
+	} else {
+		b = appendLine(b, m.payload)
+	}
+	return append(b, '}')
+}
+
+// appendHead appends everything before the payload or the error.
+func (m *outgoing) appendHead(b []byte) []byte {
 	b = append(b, `{"jsonrpc":"2.0"`...)
 	if m.id != "" {
 		b = append(append(b, `,"id":`...), m.id...)
@@ -230,14 +244,14 @@ func (m *outgoing) appendTo(b []byte) []byte {
 	case m.method != "":
 		b = strictjson.AppendText(append(b, `,"method":`...), m.method)
 		if len(m.payload) > 0 {
-			b = appendLine(append(b, `,"params":`...), m.payload)
+			b = append(b, `,"params":`...)
 		}
 	case m.err != nil:
-		b = m.err.appendTo(append(b, `,"error":`...))
+		b = append(b, `,"error":`...)
 	default:
-		b = appendLine(append(b, `,"result":`...), m.payload)
+		b = append(b, `,"result":`...)
 	}
-	return append(b, '}')
+	return b
 }
 
 // size estimates the length of the message.

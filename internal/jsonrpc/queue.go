@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"sync"
 )
@@ -16,8 +17,8 @@ type queue struct {
 	stream int // for Notify; lower, so that a stream of notifications leaves room for the others
 
 	mu      sync.Mutex
-	next    Messages      // not yet taken by the writer
-	spare   Messages      // the buffer for those after them
+	next    *Messages     // not yet taken by the writer
+	spare   *Messages     // the buffer for those after them; nil if there is none
 	writing int           // bytes taken by the writer
 	room    chan struct{} // closed when there may be room again; nil if nothing waits
 	closed  bool          // put fails
@@ -25,7 +26,7 @@ type queue struct {
 }
 
 func newQueue(limit int) *queue {
-	q := &queue{limit: limit, stream: max(1, limit/256)}
+	q := &queue{limit: limit, stream: max(1, limit/256), next: &Messages{}}
 	q.ready.L = &q.mu
 	return q
 }
@@ -86,7 +87,7 @@ func (q *queue) roomLocked() <-chan struct{} {
 }
 
 // size returns the number of queued bytes.
-func (q *queue) size() int { return len(q.next) + q.writing }
+func (q *queue) size() int { return q.next.size + q.writing }
 
 func (q *queue) put(m *outgoing, limit int) error {
 	switch {
@@ -95,17 +96,9 @@ func (q *queue) put(m *outgoing, limit int) error {
 	case q.size() >= limit:
 		return ErrQueueFull
 	}
-	q.next = append(m.appendTo(grow(q.next, m.size())), '\n')
+	q.next.add(m)
 	q.ready.Signal()
 	return nil
-}
-
-// grow makes room for n more bytes in one step.
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) >= n {
-		return b
-	}
-	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
 }
 
 // close makes put fail and wakes all waiters. The writer continues until the queue is empty.
@@ -129,7 +122,7 @@ func (q *queue) wake() {
 func (q *queue) writeTo(ctx context.Context, t Transport, tap Tap) error {
 	for {
 		messages := q.take()
-		if len(messages) == 0 {
+		if messages.size == 0 {
 			return nil
 		}
 		if tap != nil {
@@ -147,24 +140,24 @@ func (q *queue) writeTo(ctx context.Context, t Transport, tap Tap) error {
 }
 
 // take waits for messages and returns all of them, or none when the queue is closed and empty.
-func (q *queue) take() Messages {
+func (q *queue) take() *Messages {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.next) == 0 && !q.closed {
+	for q.next.size == 0 && !q.closed {
 		q.ready.Wait()
 	}
 	messages := q.next
-	q.next, q.spare = q.spare[:0], nil
-	q.writing = len(messages)
+	q.next, q.spare = cmp.Or(q.spare, &Messages{}), nil
+	q.writing = messages.size
 	return messages
 }
 
 // written records that messages have been written, and keeps their buffer for reuse.
-func (q *queue) written(messages Messages) {
+func (q *queue) written(messages *Messages) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.writing = 0
-	if cap(messages) <= keepBuffer {
+	if messages.reset(); cap(messages.pieces[0]) <= keepBuffer {
 		q.spare = messages
 	}
 	q.wake()

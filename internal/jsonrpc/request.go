@@ -42,8 +42,8 @@ type Request struct {
 	ID ID
 	// Method is the method's name, never empty.
 	Method string
-	// Params is the params member as sent, nil when absent, and nil once Work has returned. It must
-	// not be modified.
+	// Params is the params member as sent, nil when absent, and nil once Work has returned. What is
+	// passed on from it must not change any more.
 	Params json.RawMessage
 
 	before func(json.RawMessage, error) (json.RawMessage, error)

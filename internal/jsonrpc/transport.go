@@ -19,24 +19,95 @@ type Transport interface {
 	// message that follows it.
 	Read(ctx context.Context) ([]byte, error)
 	// Write sends all messages that are waiting, in order. It must not keep or change them.
-	Write(ctx context.Context, m Messages) error
+	Write(ctx context.Context, m *Messages) error
 	// Close ends the connection and makes Read and Write return, if that is possible.
 	Close() error
 }
 
 // Messages are one or more messages to be sent: JSON texts without line breaks, each followed by a
-// newline.
-type Messages []byte
+// newline. A message with large params or a large result is spread over several pieces, so that
+// these need not be copied.
+type Messages struct {
+	pieces [][]byte // the last one can be appended to
+	size   int
+}
 
-// All returns the messages without the newlines.
-func (m Messages) All() iter.Seq[[]byte] {
+// All returns the messages without the newlines. They are valid until the next one.
+func (m *Messages) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for line := range bytes.Lines(m) {
-			if !yield(line[:len(line)-1]) {
-				return
+		var begun []byte // a message in several pieces
+		for _, piece := range m.pieces {
+			for part := range bytes.Lines(piece) {
+				text, ends := bytes.CutSuffix(part, []byte("\n"))
+				if begun != nil || !ends {
+					text = append(begun, text...)
+					begun = text
+				}
+				if !ends {
+					continue
+				}
+				if !yield(text) {
+					return
+				}
+				begun = nil
 			}
 		}
 	}
+}
+
+// WriteTo implements [io.WriterTo]. Messages stay as they are.
+func (m *Messages) WriteTo(w io.Writer) (int64, error) {
+	var written int64
+	for _, piece := range m.pieces {
+		n, err := w.Write(piece)
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// add appends a message. Its payload is not copied if it is large.
+func (m *Messages) add(message *outgoing) {
+	if len(m.pieces) == 0 {
+		m.pieces = append(m.pieces, nil)
+	}
+	last := len(m.pieces) - 1
+	before := len(m.pieces[last])
+	if len(message.payload) < keepPayload || hasLineBreak(message.payload) {
+		b := grow(m.pieces[last], message.size())
+		m.pieces[last] = append(message.appendTo(b), '\n')
+		m.size += len(m.pieces[last]) - before
+		return
+	}
+	head := message.appendHead(grow(m.pieces[last], message.size()-len(message.payload)))
+	m.pieces[last] = head
+	m.pieces = append(m.pieces, message.payload, []byte("}\n"))
+	m.size += len(head) - before + len(message.payload) + len("}\n")
+}
+
+// reset removes all messages, and keeps the first piece's memory for the next ones.
+func (m *Messages) reset() {
+	clear(m.pieces[1:])
+	m.pieces, m.size = m.pieces[:1], 0
+	m.pieces[0] = m.pieces[0][:0]
+}
+
+// keepPayload is the length of the shortest payload that is not copied.
+const keepPayload = 64 << 10
+
+// hasLineBreak reports whether JSON has line breaks between its tokens.
+func hasLineBreak(raw []byte) bool {
+	return bytes.IndexByte(raw, '\n') >= 0 || bytes.IndexByte(raw, '\r') >= 0
+}
+
+// grow makes room for n more bytes in one step.
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
 }
 
 // lines is the Transport of one message per line.
@@ -61,8 +132,8 @@ func (l *lines) Read(context.Context) ([]byte, error) {
 }
 
 // Write implements [Transport].
-func (l *lines) Write(_ context.Context, m Messages) error {
-	_, err := l.out.Write(m)
+func (l *lines) Write(_ context.Context, m *Messages) error {
+	_, err := m.WriteTo(l.out)
 	return err
 }
 

@@ -73,18 +73,23 @@ const (
 	CodeNotFound     = -32002
 )
 
-// TakeSessionID splits params into the session id and the rest. The id is "" if params is not an
-// object, or has no id that is a string. The error is that of [strictjson.Take].
-func TakeSessionID(params json.RawMessage) (id string, rest json.RawMessage, err error) {
+// TakeSessionID returns the session id in params, and a function that returns the rest. The id is ""
+// if params is not an object, or has no id that is a string; the rest is all of params then. The
+// function may be called once; it uses the memory of params, which must not be used afterwards. The
+// error is that of [strictjson.Cut].
+func TakeSessionID(
+	params json.RawMessage,
+) (id string, rest func() json.RawMessage, err error) {
+	all := func() json.RawMessage { return params }
 	if object := bytes.TrimLeft(params, " \t\r\n"); len(object) == 0 || object[0] != '{' {
-		return "", params, nil
+		return "", all, nil
 	}
-	value, rest, err := strictjson.Take(params, SessionID)
+	value, cut, err := strictjson.Cut(params, SessionID)
 	if err != nil {
 		return "", nil, err
 	}
 	if value == nil || json.Unmarshal(value, &id) != nil || id == "" {
-		return "", params, nil
+		return "", all, nil
 	}
-	return id, rest, nil
+	return id, cut, nil
 }

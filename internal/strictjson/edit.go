@@ -41,6 +41,26 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 	return value, found.cut(raw), nil
 }
 
+// Cut is [Take] without a copy: rest uses the memory of raw, so that neither raw nor value may be
+// used after it is called. It may be called once.
+func Cut(
+	raw json.RawMessage, name string,
+) (value json.RawMessage, rest func() json.RawMessage, err error) {
+	found, err := find(raw, name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case found.count == 0:
+		return nil, func() json.RawMessage { return raw }, nil
+	}
+	value = raw[found.last.value:found.last.end:found.last.end]
+	if found.count == 1 {
+		return value, func() json.RawMessage { return found.cutInPlace(raw) }, nil
+	}
+	others, err := without(raw, name)
+	return value, func() json.RawMessage { return others }, err
+}
+
 // Find returns the value at a path of member names, or nil. It reads no further than the value, so
 // it is not an error if what follows is malformed, and if a name is given twice the first one
 // counts.
@@ -133,16 +153,32 @@ func (f *finding) cut(raw []byte) json.RawMessage {
 	if f.count == 0 {
 		return raw
 	}
-	start, end := f.last.start, f.last.end
+	start, end := f.span(raw)
+	rest := make(json.RawMessage, 0, len(raw)-(end-start))
+	rest = append(rest, raw[:start]...)
+	return append(rest, raw[end:]...)
+}
+
+// cutInPlace is cut by moving the shorter side.
+func (f *finding) cutInPlace(raw []byte) json.RawMessage {
+	start, end := f.span(raw)
+	if start > len(raw)-end {
+		return append(raw[:start], raw[end:]...)
+	}
+	copy(raw[end-start:end], raw[:start])
+	return raw[end-start:]
+}
+
+// span returns where the last member found begins and ends, with one comma if there is any.
+func (f *finding) span(raw []byte) (start, end int) {
+	start, end = f.last.start, f.last.end
 	switch comma := bytes.IndexByte(raw[end:], ','); {
 	case f.followed:
 		end += comma + 1
 	case f.preceded:
 		start = bytes.LastIndexByte(raw[:start], ',')
 	}
-	rest := make(json.RawMessage, 0, len(raw)-(end-start))
-	rest = append(rest, raw[:start]...)
-	return append(rest, raw[end:]...)
+	return start, end
 }
 
 // without rebuilds an object without the members called name.

@@ -31,6 +31,13 @@ func TestTake(t *testing.T) {
 		require.NoError(t, err, c.raw)
 		require.Equal(t, c.value, string(value), c.raw)
 		require.Equal(t, c.rest, string(rest), c.raw)
+		if c.raw == "" || c.raw == "null" {
+			continue
+		}
+		value, cut, err := strictjson.Cut(json.RawMessage(c.raw), "id")
+		require.NoError(t, err, c.raw)
+		require.Equal(t, c.value, string(value), c.raw)
+		require.Equal(t, c.rest, string(cut()), c.raw)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -80,13 +81,13 @@ func (s *Server) drain(transports ...*transport) {
 // session.
 type router struct{ legacy, modern *transport }
 
-// deliver passes a message on. It blocks until the session takes it.
-func (r router) deliver(m jsonrpc.Message) {
+// deliver passes on a message of size bytes. It blocks until the session takes it.
+func (r router) deliver(m jsonrpc.Message, size int) {
 	to := r.legacy
 	if request, ok := m.(*jsonrpc.Request); ok && r.isModern(request) {
 		to = r.modern
 	}
-	to.deliver(m)
+	to.deliver(m, size)
 }
 
 // isModern reports whether a request names a modern revision, or cancels a request that did.
@@ -143,6 +144,7 @@ func (s callSlots) of(request *jsonrpc.Request) []chan struct{} {
 
 // pendingCall is an unanswered request.
 type pendingCall struct {
+	size      int             // of the request, in bytes
 	held      []chan struct{} // the slots that it has
 	withdrawn chan struct{}   // closed if it is cancelled while it waits for them
 	waiting   bool
@@ -158,12 +160,12 @@ func newTransport(l *lines, limit int, slots callSlots) *transport {
 	return t
 }
 
-// deliver passes a message to the session.
-func (t *transport) deliver(m jsonrpc.Message) {
+// deliver passes a message of size bytes to the session.
+func (t *transport) deliver(m jsonrpc.Message, size int) {
 	request, ok := m.(*jsonrpc.Request)
 	isCall := ok && request.IsCall()
 	switch {
-	case isCall && !t.admit(request.ID):
+	case isCall && !t.admit(request.ID, size):
 		return
 	case isCall && len(t.slots.of(request)) > 0:
 		call := t.wait(request.ID)
@@ -193,9 +195,9 @@ func (t *transport) deliverInTurn(request *jsonrpc.Request, call *pendingCall) {
 		case slot <- struct{}{}:
 			call.held = append(call.held, slot)
 		case <-call.withdrawn:
-			held := t.answering(request.ID)
+			t.answering(request.ID)
 			t.lines.respond(request.ID.Raw(), jsonrpc.CodeInternalError, "the call was cancelled")
-			t.answered(held)
+			t.answered(call)
 			return
 		case <-t.closed:
 			t.answered(t.answering(request.ID))
@@ -236,14 +238,16 @@ func (t *transport) withdraw(cancelled *jsonrpc.Request) bool {
 	return true
 }
 
-// admit registers a request. It rejects one beyond the limit, and one whose id is in use, which the
-// SDK would not answer.
-func (t *transport) admit(id jsonrpc.ID) bool {
+// admit registers a request of size bytes. It rejects one beyond the limits, and one whose id is in
+// use, which the SDK would not answer.
+func (t *transport) admit(id jsonrpc.ID, size int) bool {
 	key := encodeID(id)
 	t.mu.Lock()
 	full, duplicate := t.active >= t.limit, t.pending[key] != nil
-	if !full && !duplicate {
-		t.pending[key] = &pendingCall{withdrawn: make(chan struct{})}
+	large := !full && !duplicate && !t.lines.hold(size)
+	admitted := !full && !duplicate && !large
+	if admitted {
+		t.pending[key] = &pendingCall{size: size, withdrawn: make(chan struct{})}
 		if t.active++; t.active == 1 {
 			t.drained = make(chan struct{})
 		}
@@ -255,28 +259,32 @@ func (t *transport) admit(id jsonrpc.ID) bool {
 			fmt.Sprintf("the id %s is in use by an unanswered request",
 				text.Truncate(key, maxQuoted)))
 	case full:
-		t.lines.rejectCall(id, t.limit)
+		t.lines.rejectCall(id, tooManyRequests(t.limit))
+	case large:
+		t.lines.rejectCall(id, fmt.Sprintf("the unanswered requests have more than %d bytes: "+
+			"wait for their answers and send it again", maxHeld))
 	}
-	return !full && !duplicate
+	return admitted
 }
 
 // answering registers that a request is being answered. The client may reuse its id as soon as it
-// reads the answer. It returns the slots of the request, for answered.
-func (t *transport) answering(id jsonrpc.ID) (held []chan struct{}) {
+// reads the answer. It returns the request, for answered.
+func (t *transport) answering(id jsonrpc.ID) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := encodeID(id)
-	if call := t.pending[key]; call != nil {
-		held = call.held
-	}
+	call := t.pending[key]
 	delete(t.pending, key)
-	return held
+	return call
 }
 
 // answered registers that an answer was written, and releases the slots of the request.
-func (t *transport) answered(held []chan struct{}) {
-	for _, slot := range held {
-		<-slot
+func (t *transport) answered(call *pendingCall) {
+	if call != nil {
+		t.lines.held.Add(int64(-call.size))
+		for _, slot := range call.held {
+			<-slot
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -329,8 +337,8 @@ func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
 // Write implements [mcp.Connection].
 func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
-		held := t.answering(response.ID)
-		defer t.answered(held)
+		call := t.answering(response.ID)
+		defer t.answered(call)
 	}
 	message, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -351,6 +359,19 @@ type lines struct {
 	out        *wire.Writer
 	log        *slog.Logger
 	maxMessage int
+	held       atomic.Int64 // bytes of the requests whose answers have not been written
+}
+
+// maxHeld is how many bytes the unanswered requests of a client have, unless it is only one.
+const maxHeld = 64 << 20
+
+// hold adds a request of size bytes to the unanswered ones, or returns false if they have too many.
+func (l *lines) hold(size int) bool {
+	if held := l.held.Add(int64(size)); held > maxHeld && held > int64(size) {
+		l.held.Add(int64(-size))
+		return false
+	}
+	return true
 }
 
 func (l *lines) write(message []byte) error { return l.out.Write(context.Background(), message) }
@@ -410,7 +431,7 @@ func (l *lines) handle(line []byte, to router) {
 			return
 		}
 	}
-	to.deliver(m)
+	to.deliver(m, len(line))
 }
 
 // malformedParams says what is wrong with the types of a request's params, "" if nothing is. The
@@ -466,9 +487,9 @@ func (l *lines) reject(code int, reason string) {
 	l.respond(nil, code, reason)
 }
 
-// rejectCall answers a request beyond the limit of unanswered ones.
-func (l *lines) rejectCall(id jsonrpc.ID, limit int) {
-	l.respond(id.Raw(), jsonrpc.CodeInternalError, tooManyRequests(limit))
+// rejectCall answers a request beyond the limits of unanswered ones.
+func (l *lines) rejectCall(id jsonrpc.ID, reason string) {
+	l.respond(id.Raw(), jsonrpc.CodeInternalError, reason)
 }
 
 // respond writes an error response.
