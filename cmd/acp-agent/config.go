@@ -138,7 +138,7 @@ func readConfig(path string) (config, error) {
 	if !required {
 		path = defaultConfig()
 	}
-	text, err := os.ReadFile(path)
+	text, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) && !required {
 		return config{}, nil
 	}
@@ -171,11 +171,16 @@ func defaultConfigText() string {
 	}
 }
 
-// parseConfig decodes a configuration file, which may have comments and trailing commas. It rejects unknown keys, so that a typo is not silently
-// ignored.
+// parseConfig decodes a configuration file, which may have comments and trailing commas. It rejects
+// unknown keys, so that a typo is not silently ignored.
 func parseConfig(path string, text []byte) (config, error) {
 	c := config{path: path}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
+	// The library needs a kilobyte of stack for each bracket that is nested in the others.
+	const maxBrackets = 50_000
+	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets {
+		return config{}, usagef("%s: has more than %d brackets", path, maxBrackets)
+	}
 	// Standardize replaces comments with spaces, so positions stay the same.
 	text, err := hujson.Standardize(text)
 	if err != nil {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -169,7 +167,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		return err
 	}
 	defer closeLog()
-	trace, closeTrace, err := openTrace(set.trace)
+	trace, closeTrace, err := openTrace(set.trace, s.err)
 	if err != nil {
 		return err
 	}
@@ -187,7 +185,6 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	warnIfWritableByOthers(logger, dir)
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Backend:     func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
 		Store:       store,
@@ -211,13 +208,4 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		return &servingError{err}
 	}
 	return nil
-}
-
-// warnIfWritableByOthers warns about a state directory that other users can write to: they could
-// add consents to start MCP servers.
-func warnIfWritableByOthers(logger *slog.Logger, dir string) {
-	info, err := os.Stat(dir)
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
-		logger.Warn("other users can write to the state directory; make it private with chmod 700", "stateDir", dir, "mode", info.Mode().Perm())
-	}
 }

@@ -131,17 +131,20 @@ func (set *settings) ownPaths() []string {
 	return slices.DeleteFunc(slices.Compact(paths), func(path string) bool { return path == "" })
 }
 
-// openLog returns the logger and a function that closes its file.
+// openLog returns the logger, after warning about files that others can change, and a function that
+// closes its file.
 func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 	out, closeFile := stderr, func() {}
 	if set.logFile != "" {
-		file, err := os.OpenFile(set.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		file, err := openAppend("log-file", set.logFile, stderr)
 		if err != nil {
-			return nil, nil, usagef("--log-file: %v", err)
+			return nil, nil, err
 		}
-		out, closeFile = file, func() { _ = file.Close() }
+		out, closeFile = file, file.close
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: set.logLevel})), closeFile, nil
+	logger := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: set.logLevel}))
+	set.warnAboutFiles(logger)
+	return logger, closeFile, nil
 }
 
 // stateDirectory returns the absolute path of the state directory.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,14 +17,14 @@ import (
 type traceFunc func(peer string, sent bool, line []byte)
 
 // openTrace returns a function that appends messages to a file, which is nil if path is "", and a
-// function that closes it.
-func openTrace(path string) (trace traceFunc, end func(), err error) {
+// function that closes it. An error of a write is told on stderr.
+func openTrace(path string, stderr io.Writer) (trace traceFunc, end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := openAppend("trace", path, stderr)
 	if err != nil {
-		return nil, nil, usagef("--trace: %v", err)
+		return nil, nil, err
 	}
 	var mu sync.Mutex
 	trace = func(peer string, sent bool, line []byte) {
@@ -32,12 +32,13 @@ func openTrace(path string) (trace traceFunc, end func(), err error) {
 		if sent {
 			arrow = "->"
 		}
-		text := fmt.Appendf(nil, "%s %s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), arrow, peer, masked(line))
+		now := time.Now().UTC().Format(time.RFC3339Nano)
+		text := fmt.Appendf(nil, "%s %s %s %s\n", now, arrow, peer, masked(line))
 		mu.Lock()
 		defer mu.Unlock()
 		_, _ = file.Write(text)
 	}
-	return trace, func() { _ = file.Close() }, nil
+	return trace, file.close, nil
 }
 
 // editor returns the function for the messages of the editor, nil if there is no trace.
@@ -48,9 +49,12 @@ func (t traceFunc) editor() func(sent bool, line []byte) {
 	return func(sent bool, line []byte) { t("editor", sent, line) }
 }
 
-// mayHoldSecrets matches messages that may have members called env, headers, url or args, perhaps
-// spelled with escapes. It is compiled on first use to keep the start of the program fast.
-var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)env|headers|url|args|\\u`) })
+// mayHoldSecrets matches messages that may have members called env, headers, url, args or
+// mcpServers, perhaps spelled with escapes. It is compiled on first use to keep the start of the
+// program fast.
+var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)env|headers|url|args|mcpservers|\\u`)
+})
 
 // masked returns a message without the values of environment variables and headers, and with no
 // more than the hosts of URLs.
@@ -67,51 +71,44 @@ func masked(line []byte) []byte {
 	if err := decoder.Decode(&message); err != nil {
 		return fmt.Appendf(nil, "(%d bytes of invalid JSON)", len(line))
 	}
-	text, err := json.Marshal(mask(message))
+	text, err := json.Marshal(mask(message, false))
 	if err != nil {
 		return fmt.Appendf(nil, "(%d bytes)", len(line))
 	}
 	return text
 }
 
-// mask masks the members of a JSON value that may contain secrets.
-func mask(value any) any {
+// mask masks the members of a JSON value that may contain secrets. It masks URLs in all strings if
+// urls is true, as it is in members that should hold URLs, whatever they hold.
+func mask(value any, urls bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, member := range v {
-			switch text, isText := member.(string); {
-			case strings.EqualFold(name, "env"), strings.EqualFold(name, "headers"):
+			switch text, isText := member.(string); strings.ToLower(name) {
+			case "env", "headers":
 				v[name] = hide(member)
-			case strings.EqualFold(name, "args"):
-				v[name] = hideURLs(member)
-			case isText && strings.EqualFold(name, "url"):
-				v[name] = secret.HideURL(text)
+			case "url":
+				if isText {
+					v[name] = secret.HideURL(text)
+					continue
+				}
+				v[name] = mask(member, true)
+			case "args", "mcpservers":
+				v[name] = mask(member, true)
 			default:
-				v[name] = mask(member)
+				v[name] = mask(member, urls)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = mask(v[i])
+			v[i] = mask(v[i], urls)
+		}
+	case string:
+		if urls {
+			return secret.HideURLs(v)
 		}
 	}
 	return value
-}
-
-// hideURLs hides the URLs in a list of arguments.
-func hideURLs(args any) any {
-	list, ok := args.([]any)
-	if !ok {
-		return mask(args)
-	}
-	for i, item := range list {
-		if arg, isText := item.(string); isText {
-			list[i] = secret.HideURLs(arg)
-		} else {
-			list[i] = mask(item)
-		}
-	}
-	return list
 }
 
 // hide replaces everything in value except the names in {name, value} pairs.
