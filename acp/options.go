@@ -85,6 +85,9 @@ type tuning struct {
 	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered
 	// without it.
 	CancelGrace time.Duration
+	// LeaseCheck is how often a running turn checks that no other process has taken its session
+	// over.
+	LeaseCheck time.Duration
 	// CloseGrace bounds the time to end the sessions and the backend once the connection has ended.
 	CloseGrace time.Duration
 }
@@ -102,6 +105,7 @@ func (o Options) withDefaults() Options {
 	t.ImportMax = cmp.Or(t.ImportMax, 100_000)
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
+	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)
 	t.Wire.Logger = o.Logger
 	if o.Trace != nil {

@@ -178,6 +178,13 @@ func (s *session) saveState(ctx context.Context, state []byte) error {
 	return err
 }
 
+// checkLease returns an error if another process took the session over or deleted it.
+func (s *session) checkLease(ctx context.Context) error {
+	return s.write(func(l sessionstore.Lease) error {
+		return s.agent.options.Store.Append(ctx, l, nil)
+	})
+}
+
 // failed handles the failure of a write to the store: it ends the turns that the backend has, and
 // the session too if another process took it over or deleted it.
 func (s *session) failed(err error) {
@@ -198,6 +205,21 @@ func (s *session) failed(err error) {
 func gone(err error) bool {
 	return errors.As(err, new(*sessionstore.FencedError)) ||
 		errors.As(err, new(*sessionstore.NotFoundError))
+}
+
+// tellGone shows the user that what a turn said is not stored, because the session is gone as err
+// says.
+func (s *session) tellGone(ctx context.Context, err error) {
+	what := "Another window has opened this session. Nothing more of this turn was stored. " +
+		"Load the session again to continue it here."
+	if errors.As(err, new(*sessionstore.NotFoundError)) {
+		what = "This session was deleted in another window. Nothing of this turn was stored."
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := s.show(ctx, backend.Text("\n\n"+what+"\n")); err != nil {
+		s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
+	}
 }
 
 // addUnended notes that the end of a turn could not be stored.

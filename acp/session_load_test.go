@@ -521,6 +521,80 @@ func TestTakeoverDuringTurn(t *testing.T) {
 	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 
+// twoWindows connects two clients whose agents are like two processes: each has its own store on
+// the same file.
+func twoWindows(t *testing.T, older acp.Options) (old, newer *client) {
+	t.Helper()
+	dir := t.TempDir()
+	open := func() sessionstore.Store {
+		store := sqlite.New(sqlite.Options{Dir: dir})
+		t.Cleanup(func() { _ = store.Close() })
+		return store
+	}
+	older.Store = open()
+	old, newer = connect(t, older), connect(t, acp.Options{Store: open()})
+	old.initialize()
+	newer.initialize()
+	return old, newer
+}
+
+// Whatever the agent says once another window has the session is not stored, so the answer says so,
+// even if the agent was silent until it completed the turn.
+//
+// Clause S11.
+func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
+	for what, test := range map[string]struct {
+		take func(newer *client, id, cwd string)
+		want string
+	}{
+		"opened": {func(c *client, id, cwd string) { c.call("session/load", rootsParams(id, cwd)) },
+			"Another window has opened this session"},
+		"deleted": {func(c *client, id, _ string) { c.call("session/delete", idParams(id)) },
+			"deleted in another window"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := &scripted{release: make(chan struct{})}
+			old, newer := twoWindows(t, acp.Options{Backend: using(r)}.
+				With(acp.Tuning{LeaseCheck: time.Hour}))
+			a := folder(t)
+			id := old.open(a)
+			prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
+			old.send(line)
+			old.await(0, said("stubborn"))
+			time.Sleep(300 * time.Millisecond) // until that is stored
+			test.take(newer, id, a)
+			close(r.release)
+			require.Equal(t, "end_turn", old.response(prompt).stopReason(t))
+			_, answered := old.await(0, isResponse(prompt))
+			told := texts(old.messages()[:answered], id)
+			require.Contains(t, told, "too late")
+			require.Contains(t, told[len(told)-1], test.want)
+			require.Contains(t, told[len(told)-1], "of this turn was stored")
+			m := old.try("session/prompt", promptParams(id, "say lost"))
+			require.NotNil(t, m.Error)
+		})
+	}
+}
+
+// A silent agent goes on working, so its turn ends soon after another window has taken the session.
+//
+// Clause S11.
+func TestTakeoverWhileAgentIsSilent(t *testing.T) {
+	old, newer := twoWindows(t, acp.Options{})
+	a := folder(t)
+	id := old.open(a)
+	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
+	old.send(line)
+	old.await(0, said("waiting"))
+	time.Sleep(300 * time.Millisecond) // until that is stored
+	newer.call("session/load", rootsParams(id, a))
+	require.Equal(t, "fenced", old.response(prompt).reason(t))
+	_, answered := old.await(0, isResponse(prompt))
+	told := texts(old.messages()[:answered], id)
+	require.Contains(t, told[len(told)-1], "Another window has opened this session")
+	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
+}
+
 // Clause S1.
 func TestState(t *testing.T) {
 	r := &scripted{}

@@ -136,6 +136,7 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	updates := &turnUpdates{session: s}
 	o := outcome{err: errNotRun}
 	defer func() { s.endTurn(t, o) }() // also after a panic
+	updates.watchLease(t)
 	s.host.refresh(t.ctx)
 	s.showNotice(t.ctx)
 	o = t.await(a, func() (backend.Raw, error) {
@@ -237,7 +238,8 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 }
 
 // answer stores what was said in the turn and returns the response. A turn that the agent completed
-// keeps its result even if another process has opened or deleted the session.
+// keeps its result even if another process has opened or deleted the session; the user is told that
+// nothing more was stored.
 func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if o.err == nil && stopReason(*o) == "" {
 		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
@@ -249,6 +251,9 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 		o.err = cause
 	}
 	err := s.endTurn(t, *o)
+	if gone(err) {
+		s.tellGone(t.ctx, err)
+	}
 	if err != nil && o.err == nil && !t.isCancelled() && !(completed && gone(err)) {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}

@@ -266,6 +266,35 @@ func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
 	return u.session.update(ctx, announceRoots(update))
 }
 
+// current returns the session to which updates are sent.
+func (u *turnUpdates) current() *session {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.session
+}
+
+// watchLease ends the turn soon after another process has taken its session over. Without it an
+// agent that says nothing, and so stores nothing, would go on working.
+func (u *turnUpdates) watchLease(t *turn) {
+	a := u.current().agent
+	a.running.Go(func() {
+		every := time.NewTicker(a.options.tuning.LeaseCheck)
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+			case <-t.ctx.Done():
+				return
+			}
+			s := u.current()
+			if err := s.checkLease(t.ctx); gone(err) {
+				s.failed(err)
+				return
+			}
+		}
+	})
+}
+
 // moveTo sends later updates to s, which has replaced the turn's session.
 func (u *turnUpdates) moveTo(s *session) {
 	u.mu.Lock()
