@@ -30,6 +30,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	}
 	a := &agent{options: o.withDefaults(), backend: o.Backend(), starter: mcpclient.NewStarter(8)}
 	a.log = a.options.Logger
+	a.running.log = a.log
+	a.options.Store = guardedStore{o.Store, a.log}
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.base = base
@@ -325,8 +327,10 @@ func (a *agent) onDisk(ctx context.Context, do func() error, undo func()) error 
 }
 
 // goroutines is a WaitGroup whose Go may be called while wait is running, and whose wait gives up
-// when its context ends.
+// when its context ends. A panic in one of them is logged and ends nothing else.
 type goroutines struct {
+	log *slog.Logger // set before the first Go
+
 	mu    sync.Mutex
 	count int
 	idle  chan struct{} // closed when count reaches 0; nil if nothing waits
@@ -339,6 +343,11 @@ func (g *goroutines) Go(do func()) {
 	g.count++
 	go func() {
 		defer g.done()
+		defer func() {
+			if value := recover(); value != nil {
+				jsonrpc.LogPanic(g.log, value, "in", "background")
+			}
+		}()
 		do()
 	}()
 }

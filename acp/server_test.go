@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -156,6 +157,136 @@ func TestPanicOutsideRequest(t *testing.T) {
 	require.Equal(t, 2, strings.Count(log.String(), "in=cancel"))
 	require.Equal(t, 3, strings.Count(log.String(), "in=close"),
 		"of both of one session's, and the other's at the end")
+}
+
+// panickingStore is a store that panics in every method while a test says so.
+type panickingStore struct {
+	sessionstore.Store
+	panics atomic.Bool
+}
+
+func (s *panickingStore) check() {
+	if s.panics.Load() {
+		panic("in the store")
+	}
+}
+
+func (s *panickingStore) Create(
+	ctx context.Context, n sessionstore.NewSession,
+) (sessionstore.Lease, error) {
+	s.check()
+	return s.Store.Create(ctx, n)
+}
+
+func (s *panickingStore) Fork(
+	ctx context.Context, id sessionstore.ID, n sessionstore.NewSession,
+) (sessionstore.Lease, error) {
+	s.check()
+	return s.Store.Fork(ctx, id, n)
+}
+
+func (s *panickingStore) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	s.check()
+	return s.Store.Activate(ctx, id, a)
+}
+
+func (s *panickingStore) List(
+	ctx context.Context, q sessionstore.Query,
+) (sessionstore.Page, error) {
+	s.check()
+	return s.Store.List(ctx, q)
+}
+
+func (s *panickingStore) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, turn sessionstore.Turn,
+) (int64, error) {
+	s.check()
+	return s.Store.BeginTurn(ctx, l, turn)
+}
+
+func (s *panickingStore) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	s.check()
+	return s.Store.Append(ctx, l, segment)
+}
+
+func (s *panickingStore) EndTurn(
+	ctx context.Context, l sessionstore.Lease, n int64, reason sessionstore.StopReason,
+) error {
+	s.check()
+	return s.Store.EndTurn(ctx, l, n, reason)
+}
+
+func (s *panickingStore) Rename(ctx context.Context, id sessionstore.ID, title string) error {
+	s.check()
+	return s.Store.Rename(ctx, id, title)
+}
+
+// A panic of an embedder's store fails the requests that need it, wherever it is called, and
+// nothing else: what they had opened is freed, and once the store works all is well.
+//
+// Clause W8.
+func TestPanicsOfStore(t *testing.T) {
+	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)}.
+		With(acp.Tuning{MaxSessions: 3}))
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	stored := c.open(a)
+	c.call("session/close", idParams(stored))
+
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	store.panics.Store(true)
+	close(r.release)
+	m := c.response(prompt)
+	require.NotNil(t, m.Error)
+	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
+	for range 3 {
+		for _, request := range []struct{ method, params string }{
+			{"session/new", rootsParams("", a)}, {"session/fork", rootsParams(id, a)},
+			{"session/load", rootsParams(stored, a)}, {"session/resume", rootsParams(id, a)},
+			{"session/list", "{}"}, {"session/prompt", promptParams(id, "say lost")},
+			{"session/set_title", `{"sessionId":"` + id + `","title":"x"}`},
+		} {
+			before := strings.Count(log.String(), "msg=panic")
+			m := c.try(request.method, request.params)
+			require.NotNil(t, m.Error, request.method)
+			require.Equal(t, jsonrpc.CodeInternal, m.Error.Code, request.method)
+			require.LessOrEqual(t, strings.Count(log.String(), "msg=panic"), before+1,
+				request.method)
+		}
+	}
+	store.panics.Store(false)
+	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
+	c.call("session/load", rootsParams(stored, a))
+	require.Equal(t, []string{"three"}, c.texts(c.open(a), "say three"), "no session is counted twice")
+}
+
+// A trace that panics is not called again, and nothing depends on it.
+//
+// Clause W8.
+func TestPanicOfTrace(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		log := &logtest.Text{}
+		c := connect(t, acp.Options{Logger: log.Logger(slog.LevelInfo),
+			Trace: func(sent bool, _ []byte) {
+				if sent == panics {
+					panic("in the trace")
+				}
+			}})
+		c.initialize()
+		require.Equal(t, []string{"one"}, c.texts(c.open(folder(t)), "say one"))
+		c.leave()
+		require.Equal(t, 1, strings.Count(log.String(), "msg=panic"))
+	}
 }
 
 // Clause W8.

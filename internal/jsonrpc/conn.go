@@ -28,7 +28,8 @@ type Options struct {
 	// OpaqueParams accepts any well-formed params. By default, duplicate names anywhere in params
 	// are rejected with -32602.
 	OpaqueParams bool
-	// Tap, if set, is called with every message except blank ones and those over the limit.
+	// Tap, if set, is called with every message except blank ones and those over the limit. If it
+	// panics, that is logged, and it is not called again.
 	Tap Tap
 	// Logger receives problems that cannot be reported to the peer. Message content is never
 	// logged. Default: discard.
@@ -56,6 +57,7 @@ func (o Options) withDefaults() Options {
 	o.MaxQueue = cmp.Or(o.MaxQueue, 4<<20)
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Tap = o.Tap.guarded(o.Logger)
 	o.limits.unanswered = cmp.Or(o.limits.unanswered, 4096)
 	o.limits.bytes = cmp.Or(o.limits.bytes, 64<<20)
 	o.limits.abandoned = cmp.Or(o.limits.abandoned, 1000)
@@ -75,6 +77,25 @@ const (
 // the read loop and the write loop, must not keep or change message, and delays the connection
 // while it runs.
 type Tap func(d Direction, message []byte)
+
+// guarded returns tap, which may be nil, so that its first panic is logged and ends only its calls.
+func (tap Tap) guarded(log *slog.Logger) Tap {
+	if tap == nil {
+		return nil
+	}
+	var ended atomic.Bool
+	return func(d Direction, message []byte) {
+		if ended.Load() {
+			return
+		}
+		defer func() {
+			if value := recover(); value != nil && !ended.Swap(true) {
+				LogPanic(log, value, "in", "tap")
+			}
+		}()
+		tap(d, message)
+	}
+}
 
 // Conn is a connection to one peer. Its methods are safe for concurrent use.
 type Conn struct {
