@@ -12,6 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
+// broadGrant says what "everything" in a directory is for which broadDir gives a reason.
+const broadGrant = "also the keys, passwords and settings of your programs, and searches take long"
+
 // broadRoots returns a message to the user about roots with far more in them than a project, or "".
 // It leaves out those of known, about which the user was told before.
 func (act *activation) broadRoots(known workspace.Roots) string {
@@ -24,10 +27,9 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 		if what := act.broad[root.Index]; what != "" && !told[root.Dir] {
 			act.agent.log.Warn("a root is very large", "session", act.id, "root", root.Dir,
 				"reason", what)
-			fmt.Fprintf(&b,
-				"The folder %s %s. This session reaches everything in it, and searches take long. "+
-					"Open a project folder instead to avoid that.\n\n",
-				text.Code(text.Printable(root.Dir.String())), what)
+			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, %s. "+
+				"Open a project folder instead to avoid that.\n\n", shownPath(root.Dir), what,
+				broadGrant)
 		}
 	}
 	return b.String()

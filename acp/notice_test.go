@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,7 +12,61 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// Before a folder with far more than a project in it is added, the question says what that grants.
+// It can be added, and is not mentioned again.
+//
+// Clause A33.
+func TestQuestionAboutLargeFolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("HOME does not set the home directory on Windows")
+	}
+	home := folder(t)
+	project := filepath.Join(home, "project")
+	shared := filepath.Join(home, "shared")
+	for _, dir := range []string{project, shared} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	t.Setenv("HOME", home)
+	c := connect(t, acp.Options{})
+	c.initialize()
+	c.permit("allow-once")
+	for argument, what := range map[string]string{
+		"~": "is your home directory", "..": "is your home directory",
+		filepath.Dir(home): "contains your home directory", "/": "is the top of the file system",
+	} {
+		id := c.open(project)
+		require.Contains(t, c.say(id, "/roots add "+argument), "Added", argument)
+		questions := c.questions()
+		asked := string(questions[len(questions)-1].Params)
+		require.Contains(t, asked, what, argument)
+		require.Contains(t, asked, "keys, passwords and settings", argument)
+		require.Equal(t, []string{"one"}, c.texts(id, "say one"), "it was told before")
+	}
+	id := c.open(project)
+	c.say(id, "/roots add ../shared")
+	questions := c.questions()
+	require.NotContains(t, string(questions[len(questions)-1].Params), "passwords")
+}
+
+// Clause A33.
+func TestLargeDeclaredFolderIsToldOnce(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("HOME does not set the home directory on Windows")
+	}
+	home, project := folder(t), folder(t)
+	t.Setenv("HOME", home)
+	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
+		return []acp.Folder{{Path: home, Setting: "--dir"}}
+	}})
+	c.initialize()
+	id := c.open(project)
+	require.Contains(t, c.texts(id, "say one")[0], "is your home directory")
+	c.call("session/load", rootsParams(id, project))
+	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
+}
 
 func TestLargeRootsAreToldOnce(t *testing.T) {
 	if runtime.GOOS == "windows" {

@@ -46,7 +46,7 @@ func (r *rootsReply) add(argument string) error {
 	}
 	answer, err := r.confirm(question{
 		title: "Add " + listed(added) + " to the session",
-		about: "The session, its agent and its MCP servers get the same access to this as to the " +
+		about: r.broadWarning(added) + "The session, its agent and its MCP servers get the same access to this as to the " +
 			"working directory:",
 		folders: added,
 		once:    "Add to this session", always: "Add to this and later sessions in ",
@@ -74,6 +74,19 @@ func (r *rootsReply) add(argument string) error {
 		}
 	}
 	return r.say("Added " + listed(added) + "." + r.listNote() + "\n")
+}
+
+// broadWarning returns what to say first when the user is asked about folders with far more in them
+// than a project, "" if none is. They are real paths.
+func (r *rootsReply) broadWarning(dirs []workspace.Dir) string {
+	var b strings.Builder
+	for _, dir := range dirs {
+		if what := broadDir(dir, r.agent.home()); what != "" {
+			fmt.Fprintf(&b, "**Warning:** %s %s. If you add it, the agent and its MCP servers reach "+
+				"everything in it, %s.\n\n", shownPath(dir), what, broadGrant)
+		}
+	}
+	return b.String()
 }
 
 // consents returns the user's consents to folders, for one session or, if its id is "", for all

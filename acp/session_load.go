@@ -190,10 +190,11 @@ func (l *load) setNotice(s *session, act *activation) {
 	default:
 		s.prompted = true
 	}
-	if !l.inTurn { // otherwise the user has just changed the folders
-		s.notice += act.droppedFolders(l.params, l.stored.Keys)
+	broad := act.broadRoots(known)
+	if l.inTurn {
+		return // the user has just been asked about the folders
 	}
-	s.notice += act.broadRoots(known)
+	s.notice += act.droppedFolders(l.params, l.stored.Keys) + broad
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses
