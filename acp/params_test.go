@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -48,4 +49,32 @@ func TestMemberNames(t *testing.T) {
 				"an unknown key is accepted: %+v", m.Error)
 		})
 	}
+}
+
+// An array in a request cannot cost many times its length, and the connection goes on.
+//
+// Clause W11.
+func TestLongArrays(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	for _, entry := range []string{"0", "{}", "[]", `"/a"`, `{"type":"x"}`} {
+		entries := "[" + strings.Repeat(entry+",", 1<<20/len(entry)) + entry + "]"
+		for method, params := range map[string]string{
+			"session/prompt": altered(idParams(id), "prompt", entries),
+			"session/list":   `{"additionalDirectories":` + entries + `}`,
+			"session/new":    altered(rootsParams("", folder(t)), "mcpServers", entries),
+		} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			m := c.try(method, params)
+			runtime.ReadMemStats(&after)
+			require.NotNil(t, m.Error, "%s of %s", method, entry)
+			require.Equal(t, -32602, m.Error.Code)
+			require.Contains(t, string(m.Error.Data), "too_long", "%s of %s", method, entry)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(40<<20), "%s of %s", method,
+				entry)
+		}
+	}
+	require.Equal(t, []string{"still here"}, c.texts(id, "say still here"))
 }

@@ -3,6 +3,8 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -149,7 +151,8 @@ func (c *checker) report(reason Reason, expected string) {
 }
 
 // Parse combines [ParseObject] and [Check] in one pass. Objects and arrays that shape describes are
-// parsed along the way, so that reading them does not scan them again.
+// parsed along the way, so that reading them does not scan them again. Nothing is read behind an
+// array with more than [MaxItems] entries.
 func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if isAbsent(raw) {
 		return Object{}, nil, nil
@@ -163,11 +166,21 @@ func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if err == nil {
 		err = c.end()
 	}
+	if errors.Is(err, errTooManyItems) {
+		return Object{}, c.found, nil
+	}
 	if err != nil {
 		return Object{}, nil, err
 	}
 	return o, c.found, nil
 }
+
+// MaxItems is the number of entries of an array that are read. A longer one is refused: an entry
+// takes a hundred times more memory than the two bytes that it needs in a request.
+const MaxItems = 10_000
+
+// errTooManyItems ends Parse at an array that is too long, which it has reported.
+var errTooManyItems = errors.New("too many entries")
 
 // parsed holds the contents of a value that Parse has read: at most one of them is set.
 type parsed struct {
@@ -233,6 +246,10 @@ func (c *checker) parseArray(shape *Shape, at place) ([]Field, error) {
 	}
 	array := place{path: at.full()}
 	for i := 0; c.dec.PeekKind() != ']'; i++ {
+		if i == MaxItems {
+			c.report(TooLong, strconv.Itoa(MaxItems)+" entries")
+			return nil, errTooManyItems
+		}
 		c.path = append(c.path, step{index: i})
 		start, end, p, err := c.parseValue(shape.items(), array.item(i))
 		if err != nil {

@@ -246,6 +246,9 @@ func (f Field) each(yield func(Field)) []Violation {
 	s := newScanner(f.raw)
 	err := s.delim()
 	for i := 0; err == nil && s.dec.PeekKind() != ']'; i++ {
+		if i == MaxItems {
+			return []Violation{f.Refuse(TooLong).Expecting(strconv.Itoa(MaxItems) + " entries")}
+		}
 		var start, end int
 		if start, end, err = s.value(); err == nil {
 			yield(Field{at: array.item(i), raw: f.raw[start:end:end]})

@@ -26,6 +26,7 @@ const (
 	WrongCase    Reason = "wrong_case"    // a key that differs from a known key only in case
 	CwdMismatch  Reason = "cwd_mismatch"  // not the working directory the session was created with
 	TooMany      Reason = "too_many"      // more roots than the limit
+	TooLong      Reason = "too_long"      // an array with more entries than MaxItems
 	Denied       Reason = "denied"        // forbidden by the user's policy
 	Missing      Reason = "missing"       // a directory that does not exist
 	NotDirectory Reason = "not_directory" // a path that exists but is not a directory
@@ -147,6 +148,8 @@ func (v Violation) words() string {
 		return expecting("is not the session's working directory", "use ", v.Expected)
 	case TooMany:
 		return expecting("has too many roots", "the limit is ", v.Expected)
+	case TooLong:
+		return expecting("is too long", "the limit is ", v.Expected)
 	case Denied:
 		return expecting("is refused by policy", "see ", v.Expected)
 	case Missing:
