@@ -32,28 +32,33 @@ const (
 	keptSetting   = "the session's stored folder"
 )
 
-// addFolders gives a request that leaves additionalDirectories out the folders that the user
-// declared for its cwd, or those of the session that it opens. stored is that session, nil for new
-// and fork. A list of the client stays as it is, even if it is empty.
+// addFolders decides which additional roots the session of a lifecycle request gets. stored is the
+// session that is loaded, resumed or copied, nil for a new one.
+//
+//   - A list of the client stays as it is, even if it is empty.
+//   - With KeepFolders, a session that is opened again or copied has the roots that are stored.
+//   - Otherwise it has those that the user declared for its cwd, and those that the user added to
+//     this session. What was added to the source of a copy was not added to the copy.
 func (a *agent) addFolders(
-	ctx context.Context, p *sessionParams, stored *sessionstore.Session,
+	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {
 	if p.listed {
 		return nil
 	}
+	keeps := stored != nil && a.options.KeepFolders
+	session := ""
+	if stored != nil && (keeps || cause != backend.Fork) {
+		session = string(stored.ID)
+	}
 	var folders []Folder
 	err := a.onDisk(ctx, func() (err error) {
-		session := ""
-		if stored != nil {
-			session = string(stored.ID)
-		}
 		folders, err = a.declaredFolders(p.roots.Cwd(), session)
 		return err
 	}, nil)
 	if err != nil {
 		return err
 	}
-	if stored != nil && a.options.KeepFolders {
+	if keeps {
 		folders = keptFolders(stored.Keys.Roots.Additional(), folders)
 	}
 	if len(folders) == 0 {
@@ -187,8 +192,11 @@ func (p *sessionParams) settings() []string {
 }
 
 // droppedFolders returns a message to the user about folders that the session had when it was last
-// opened and has no longer, although the client did not ask for that. It is "" if there are none.
-func (act *activation) droppedFolders(p sessionParams, stored sessionstore.Keys) string {
+// opened, or that its source has, and that it lacks although the client did not ask for that. It is
+// "" if there are none.
+func (act *activation) droppedFolders(
+	p sessionParams, cause backend.Cause, stored sessionstore.Keys,
+) string {
 	if p.listed {
 		return ""
 	}
@@ -203,8 +211,12 @@ func (act *activation) droppedFolders(p sessionParams, stored sessionstore.Keys)
 	if len(dropped) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(
-		"This session no longer has %s: your editor opened it without naming folders. "+
-			"/roots add brings a folder back, and acp-agent --keep-dirs keeps those of all "+
-			"sessions.\n\n", strings.Join(dropped, ", "))
+	lacks := "This session no longer has %s: your editor opened it without naming folders. "
+	if cause == backend.Fork {
+		lacks = "This copy does not have %s, unlike the original: your editor made it without " +
+			"naming folders. "
+	}
+	return fmt.Sprintf(lacks+
+		"/roots add brings a folder back, and acp-agent --keep-dirs keeps those of all "+
+		"sessions.\n\n", strings.Join(dropped, ", "))
 }

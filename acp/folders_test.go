@@ -42,7 +42,7 @@ func (f folderCase) want() []string {
 	switch {
 	case f.client != nil:
 		return f.client
-	case reopens && f.keep:
+	case f.keep && f.method != "session/new":
 		return f.had()
 	case reopens || f.always:
 		return union(f.configured, f.added)
@@ -53,7 +53,7 @@ func (f folderCase) want() []string {
 
 // dropped returns the folders that the user is told about.
 func (f folderCase) dropped() []string {
-	if f.client != nil || f.method == "session/new" || f.method == "session/fork" {
+	if f.client != nil || f.method == "session/new" {
 		return nil
 	}
 	return slices.DeleteFunc(f.had(), func(path string) bool {
@@ -147,8 +147,11 @@ func testFolders(t *testing.T, cases []folderCase) {
 		require.ElementsMatch(t, f.want(), sent.AdditionalDirectories,
 			"what the backend is given: %v", f)
 		told := strings.Join(texts(c.messages()[before:], id), "")
-		require.Equal(t, len(f.dropped()) > 0, strings.Contains(told, "no longer has"), "%v: %s", f,
-			told)
+		phrase := "no longer has"
+		if f.method == "session/fork" {
+			phrase = "This copy does not have"
+		}
+		require.Equal(t, len(f.dropped()) > 0, strings.Contains(told, phrase), "%v: %s", f, told)
 		for _, path := range f.dropped() {
 			require.Contains(t, told, path, f)
 		}
@@ -219,6 +222,41 @@ func TestInvalidFolderNamesItsSetting(t *testing.T) {
 			// a list of the client does not depend on the setting
 			c.call("session/resume", rootsParams(id, cwd, good))
 		})
+	}
+}
+
+// With KeepFolders a copy has what the user added to its source, and keeps it when it is opened
+// again. Without, it says once what it has lost.
+//
+// Clauses A33 and A34.
+func TestFoldersOfFork(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		c := connect(t, acp.Options{KeepFolders: keep, ConsentDir: t.TempDir()})
+		c.initialize()
+		cwd, a, b := folder(t), folder(t), folder(t)
+		source := c.open(cwd, a)
+		c.permit("allow-once")
+		require.Contains(t, c.say(source, "/roots add "+b), "Added")
+		fork := c.after("session/fork", source, cwd, nil)
+		want := []string{}
+		if keep {
+			want = []string{a, b}
+		}
+		require.Equal(t, want, c.find(fork).AdditionalDirectories)
+		first := strings.Join(c.texts(fork, "say one"), "")
+		for _, dir := range []string{a, b} {
+			require.Equal(t, !keep, strings.Contains(first, dir), dir)
+		}
+		c.call("session/load", rootsParams(fork, cwd))
+		c.texts(fork, "say two")
+		require.Equal(t, want, c.find(fork).AdditionalDirectories)
+		told := strings.Join(texts(c.messages(), fork), "")
+		lost := 1
+		if keep {
+			lost = 0
+		}
+		require.Equal(t, lost, strings.Count(told, "This copy does not have"))
+		require.NotContains(t, told, "no longer has")
 	}
 }
 

@@ -244,7 +244,8 @@ func TestForkServers(t *testing.T) {
 	c.call("session/close", idParams(forked.SessionID))
 	require.Equal(t, source, c.use(id, "one.where"))
 	require.Zero(t, c.changes(id, "one"))
-	require.NoError(t, json.Unmarshal(c.call("session/fork", encode(map[string]any{"sessionId": id, "cwd": a})), &forked))
+	require.NoError(t, json.Unmarshal(c.call("session/fork", encode(map[string]any{
+		"sessionId": id, "cwd": a, "additionalDirectories": []string{}})), &forked))
 	require.Equal(t, []string{""}, c.texts(forked.SessionID, "servers"), "M15: omitted is none")
 }
 

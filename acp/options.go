@@ -27,8 +27,9 @@ type Options struct {
 	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
 	// no other. It may read disks. Nil means no folders.
 	Folders func(cwd workspace.Dir) []Folder
-	// KeepFolders gives a session the roots that it had when it was last opened if it is loaded or
-	// resumed by a request that leaves out additionalDirectories.
+	// KeepFolders gives a session that is loaded or resumed by a request that leaves out
+	// additionalDirectories the roots that it had when it was last opened, and one that is forked
+	// by such a request those of its source.
 	KeepFolders bool
 	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64
 	// MiB.

@@ -242,7 +242,8 @@ func parts(t *rapid.T, messages []message, id string) []part {
 		kind, isChunk := strings.CutSuffix(p.Update.SessionUpdate, "_message_chunk")
 		switch {
 		case p.SessionID != id, strings.Contains(p.Update.Content.Text, " now leads to "),
-			strings.Contains(p.Update.Content.Text, " no longer has "):
+			strings.Contains(p.Update.Content.Text, " no longer has ") ||
+				strings.HasPrefix(p.Update.Content.Text, "This copy does not have "):
 		case isChunk:
 			out = append(out, part{kind, p.Update.Content.Text})
 		default:

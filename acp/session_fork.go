@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
@@ -21,7 +22,7 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
-		if err := a.addFolders(ctx, &p, nil); err != nil {
+		if err := a.addFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
 			return nil, err
 		}
 		return a.create(ctx, r, p, &source)

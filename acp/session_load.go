@@ -82,7 +82,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.matchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
-	if err := a.addFolders(ctx, &l.params, &l.stored.Session); err != nil {
+	if err := a.addFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err
 	}
 	l.previous = l.at.queue.active()
@@ -194,7 +194,7 @@ func (l *load) setNotice(s *session, act *activation) {
 	if l.inTurn {
 		return // the user has just been asked about the folders
 	}
-	s.notice += act.droppedFolders(l.params, l.stored.Keys) + broad
+	s.notice += act.droppedFolders(l.params, l.cause, l.stored.Keys) + broad
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses

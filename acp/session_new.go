@@ -24,7 +24,7 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 		if err != nil {
 			return nil, err
 		}
-		if err := a.addFolders(ctx, &p, nil); err != nil {
+		if err := a.addFolders(ctx, &p, backend.New, nil); err != nil {
 			return nil, err
 		}
 		return a.create(ctx, r, p, nil)
@@ -82,7 +82,10 @@ func (a *agent) create(
 		at.release()
 		return nil, err
 	}
-	s.notice = act.broadRoots(workspace.Roots{})
+	if source != nil {
+		s.notice = act.droppedFolders(p, backend.Fork, source.Keys)
+	}
+	s.notice += act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, notice)
 	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
 }

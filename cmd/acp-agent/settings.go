@@ -52,7 +52,7 @@ func newSettings() *settings {
 	f.StringVar(&set.agent, "agent", "", "run the known agent `NAME` behind acp-agent; see acp-agent agents")
 	f.StringVar(&set.model, "model", "", "answer with the configured model `NAME`; see acp-agent models")
 	f.Var((*listValue)(&set.dirs), "dir", "add `DIR` to sessions whose editor names no folders; relative to the session's working directory; can be repeated")
-	f.BoolVar(&set.keepDirs, "keep-dirs", false, "when an editor loads a session without naming folders, keep those that it had")
+	f.BoolVar(&set.keepDirs, "keep-dirs", false, "when an editor loads or copies a session without naming folders, keep those that it had")
 	f.StringVar(&set.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	f.Var(levelValue{&set.logLevel}, "log-level", "log messages of `LEVEL` and above: debug, info, warn or error")
 	f.StringVar(&set.logFile, "log-file", "", "append the log to `FILE` instead of writing it to standard error")
