@@ -36,9 +36,9 @@ func (a *agent) changeServers(
 	if a.init.mcpOwner() == backend.BackendConnects {
 		return serverChange{}, nil
 	}
-	if a.options.MCPPolicy != nil {
-		for i := range configs {
-			a.options.MCPPolicy(configs[i].Name).Apply(&configs[i])
+	for i := range configs {
+		if err := a.applyPolicy(&configs[i]); err != nil {
+			return serverChange{}, err
 		}
 	}
 	c := serverChange{configs: configs}
@@ -55,6 +55,18 @@ func (a *agent) changeServers(
 	var err error
 	c.change, err = prepareServers(c.set, w, configs)
 	return c, err
+}
+
+// applyPolicy makes c follow the user's policy. Without an answer to what the policy is, the server
+// must not be used.
+func (a *agent) applyPolicy(c *mcpclient.Config) error {
+	if a.options.MCPPolicy == nil {
+		return nil
+	}
+	return a.guard("MCPPolicy", func() error {
+		a.options.MCPPolicy(c.Name).Apply(c)
+		return nil
+	})
 }
 
 // prepareServers prepares a change of set. Too many servers are invalid params.
@@ -173,8 +185,8 @@ func (h *host) addServer(config mcpclient.Config) error {
 	if !live {
 		return errors.New("the session is not open")
 	}
-	if policy := h.agent.options.MCPPolicy; policy != nil {
-		policy(config.Name).Apply(&config)
+	if err := h.agent.applyPolicy(&config); err != nil {
+		return err
 	}
 	s := h.servers
 	s.mu.Lock()

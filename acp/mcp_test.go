@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -558,6 +559,27 @@ func TestPolicyOfFoundServer(t *testing.T) {
 	require.Contains(t, c.use(id, "found.roots"), "error", "M2: the rest of the policy holds")
 }
 
+// A panic of the policy function fails the request that needs it, and nothing else.
+//
+// Clause A30.
+func TestPolicyPanics(t *testing.T) {
+	var panics atomic.Bool
+	c := served(t, acp.Options{MCPPolicy: func(string) servers.Policy {
+		if panics.Load() {
+			panic("policy")
+		}
+		return servers.Policy{}
+	}})
+	a, b := folder(t), folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	id := c.serve([]string{a}, server("ours", "files"))
+	panics.Store(true)
+	require.Contains(t, c.start(id, "found"), "panicked")
+	require.Contains(t, c.use(id, "ours.where"), filepath.Base(a), "the session goes on")
+	panics.Store(false)
+	require.Contains(t, c.use(c.serve([]string{b}, server("ours", "files")), "ours.where"), filepath.Base(b))
+}
+
 // Clause A25.
 func TestExpandVariables(t *testing.T) {
 	t.Setenv("ACP_TEST_SET", "set-value")
@@ -789,7 +811,8 @@ func TestElicitation(t *testing.T) {
 			require.NoError(t, json.Unmarshal((<-asked).Params, &params))
 			require.Equal(t, id, params.SessionID)
 			require.Equal(t, "form", params.Mode)
-			require.Equal(t, `MCP server "one" asks: Who?`, params.Message)
+			require.Equal(t, "MCP server \"one\" asks you to fill in a form, whose labels are its own words. "+
+				"It says:\n\n```\nWho?\n```", params.Message)
 		})
 	}
 }

@@ -67,6 +67,8 @@ type Tool struct {
 
 // Hints are the annotations of an MCP tool, with the protocol's defaults for those that are absent.
 type Hints struct {
+	// Unstated means that the server says nothing, so that all others are defaults.
+	Unstated bool
 	// ReadOnly means that the tool changes nothing. Default false.
 	ReadOnly bool
 	// Destructive means that what the tool changes may be lost. Default true.

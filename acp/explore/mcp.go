@@ -372,8 +372,12 @@ func describeTool(tool backend.Tool) []string {
 	if tool.Hints.OpenWorld {
 		effect += " and contacts other systems"
 	}
-	lines := []string{text.Attributed("/call "+tool.Name, tool.Description, maxDescription),
-		"  according to its server it " + effect}
+	claim := "  according to its server it " + effect
+	if tool.Hints.Unstated {
+		claim = "  its server does not say whether it changes something"
+	}
+	title := text.Attributed("/call "+tool.Name, tool.Description, maxDescription)
+	lines := []string{title, claim}
 	if len(tool.Input) > 0 {
 		var compact bytes.Buffer
 		if json.Compact(&compact, tool.Input) != nil {

@@ -34,10 +34,17 @@ type user struct {
 	*host
 	open     func(url string) (action string, err error)
 	notified chan string
+	asked    atomic.Value // the last message with a URL
+}
+
+// message returns the last message with a URL.
+func (u *user) message() string {
+	message, _ := u.asked.Load().(string)
+	return message
 }
 
 func newUser(open func(url string) (string, error)) *user {
-	return &user{newHost(), open, make(chan string, 100)}
+	return &user{host: newHost(), open: open, notified: make(chan string, 100)}
 }
 
 func (u *user) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
@@ -63,6 +70,7 @@ func (u *user) Call(ctx context.Context, method string, params backend.Raw) back
 			}
 			return json.Marshal(map[string]any{"action": "accept", "content": content})
 		}
+		u.asked.Store(p.Message)
 		action, err := u.open(p.URL)
 		return backend.Raw(`{"action":"` + action + `"}`), err
 	}
@@ -283,6 +291,8 @@ func TestSigningIn(t *testing.T) {
 		}
 		require.Equal(t, 1, s.Pages())
 		require.NotContains(t, f.logs.String()+u.all(), "tangerine")
+		at := strings.TrimPrefix(s.URL, "http://")
+		require.Equal(t, "MCP server r asks you to sign in at "+at+"; "+at+" then issues the access tokens for the server.", u.message())
 		s.Revoke("invalid_grant")
 		require.Equal(t, "{}", f.call("r.echo", "{}"), "the call waits for a new token")
 		require.Equal(t, 2, s.Pages())
@@ -394,7 +404,8 @@ func TestSigningIn(t *testing.T) {
 	})
 	for name, address := range map[string]string{
 		"no page of the web": "ftp://localhost/authorize", "no https": "http://example.com/authorize", "a script": "javascript:alert(1)",
-		"markup": "https://example.com<b>/authorize",
+		"markup": "https://example.com<b>/authorize", "a fragment": "http://localhost/authorize#",
+		"our parameters": "http://localhost/authorize?redirect_uri=https://example.com", "a user": "http://accounts.example.com@localhost/authorize",
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(func(url string) (string, error) { panic(url) })

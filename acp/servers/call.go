@@ -21,7 +21,7 @@ func describeTool(t mcpclient.Tool) backend.Tool {
 	described := backend.Tool{
 		Name: t.Name, Server: t.Server, Remote: d.Name, Title: d.Title, Description: d.Description,
 		Input: encode(d.InputSchema), Output: encode(d.OutputSchema),
-		Hints: backend.Hints{Destructive: true, OpenWorld: true},
+		Hints: backend.Hints{Unstated: true, Destructive: true, OpenWorld: true},
 	}
 	if a := d.Annotations; a != nil {
 		described.Hints = backend.Hints{

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,22 +32,25 @@ func (h *host) Show(ctx context.Context, message string) error {
 	return h.Update(ctx, backend.Note(message+"\n\n"))
 }
 
-// maxQuestion is the most bytes of a question that are shown.
-const maxQuestion = 4 << 10
-
-// Elicit implements [mcpclient.Host].
+// Elicit implements [mcpclient.Host]. It quotes the server's words, so that they cannot pass for
+// ours.
 func (h *host) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitParams) (
 	*mcp.ElicitResult, error) {
-	question := text.Plain(text.Truncate(p.Message, maxQuestion))
-	params := map[string]any{
-		"mode":    p.Mode,
-		"message": fmt.Sprintf("MCP server %s asks: %s", quotedName(s.Name), question),
-	}
+	params := map[string]any{"mode": p.Mode}
+	asks := "asks"
 	if p.Mode == "form" {
-		params["requestedSchema"] = p.RequestedSchema
+		asks += " you to fill in a form, whose labels are its own words"
+		params["requestedSchema"] = withoutHeading(p.RequestedSchema)
 	} else {
+		page, err := url.Parse(p.URL)
+		if err != nil {
+			return nil, err
+		}
+		asks += " you to open a page of " + describeHost(page.Host)
 		params["url"], params["elicitationId"] = p.URL, elicitationID(s, p.ElicitationID)
 	}
+	params["message"] = fmt.Sprintf("MCP server %s %s. It says:\n\n%s",
+		quotedName(s.Name), asks, quoted(p.Message))
 	answer, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(params))()
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the user: %w", err)
@@ -61,6 +66,29 @@ func (h *host) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitPa
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
 	return &mcp.ElicitResult{Action: "cancel"}, nil
+}
+
+// withoutHeading returns the schema of a form without its own title and description, which MCP does
+// not have and a client may show as ours.
+func withoutHeading(schema any) any {
+	form, ok := schema.(map[string]any)
+	if !ok {
+		return schema
+	}
+	form = maps.Clone(form)
+	delete(form, "title")
+	delete(form, "description")
+	return form
+}
+
+// describeHost returns the host of a page, and says if browsers show its name in other letters.
+func describeHost(host string) string {
+	for label := range strings.SplitSeq(strings.ToLower(host), ".") {
+		if strings.HasPrefix(label, "xn--") {
+			return host + " (a browser may show this name in letters that look like others)"
+		}
+	}
+	return host
 }
 
 // elicitationID returns the id of a question for the client, which has those of other servers too.
@@ -83,8 +111,12 @@ const notifyTimeout = time.Second
 
 // SignIn implements [mcpclient.Host]. The user is asked through the client if it takes URLs, and
 // otherwise in the answer.
-func (h *host) SignIn(ctx context.Context, s mcpclient.ServerID, page *url.URL) error {
-	message := "MCP server " + printableName(s.Name) + " asks you to sign in at " + page.Host
+func (h *host) SignIn(
+	ctx context.Context, s mcpclient.ServerID, page *url.URL, tokens string,
+) error {
+	message := fmt.Sprintf("MCP server %s asks you to sign in at %s; %s then issues the access "+
+		"tokens for the server", printableName(s.Name), describeHost(page.Host),
+		describeHost(tokens))
 	id := rand.Text()
 	result, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{
 		"mode": "url", "elicitationId": id, "url": page.String(), "message": message + ".",

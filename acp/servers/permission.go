@@ -92,8 +92,20 @@ func (c *call) describeArguments() string {
 
 // claims returns what the server says about the tool.
 func (c *call) claims() string {
+	server := printableName(c.tool.Server)
+	claim := fmt.Sprintf("MCP server %s does not say whether this tool makes changes.", server)
+	if h := c.shown.Hints; !h.Unstated {
+		claim = fmt.Sprintf("According to MCP server %s, this tool %s.", server, describeHints(h))
+	}
+	if d := c.shown.Description; d != "" {
+		claim += "\n\n" + quoted(text.Truncate(d, maxDescription))
+	}
+	return claim
+}
+
+func describeHints(h backend.Hints) string {
 	var claims []string
-	switch h := c.shown.Hints; {
+	switch {
 	case h.ReadOnly:
 		claims = append(claims, "is read-only")
 	case h.Destructive:
@@ -101,13 +113,8 @@ func (c *call) claims() string {
 	default:
 		claims = append(claims, "makes changes")
 	}
-	if c.shown.Hints.OpenWorld {
+	if h.OpenWorld {
 		claims = append(claims, "reaches out to the network")
 	}
-	claim := fmt.Sprintf("According to MCP server %s, this tool %s.",
-		printableName(c.tool.Server), strings.Join(claims, " and "))
-	if d := c.shown.Description; d != "" {
-		claim += "\n\n" + quoted(text.Truncate(d, maxDescription))
-	}
-	return claim
+	return strings.Join(claims, " and ")
 }

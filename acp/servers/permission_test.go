@@ -66,7 +66,7 @@ func TestPermissionRequestCannotBeDisguised(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(f.host.asked[0], &q))
 	require.Equal(t, `MCP server "h\u202e\u2028s": "safe\u009b1m\u202eevil\u2066\u200b\u2028\u0085\x1b[0m" (x)`, q.ToolCall.Title)
-	require.Equal(t, `According to MCP server "h\u202e\u2028s", this tool makes changes that may destroy data and reaches out to the network.`+"\n\n"+
+	require.Equal(t, `MCP server "h\u202e\u2028s" does not say whether this tool makes changes.`+"\n\n"+
 		"`````\none\n<!-- ![x](http://example.com) \n````\nclosed? \ufffd \ufffd[2J\n`````", q.ToolCall.Content[1].Content.Text)
 	require.Equal(t, "It is called without arguments.", q.ToolCall.Content[0].Content.Text)
 }

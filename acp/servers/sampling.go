@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,10 +69,12 @@ func hintsOf(p *mcp.ModelPreferences) (hints []string) {
 	return hints
 }
 
-// sampleRequest returns a server's request without a model and a context.
+// sampleRequest returns a server's request without a model and a context. The user is shown all of
+// it. Metadata and priorities are left out, and so are neither shown nor sent.
 func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
 	r := backend.SampleRequest{
-		System: p.SystemPrompt, MaxTokens: int(min(p.MaxTokens, 1<<30)), Stop: p.StopSequences,
+		System: withLineFeeds(p.SystemPrompt), MaxTokens: int(min(p.MaxTokens, 1<<30)),
+		Stop: p.StopSequences,
 	}
 	if p.Temperature > 0 { // the SDK does not tell 0 from none
 		r.Temperature = &p.Temperature
@@ -81,7 +84,7 @@ func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
 		for _, block := range m.Content {
 			switch b := block.(type) {
 			case *mcp.TextContent:
-				message.Content = append(message.Content, sdk.TextBlock(b.Text))
+				message.Content = append(message.Content, sdk.TextBlock(withLineFeeds(b.Text)))
 			case *mcp.ImageContent:
 				data := base64.StdEncoding.EncodeToString(b.Data)
 				message.Content = append(message.Content, sdk.ImageBlock(data, b.MIMEType))
@@ -91,6 +94,9 @@ func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
 	}
 	return r
 }
+
+// withLineFeeds returns s with the line endings that are shown.
+func withLineFeeds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 // sampling is one request of a server to the model. It is shown to the user as a tool call.
 type sampling struct {
@@ -141,6 +147,8 @@ func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
 		}
 		return result, &modelError{err}
 	}
+	result.Text = text.Unhide(withLineFeeds(result.Text)) // the server gets what is shown
+	result.Model = text.Unhide(text.Truncate(result.Model, maxName))
 	return result, s.ask(ctx, s.describeAnswer(result), "Send the answer to the server", "Reject")
 }
 
@@ -155,7 +163,7 @@ func (s *sampling) addContext(ctx context.Context) error {
 	default:
 		return nil
 	}
-	added := s.host.model.SamplingContext(prefix)
+	added := text.Unhide(withLineFeeds(s.host.model.SamplingContext(prefix)))
 	if added == "" {
 		return nil
 	}
@@ -226,10 +234,14 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 		intro += " The server asks for parts of this conversation to be added. " +
 			"You are asked about that next."
 	}
+	if r.Temperature != nil {
+		temperature := strconv.FormatFloat(*r.Temperature, 'g', -1, 64)
+		intro += " The temperature is " + temperature + "."
+	}
 	if len(r.Stop) > 0 {
 		stops := make([]string, len(r.Stop))
 		for i, stop := range r.Stop {
-			stops[i] = text.Code(stop)
+			stops[i] = text.Code(text.Quote(stop))
 		}
 		intro += " The answer ends before " + strings.Join(stops, " or ") + "."
 	}
@@ -246,11 +258,18 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 			if block.Text != nil {
 				content = append(content, textContent(role+"\n\n"+quoted(block.Text.Text))...)
 			} else {
-				content = append(content, textContent(role)[0], sdk.ToolContent(block))
+				image := describeImage(block.Image)
+				content = append(content, textContent(role + " " + image)[0], sdk.ToolContent(block))
 			}
 		}
 	}
 	return content
+}
+
+// describeImage says what a client shows that does not show images.
+func describeImage(image *sdk.ContentBlockImage) string {
+	size := base64.StdEncoding.DecodedLen(len(image.Data)) - strings.Count(image.Data, "=")
+	return fmt.Sprintf("an image (%s, %s)", image.MimeType, text.Size(size))
 }
 
 // describeAnswer returns the answer for a person.

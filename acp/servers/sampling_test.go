@@ -4,6 +4,7 @@ package servers_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"image/png"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +35,8 @@ type model struct {
 	mu       sync.Mutex
 	requests []backend.SampleRequest
 	fail     error
+	answer   string        // "" for "It is 42."
+	context  string        // "" for the server's name
 	wait     chan struct{} // if not nil, the model is closed this when it is asked, and waits for the end of the context
 }
 
@@ -43,7 +47,10 @@ func (*model) SamplingModel(hints []string) string {
 	return "large"
 }
 
-func (*model) SamplingContext(server string) string {
+func (m *model) SamplingContext(server string) string {
+	if m.context != "" {
+		return m.context
+	}
 	if server == "" {
 		return "all of it"
 	}
@@ -59,7 +66,7 @@ func (m *model) Sample(ctx context.Context, r backend.SampleRequest) (backend.Sa
 		<-ctx.Done()
 		return backend.SampleResult{}, context.Cause(ctx)
 	}
-	return backend.SampleResult{Text: "It is 42.", Model: r.Model + "-1", StopReason: "endTurn", Input: 5, Output: 3}, m.fail
+	return backend.SampleResult{Text: cmp.Or(m.answer, "It is 42."), Model: r.Model + "-1", StopReason: "endTurn", Input: 5, Output: 3}, m.fail
 }
 
 func (m *model) asked() []backend.SampleRequest {
@@ -187,10 +194,13 @@ func TestUserReviewsRequestAndAnswer(t *testing.T) {
 				`"maxTokens":7,"systemPrompt":"Be short.","temperature":0.5,"stopSequences":["END"],"modelPreferences":{"hints":[{"name":"small"}],"costPriority":1}}`)
 			require.JSONEq(t, `{"role":"assistant","content":{"type":"text","text":"It is 42."},"model":"small-1","stopReason":"endTurn"}`, got)
 
+			imageData, err := base64.StdEncoding.DecodeString(pixel(t))
+			require.NoError(t, err)
+			imageSize := strconv.Itoa(len(imageData)) + " bytes"
 			require.Equal(t, `MCP server "m" asks the model small`, shown[0].Title)
 			require.Equal(t, "MCP server \"m\" wants an answer of up to 7 tokens from the model small. If you allow it, the model is sent what follows. "+
-				"You see the answer before the server gets it. The answer ends before `END`.\n\nSystem prompt:\n\n```\nBe short.\n```\n"+
-				"As the user:\n\n````\nHow many?\n```\nSent by us.\n````\nAs the user:\nimage/png\nAs the model:\n\n```\nOf what?\n```", shown[0].Text)
+				"You see the answer before the server gets it. The temperature is 0.5. The answer ends before `\"END\"`.\n\nSystem prompt:\n\n```\nBe short.\n```\n"+
+				"As the user:\n\n````\nHow many?\n```\nSent by us.\n````\nAs the user: an image (image/png, "+imageSize+")\nimage/png\nAs the model:\n\n```\nOf what?\n```", shown[0].Text)
 			require.Contains(t, shown[1].Text, "MCP server \"m\" gets this answer:\n\n```\nIt is 42.\n```")
 
 			asked := s.model.asked()
@@ -212,6 +222,26 @@ func TestUserReviewsRequestAndAnswer(t *testing.T) {
 			require.Contains(t, s.user.all(), `"status":"completed"`)
 		})
 	}
+}
+
+// What the user is shown is what the model and the server get.
+//
+// Clause M13.
+func TestSamplingSendsWhatIsShown(t *testing.T) {
+	s := newSampling(t, self("m", "sdk", "REVISION="+eras[0]))
+	s.model.answer, s.model.context = "4\u200b2\r\nor\u202e24", "its\u2060 answers"
+	request := `{"messages":[{"role":"user","content":{"type":"text","text":"one\r\ntwo"}}],"maxTokens":7,"temperature":1.25,` +
+		`"metadata":{"user":"tangerine"},"stopSequences":["\n\u200b"],"modelPreferences":{"speedPriority":1},"includeContext":"thisServer"}`
+	got, shown := s.ask([]string{allow, allow, allow}, request)
+	require.Contains(t, shown[0].Text, "The temperature is 1.25. The answer ends before `\"\\n\\u200b\"`.")
+	require.Contains(t, shown[0].Text, "one\ntwo")
+	require.Contains(t, shown[1].Text, "its\ufffd answers")
+	require.Contains(t, shown[2].Text, "4\ufffd2\nor\ufffd24")
+	require.Contains(t, got, "4\ufffd2\\nor\ufffd24")
+	sent := s.model.asked()[0]
+	require.Equal(t, "one\ntwo", sent.Messages[0].Content[0].Text.Text)
+	require.Equal(t, "its\ufffd answers", sent.Context)
+	require.NotContains(t, fmt.Sprintf("%+v", sent), "tangerine")
 }
 
 func pixel(t *testing.T) string {
@@ -314,6 +344,14 @@ func TestInvalidRequests(t *testing.T) {
 		strings.Replace(question, "{", `{"includeContext":"everything",`, 1):                     "includeContext is",
 		strings.Replace(question, "{", `{"temperature":-1,`, 1):                                  "temperature",
 		strings.Replace(question, "{", `{"stopSequences":["`+strings.Repeat(`","`, 10)+`"],`, 1): "stopSequences",
+
+		text(`How\u200bmany?`): "a message contains U+200B, which the user cannot see",
+		text(`\udb40\udc41`):   "U+E0041",
+		text(`\u202eynam`):     "U+202E",
+		text(`a\u200c\u200d`):  "U+200C",
+		text(`a\rb`):           "U+000D",
+		strings.Replace(question, "{", `{"systemPrompt":"a\u0000",`, 1):                      "systemPrompt contains U+0000",
+		message(`{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUg=="}`): "images are PNG",
 	} {
 		got, _ := s.ask(nil, request)
 		require.Contains(t, got, want)

@@ -29,10 +29,7 @@ const (
 	authorizationTimeout = 5 * time.Minute
 	// maxAuthorizations is how often the user is asked before a server takes a connection.
 	maxAuthorizations = 2
-	// maxPage is the most bytes of the address of an authorization page.
-	maxPage = 8 << 10
-
-	redirectPath = "/callback"
+	redirectPath      = "/callback"
 )
 
 // authorizationError is returned when a server cannot be used because the user's authorization was
@@ -83,6 +80,8 @@ type authorizer struct {
 	handler *auth.AuthorizationCodeHandler // nil before the first authorization
 	address string                         // the host and port that handler redirects to
 	last    *authorization
+
+	network tokenNetwork // of handler
 }
 
 // authorization is one attempt to have the user authorize a server.
@@ -178,6 +177,7 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 	if a.last != nil && !a.last.hasEnded() {
 		return a.last, nil
 	}
+	a.network.setServer(a.server.config.URL, res)
 	listener, err := a.listen()
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (a *authorizer) listen() (net.Listener, error) {
 			},
 		},
 		RequestRefreshToken:      true,
-		Client:                   a.server.authorizationClient(),
+		Client:                   a.client(),
 		NewTokenSource:           a.server.newTokenSource,
 		AuthorizationCodeFetcher: a.fetchCode,
 	})
@@ -326,83 +326,6 @@ func (r redactor) addToken(t *oauth2.Token) {
 	r.Add(t.RefreshToken)
 }
 
-// addForm adds the secrets in a form that is about to be sent to an authorization server, which may
-// repeat it in an error.
-func (r redactor) addForm(req *http.Request) error {
-	if req.GetBody == nil {
-		return nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	content, err := io.ReadAll(body)
-	if err != nil {
-		return err
-	}
-	form, _ := url.ParseQuery(string(content))
-	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
-		r.Add(form.Get(name))
-	}
-	return nil
-}
-
-// authorizationClient returns the client for requests to authorization servers. They do not get the
-// server's headers.
-func (s *server) authorizationClient() *http.Client {
-	transport := &http.Transport{
-		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-	}
-	// Proxy sees all requests, and the SDK checks the addresses of a transport that has no dialer.
-	transport.Proxy = func(req *http.Request) (*url.URL, error) {
-		if err := s.config.checkAuthorizationURL(req.URL); err != nil {
-			return nil, err
-		}
-		if err := s.redactor.addForm(req); err != nil {
-			return nil, err
-		}
-		return http.ProxyFromEnvironment(req)
-	}
-	check := func(_ *http.Request, via []*http.Request) error {
-		if via[0].Method != http.MethodGet || len(via) >= 5 {
-			return errors.New("unexpected redirect")
-		}
-		return nil
-	}
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: check}
-}
-
-// checkAuthorizationURL returns an error unless u is https, or leads to this machine for a server
-// that is on this machine.
-func (c Config) checkAuthorizationURL(u *url.URL) error {
-	switch {
-	case isLoopback(u.String()) && !isLoopback(c.URL):
-		return fmt.Errorf("%s is on this machine, and the MCP server is not", u.Host)
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.String()):
-		return nil
-	default:
-		return fmt.Errorf("%s://%s is not https", u.Scheme, u.Host)
-	}
-}
-
-// page returns the address of an authorization page, which comes from the server, as it can be
-// shown.
-func (c Config) page(address string) (*url.URL, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	u.RawQuery = u.Query().Encode()
-	u.User, u.Fragment, u.RawFragment = nil, "", ""
-	shown := u.String()
-	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"`\\", r) }
-	if len(shown) > maxPage || strings.ContainsFunc(shown, odd) {
-		return nil, errors.New("the address of its authorization page is not valid")
-	}
-	return u, c.checkAuthorizationURL(u)
-}
-
 // fetchCode shows the user the authorization page and waits for the redirect.
 func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (
 	*auth.AuthorizationResult, error) {
@@ -411,10 +334,14 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	one := a.last
 	a.mu.Unlock()
 	one.asked = true
-	page, err := s.config.page(args.URL)
+	page, err := authorizationPage(args.URL)
+	if err == nil {
+		err = a.network.checkPage(ctx, page)
+	}
 	if err != nil {
 		return nil, err
 	}
+	tokens := a.network.bindTokens(page)
 	r := &redirect{
 		host: one.listener.Addr().String(), state: page.Query().Get("state"),
 		received: make(chan url.Values, 1),
@@ -427,7 +354,7 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	shown := make(chan error, 1)
 	var running sync.WaitGroup
 	running.Go(func() { _ = web.Serve(one.listener) })
-	running.Go(func() { shown <- s.showPage(showing, one, page) })
+	running.Go(func() { shown <- s.showPage(showing, one, page, tokens) })
 	defer running.Wait()
 	defer func() {
 		cancel()
@@ -484,8 +411,11 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// showPage asks the user to open the authorization page.
-func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL) error {
+// showPage asks the user to open the authorization page. tokens is the host that issues tokens
+// then.
+func (s *server) showPage(
+	ctx context.Context, one *authorization, page *url.URL, tokens string,
+) error {
 	s.mu.Lock()
 	one.waiting, one.page = "it waits until you have signed in at "+page.Host, page.String()
 	if s.signingIn == one {
@@ -496,7 +426,7 @@ func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL
 	if err != nil {
 		return nil // the set is being closed
 	}
-	return host.SignIn(ctx, s.id(), page)
+	return host.SignIn(ctx, s.id(), page, tokens)
 }
 
 // awaitAuthorization waits for an authorization before the next start of the server. Until then the

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -76,19 +76,76 @@ func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
 	return host.Elicit(ctx, s.id(), &p)
 }
 
-// checkElicit checks the schema of a form, or the URL.
+const (
+	// maxQuestion is the most bytes of a question.
+	maxQuestion = 4 << 10
+	// maxLabel is the most bytes of a text in a form that is to be on one line.
+	maxLabel = 200
+)
+
+// checkElicit returns an error unless the user can be shown honestly what the server asks.
 func checkElicit(p *mcp.ElicitParams) error {
-	if p.Mode == formMode {
-		if schema, err := json.Marshal(p.RequestedSchema); err != nil || len(schema) > maxForm {
-			return rpcError(jsonrpc.CodeInvalidParams,
-				"requestedSchema has more than %s", text.Size(maxForm))
-		}
-		return nil
+	if len(p.Message) > maxQuestion {
+		return rpcError(jsonrpc.CodeInvalidParams,
+			"message has more than %s", text.Size(maxQuestion))
 	}
-	u, err := url.Parse(p.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
-		len(p.URL) > maxForm {
-		return rpcError(jsonrpc.CodeInvalidParams, "url is not an http or https URL")
+	if r, hidden := text.FirstHidden(p.Message); hidden {
+		return rpcError(jsonrpc.CodeInvalidParams,
+			"message contains %U, which the user cannot see", r)
+	}
+	if p.Mode == formMode {
+		return checkForm(p.RequestedSchema)
+	}
+	if _, err := parsePage(p.URL); err != nil {
+		return rpcError(jsonrpc.CodeInvalidParams, "url is not an http or https URL as the "+
+			"user can be shown it: %v", err)
+	}
+	return nil
+}
+
+// checkForm checks the schema of a form.
+func checkForm(schema any) error {
+	encoded, err := json.Marshal(schema)
+	if err != nil || len(encoded) > maxForm {
+		return rpcError(jsonrpc.CodeInvalidParams,
+			"requestedSchema has more than %s", text.Size(maxForm))
+	}
+	var form map[string]any
+	if err := json.Unmarshal(encoded, &form); err != nil {
+		return rpcError(jsonrpc.CodeInvalidParams, "requestedSchema is not an object")
+	}
+	return checkLabels("requestedSchema", form)
+}
+
+// checkLabels checks all texts in a value of a schema, which is called name. Only descriptions and
+// defaults may have several lines.
+func checkLabels(name string, value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for member, value := range v {
+			if err := checkLabels("name", member); err != nil {
+				return err
+			}
+			if err := checkLabels(member, value); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if err := checkLabels(name, value); err != nil {
+				return err
+			}
+		}
+	case string:
+		if r, hidden := text.FirstHidden(v); hidden {
+			return rpcError(jsonrpc.CodeInvalidParams,
+				"requestedSchema contains %U, which the user cannot see", r)
+		}
+		long := len(v) > maxLabel || strings.ContainsAny(v, "\r\n\t")
+		if long && name != "description" && name != "default" {
+			return rpcError(jsonrpc.CodeInvalidParams, "a %s in requestedSchema has more than "+
+				"one line of %s", name, text.Size(maxLabel))
+		}
 	}
 	return nil
 }

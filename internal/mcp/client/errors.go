@@ -1,9 +1,11 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -47,6 +49,20 @@ var (
 	errNoSuchRoot = errors.New("no such root")
 	errDirectory  = errors.New("cannot start it in its working directory")
 )
+
+// describeError returns the text of err. If a server's answer could not be read, that is said
+// without types of Go.
+func describeError(err error) string {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err.Error()
+	}
+	field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+	if field == "" {
+		return "the answer has a value of the wrong type"
+	}
+	return "the answer has a value of the wrong type in " + text.Quote(field)
+}
 
 // serverError adds the name of the server to err.
 func serverError(server string, err error) error {

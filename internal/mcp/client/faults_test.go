@@ -200,8 +200,13 @@ func TestListLimit(t *testing.T) {
 	h, c := newFake(t)
 	h.Offer(`"tools":{},"resources":{}`)
 	long := strings.Repeat("x", 1000)
-	h.Respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","description":"`+long+`","inputSchema":{"type":"object"}}]}`)
-	h.Respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x","description":"`+long+`"}]}`)
+	var tools, resources []string
+	for i := range 20 {
+		tools = append(tools, fmt.Sprintf(`{"name":"x%02d","description":"%s","inputSchema":{"type":"object"}}`, i, long))
+		resources = append(resources, fmt.Sprintf(`{"uri":"x:x%02d","name":"x","description":"%s"}`, i, long))
+	}
+	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
+	h.Respond("resources/list", `"result":{"resources":[`+strings.Join(resources, ",")+`]}`)
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}))
 	f.change(open(t, folder(t)), c)
 	listings, err := f.List(t.Context())
@@ -214,4 +219,43 @@ func TestListLimit(t *testing.T) {
 		"The server lists more tools than the first 9, which are used: a list is limited to 1000 entries and 10000 bytes",
 		"The server lists more resources than the first 9, which are used: a list is limited to 1000 entries and 10000 bytes",
 	}, listing.Cut)
+}
+
+// A server that ignores cursors gives the same page for ever.
+func TestRepeatedCursorEndsList(t *testing.T) {
+	h, c := newFake(t)
+	h.Offer(`"tools":{},"resources":{}`)
+	h.Respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","inputSchema":{"type":"object"}}]}`)
+	h.Respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x"}]}`)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), c)
+	listings, err := f.List(t.Context())
+	require.NoError(t, err)
+	listing := <-listings
+	require.NoError(t, listing.Err)
+	require.Len(t, listing.Tools, 1)
+	require.Len(t, listing.Resources, 1)
+	require.Empty(t, listing.Cut)
+	require.Equal(t, 2, h.Count("tools/list"), "with and without the cursor")
+	require.Contains(t, f.logs.String(), "lists the same items again and again")
+}
+
+func TestMalformedResultIsDescribedPlainly(t *testing.T) {
+	h, c := newFake(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), c)
+	for _, result := range []string{
+		`{"content":"text"}`, `{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
+		`{"content":[{"type":"text","text":7}]}`, `{"content":[7]}`, `{"content":[{"type":"image","data":7}]}`,
+		`{"content":[{"type":"resource","resource":7}]}`, `{"content":[{"type":"text","text":"a","annotations":[]}]}`,
+		`{"content":[],"_meta":7}`,
+	} {
+		h.Respond("tools/call", `"result":`+result)
+		got, err := f.try("h.x", "{}")
+		if err != nil {
+			got = err.Error()
+		}
+		require.Contains(t, got, "a value of the wrong type", result)
+		require.NotRegexp(t, `Go |mcp\.|json:|struct`, got, result)
+	}
 }

@@ -62,7 +62,7 @@ func (h *host) Elicit(context.Context, mcpclient.ServerID, *mcp.ElicitParams) (*
 
 func (h *host) ElicitComplete(context.Context, mcpclient.ServerID, string) error { return nil }
 
-func (h *host) SignIn(context.Context, mcpclient.ServerID, *url.URL) error {
+func (h *host) SignIn(context.Context, mcpclient.ServerID, *url.URL, string) error {
 	return errors.New("not in this test")
 }
 

@@ -23,10 +23,10 @@ type Host interface {
 	Elicit(ctx context.Context, s ServerID, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	// ElicitComplete says that the user has done what a server wanted at a URL.
 	ElicitComplete(ctx context.Context, s ServerID, id string) error
-	// SignIn asks the user to sign in to a server at page. It returns when the user has declined,
-	// which is an error, when nothing more can be done, or when ctx ends because they have signed
-	// in.
-	SignIn(ctx context.Context, s ServerID, page *url.URL) error
+	// SignIn asks the user to sign in to a server at page. tokens is the host that issues the tokens
+	// then. It returns when the user has declined, which is an error, when nothing more can be done,
+	// or when ctx ends because they have signed in.
+	SignIn(ctx context.Context, s ServerID, page *url.URL, tokens string) error
 	// Show shows the user a message about the servers.
 	Show(ctx context.Context, message string) error
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,29 +61,52 @@ func (c *listCache[T]) describeCut(kind string, l limits) []string {
 		kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes))}
 }
 
+// page is a part of a list, and the cursor of the next part, "" after the last.
+type page[T any] struct {
+	items []*T
+	next  string
+}
+
 // collect returns the items that a server lists, up to the limits. Items without a name are left
-// out.
-func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], name func(*T) string) (
-	list[*T], error) {
+// out, and so are repeated ones. A cursor that the server has given before ends the list.
+func collect[T any](c *connection, kind string, fetch func(cursor string) (page[T], error),
+	name func(*T) string) (list[*T], error) {
 	var l list[*T]
-	left := c.server.set.options.limits.MaxListBytes
-	for item, err := range listed {
+	left, cursor := c.server.set.options.limits.MaxListBytes, ""
+	cursors, known := map[string]bool{"": true}, map[string]bool{}
+	for {
+		p, err := fetch(cursor)
 		if err != nil {
 			return list[*T]{}, err
 		}
-		if item == nil || name(item) == "" {
-			continue
+		for _, item := range p.items {
+			if item == nil || name(item) == "" {
+				continue
+			}
+			encoded := string(encode(item))
+			if known[encoded] {
+				continue
+			}
+			known[encoded] = true
+			left -= len(encoded)
+			if left < 0 || len(l.items) == maxItems {
+				c.server.log.Warn("MCP server lists more items than are used",
+					"kind", kind, "used", len(l.items))
+				l.cut = true
+				return l, nil
+			}
+			l.items = append(l.items, item)
 		}
-		left -= len(encode(item))
-		if left < 0 || len(l.items) == maxItems {
-			c.server.log.Warn("MCP server lists more items than are used",
-				"kind", kind, "used", len(l.items))
-			l.cut = true
-			break
+		cursor = p.next
+		if cursors[cursor] {
+			if cursor != "" {
+				c.server.log.Warn("MCP server lists the same items again and again",
+					"kind", kind, "used", len(l.items))
+			}
+			return l, nil
 		}
-		l.items = append(l.items, item)
+		cursors[cursor] = true
 	}
-	return l, nil
 }
 
 // Listing is what a server offers, and its status afterwards. If it could not list everything, Err

@@ -77,5 +77,5 @@ func unreadable(block json.RawMessage) string {
 	}
 	return fmt.Sprintf("[a content block of type %s and %s, which cannot be read: %s]",
 		text.Quote(text.Truncate(header.Type, 40)), text.Size(len(block)),
-		text.Truncate(text.Printable(err.Error()), 200))
+		text.Truncate(text.Printable(describeError(err)), 200))
 }

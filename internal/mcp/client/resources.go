@@ -13,7 +13,14 @@ func (c *connection) listResources(ctx context.Context) ([]*mcp.Resource, error)
 	}
 	return c.resources.get(ctx, func(ctx context.Context) (list[*mcp.Resource], error) {
 		uri := func(r *mcp.Resource) string { return r.URI }
-		return collect(c, "resources", c.peer.Resources(ctx, nil), uri)
+		fetch := func(cursor string) (page[mcp.Resource], error) {
+			r, err := c.peer.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+			if err != nil {
+				return page[mcp.Resource]{}, err
+			}
+			return page[mcp.Resource]{r.Resources, r.NextCursor}, nil
+		}
+		return collect(c, "resources", fetch, uri)
 	})
 }
 

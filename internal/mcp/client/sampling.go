@@ -3,7 +3,11 @@ package client
 //lint:file-ignore SA1019 the MCP SDK deprecates sampling (SEP-2577); existing servers still use it
 
 import (
+	"bytes"
 	"context"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
 	"net/http"
 	"slices"
 
@@ -102,6 +106,9 @@ func checkSample(p *mcp.CreateMessageWithToolsParams) error {
 	case !slices.Contains([]string{"", "none", "thisServer", "allServers"}, p.IncludeContext):
 		return invalid("includeContext is none, thisServer or allServers")
 	}
+	if r, hidden := text.FirstHidden(p.SystemPrompt); hidden {
+		return invalid("systemPrompt contains %U, which the user cannot see", r)
+	}
 	texts, images := len(p.SystemPrompt), 0
 	for _, stop := range p.StopSequences {
 		texts += len(stop)
@@ -114,6 +121,9 @@ func checkSample(p *mcp.CreateMessageWithToolsParams) error {
 			switch b := block.(type) {
 			case *mcp.TextContent:
 				texts += len(b.Text)
+				if r, hidden := text.FirstHidden(b.Text); hidden {
+					return invalid("a message contains %U, which the user cannot see", r)
+				}
 			case *mcp.ImageContent:
 				if images += len(b.Data); !isImage(b) {
 					return invalid("images are PNG, JPEG, GIF or WebP, with the right mimeType")
@@ -130,8 +140,23 @@ func checkSample(p *mcp.CreateMessageWithToolsParams) error {
 	return nil
 }
 
-// isImage reports whether the data is an image of the type that the server says.
+// isImage reports whether the data is an image of the type that the server says. Another might be
+// shown to the user as nothing.
 func isImage(b *mcp.ImageContent) bool {
-	types := []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-	return slices.Contains(types, b.MIMEType) && http.DetectContentType(b.Data) == b.MIMEType
+	if http.DetectContentType(b.Data) != b.MIMEType {
+		return false
+	}
+	var err error
+	switch data := bytes.NewReader(b.Data); b.MIMEType {
+	case "image/png":
+		_, err = png.DecodeConfig(data)
+	case "image/jpeg":
+		_, err = jpeg.DecodeConfig(data)
+	case "image/gif":
+		_, err = gif.DecodeConfig(data)
+	case "image/webp": // which the standard library cannot read
+	default:
+		return false
+	}
+	return err == nil
 }

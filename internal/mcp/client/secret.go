@@ -25,7 +25,7 @@ func (r redactor) err(err error) error {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		err = status
 	}
-	if s := text.Truncate(r.Text(err.Error()), maxErrorText); s != err.Error() {
+	if s := text.Truncate(r.Text(describeError(err)), maxErrorText); s != err.Error() {
 		return &redactedError{s, err}
 	}
 	return err

@@ -43,7 +43,14 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 	}
 	return c.tools.get(ctx, func(ctx context.Context) (list[Tool], error) {
 		name := func(t *mcp.Tool) string { return t.Name }
-		listed, err := collect(c, "tools", c.peer.Tools(ctx, nil), name)
+		fetch := func(cursor string) (page[mcp.Tool], error) {
+			r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+			if err != nil {
+				return page[mcp.Tool]{}, err
+			}
+			return page[mcp.Tool]{r.Tools, r.NextCursor}, nil
+		}
+		listed, err := collect(c, "tools", fetch, name)
 		names := make([]string, len(listed.items))
 		for i, t := range listed.items {
 			names[i] = t.Name

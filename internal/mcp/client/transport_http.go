@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"strings"
 
@@ -89,7 +91,8 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		stop()
 		cancel(nil)
 	}
-	req = req.Clone(ctx)
+	var from netip.Addr
+	req = req.Clone(t.traceAddress(ctx, req, &from))
 	for _, h := range t.headers {
 		req.Header.Set(h.Name, h.Value)
 	}
@@ -111,7 +114,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	body := &responseBody{
 		body: res.Body, limit: t.limits.MaxMessage, notices: perSecond(t.limits.MaxNotices),
-		wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail,
+		wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail, from: from,
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body.events = jsonrpc.NewReader(res.Body, t.limits.MaxMessage)
@@ -121,6 +124,25 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		res.ContentLength = -1 // the body may be changed
 	}
 	return res, nil
+}
+
+// traceAddress returns a context that sets from to the address of the server that answers req,
+// unless a proxy connects to the server.
+func (t *httpTransport) traceAddress(
+	ctx context.Context, req *http.Request, from *netip.Addr,
+) context.Context {
+	if t.base.Proxy != nil {
+		if proxy, err := t.base.Proxy(req); err != nil || proxy != nil {
+			return ctx
+		}
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(c httptrace.GotConnInfo) {
+			if at, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String()); err == nil {
+				*from = at.Addr()
+			}
+		},
+	})
 }
 
 // answeredRequest returns the id of the server's request that req answers, if it does.
@@ -162,6 +184,7 @@ func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 type responseBody struct {
 	body   io.ReadCloser
 	events *jsonrpc.Reader // the lines of an event stream, nil if the body is one message
+	from   netip.Addr      // the server's address, not valid if a proxy connected to it
 	limit  int
 	unread []byte
 	err    error

@@ -68,14 +68,18 @@ func AddTools(s *Server) {
 		})
 }
 
-// survey asks the user, and for the roots in between, and returns what they answered.
+// survey asks the user what its arguments say, and for the roots in between, and returns what they
+// answered.
 func survey(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	answers, ok := r.Params.InputResponses["name"].(*mcp.ElicitResult)
 	if !ok {
+		question := mcp.ElicitParams{Mode: "form", Message: "Who are you?", RequestedSchema: map[string]any{
+			"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}}
+		if err := json.Unmarshal(r.Params.Arguments, &question); err != nil {
+			return nil, err
+		}
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{
-			"roots": &mcp.ListRootsParams{},
-			"name": &mcp.ElicitParams{Mode: "form", Message: "Who are you?", RequestedSchema: map[string]any{
-				"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}},
+			"roots": &mcp.ListRootsParams{}, "name": &question,
 		}}, nil
 	}
 	raw, _ := json.Marshal(answers)

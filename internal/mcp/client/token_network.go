@@ -1,0 +1,308 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// tokenNetwork decides which hosts take part in signing in to a server. The server names them, so
+// they must not be in a network that the server itself is not in, whatever their names resolve to.
+// It is safe for concurrent use.
+type tokenNetwork struct {
+	mu     sync.Mutex
+	server reach
+	// endpoints are the hosts of the token endpoints by the authorization endpoints that were
+	// announced with them.
+	endpoints map[string]string
+	tokens    string // the host that the user was told issues tokens, "" before that
+}
+
+// reach says from where an address can be reached.
+type reach int
+
+const (
+	public   reach = iota // from everywhere
+	private               // from a private network
+	loopback              // from this machine
+)
+
+// reachOf returns the reach of an address.
+func reachOf(ip netip.Addr) reach {
+	ip = ip.Unmap()
+	carrier := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10) // RFC 6598
+	switch {
+	case !ip.IsValid(), ip.IsLoopback(), ip.IsUnspecified():
+		return loopback
+	case ip.IsPrivate(), ip.IsLinkLocalUnicast(), ip.IsMulticast(), carrier.Contains(ip):
+		return private
+	default:
+		return public
+	}
+}
+
+// reachOfHost returns the reach of a host in a URL as far as it is literal.
+func reachOfHost(host string) reach {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		return reachOf(ip)
+	case host == "localhost" || strings.HasSuffix(host, ".localhost"):
+		return loopback
+	default:
+		return public
+	}
+}
+
+// setServer sets the server's reach to that of the address which a response of it came from, and
+// forgets what was announced before. If a proxy connected to the server, only its URL counts.
+func (n *tokenNetwork) setServer(address string, res *http.Response) {
+	at := public
+	if body, ok := res.Body.(*responseBody); ok && body.from.IsValid() {
+		at = reachOf(body.from)
+	} else if u, err := url.Parse(address); err == nil {
+		at = reachOfHost(u.Hostname())
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.server, n.endpoints = at, map[string]string{}
+}
+
+// check returns an error if a host is nearer than the server.
+func (n *tokenNetwork) check(host string, at reach) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case at <= n.server:
+		return nil
+	case at == loopback:
+		return fmt.Errorf("%s is on this machine, and the MCP server is not", host)
+	default:
+		return fmt.Errorf("%s is in a private network, and the MCP server is not", host)
+	}
+}
+
+// checkURL returns an error unless u is https, or leads to this machine, and only for a server that
+// is there too.
+func (n *tokenNetwork) checkURL(u *url.URL) error {
+	at := reachOfHost(u.Hostname())
+	if u.Scheme != "https" && (u.Scheme != "http" || at != loopback) {
+		return fmt.Errorf("%s://%s is not https", u.Scheme, u.Host)
+	}
+	return n.check(u.Host, at)
+}
+
+// lookupTimeout is how long the name of a page's host may take to be resolved.
+const lookupTimeout = 5 * time.Second
+
+// checkPage is checkURL for a page that a browser opens.
+func (n *tokenNetwork) checkPage(ctx context.Context, page *url.URL) error {
+	if err := n.checkURL(page); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	// A name that cannot be resolved here may be known to the browser's proxy.
+	all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", page.Hostname())
+	for _, ip := range all {
+		if err := n.check(page.Host, reachOf(ip)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindTokens returns the host that issues tokens to those who have signed in at page. From now on
+// no other host gets codes or tokens.
+func (n *tokenNetwork) bindTokens(page *url.URL) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tokens = page.Host // of servers that announce nothing
+	if host, ok := n.endpoints[endpointOf(page)]; ok {
+		n.tokens = host
+	}
+	return n.tokens
+}
+
+// endpointOf returns what identifies an endpoint, whatever its parameters.
+func endpointOf(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// learn remembers the endpoints in a response that describes an authorization server.
+func (n *tokenNetwork) learn(document []byte) {
+	var announced struct {
+		Authorization string `json:"authorization_endpoint"`
+		Token         string `json:"token_endpoint"`
+	}
+	if json.Unmarshal(document, &announced) != nil {
+		return
+	}
+	page, err1 := url.Parse(announced.Authorization)
+	tokens, err2 := url.Parse(announced.Token)
+	if err1 != nil || err2 != nil || page.Host == "" || tokens.Host == "" {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.endpoints[endpointOf(page)] = tokens.Host
+}
+
+// checkForm returns an error if a form with a code or token is about to be sent to another host
+// than the user was told.
+func (n *tokenNetwork) checkForm(host string, form url.Values) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if form.Has("grant_type") && host != n.tokens {
+		return fmt.Errorf("%s is not the host that the user was told issues the tokens", host)
+	}
+	return nil
+}
+
+// dialContext connects to a host, but not to one that is nearer than the server.
+func (n *tokenNetwork) dialContext(ctx context.Context, network, host string) (net.Conn, error) {
+	dialer := net.Dialer{
+		Timeout: 10 * time.Second,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return n.check(host, reachOf(at.Addr()))
+		},
+	}
+	return dialer.DialContext(ctx, network, host)
+}
+
+// maxMetadata is the most bytes of an answer while signing in.
+const maxMetadata = 1 << 20
+
+// client returns the client for requests to authorization servers. They do not get the server's
+// headers.
+func (a *authorizer) client() *http.Client {
+	direct := &http.Transport{
+		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		DialContext: a.network.dialContext,
+	}
+	proxied := &http.Transport{
+		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+		Proxy: http.ProxyFromEnvironment,
+	}
+	check := func(_ *http.Request, via []*http.Request) error {
+		if via[0].Method != http.MethodGet || len(via) >= 5 {
+			return errors.New("unexpected redirect")
+		}
+		return nil
+	}
+	return &http.Client{
+		Transport: &tokenTransport{a, direct, proxied},
+		Timeout:   30 * time.Second, CheckRedirect: check,
+	}
+}
+
+// tokenTransport makes the requests to authorization servers.
+type tokenTransport struct {
+	authorizer      *authorizer
+	direct, proxied *http.Transport // proxied decides for itself where names lead
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	network := &t.authorizer.network
+	form, err := formOf(req)
+	if err == nil {
+		err = errors.Join(network.checkURL(req.URL), network.checkForm(req.URL.Host, form))
+	}
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	t.authorizer.server.redactor.addForm(form)
+	transport := t.direct
+	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
+		transport = t.proxied
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil || req.Method != http.MethodGet || res.StatusCode != http.StatusOK {
+		return res, err
+	}
+	document, err := io.ReadAll(io.LimitReader(res.Body, maxMetadata))
+	if err != nil {
+		return nil, errors.Join(err, res.Body.Close())
+	}
+	network.learn(document)
+	res.Body = readCloser{bytes.NewReader(document), res.Body}
+	return res, nil
+}
+
+// formOf returns the form that a request sends, nil if it sends none.
+func formOf(req *http.Request) (url.Values, error) {
+	if req.GetBody == nil {
+		return nil, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	form, _ := url.ParseQuery(string(content)) // a registration is not a form
+	return form, nil
+}
+
+// addForm adds the secrets in a form that is about to be sent to an authorization server, which may
+// repeat it in an error.
+func (r redactor) addForm(form url.Values) {
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
+		r.Add(form.Get(name))
+	}
+}
+
+// authorizationPage returns the address of an authorization page, to which the SDK has added the
+// parameters of our request. It fails if the server's endpoint has parameters that could replace
+// them, or a fragment, which would hide them: see RFC 6749, section 3.1.
+func authorizationPage(address string) (*url.URL, error) {
+	page, err := parsePage(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address of its authorization page is not valid: %w", err)
+	}
+	const first = "client_id=" // of our parameters, which are sorted
+	endpoint := address[:max(strings.LastIndex(address, first)-1, 0)]
+	_, query, _ := strings.Cut(endpoint, "?")
+	given, err := url.ParseQuery(query)
+	if err != nil || strings.Contains(address, "#") || endpoint == "" {
+		return nil, errors.New("the address of its authorization page is not valid: it has a " +
+			"fragment or a query that cannot be read")
+	}
+	for name := range given {
+		if slices.Contains(requestParameters(), strings.ToLower(name)) {
+			return nil, fmt.Errorf("the address of its authorization page is not valid: it has "+
+				"the parameter %s, which belongs to the request", name)
+		}
+	}
+	return page, nil
+}
+
+// requestParameters are the parameters of an authorization request that no endpoint may have.
+func requestParameters() []string {
+	return []string{
+		"client_id", "code_challenge", "code_challenge_method", "redirect_uri", "request",
+		"request_uri", "resource", "response_mode", "response_type", "scope", "state",
+	}
+}

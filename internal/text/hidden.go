@@ -1,0 +1,79 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+)
+
+// FirstHidden returns the first character of s that a reader cannot see, and whether there is one:
+// a control character other than a tab or a line ending, one that reorders text, or one that is
+// invisible. A joiner counts as hidden except after an emoji or a letter of a script that needs
+// it, and a variation selector except after a symbol. Such a text can say more than it shows.
+func FirstHidden(s string) (rune, bool) {
+	found, hidden := rune(0), false
+	eachHidden(s, func(_ int, r rune) bool {
+		found, hidden = r, true
+		return false
+	})
+	return found, hidden
+}
+
+// Unhide returns s with U+FFFD in place of each hidden character: see [FirstHidden].
+func Unhide(s string) string {
+	var b strings.Builder
+	end := 0
+	eachHidden(s, func(at int, r rune) bool {
+		b.WriteString(s[end:at])
+		b.WriteRune(unicode.ReplacementChar)
+		end = at + len(string(r))
+		return true
+	})
+	if end == 0 {
+		return s
+	}
+	return b.String() + s[end:]
+}
+
+// eachHidden calls yield with the position of each hidden character, until it returns false. s is
+// UTF-8.
+func eachHidden(s string, yield func(at int, r rune) bool) {
+	before := rune(0)
+	for i, r := range s {
+		if hides(before, r, s[i+len(string(r)):]) && !yield(i, r) {
+			return
+		}
+		before = r
+	}
+}
+
+// hides reports whether r is hidden between before and after.
+func hides(before, r rune, after string) bool {
+	const textStyle, emojiStyle, keycap = '\ufe0e', '\ufe0f', "\u20e3"
+	switch {
+	case r == '\t', r == '\n':
+		return false
+	case r == '\r':
+		return !strings.HasPrefix(after, "\n")
+	case joins(r):
+		return !isSymbol(before) && before != emojiStyle && !unicode.In(before, joiningScripts()...)
+	case r == textStyle, r == emojiStyle:
+		return !isSymbol(before) && !strings.HasPrefix(after, keycap)
+	default:
+		return misleads(r)
+	}
+}
+
+// isSymbol reports whether r is a symbol or punctuation mark that may be an emoji.
+func isSymbol(r rune) bool {
+	return r > unicode.MaxASCII && unicode.In(r, unicode.S, unicode.P)
+}
+
+// joiningScripts are the scripts whose letters change their form with joiners.
+func joiningScripts() []*unicode.RangeTable {
+	return []*unicode.RangeTable{
+		unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari,
+		unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil,
+		unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Myanmar,
+		unicode.Khmer, unicode.Tibetan,
+	}
+}
