@@ -610,6 +610,18 @@ func (s *scriptedSession) act(
 			`"title":`+encode(rest)+`}}`))
 	case "info":
 		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
+	case "commit":
+		if err := u.Commit(ctx, say(rest)); err != nil {
+			return nil, err
+		}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	case "flood":
+		for {
+			if err := u.Update(ctx, say(strings.Repeat("flood ", 100))); err != nil {
+				return nil, err
+			}
+		}
 	case "tool":
 		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"tool_call",`+
 			`"toolCallId":"t1","title":"T","status":"in_progress"}}`))

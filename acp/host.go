@@ -210,6 +210,16 @@ func (h *host) advance(phase hostPhase) (buffered []backend.Update, s *session) 
 
 // Update implements [backend.Updates].
 func (h *host) Update(ctx context.Context, u backend.Update) error {
+	return h.send(ctx, u, (*session).update)
+}
+
+// Commit implements [backend.Updates].
+func (h *host) Commit(ctx context.Context, u backend.Update) error {
+	return h.send(ctx, u, (*session).commit)
+}
+
+// send buffers an update, or sends it once those that were buffered are sent.
+func (h *host) send(ctx context.Context, u backend.Update, send sender) error {
 	u = announceRoots(u)
 	if buffered, err := h.buffer(u); buffered || err != nil {
 		return err
@@ -225,7 +235,7 @@ func (h *host) Update(ctx context.Context, u backend.Update) error {
 	if phase == hostClosed {
 		return backend.ErrClosed
 	}
-	return s.update(ctx, u)
+	return send(s, ctx, u)
 }
 
 // buffer buffers an update that comes before the response. Updates that come while the buffer is

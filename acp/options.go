@@ -83,6 +83,8 @@ type tuning struct {
 	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the
 	// previous catalog.
 	RescanWait time.Duration
+	// TurnBytes is how many bytes of updates a turn may send and store.
+	TurnBytes int64
 	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered
 	// without it.
 	CancelGrace time.Duration
@@ -105,6 +107,7 @@ func (o Options) withDefaults() Options {
 	t.ImportWait = cmp.Or(t.ImportWait, 2*time.Second)
 	t.ImportMax = cmp.Or(t.ImportMax, 100_000)
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
+	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
 	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)

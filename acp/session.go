@@ -105,9 +105,24 @@ func (s *session) takeOver(
 	return s.agent.options.Store.Activate(ctx, s.id, change)
 }
 
+// sender is one of the methods of a session that show the client an update and record it.
+type sender func(s *session, ctx context.Context, u backend.Update) error
+
 // update shows the client an update and then records it. It does not wait for the record to be
 // stored.
 func (s *session) update(ctx context.Context, u backend.Update) error {
+	return s.send(ctx, u, s.show, s.record.add)
+}
+
+// commit shows the client an update once that and everything before it is stored.
+func (s *session) commit(ctx context.Context, u backend.Update) error {
+	return s.send(ctx, u, s.record.add, s.record.flush, s.show)
+}
+
+// send takes steps to show an update and record it.
+func (s *session) send(
+	ctx context.Context, u backend.Update, steps ...func(context.Context, backend.Update) error,
+) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
@@ -121,15 +136,14 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 			return nil
 		}
 	}
-	if err := s.show(ctx, u); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(ctx, u); err != nil {
+			return err
+		}
 	}
 	if u.Kind == sessionstore.ToolCall ||
 		u.Kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
 		s.noteToolCall(u)
-	}
-	if err := s.record.current().Record(ctx, u); err != nil {
-		return err
 	}
 	return s.markAgain(ctx, u)
 }
@@ -321,6 +335,14 @@ func (r *record) current() *sessionstore.Recorder {
 	defer r.mu.Unlock()
 	return r.recorder
 }
+
+// add records u.
+func (r *record) add(ctx context.Context, u backend.Update) error {
+	return r.current().Record(ctx, u)
+}
+
+// flush waits until u and everything before it is stored.
+func (r *record) flush(ctx context.Context, _ backend.Update) error { return r.current().Flush(ctx) }
 
 // restart starts a new recorder if the current one has failed and the session is not gone. What was
 // not stored is lost, but the turn that it belonged to has failed.

@@ -133,7 +133,7 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	updates := &turnUpdates{session: s}
+	updates := &turnUpdates{session: s, turn: t}
 	o := outcome{err: errNotRun}
 	defer func() { s.endTurn(t, o) }() // also after a panic
 	updates.watchLease(t)
@@ -247,6 +247,9 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	completed := o.err == nil && stopReason(*o) != stopCancelled
 	if t.isCancelled() {
 		*o = outcome{result: cancelledResult(o.result)}
+	} else if !completed && errors.Is(t.cause(), errTurnFull) {
+		*o = outcome{result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
+		s.showTurnFull(t)
 	} else if cause := t.cause(); cause != nil && !(completed && gone(cause)) {
 		o.err = cause
 	}
@@ -258,6 +261,18 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
 	return o.result, protocolError(o.err)
+}
+
+// showTurnFull says why a turn was stopped that has sent too much.
+func (s *session) showTurnFull(t *turn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTimeout)
+	defer cancel()
+	limit := text.Size(s.agent.options.tuning.TurnBytes)
+	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
+		limit+" for what one turn may say and do. Send another message to continue."))
+	if err != nil {
+		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
+	}
 }
 
 // endTurn stores the end of t, once.

@@ -564,3 +564,51 @@ func TestHangingTurn(t *testing.T) {
 	close(r.release)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 }
+
+// Clause S11.
+func TestCommitStoresBeforeItShows(t *testing.T) {
+	store := sessionstore.NewMemory()
+	late := sessionstore.RecorderOptions{Interval: time.Hour}
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "commit changed"))
+	c.send(line)
+	c.await(0, said("changed"))
+	require.Equal(t, 1, storedChunks(t, store, id, "changed"))
+	c.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+}
+
+// storedChunks returns how many messages of the agent with a text are stored.
+func storedChunks(t *testing.T, store sessionstore.Store, id, text string) (n int) {
+	t.Helper()
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		if u.Kind == sessionstore.AgentMessageChunk && strings.Contains(string(u.Raw), text) {
+			n++
+		}
+	}
+	return n
+}
+
+// A turn that never stops talking is stopped, says why, and the session goes on.
+func TestTurnThatSaysTooMuch(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{TurnBytes: 1 << 20}))
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "flood"))
+	c.send(line)
+	require.Equal(t, "max_turn_requests", c.response(prompt).stopReason(t))
+	const why = "Stopped, because this turn has reached the limit of 1 MiB"
+	require.Contains(t, strings.Join(texts(c.messages(), id), ""), why)
+	require.Equal(t, 1, storedChunks(t, store, id, why))
+	stored := 0
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		stored += len(u.Raw)
+	}
+	require.Less(t, stored, 3<<20)
+	require.Equal(t, []string{"next"}, c.texts(id, "say next"))
+}

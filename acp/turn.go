@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -251,19 +252,46 @@ func (t *turn) await(a *agent, work backend.Work) outcome {
 // turnUpdates implements [backend.Updates] for one turn.
 type turnUpdates struct {
 	session *session
+	turn    *turn
+	sent    atomic.Int64 // bytes of updates
 
 	mu   sync.RWMutex
 	over bool
 }
 
+// errTurnFull ends a turn that has sent more updates than one turn may. Otherwise an agent that
+// loops would fill the disk.
+var errTurnFull = errors.New("the turn has reached the limit for what one turn may say and do")
+
+// afterFull is how much a full turn may still send to end its tool calls, in bytes.
+const afterFull = 1 << 20
+
 // Update implements [backend.Updates].
 func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
+	return u.send(ctx, update, (*session).update)
+}
+
+// Commit implements [backend.Updates].
+func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
+	return u.send(ctx, update, (*session).commit)
+}
+
+func (u *turnUpdates) send(ctx context.Context, update backend.Update, send sender) error {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	if u.over {
 		return backend.ErrTurnOver
 	}
-	return u.session.update(ctx, announceRoots(update))
+	agent := u.session.agent
+	limit, size := agent.options.tuning.TurnBytes, int64(len(update.Raw))
+	sent := u.sent.Add(size)
+	if sent > limit && sent-size <= limit {
+		agent.running.Go(func() { u.turn.end(errTurnFull) })
+	}
+	if sent > limit+afterFull {
+		return errTurnFull
+	}
+	return send(u.session, ctx, announceRoots(update))
 }
 
 // current returns the session to which updates are sent.

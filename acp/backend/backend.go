@@ -209,6 +209,11 @@ type Updates interface {
 	// client does not read, and fails when ctx ends, the turn is over or the session is closed or
 	// fenced. u may be kept.
 	Update(ctx context.Context, u Update) error
+	// Commit is Update, but u and everything before it is stored before the client sees u. A
+	// backend that changes files uses it for what it says before and after a change, so that no
+	// change is forgotten if the program is killed. Updates that are buffered before a lifecycle
+	// response are stored after it.
+	Commit(ctx context.Context, u Update) error
 }
 
 // Client sends requests and notifications to the client. A message is rejected with an [*Error],

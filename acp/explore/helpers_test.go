@@ -47,6 +47,8 @@ type client struct {
 	updates []update
 	// onUpdate, if not nil, is called with each update.
 	onUpdate func(update) error
+	// committed are the status of the updates that are stored before they are sent.
+	committed []sdk.ToolCallStatus
 	// onAsk answers questions for permission. Nobody may be asked if it is nil.
 	onAsk func(context.Context, question) (backend.Raw, error)
 	asked []question
@@ -114,6 +116,17 @@ func (c *client) Update(ctx context.Context, u backend.Update) error {
 		return c.onUpdate(params.Update)
 	}
 	return nil
+}
+
+func (c *client) Commit(ctx context.Context, u backend.Update) error {
+	var params struct{ Update update }
+	if err := json.Unmarshal(u.Raw, &params); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.committed = append(c.committed, params.Update.Status)
+	c.mu.Unlock()
+	return c.Update(ctx, u)
 }
 
 // conversation is an open session.

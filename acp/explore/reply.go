@@ -142,12 +142,19 @@ func (r *reply) announce(c backend.ToolCall) (activeCall, error) {
 }
 
 // update reports progress of the tool call.
-func (a activeCall) update(c backend.ToolCall) error {
+func (a activeCall) update(c backend.ToolCall) error { return a.send(c, a.reply.updates.Update) }
+
+// commit is update once the progress is stored, for calls that change something.
+func (a activeCall) commit(c backend.ToolCall) error { return a.send(c, a.reply.updates.Commit) }
+
+func (a activeCall) send(
+	c backend.ToolCall, send func(context.Context, backend.Update) error,
+) error {
 	if err := a.reply.flush(); err != nil {
 		return err
 	}
 	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCallUpdate, a.id
-	return a.reply.updates.Update(a.reply.ctx, backend.NewUpdate(c))
+	return send(a.reply.ctx, backend.NewUpdate(c))
 }
 
 // progress replaces what the tool call shows.

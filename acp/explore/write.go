@@ -94,7 +94,7 @@ func (t *turn) change(
 
 // apply writes a change that was allowed.
 func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
-	if err := call.update(
+	if err := call.commit(
 		backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
 			Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 		}
 		return call.fail(t.whyUnchanged(c, err))
 	}
-	err := call.update(backend.ToolCall{
+	err := call.commit(backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted),
 			Locations: c.locations()}, Content: c.diff(),
 	})

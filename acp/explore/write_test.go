@@ -49,6 +49,8 @@ func TestAllowedChange(t *testing.T) {
 				sdk.ToolCallStatusInProgress, sdk.ToolCallStatusCompleted}, a.statuses())
 			require.Contains(t, a.text(), c.says)
 
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusInProgress, sdk.ToolCallStatusCompleted}, talk.client.committed)
+
 			path := filepath.Join(cwd, c.path)
 			place := []location{{Path: path, Line: c.line}}
 			last := a.last(t)

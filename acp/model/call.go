@@ -137,12 +137,21 @@ func (c *call) rawInput() any {
 
 // show sends an update of the call.
 func (c *call) show(ctx context.Context, s backend.ToolCall) error {
+	return c.turn.updates.Update(ctx, c.update(s))
+}
+
+// commit sends an update of the call once it is stored.
+func (c *call) commit(ctx context.Context, s backend.ToolCall) error {
+	return c.turn.updates.Commit(ctx, c.update(s))
+}
+
+func (c *call) update(s backend.ToolCall) backend.Update {
 	s.SessionUpdate = cmp.Or(s.SessionUpdate, sessionstore.ToolCallUpdate)
 	s.ToolCallId = sdk.ToolCallId(c.ID)
 	if s.Content != nil {
 		c.content = s.Content
 	}
-	return c.turn.updates.Update(ctx, backend.NewUpdate(s))
+	return backend.NewUpdate(s)
 }
 
 // showStatus sends a new status, and content unless it is nil.
@@ -217,7 +226,8 @@ const (
 	completed = sdk.ToolCallStatusCompleted
 )
 
-// end ends the call with a result for the model, and shows it as ended, even if ctx has ended.
+// end ends the call with a result for the model, and shows it as ended, even if ctx has ended. If
+// it may have changed something, that is stored first.
 func (c *call) end(
 	ctx context.Context, result string, images []llm.Part, status sdk.ToolCallStatus,
 ) error {
@@ -230,7 +240,11 @@ func (c *call) end(
 		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(result)))
 		s.Content = append(slices.Clip(c.content), reason)
 	}
-	if err := c.show(context.WithoutCancel(ctx), s); err != nil {
+	send := c.show
+	if c.tool.Name != "" && !c.tool.Annotations.ReadOnly {
+		send = c.commit
+	}
+	if err := send(context.WithoutCancel(ctx), s); err != nil {
 		return err
 	}
 	if len(images) > 0 {

@@ -76,9 +76,20 @@ type recorded struct {
 
 // Update implements [backend.Updates].
 func (r recorded) Update(ctx context.Context, u backend.Update) error {
+	return r.add(ctx, u, r.Updates.Update)
+}
+
+// Commit implements [backend.Updates].
+func (r recorded) Commit(ctx context.Context, u backend.Update) error {
+	return r.add(ctx, u, r.Updates.Commit)
+}
+
+func (r recorded) add(
+	ctx context.Context, u backend.Update, send func(context.Context, backend.Update) error,
+) error {
 	r.conversation.mu.Lock()
 	defer r.conversation.mu.Unlock()
-	if err := r.Updates.Update(ctx, u); err != nil {
+	if err := send(ctx, u); err != nil {
 		return err
 	}
 	r.conversation.apply(u, false)

@@ -442,6 +442,7 @@ func TestRecordedUpdateThatFails(t *testing.T) {
 type updatesFunc func(backend.Update) error
 
 func (f updatesFunc) Update(_ context.Context, u backend.Update) error { return f(u) }
+func (f updatesFunc) Commit(_ context.Context, u backend.Update) error { return f(u) }
 
 // TestStored checks that what is left out of requests stays in the history.
 //

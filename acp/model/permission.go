@@ -50,7 +50,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 		}
 	}
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
-	return c.show(ctx, shown)
+	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }
 
 // isHidden reports whether a file is hidden or in a hidden directory of its root. Many programs run

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -13,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // changes are orders that change each file of changedTree in another way.
@@ -169,6 +171,35 @@ func TestAcceptEdits(t *testing.T) {
 	e.restart()
 	require.Contains(t, string(e.opened), `"currentModeId":"accept_edits"`)
 	require.Empty(t, e.prompt("Change.", changes()[0]).asked)
+}
+
+// A change is stored before it is made, and that it was made before the client learns it.
+//
+// Clause S11.
+func TestChangesAreStoredFirst(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.answer(backend.AllowOnce)
+	e.mu.Lock()
+	shown := 0
+	e.onUpdate = func(u update) {
+		if u.Status != sdk.ToolCallStatusInProgress && u.Status != sdk.ToolCallStatusCompleted {
+			return
+		}
+		shown++
+		stored := false
+		for s, err := range e.setup.store.History(t.Context(), sessionstore.ID(e.id)) {
+			text := string(s.Raw)
+			stored = stored || err == nil && strings.Contains(text, u.ID) &&
+				strings.Contains(text, string(u.Status))
+		}
+		if !stored {
+			t.Errorf("%s of %s is not stored", u.Status, u.ID)
+		}
+	}
+	e.mu.Unlock()
+	require.Equal(t, modelserver.Done, e.prompt("Change.", changes()...).text())
+	require.Equal(t, 12, shown)
 }
 
 // Programs run what they find in hidden files, so accepting edits does not include them.

@@ -158,9 +158,21 @@ func (c *call) runRemote(ctx context.Context) error {
 // has called, and notes the ID.
 type remoteUpdates struct{ call *call }
 
+// Update implements [backend.Updates].
 func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
+	return r.send(ctx, u, r.call.turn.updates.Update)
+}
+
+// Commit implements [backend.Updates].
+func (r remoteUpdates) Commit(ctx context.Context, u backend.Update) error {
+	return r.send(ctx, u, r.call.turn.updates.Commit)
+}
+
+func (r remoteUpdates) send(
+	ctx context.Context, u backend.Update, send func(context.Context, backend.Update) error,
+) error {
 	if u.Kind != sessionstore.ToolCall {
-		return r.call.turn.updates.Update(ctx, u)
+		return send(ctx, u)
 	}
 	update := strictjson.Find(u.Raw, "update")
 	var announced struct{ ToolCallID string }
@@ -175,7 +187,7 @@ func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
 	if err != nil {
 		return err
 	}
-	return r.call.turn.updates.Update(ctx, u)
+	return send(ctx, u)
 }
 
 // fromServer returns the result of an MCP server's tool for the model.

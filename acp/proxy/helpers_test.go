@@ -276,6 +276,8 @@ func (h host) Update(ctx context.Context, u backend.Update) error {
 	return h.note(ctx, "host update "+u.String())
 }
 
+func (h host) Commit(ctx context.Context, u backend.Update) error { return h.Update(ctx, u) }
+
 func (h host) Replay(ctx context.Context, u backend.Update) error {
 	return h.note(ctx, "host replay "+u.String())
 }
@@ -294,6 +296,10 @@ type turn struct{ *fakeClient }
 
 func (u turn) Update(ctx context.Context, update backend.Update) error {
 	return u.note(ctx, "turn update "+update.String())
+}
+
+func (u turn) Commit(ctx context.Context, update backend.Update) error {
+	return u.Update(ctx, update)
 }
 
 // system is package acp with the proxy and an agent. Clients can connect one after the other: the

@@ -18,6 +18,7 @@ import (
 type sink struct{}
 
 func (sink) Update(context.Context, backend.Update) error { return nil }
+func (sink) Commit(context.Context, backend.Update) error { return nil }
 
 // BenchmarkCall compares a call by the MCP SDK's client with one through a Set, which also shows
 // it.

@@ -108,6 +108,8 @@ func (h *host) Update(_ context.Context, u backend.Update) error {
 	return nil
 }
 
+func (h *host) Commit(ctx context.Context, u backend.Update) error { return h.Update(ctx, u) }
+
 func (h *host) questions() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
