@@ -94,9 +94,9 @@ func (t *turn) change(
 
 // apply writes a change that was allowed.
 func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
-	if err := call.commit(
-		backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-			Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
+	begun := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+		Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}, Content: c.diff()}
+	if err := call.commit(begun); err != nil {
 		return err
 	}
 	if err := c.Apply(ctx, t.workspace()); err != nil {

@@ -3,13 +3,11 @@ package model
 import (
 	"context"
 	"errors"
-	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -27,7 +25,12 @@ var (
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown := c.describeChange(change)
 	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
-	isEdit = isEdit && !isHidden(change.Ref)
+	host := c.turn.host
+	if why := whyAsk(host.Workspace(), host.Catalog(), change); isEdit && why != "" {
+		isEdit = false
+		note := "This is asked even if you accept edits: " + why + "."
+		shown.Content = append(shown.Content, sdk.ToolContent(sdk.TextBlock(note)))
+	}
 	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
 	if isEdit {
 		all := backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"}
@@ -52,11 +55,6 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }
-
-// isHidden reports whether a file is hidden or in a hidden directory of its root. Many programs run
-// what they find in such files without being asked, such as git in .git/config and editors in
-// .vscode.
-func isHidden(file workspace.Ref) bool { return strings.Contains("/"+file.Rel(), "/.") }
 
 // askUser asks the user whether to do what is shown. An error says that they do not allow it.
 func (c *call) askUser(

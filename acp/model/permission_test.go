@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -168,9 +169,54 @@ func TestAcceptEdits(t *testing.T) {
 	require.Equal(t, changedTree, dirtest.Planted(t, root))
 
 	require.Contains(t, string(e.opened), `"currentModeId":"ask"`)
-	e.restart()
-	require.Contains(t, string(e.opened), `"currentModeId":"accept_edits"`)
-	require.Empty(t, e.prompt("Change.", changes()[0]).asked)
+}
+
+// What was accepted was accepted for the roots and the task of that time.
+//
+// Clause B2.
+func TestEditsAreAskedForAgain(t *testing.T) {
+	for how, reopen := range map[string]func(e *editor){
+		"load": func(e *editor) {
+			e.stop()
+			e.connect()
+			session, err := e.client.LoadSession(t.Context(), e.id, e.lifecycle())
+			require.NoError(t, err)
+			e.opened = session.Result
+		},
+		"resume": func(e *editor) {
+			session, err := e.client.ResumeSession(t.Context(), e.id, e.lifecycle())
+			require.NoError(t, err)
+			e.opened = session.Result
+		},
+		"fork": func(e *editor) {
+			session, err := e.client.ForkSession(t.Context(), e.id, e.lifecycle())
+			require.NoError(t, err)
+			e.id, e.opened = session.ID, session.Result
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			root := unchangedTree.Plant(t)
+			e := open(t, setup{roots: []string{root}})
+			e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+			require.Empty(t, e.prompt("Change.", changes()[0]).asked)
+			e.take()
+			reopen(e)
+			require.Contains(t, string(e.opened), `"currentModeId":"ask"`)
+			require.Eventually(t, func() bool {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				var modes []string
+				for _, u := range e.updates {
+					if u.Kind == "current_mode_update" {
+						modes = append(modes, u.Mode)
+					}
+				}
+				return len(modes) > 0 && modes[len(modes)-1] == string(ask)
+			}, patience, time.Millisecond)
+			e.answer(backend.RejectOnce)
+			require.Len(t, e.prompt("Change.", changes()[1]).asked, 1)
+		})
+	}
 }
 
 // A change is stored before it is made, and that it was made before the client learns it.
@@ -225,6 +271,102 @@ func TestHiddenFilesAreAskedFor(t *testing.T) {
 	require.Len(t, e.prompt("Change.", modelserver.UseWith("create_directory",
 		arguments("path", "a/.husky"))).asked, 1)
 	require.Equal(t, "[core]\n", read(t, filepath.Join(root, ".git", "config")))
+}
+
+// asked returns how often the user is asked for a write in the mode "accept edits", and what they
+// are told.
+func (e *editor) asksFor(path, content string) (asked int, told string) {
+	e.t.Helper()
+	r := e.prompt("Change.", modelserver.UseWith("write_file",
+		arguments("path", path, "content", content)))
+	for _, q := range r.asked {
+		require.Len(e.t, q.Options, 2, "only this change")
+		told += string(q.Call.Content)
+	}
+	return len(r.asked), told
+}
+
+// Agents, editors and git run or follow some files by themselves, so accepting edits does not
+// include them.
+//
+// Clause B2.
+func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
+	root := dirtest.New(t, "run", "echo\n", "script", "#!/bin/sh\n", "bare/HEAD", "",
+		"bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "",
+		"CLAUDE.md", "Read @docs/style.md\n", "docs/style.md", "Be brief.\n")
+	require.NoError(t, os.Chmod(filepath.Join(root, "run"), 0o755))
+	e := open(t, setup{roots: []string{root}})
+	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+	e.answer(backend.RejectOnce)
+	for path, because := range map[string]string{
+		"AGENTS.md": "agents", "sub/agents.md": "agents", "CLAUDE.md": "agents",
+		"GEMINI.md": "agents", "opencode.json": "agents", "opencode.jsonc": "agents",
+		"skills/x/SKILL.md": "agents", "commands/x.md": "agents", "agents/x/y.md": "agents",
+		"hooks/hooks.json": "agents", "docs/style.md": "instructions of the folder",
+		"run": "program", "script": "program",
+		"bare/config": "git", "bare/hooks/pre-commit": "git", "x.git": "hidden",
+		"eslint.config.mjs": "editors", "build.rs": "editors", "my.code-workspace": "editors",
+		"a.go": "", "Makefile": "", "README.md": "", "docs/agents.txt": "", "main.rs": "",
+	} {
+		if dir := filepath.Join(root, filepath.Dir(path)); because != "" {
+			require.NoError(t, os.MkdirAll(dir, 0o700))
+		}
+		asked, told := e.asksFor(path, "#![allow(unused)]\n")
+		require.Equal(t, because != "", asked == 1, path)
+		require.Contains(t, told, because, path)
+	}
+	asked, told := e.asksFor("new", "#!/bin/sh\n")
+	require.Equal(t, 1, asked)
+	require.Contains(t, told, "it is a program")
+}
+
+// A folder that is hidden or a repository itself is no place for accepted edits.
+//
+// Clause B2.
+func TestEditsInHiddenRootsAreAskedFor(t *testing.T) {
+	parent := dirtest.New(t, "app/.git/config", "", "app/.git/hooks/x", "", ".config/nvim/x", "",
+		"plain.git/x", "", "app/src/x", "")
+	require.NoError(t, os.Symlink("app/.git", filepath.Join(parent, "link")))
+	for root, want := range map[string]int{
+		"app/.git": 1, "app/.git/hooks": 1, ".config/nvim": 1, "plain.git": 1, "link": 1,
+		"app/src": 0,
+	} {
+		e := open(t, setup{roots: []string{filepath.Join(parent, root)}})
+		e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+		e.answer(backend.RejectOnce)
+		asked, _ := e.asksFor("file", "text\n")
+		require.Equal(t, want, asked, root)
+	}
+}
+
+// Whatever the order in which the parts of a repository are made, one of them asks.
+//
+// Clause B2.
+func TestPlantedRepositoryIsAskedFor(t *testing.T) {
+	order := func(kind, name string) modelserver.Order {
+		if kind == "dir" {
+			return modelserver.UseWith("create_directory", arguments("path", name))
+		}
+		content := "[core]\nbare = true\nfsmonitor = evil\n"
+		return modelserver.UseWith("write_file", arguments("path", name, "content", content))
+	}
+	parts := [][2]string{{"file", "HEAD"}, {"file", "config"}, {"dir", "objects"}, {"dir", "refs"}}
+	for first := range parts {
+		for _, inside := range []string{"", "sub/"} {
+			e := open(t, setup{roots: []string{dirtest.New(t, "sub/x", "")}})
+			e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+			e.answer(backend.AllowOnce)
+			asked := 0
+			for i := range parts {
+				part := parts[(first+i)%len(parts)]
+				asked += len(e.prompt("Change.", order(part[0], inside+part[1])).asked)
+			}
+			require.NotZero(t, asked, parts[first])
+			e.answer(backend.RejectOnce)
+			more, _ := e.asksFor(inside+"config", "[core]\n")
+			require.Equal(t, 1, more, "it is a repository now")
+		}
+	}
 }
 
 // Clause B2.

@@ -94,7 +94,16 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 		return "", fmt.Errorf("the command was not run, because %s now points somewhere else",
 			text.Printable(dir))
 	}
+	defer c.noteFiles(cmd)
 	return c.runTerminal(ctx, cmd, timeout)
+}
+
+// noteFiles remembers the files of a command that is always allowed, after it was run: what it has
+// changed itself is no reason to ask again.
+func (c *call) noteFiles(cmd shellCommand) {
+	if _, always := c.turn.tools.allowed[cmd]; always {
+		c.turn.tools.allowed[cmd] = c.commandFiles(cmd).state
+	}
 }
 
 // directory returns the path of a directory without links.
@@ -107,25 +116,26 @@ func (c *call) directory(path string) (string, error) {
 }
 
 // permitCommand asks the user whether the command may be run, unless they have allowed it for the
-// session.
+// session and the files that it names are still the same.
 func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
 	set, _ := c.turn.current()
-	state := &c.turn.tools
-	switch {
-	case !set.Mode.mayChange():
+	if !set.Mode.mayChange() {
 		return errModeReads
-	case state.allowed[cmd]:
+	}
+	allowed, files := c.turn.tools.allowed, c.commandFiles(cmd)
+	if state, always := allowed[cmd]; always && state == files.state {
 		return nil
 	}
+	delete(allowed, cmd)
 	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
 	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
 	shown.Title = &c.title
 	answer, err := c.askUser(ctx, shown, []backend.Offer{
 		{Answer: backend.AllowOnce, Label: "Allow"},
-		{Answer: backend.AllowAlways, Label: "Always allow this command in this session"},
+		{Answer: backend.AllowAlways, Label: files.label()},
 	})
 	if answer == backend.AllowAlways {
-		state.allowed[cmd] = true
+		allowed[cmd] = files.state
 	}
 	return err
 }

@@ -257,6 +257,38 @@ func TestCommandPermission(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(root, "made3"))
 }
 
+// Allowing a command for good covers the content of the files that it names.
+//
+// Clause B2.
+func TestAllowedCommandCoversItsFiles(t *testing.T) {
+	needShell(t)
+	root := dirtest.New(t, "run.sh", "echo one\n", "sub/go.sh", "echo two\n")
+	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+	for command, file := range map[string]string{
+		"sh ./run.sh > out.txt": "run.sh", "cd sub && sh 'go.sh'": "sub/go.sh",
+		"sh late.sh || true": "late.sh",
+	} {
+		e.answer(backend.AllowAlways)
+		asked := e.prompt("Run.", run(command)).asked
+		require.Len(t, asked, 1, command)
+		label := "even if files that it runs change"
+		if file != "late.sh" {
+			label = "as long as " + map[string]string{"run.sh": "./run.sh", "sub/go.sh": "go.sh"}[file] +
+				" stays as it is"
+		}
+		require.Contains(t, asked[0].Options[1].Name, label)
+		require.Empty(t, e.prompt("Run.", run(command)).asked, command)
+		write := arguments("path", file, "content", "echo evil\n")
+		require.Empty(t, e.prompt("Change.", modelserver.UseWith("write_file", write)).asked)
+		e.answer(backend.RejectOnce)
+		require.Len(t, e.prompt("Run.", run(command)).asked, 1, "%s: the file has changed", command)
+	}
+	e.answer(backend.AllowAlways)
+	require.Contains(t, e.prompt("Run.", run("true")).asked[0].Options[1].Name,
+		"even if files that it runs change")
+}
+
 // A directory that is replaced while the user is asked is not the one that they were shown.
 //
 // Clause B2.

@@ -29,13 +29,13 @@ type session struct {
 }
 
 // Open opens a session. For one that is loaded, resumed or forked it restores what the model knew
-// from the stored history.
+// from the stored history, and the settings, but edits are asked for again.
 func (b *modelBackend) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
 	s := &session{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
-		tools: toolState{allowed: map[shellCommand]bool{}, broken: map[string]bool{}},
+		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{}},
 	}
 	if a.State == nil {
 		s.settings.Foreign = math.MaxInt
@@ -46,6 +46,12 @@ func (b *modelBackend) Open(
 	}
 	if s.settings.Foreign = min(s.settings.Foreign, restored); a.State == nil && restored > 0 {
 		if _, err := s.saveSettings(ctx); err != nil {
+			return nil, backend.Opened{}, err
+		}
+	}
+	if s.settings.Mode == acceptEdits {
+		// It was chosen for what the user was doing then, perhaps with other roots.
+		if err := s.setModeTo(ctx, ask); err != nil {
 			return nil, backend.Opened{}, err
 		}
 	}

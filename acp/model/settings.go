@@ -43,7 +43,7 @@ type choice = sdk.SessionConfigSelectOption
 var modes = []choice{
 	newChoice(string(ask), "Ask", "Asks before each change and each command"),
 	newChoice(string(acceptEdits), "Accept edits",
-		"Changes files without asking, except hidden ones; "+
+		"Changes files without asking, except those that programs run by themselves; "+
 			"asks before commands, and before files are moved or deleted"),
 	newChoice(string(readOnly), "Read only", "Reads and searches, and changes nothing"),
 	newChoice(string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"),

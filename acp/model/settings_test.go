@@ -135,19 +135,19 @@ func TestSettings(t *testing.T) {
 
 	t.Run("settings are kept with the session", func(t *testing.T) {
 		e := opened(t)
-		e.call("session/set_mode", map[string]any{"modeId": "accept_edits"})
+		e.call("session/set_mode", map[string]any{"modeId": "read_only"})
 		e.call("session/set_config_option", map[string]any{"configId": "model", "value": "other"})
 		e.call("session/set_config_option", map[string]any{"configId": "thought_level",
 			"value": "high"})
 		e.restart()
-		const chosen = "mode=accept_edits model=other thought_level=high, accept_edits"
+		const chosen = "mode=read_only model=other thought_level=high, read_only"
 		require.Equal(t, chosen, decodeLifecycle(t, e.opened).chosen())
 		fork, err := e.client.ForkSession(t.Context(), e.id, e.lifecycle())
 		require.NoError(t, err)
 		require.Equal(t, chosen, decodeLifecycle(t, fork.Result).chosen())
 		e.setup.more = nil
 		e.restart()
-		require.Equal(t, "mode=accept_edits model=local thought_level=high, accept_edits",
+		require.Equal(t, "mode=read_only model=local thought_level=high, read_only",
 			decodeLifecycle(t, e.opened).chosen(), "a model that is gone")
 	})
 

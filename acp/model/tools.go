@@ -15,9 +15,10 @@ const maxParallel = 8
 
 // toolState holds a session's state for its tools. Only the turn uses it.
 type toolState struct {
-	own      []tool                // those that are not of MCP servers
-	mentions discovery.Mentions    // of instructions, in results
-	allowed  map[shellCommand]bool // commands that need no further permission
+	own      []tool             // those that are not of MCP servers
+	mentions discovery.Mentions // of instructions, in results
+	// allowed are the commands that need no further permission, with the state of their files.
+	allowed map[shellCommand]string
 	// late and broken have the prefixes of MCP servers that did not answer in time when they last
 	// listed their tools, and of those that have failed, as the user was told.
 	late, broken map[string]bool

@@ -47,7 +47,7 @@ func TestKillsAfterChangesOfAModel(t *testing.T) {
 		path, content := filepath.Join(dir, fmt.Sprintf("f%d.txt", kill)), fmt.Sprintf("content %d\n", kill)
 		done := make(chan error, 1)
 		go func() {
-			_, err := e.Prompt(within(t), session.id, sdk.TextBlock(modelserver.Prompt("Write.", modelserver.Write(path, content), modelserver.Run("exec sleep 600"))))
+			_, err := e.Prompt(within(t), session.id, sdk.TextBlock(modelserver.Prompt("Write.", modelserver.Write(path, content), modelserver.Wait())))
 			done <- err
 		}()
 		awaitContent(t, path, content, random)

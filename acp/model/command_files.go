@@ -1,0 +1,145 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+const (
+	// maxWords is how many words of a command are looked up as files.
+	maxWords = 100
+	// maxHashed bounds the files of a command whose content is compared, in bytes.
+	maxHashed = 64 << 20
+)
+
+// commandFiles are the files in the roots that a command names, such as the script it runs.
+type commandFiles struct {
+	names []string // as the command writes them
+	// state differs if one of them has another content, or exists where there was none. It is ""
+	// if that cannot be told.
+	state string
+}
+
+// commandFiles returns the files that a command names. A word counts if it is a path from the
+// command's directory, or from another directory that the command names, as in "cd sub && ./run".
+func (c *call) commandFiles(cmd shellCommand) commandFiles {
+	ws := c.turn.host.Workspace()
+	words := shellWords(cmd.line)
+	if len(words) > maxWords {
+		return commandFiles{}
+	}
+	dirs := []string{cmd.dir}
+	for _, word := range words {
+		dir := absolute(cmd.dir, word)
+		if info, err := ws.Stat(dir); err == nil && info.Mode().IsDir() && len(dirs) < 10 {
+			dirs = append(dirs, dir)
+		}
+	}
+	var found commandFiles
+	sum, room := sha256.New(), int64(maxHashed)
+	for _, word := range words {
+		for _, dir := range dirs {
+			path := absolute(dir, word)
+			hash, size, err := hashFile(ws, path, room)
+			room -= size
+			switch {
+			case errors.Is(err, errHashed):
+				return commandFiles{}
+			case err == nil:
+				found.names = append(found.names, word)
+				fmt.Fprintf(sum, "%q %x\n", path, hash)
+			}
+		}
+	}
+	found.state = hex.EncodeToString(sum.Sum(nil))
+	return found
+}
+
+// errHashed means that files are too large to be compared.
+var errHashed = errors.New("too much to compare")
+
+// hashFile returns the hash and the size of a regular file, which may have up to max bytes.
+func hashFile(ws *workspace.Workspace, path string, max int64) ([]byte, int64, error) {
+	info, err := ws.Stat(path)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case !info.Mode().IsRegular():
+		return nil, 0, fs.ErrInvalid
+	}
+	file, err := ws.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(file, max+1))
+	if n > max {
+		err = errHashed
+	}
+	return sum.Sum(nil), n, err
+}
+
+// absolute returns a path that may be relative to a directory.
+func absolute(dir, path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	return dir + "/" + path
+}
+
+// label says what allowing the command for the session covers.
+func (f commandFiles) label() string {
+	const label = "Always allow this command in this session, "
+	switch n := len(f.names); {
+	case f.state == "" || n == 0:
+		return label + "even if files that it runs change"
+	case n == 1:
+		return label + "as long as " + show(f.names[0]) + " stays as it is"
+	default:
+		return label + "as long as " + show(f.names[0]) + " and " +
+			text.Count(n-1, "other file", "other files") + " stay as they are"
+	}
+}
+
+// shellWords returns the words of a command line without quotes. It need not be exact: a word that
+// is missed is a file that is not compared.
+func shellWords(line string) []string {
+	var words []string
+	var word strings.Builder
+	var quote rune
+	escaped := false
+	end := func() {
+		if word.Len() > 0 {
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	for _, r := range line {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case quote == 0 && strings.ContainsRune(" \t\n;|&()<>=`", r):
+			end()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	end()
+	return words
+}
