@@ -28,8 +28,11 @@ const (
 )
 
 // answerSize counts the tool calls of an answer, and the bytes that it says, thinks and writes as
-// arguments.
-type answerSize struct{ bytes, calls int }
+// arguments. news is the part of bytes that the model has written, without what surrounds it.
+type answerSize struct{ bytes, calls, news int }
+
+// written returns how much has arrived of what the model writes. It grows with each piece.
+func (s answerSize) written() int { return s.news + s.calls }
 
 // check returns an error if that is more than an answer may have.
 func (s answerSize) check() error {
@@ -43,7 +46,7 @@ func (s answerSize) check() error {
 }
 
 // tooMuch returns the error for an answer that exceeds a limit.
-func tooMuch(why string) error {
+func tooMuch(why string) *Error {
 	return &Error{Kind: Malformed, Message: "the model's answer was stopped, because " + why}
 }
 
@@ -77,11 +80,16 @@ type answer struct {
 	stream  *sseReader
 	decoder decoder
 	yield   func(Event) bool
+	// progress is called when something of the answer has arrived.
+	progress func()
 }
 
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
-	a := answer{c.model.Name, &sseReader{from: body}, c.format.decoder(), yield}
+	a := answer{c.model.Name, &sseReader{from: body}, c.format.decoder(), yield, func() {}}
+	if watched, ok := body.(*watchedBody); ok {
+		a.progress = watched.progress
+	}
 	switch first, _ := a.stream.peek(); first {
 	case '<':
 		page, _ := a.stream.rest()
@@ -131,7 +139,11 @@ func (a *answer) readWhole() error {
 
 // decode yields what an event of the stream means. It reports whether it is the last one.
 func (a *answer) decode(e sseEvent) (done bool, err error) {
+	before := a.decoder.written()
 	events, done, err := a.decoder.decode(e)
+	if a.decoder.written() > before {
+		a.progress()
+	}
 	if err == nil {
 		err = a.decoder.check()
 	}

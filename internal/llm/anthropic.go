@@ -313,7 +313,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 			break
 		}
 		delta := event.Delta
-		d.bytes += len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature)
+		d.add(len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature))
 		b.Signature += delta.Signature
 		b.added.WriteString(delta.Thinking + delta.Input)
 		return d.delta(delta.Text, delta.Thinking), false, nil
@@ -345,11 +345,18 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 // count counts a block that has started.
 func (d *anthropicDecoder) count(b *anthropicBlock) {
 	const overhead = 100 // so that empty blocks count
-	d.bytes += overhead + len(b.Text) + len(b.Thinking) + len(b.Signature)
-	d.bytes += len(b.Data) + len(b.Input)
+	d.bytes += overhead
+	d.add(len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data))
+	d.bytes += len(b.Input) // often an empty object
 	if b.Type == "tool_use" {
 		d.calls++
 	}
+}
+
+// add counts what the model has written.
+func (d *anthropicDecoder) add(n int) {
+	d.bytes += n
+	d.news += n
 }
 
 // delta returns the events for pieces of text and thinking.

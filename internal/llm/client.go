@@ -34,8 +34,9 @@ type Client struct {
 	model  Model
 	format format
 	http   *http.Client
-	// silence is how long a server may send nothing. Local servers load a model before they answer,
-	// and many servers send nothing while the model writes the arguments of a tool call.
+	// silence is how long a server may send nothing of an answer. Local servers load a model before
+	// they answer, and many servers send nothing while the model writes the arguments of a tool
+	// call.
 	silence time.Duration
 	// delay is the time before the second attempt. It doubles with each further one.
 	delay time.Duration
@@ -239,24 +240,44 @@ func (c *Client) send(
 		cancel(nil)
 		return nil, err
 	}
-	response.Body = &watchedBody{response.Body, ctx, cancel, timer, c.silence}
+	watched := &watchedBody{
+		ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence,
+	}
+	watched.progress()
+	response.Body = watched
 	return response, nil
 }
 
-// watchedBody is the body of a response. It fails with errSilent if nothing arrives for too long
-// while somebody reads.
+// maxIdle is how much a server may send without anything of an answer in it, in bytes: an event of
+// the largest size, and what comes between events.
+const maxIdle = 2 * maxEvent
+
+// watchedBody is the body of a response. It fails with errSilent if no progress is made for too
+// long while somebody reads, and with errIdle if too much arrives meanwhile.
 type watchedBody struct {
 	io.ReadCloser
 	ctx     context.Context
 	cancel  context.CancelCauseFunc // ends the request
 	timer   *time.Timer             // calls cancel with errSilent
 	silence time.Duration
+
+	patience time.Duration // what is left of silence
+	room     int           // what is left of maxIdle
 }
 
+// progress notes that a piece of an answer has arrived.
+func (b *watchedBody) progress() { b.patience, b.room = b.silence, maxIdle }
+
 func (b *watchedBody) Read(p []byte) (int, error) {
-	b.timer.Reset(b.silence)
+	if b.room <= 0 {
+		return 0, errIdle
+	}
+	begin := time.Now()
+	b.timer.Reset(b.patience)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
+	b.patience -= time.Since(begin)
+	b.room -= n
 	if err != nil && err != io.EOF && context.Cause(b.ctx) == errSilent {
 		err = errSilent
 	}

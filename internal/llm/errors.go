@@ -22,8 +22,10 @@ var (
 	// errCut means that the connection was lost.
 	errCut = &Error{Kind: Unreachable, Message: "the connection to the model's server was lost " +
 		"before the answer was complete"}
-	// errSilent means that the server has sent nothing for too long.
+	// errSilent means that the server has sent nothing of an answer for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
+	// errIdle means that the server sends, but nothing of an answer.
+	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without anything to say")
 	// errEmpty means that there was no answer in the response.
 	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check " +
 		"that its log shows no error and that the model's baseURL is right"}
@@ -40,6 +42,8 @@ func lost(err error) *Error {
 	switch err {
 	case errSilent:
 		return errSilent
+	case errIdle:
+		return errIdle
 	case errEventTooLong:
 		return malformed(err)
 	default:
@@ -203,7 +207,8 @@ func (c *Client) explain(e *Error, key string) *Error {
 	switch {
 	case e == errSilent:
 		minutes := c.silence.Minutes()
-		message = fmt.Sprintf("the model's server has sent nothing for %g minutes", minutes)
+		message = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
+			minutes)
 	case rejectsKey(e.Status) && key == "":
 		message = "the server wants a key, and none is configured for " + model + ": " + message
 	case rejectsKey(e.Status):

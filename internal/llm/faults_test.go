@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -435,8 +436,12 @@ func TestUnreachable(t *testing.T) {
 // Clause B4.
 func TestSilence(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-	silent := &Error{Unreachable, 0, "the model's server has sent nothing for 5 minutes"}
-	hello := chunk(`{"content":"Hello"}`)
+	silent := &Error{Unreachable, 0, "the model's server has sent nothing of an answer for 5 minutes"}
+	hello, empty := chunk(`{"content":"Hello"}`), chunk(`{"content":""}`)
+	call := func(arguments string) string {
+		return chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":` +
+			arguments + `}}]}`)
+	}
 	for name, test := range map[string]struct {
 		sent   []string // each after four minutes
 		want   []Event
@@ -447,13 +452,24 @@ func TestSilence(t *testing.T) {
 		"in the stream":    {[]string{head, hello}, []Event{TextDelta("Hello")}, silent},
 		"interrupted by answers": {[]string{head, hello, hello, finished},
 			[]Event{TextDelta("Hello"), TextDelta("Hello"), Finish{Reason: Stopped}}, nil},
-		"filled with comments": {[]string{head, ": waiting\n\n", ": waiting\n\n", finished},
+		"ended by an answer": {[]string{head + ": waiting\n\n", finished},
 			[]Event{Finish{Reason: Stopped}}, nil},
+		"filled with comments": {[]string{head, ": waiting\n\n", ": waiting\n\n", finished},
+			nil, silent},
+		"filled with empty events": {[]string{head, hello, empty, empty, finished},
+			[]Event{TextDelta("Hello")}, silent},
+		"filled with empty calls": {[]string{head, hello, call(`""`), call(`""`), call(`""`)},
+			[]Event{TextDelta("Hello")}, silent},
+		"filled with arguments": {
+			[]string{head, call(`"["`), call(`"1"`), call(`"]"`), finished},
+			[]Event{ToolCall{"a", "f", "[1]"}, Finish{Reason: CallsTools}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, server := net.Pipe()
-				go func() {
+				var serving sync.WaitGroup
+				defer serving.Wait()
+				serving.Go(func() {
 					defer server.Close()
 					if _, err := http.ReadRequest(bufio.NewReader(server)); err != nil {
 						t.Error(err)
@@ -463,7 +479,7 @@ func TestSilence(t *testing.T) {
 						_, _ = io.WriteString(server, part)
 					}
 					_, _ = server.Read(make([]byte, 1)) // until the client closes the connection
-				}()
+				})
 				c := New(Model{API: OpenAI, BaseURL: "http://model.test"})
 				c.http.Transport.(*http.Transport).DialContext = func(
 					context.Context, string, string) (net.Conn, error) {
@@ -479,8 +495,9 @@ func TestSilence(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			timer := time.AfterFunc(time.Minute, func() { cancel(errSilent) })
-			b := &watchedBody{io.NopCloser(strings.NewReader("hello")), ctx, cancel, timer,
-				time.Minute}
+			b := &watchedBody{ReadCloser: io.NopCloser(strings.NewReader("hello")), ctx: ctx,
+				cancel: cancel, timer: timer, silence: time.Minute}
+			b.progress()
 			_, err := b.Read(make([]byte, 1))
 			require.NoError(t, err)
 			time.Sleep(time.Hour)
@@ -488,6 +505,27 @@ func TestSilence(t *testing.T) {
 			require.NoError(t, b.Close())
 		})
 	})
+}
+
+// A server that never stops sending, and never says anything, is not waited for.
+//
+// Clause B4.
+func TestEndlessNothing(t *testing.T) {
+	for name, nothing := range map[string]string{
+		"comments": ": waiting\n\n", "empty events": "data:\n\n",
+		"empty chunks": chunk(`{"content":""}`), "empty lines": "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, failed := ask(t, asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, chunk(`{"content":"Hello"}`))
+				for many := strings.Repeat(nothing, 1000); r.Context().Err() == nil; {
+					_, _ = io.WriteString(w, many)
+				}
+			}))
+			require.Equal(t, Malformed, failed.Kind, failed.Message)
+		})
+	}
 }
 
 // Clause B1.

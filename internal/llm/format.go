@@ -33,6 +33,8 @@ type decoder interface {
 	decode(e sseEvent) (events []Event, done bool, err error)
 	// check returns an error if more has arrived than an answer may have.
 	check() error
+	// written returns how much has arrived of what the model writes.
+	written() int
 	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or
 	// the connection was lost. It returns [errCut] if the answer is not complete.
 	end() ([]Event, error)

@@ -321,6 +321,7 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	}
 	d.refused = d.refused || delta.Refusal != ""
 	d.bytes += len(said) + len(thought)
+	d.news += len(said) + len(thought)
 	if delta.ToolCalls == nil {
 		return events
 	}
@@ -377,6 +378,7 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 	}
 	call.name = cmp.Or(call.name, name)
 	call.id = cmp.Or(call.id, piece.ID)
+	before := len(call.arguments)
 	var text string
 	if arguments := piece.Function.Arguments; json.Unmarshal(arguments, &text) == nil {
 		call.arguments = append(call.arguments, text...)
@@ -384,6 +386,7 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 		call.arguments = append(call.arguments, arguments...)
 	}
 	d.bytes += len(piece.Function.Arguments)
+	d.news += len(call.arguments) - before
 }
 
 func (d *chatDecoder) end() ([]Event, error) {
