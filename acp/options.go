@@ -42,6 +42,9 @@ type Options struct {
 	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero
 	// Policy holds for all.
 	MCPPolicy func(name string) servers.Policy
+	// Withheld are the names of environment variables that MCP servers do not inherit, such as that
+	// of a model's key.
+	Withheld []string
 	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed
 	// for good, and which folders they added to sessions with /roots. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
@@ -116,5 +119,6 @@ func (o Options) withDefaults() Options {
 		t.Wire.Tap = func(d jsonrpc.Direction, line []byte) { o.Trace(d == jsonrpc.Sent, line) }
 	}
 	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
+	t.MCP.Withheld = o.Withheld
 	return o
 }

@@ -489,6 +489,18 @@ func override[T any](value, configured *T) {
 // modelIDs returns the IDs of the configured models, sorted.
 func (c config) modelIDs() []string { return slices.Sorted(maps.Keys(c.Models)) }
 
+// keyVariables returns the names of the environment variables with the models' keys. No process
+// that acp-agent starts gets them, except an agent: it may use the same ones.
+func (c config) keyVariables() []string {
+	var names []string
+	for _, m := range c.Models {
+		if m.KeyEnv != "" {
+			names = append(names, m.KeyEnv)
+		}
+	}
+	return names
+}
+
 // modelsFrom returns all configured models, first the one with this ID.
 func (c config) modelsFrom(id string) ([]model.Model, error) {
 	if len(c.Models) == 0 {
@@ -508,7 +520,7 @@ func (c config) modelsFrom(id string) ([]model.Model, error) {
 // model returns the configured model with this ID.
 func (c config) model(id string) model.Model {
 	m := c.Models[id]
-	configured := model.Model{ID: id, API: cmp.Or(m.API, model.OpenAI), BaseURL: m.BaseURL, Name: id, Key: m.key(filepath.Dir(c.path)), TextOnly: m.TextOnly}
+	configured := model.Model{ID: id, API: cmp.Or(m.API, model.OpenAI), BaseURL: m.BaseURL, Name: id, Key: m.key(filepath.Dir(c.path), c.keyVariables()), TextOnly: m.TextOnly}
 	override(&configured.Name, m.Name)
 	override(&configured.ContextTokens, m.ContextTokens)
 	override(&configured.MaxTokens, m.MaxTokens)

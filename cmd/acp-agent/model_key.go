@@ -16,11 +16,11 @@ const keyTimeout = time.Minute
 
 // key returns the function that gives a model its key, or nil if it needs none. It gets the key
 // that the server has rejected, "" before that, and its errors must not contain a key. dir is the
-// folder of the configuration file.
-func (m modelConfig) key(dir string) func(context.Context, string) (string, error) {
+// folder of the configuration file. A keyCommand does not get the variables withheld.
+func (m modelConfig) key(dir string, withheld []string) func(context.Context, string) (string, error) {
 	switch {
 	case m.KeyCommand != nil:
-		c := keyCommand{command: process.Command{Path: m.KeyCommand[0], Args: m.KeyCommand[1:], Dir: dir}, free: make(chan struct{}, 1)}
+		c := keyCommand{command: process.Command{Path: m.KeyCommand[0], Args: m.KeyCommand[1:], Dir: dir, Base: process.EnvironmentWithout(withheld)}, free: make(chan struct{}, 1)}
 		return c.key
 	case m.KeyEnv != "":
 		return func(context.Context, string) (string, error) {

@@ -15,7 +15,7 @@ import (
 
 func TestModelKey(t *testing.T) {
 	t.Run("B1 a variable is read whenever the key is needed", func(t *testing.T) {
-		key := modelConfig{KeyEnv: "TEST_MODEL_KEY"}.key("")
+		key := modelConfig{KeyEnv: "TEST_MODEL_KEY"}.key("", nil)
 		_, err := key(t.Context(), "")
 		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not set; "+
 			"editors started from a desktop do not have the variables of your shell")
@@ -27,7 +27,7 @@ func TestModelKey(t *testing.T) {
 		_, err = key(t.Context(), "")
 		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not a key: it has spaces or special characters")
 	})
-	require.Nil(t, modelConfig{}.key(""))
+	require.Nil(t, modelConfig{}.key("", nil))
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands of this test need a POSIX shell")
 	}
@@ -36,7 +36,7 @@ func TestModelKey(t *testing.T) {
 	const counting = `echo x >>runs; echo "sk-$(grep -c x runs)"; echo "login: me"`
 	command := func(t *testing.T, script string) (key func(context.Context, string) (string, error), runs func() int) {
 		dir := t.TempDir()
-		return modelConfig{KeyCommand: []string{"sh", "-c", script}}.key(dir), func() int {
+		return modelConfig{KeyCommand: []string{"sh", "-c", script}}.key(dir, []string{"OTHER_MODEL_KEY"}), func() int {
 			text, err := os.ReadFile(filepath.Join(dir, "runs"))
 			if !errors.Is(err, os.ErrNotExist) {
 				require.NoError(t, err)
@@ -44,6 +44,13 @@ func TestModelKey(t *testing.T) {
 			return strings.Count(string(text), "x")
 		}
 	}
+	t.Run("B1 a command does not get the other models' keys", func(t *testing.T) {
+		t.Setenv("OTHER_MODEL_KEY", "sk-other")
+		key, _ := command(t, `echo "sk-1$OTHER_MODEL_KEY"`)
+		got, err := key(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, "sk-1", got)
+	})
 	t.Run("B1 a command runs once, and again after its key was rejected", func(t *testing.T) {
 		key, runs := command(t, counting)
 		require.Zero(t, runs())
@@ -71,7 +78,7 @@ func TestModelKey(t *testing.T) {
 			_, err := key(t.Context(), "")
 			require.EqualError(t, err, message)
 		}
-		key := modelConfig{KeyCommand: []string{"no-such-program"}}.key(t.TempDir())
+		key := modelConfig{KeyCommand: []string{"no-such-program"}}.key(t.TempDir(), nil)
 		_, err := key(t.Context(), "")
 		require.ErrorContains(t, err, `the keyCommand failed: cannot start "no-such-program": executable file not found`)
 	})

@@ -194,6 +194,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		MaxLine:     set.maxLine,
 		Trace:       trace.editor(),
 		MCPPolicy:   set.config.mcpPolicy,
+		Withheld:    set.config.keyVariables(),
 		ConsentDir:  consentDir(dir),
 		AllowReads:  set.allowReads,
 		ReplayRate:  set.replayRate,

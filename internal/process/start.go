@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -74,6 +75,17 @@ func start(
 		return nil, &StartError{c, c.startHint(err), err}
 	}
 	return cmd, nil
+}
+
+// EnvironmentWithout returns our environment without the variables of these names, for
+// [Command].Base.
+func EnvironmentWithout(names []string) []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(names, func(withheld string) bool {
+			return name == withheld || runtime.GOOS == "windows" && strings.EqualFold(name, withheld)
+		})
+	})
 }
 
 func (c Command) notFoundHint() string {

@@ -110,6 +110,7 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 		return nil, fmt.Errorf("%w: %w", errDirectory, err)
 	}
 	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
+	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
 	if s.config.Found {
 		command.Base = basicEnvironment()
 	}

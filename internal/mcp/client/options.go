@@ -16,6 +16,9 @@ type Options struct {
 	// Elicitation are the ways in which the host can ask the user what servers want to know:
 	// "form", "url".
 	Elicitation []string
+	// Withheld are the names of our environment variables that servers do not inherit. Their
+	// configuration can still name them.
+	Withheld []string
 	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
 	Wait time.Duration
 

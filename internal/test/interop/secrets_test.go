@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
@@ -67,6 +70,40 @@ func TestMCPServerSecrets(t *testing.T) {
 	a.leave()
 	require.NotContains(t, a.stderr.String(), secret)
 	search(t, dir, secret)
+}
+
+// The variable with a model's key is not part of the environment of MCP servers, unless their
+// configuration names it.
+//
+// Clause B1.
+func TestModelKeyIsNotInherited(t *testing.T) {
+	const key = "sk-tangerine-1"
+	t.Setenv("TEST_MODEL_KEY", key)
+	t.Setenv("TEST_MODEL_OTHER", "kept")
+	stage := onModelStage(t)
+	stage.configure(t, fmt.Sprintf(`"baseURL": %q, "keyEnv": "TEST_MODEL_KEY"`, stage.model.URL()+"/v1"))
+	e, dir := stage.edit(t), folder(t)
+	out := filepath.Join(dir, "environment")
+	server := func(file string, env ...sdk.EnvVariable) sdk.McpServer {
+		if env == nil {
+			env = []sdk.EnvVariable{}
+		}
+		return sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: file, Command: "/bin/sh", Args: []string{"-c", "env >" + out + file + "~; mv " + out + file + "~ " + out + file}, Env: env}}
+	}
+	named := server("2", sdk.EnvVariable{Name: "TEST_MODEL_KEY", Value: "given"})
+	session := stage.open(e, client.Setup{Roots: rootsOf(t, dir), MCPServers: []sdk.McpServer{server("1"), named}})
+	_, _, end := session.prompt("Hello.", modelserver.Say("Hello."))
+	require.Equal(t, sdk.StopReasonEndTurn, end.StopReason, "the model still has its key")
+	for file, want := range map[string]string{"1": "TEST_MODEL_OTHER=kept", "2": "TEST_MODEL_KEY=given"} {
+		require.Eventually(t, func() bool {
+			_, err := os.Stat(out + file)
+			return err == nil
+		}, patience, 5*time.Millisecond)
+		text, err := os.ReadFile(out + file)
+		require.NoError(t, err)
+		require.Contains(t, string(text), want)
+		require.NotContains(t, string(text), key)
+	}
 }
 
 // search checks that no file in dir contains text.
