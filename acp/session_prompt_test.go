@@ -567,7 +567,7 @@ func TestHangingTurn(t *testing.T) {
 
 // Clause S11.
 func TestCommitStoresBeforeItShows(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
 	c.initialize()
@@ -594,7 +594,7 @@ func storedChunks(t *testing.T, store sessionstore.Store, id, text string) (n in
 
 // A turn that never stops talking is stopped, says why, and the session goes on.
 func TestTurnThatSaysTooMuch(t *testing.T) {
-	store := sessionstore.NewMemory()
+	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{TurnBytes: 1 << 20}))
 	c.initialize()
 	id := c.open(folder(t))
