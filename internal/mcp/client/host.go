@@ -1,5 +1,7 @@
 package client
 
+//lint:file-ignore SA1019 the MCP SDK deprecates sampling (SEP-2577); existing servers still use it
+
 import (
 	"context"
 	"net/url"
