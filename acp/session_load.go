@@ -160,8 +160,8 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	return s, act, err
 }
 
-// hintMoves adds to an error about missing folders of the stored session how to move it. Another
-// folder that the client names need not be one of the session's.
+// hintMoves adds to an error about missing folders of the stored session how to move it. Folders
+// that only the client named get no hint: they may not be the session's.
 func (l *load) hintMoves(ctx context.Context, err error) error {
 	movable := []string{"cwd", keptSetting}
 	for _, f := range l.params.folders {

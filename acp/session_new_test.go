@@ -405,7 +405,7 @@ func TestViolationLimit(t *testing.T) {
 	c.initialize()
 	a := folder(t)
 	many := func(entry string) string {
-		return "[" + strings.Repeat(entry+",", 10_000) + entry + "]"
+		return "[" + strings.Repeat(entry+",", strictjson.MaxItems-1) + entry + "]"
 	}
 	for name, request := range map[string]struct{ method, params string }{
 		"entries of the wrong type": {"session/new",

@@ -1,13 +1,10 @@
 package discovery
 
 import (
-	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"sort"
 	"strings"
-	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -85,38 +82,4 @@ func listRoot(skills []Artifact, length int) string {
 		b.WriteString(": " + text.Printable(text.Line(a.Description, length)) + "\n")
 	}
 	return b.String()
-}
-
-// FindSkills returns the active skills that a model may use and whose name or description has words
-// that begin with words of the query, in any case: those with most of the words first.
-func (c *Catalog) FindSkills(query string) []Artifact {
-	wanted := words(query)
-	matching := make(map[string]int) // by path
-	list := c.filter(func(a *Artifact) bool {
-		if a.Kind != Skill || a.State != Active || a.UserOnly {
-			return false
-		}
-		score := 0
-		name, description := words(a.Name), words(a.Description)
-		for _, w := range wanted {
-			begins := func(word string) bool { return strings.HasPrefix(word, w) }
-			switch {
-			case slices.ContainsFunc(name, begins):
-				score += 3
-			case slices.ContainsFunc(description, begins):
-				score += 2
-			}
-		}
-		matching[a.Path] = score
-		return score > 0
-	})
-	slices.SortStableFunc(list,
-		func(a, b Artifact) int { return cmp.Compare(matching[b.Path], matching[a.Path]) })
-	return list
-}
-
-// words returns the words of s in small letters.
-func words(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s),
-		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

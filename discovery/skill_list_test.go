@@ -76,25 +76,3 @@ func TestLongSkillList(t *testing.T) {
 	require.Empty(t, list)
 	require.Zero(t, left)
 }
-
-// Clause D1.
-func TestFindSkills(t *testing.T) {
-	top := tree(t, map[string]string{
-		".agents/skills/deploy/SKILL.md":   skill("deploy", "Puts a release into production."),
-		".agents/skills/release/SKILL.md":  skill("release", "Makes a release."),
-		".agents/skills/database/SKILL.md": skill("database", "Migrates the schema."),
-		".agents/skills/mine/SKILL.md": "---\nname: mine\ndescription: A release of mine.\n" +
-			"disable-model-invocation: true\n---\n",
-	})
-	c := scan(t, discovery.Options{}, top)
-	for query, want := range map[string][]string{
-		"release":            {"release", "deploy"},
-		"RELEASE production": {"deploy", "release"},
-		"schema":             {"database"},
-		"migrate":            {"database"},
-		"nothing like it":    {},
-		"":                   {},
-	} {
-		require.Equal(t, want, names(c.FindSkills(query)), query)
-	}
-}

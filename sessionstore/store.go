@@ -7,7 +7,7 @@ import (
 
 // Store keeps sessions. It is safe for concurrent use by goroutines and, if its medium is shared,
 // by processes. The effect of a method that returned without error survives a crash of the process.
-// A call whose context ended has had its effect or none.
+// A call whose context ended has taken effect completely or not at all.
 //
 // Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft],
 // [ErrReplaced], [ErrClosed], the error of the context, and [*UnavailableError] if the medium
@@ -62,8 +62,8 @@ type Sessions interface {
 	// error. A session with a StateKey is remembered, so that Import does not bring it back.
 	Delete(ctx context.Context, id ID) error
 
-	// Prune deletes the sessions that q matches, and returns their number. It may let other writers
-	// in between; if it fails, n sessions have been deleted.
+	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in
+	// between. If Prune fails, n sessions have already been deleted.
 	Prune(ctx context.Context, q PruneQuery) (n int, err error)
 }
 
@@ -135,8 +135,8 @@ type Imports interface {
 }
 
 // Draft is a history that is stored as it arrives, and is visible only once an [Activation] has
-// replaced the session's history by it. A store deletes a draft whose process died after some time,
-// and with its session. It must not be used concurrently.
+// replaced the session's history by it. A store deletes a draft with its session, and some time
+// after its process has died. It must not be used concurrently.
 type Draft interface {
 	// Append adds a segment, like [Histories.Append].
 	Append(ctx context.Context, segment []Update) error

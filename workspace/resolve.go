@@ -182,8 +182,7 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 	}
 }
 
-// isMissing reports whether err says that the next name does not exist, and that this is wanted.
-// The
+// isMissing reports whether err says that the next name does not exist where that is allowed. The
 // target of a link must exist.
 func (r *resolver) isMissing(err error) bool {
 	return r.last == missingParents && len(r.ends) == 0 && errors.Is(err, fs.ErrNotExist)

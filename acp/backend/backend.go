@@ -69,8 +69,8 @@ type Backend interface {
 }
 
 // Session is one activation of a session. It may also implement [Closer] and [Sampler]. Its methods
-// are called in the order of the session's requests, and Prompt, Call, Notify and Cancel never
-// concurrently.
+// are called in the order of the session's requests. Prompt, Call, Notify and Cancel are never
+// called concurrently.
 type Session interface {
 	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates
 	// of the turn are sent to u.
@@ -159,8 +159,8 @@ type Activation struct {
 	// State is the value last saved with [Host.SaveState], or nil. A fork is given the state of its
 	// source.
 	State []byte
-	// MustExist says that only the backend knows the session, if anyone does: State is that of
-	// [Foreign].State. Open fails with [ErrUnknownSession] rather than starting over.
+	// MustExist says that the store does not have the session; only the backend may know it. State
+	// comes from [Foreign].State. Open fails with [ErrUnknownSession] rather than starting over.
 	MustExist bool
 	// Previous is the active session that a load or resume replaces, or nil. Its turn may be
 	// running until Stop.

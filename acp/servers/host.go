@@ -68,8 +68,8 @@ func (h *host) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitPa
 	return &mcp.ElicitResult{Action: "cancel"}, nil
 }
 
-// withoutHeading returns the schema of a form without its own title and description, which MCP does
-// not have and a client may show as ours.
+// withoutHeading returns the schema of a form without its own title and description: MCP forms have
+// neither, and a client might show them as ours.
 func withoutHeading(schema any) any {
 	form, ok := schema.(map[string]any)
 	if !ok {

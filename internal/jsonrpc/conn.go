@@ -166,7 +166,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 		endOutput()
 		_ = c.transport.Close()
 	}
-	// Those that return after Close at all do so at once.
+	// A Read or Write that Close can unblock returns at once.
 	const closeWait = 100 * time.Millisecond
 	if writing {
 		await(written, closeWait)

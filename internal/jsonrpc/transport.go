@@ -32,7 +32,7 @@ type Messages struct {
 	size   int
 }
 
-// All returns the messages without the newlines. They are valid until the next one.
+// All returns the messages without the newlines. Each is valid until the next iteration.
 func (m *Messages) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var begun []byte // a message in several pieces

@@ -37,8 +37,8 @@ const (
 	// has a lock.
 	minPause = 2 * time.Millisecond
 	maxPause = 50 * time.Millisecond
-	// dropSegments is the number of segments that are deleted at once. After dropSteps times as many
-	// the free pages are given back: the more there are, the longer each of them takes.
+	// dropSegments is the number of segments that are deleted at once. Free pages are given back
+	// after dropSteps such deletions, because each takes longer the more there are.
 	dropSegments = 4
 	dropSteps    = 16
 	// vacuumPages is the number of pages that are given back at once.
@@ -303,9 +303,9 @@ func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error
 	}
 }
 
-// overwrite overwrites what is left in the unallocated middle of b-tree pages. It goes from the last
-// page to the first, because a page that another process moves meanwhile moves towards the first.
-// Reading a page takes no lock that others wait for.
+// overwrite overwrites what is left in the unallocated middle of b-tree pages. It goes from the
+// last page to the first, because a page that another process moves meanwhile moves towards the
+// first. Reading a page takes no lock that others wait for.
 func (e *eraser) overwrite(ctx context.Context) error {
 	var last int64
 	row := e.pool.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA page_count")

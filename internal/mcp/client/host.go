@@ -25,10 +25,10 @@ type Host interface {
 	Elicit(ctx context.Context, s ServerID, p *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	// ElicitComplete says that the user has done what a server wanted at a URL.
 	ElicitComplete(ctx context.Context, s ServerID, id string) error
-	// SignIn asks the user to sign in to a server at page. tokens is the host that issues the tokens
-	// then. It returns when the user has declined, which is an error, when nothing more can be done,
-	// or when ctx ends because they have signed in.
-	SignIn(ctx context.Context, s ServerID, page *url.URL, tokens string) error
+	// SignIn asks the user to sign in to a server at page. tokenHost is the host that then issues
+	// the tokens. SignIn returns when the user has declined, which is an error, when nothing more
+	// can be done, or when ctx ends because they have signed in.
+	SignIn(ctx context.Context, s ServerID, page *url.URL, tokenHost string) error
 	// Show shows the user a message about the servers.
 	Show(ctx context.Context, message string) error
 }
