@@ -154,7 +154,7 @@ func TestInstructionsInARoot(t *testing.T) {
 		require.NotContains(t, string(turn[len(turn)-1].Body), "SECRET")
 	}
 	require.Empty(t, e.commands)
-	require.Len(t, e.questions(), 3, "what it may do after asking")
+	require.Len(t, e.questions(), 4, "what it may do after asking; arguments that are unknown are ignored")
 	content, err := os.ReadFile(filepath.Join(cwd, "a.txt"))
 	require.NoError(t, err)
 	require.Equal(t, "banana\n", string(content))

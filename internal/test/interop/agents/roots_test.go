@@ -112,8 +112,8 @@ func TestARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
 				"Peels with knife.", "Peels with spoon.", "Peels with fork.", "Peels with tongs.", "Peels with whisk."} {
 				require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
 			}
-			for _, file := range []string{s.first + "/.agents/skills/fork/SKILL.md", s.second + "/skills/whisk/SKILL.md"} {
-				require.Contains(t, told, file)
+			for _, place := range []string{s.first, ".agents/skills", s.second} {
+				require.Contains(t, told, place)
 			}
 		})
 	}
