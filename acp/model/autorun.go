@@ -131,9 +131,10 @@ func matches(pattern, names []string) bool {
 var editorFiles = []string{
 	"*.code-workspace",                     // tasks of Visual Studio Code
 	"*.config.[jt]s", "*.config.[cm][jt]s", // ESLint, Prettier, Tailwind …
-	"build.rs",                              // rust-analyzer
+	"build.rs", "cargo.toml", // rust-analyzer
 	"*.gradle", "*.gradle.kts", "build.sbt", // Java and Scala
-	"cmakelists.txt", "package.swift", "mix.exs", // C++, Swift, Elixir
+	"cmakelists.txt", "*.cmake", "package.swift", "mix.exs", // C++, Swift, Elixir
+	"gemfile", "*.gemspec", "pom.xml", // Ruby, Maven
 	"conftest.py", "sitecustomize.py", "*.pth", // Python
 	"usercustomize.py",
 	"*.csproj", "*.fsproj", "*.vbproj", "*.props", "*.targets", // MSBuild

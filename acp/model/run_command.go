@@ -99,10 +99,17 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 }
 
 // noteFiles remembers the files of a command that is always allowed, after it was run: what it has
-// changed itself is no reason to ask again.
+// changed itself is no reason to ask again. If the state of its files can no longer be told, the
+// command is asked for again, since the permission covers their content.
 func (c *call) noteFiles(cmd shellCommand) {
-	if _, always := c.turn.tools.allowed[cmd]; always {
-		c.turn.tools.allowed[cmd] = c.commandFiles(cmd).state
+	allowed := c.turn.tools.allowed
+	before, always := allowed[cmd]
+	if !always {
+		return
+	}
+	allowed[cmd] = c.commandFiles(cmd).state
+	if before != "" && allowed[cmd] == "" {
+		delete(allowed, cmd)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // family recognizes the descendants of a child by an environment variable that only they inherit.
 // It also finds those that left the group, by setsid or as a daemon. The name of the variable is
-// unique, so that what an acp-agent starts below the child is found too.
+// unique, so that what an acp-agent starts below the child is found too. The zero family has no
+// members.
 type family struct{ variable string }
 
 func newFamily() family { return family{"ACP_AGENT_CHILD_" + rand.Text() + "=1"} }
@@ -21,6 +22,9 @@ func (f family) env() []string { return []string{f.variable} }
 
 // signalOutside sends s to the members outside the process group pgid, and returns their ids.
 func (f family) signalOutside(pgid int, s syscall.Signal) (ids []int) {
+	if f.variable == "" {
+		return nil
+	}
 	all, _ := os.ReadDir("/proc")
 	for _, entry := range all {
 		id, err := strconv.Atoi(entry.Name())

@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,4 +122,20 @@ func TestGroupIsKilledWithOurProcess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A command that prints a key may have started an agent that keeps it.
+func TestOutputKeepsDaemons(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	out, err := process.Output(t.Context(), process.Command{Path: "/bin/sh", Args: []string{"-c",
+		`setsid sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 60' "$0" </dev/null >/dev/null 2>&1 &
+while ! test -e "$0"; do sleep 0.01; done; echo key`, pidFile}})
+	require.NoError(t, err)
+	require.Equal(t, "key\n", string(out))
+	text, err := os.ReadFile(pidFile)
+	require.NoError(t, err)
+	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	defer func() { _ = syscall.Kill(id, syscall.SIGKILL) }()
+	require.NoError(t, syscall.Kill(id, 0), "it lives on")
 }

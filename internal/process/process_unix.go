@@ -24,14 +24,17 @@ type group struct {
 
 // startGroup starts c as the leader of a new group.
 func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
-	family := newFamily()
-	s.env = family.env()
+	var f family
+	if !c.keepsDaemons {
+		f = newFamily()
+		s.env = f.env()
+	}
 	cmd, err := start(context.Background(), c, s, attributes())
 	if err != nil {
 		return nil, nil, err
 	}
 	pgid := cmd.Process.Pid
-	return cmd, &group{family: family, lifeline: newLifeline(pgid), pgid: pgid}, nil
+	return cmd, &group{family: f, lifeline: newLifeline(pgid), pgid: pgid}, nil
 }
 
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }

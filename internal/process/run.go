@@ -11,9 +11,10 @@ import (
 const maxOutput = 64 << 10
 
 // Output runs a command without input and returns the beginning of what it printed. It ends the
-// command when ctx ends. If the command ends with a status other than 0, the error is an
-// [*ExitError].
+// command when ctx ends, but not a daemon that it has started, such as gpg-agent. If the command
+// ends with a status other than 0, the error is an [*ExitError].
 func Output(ctx context.Context, c Command) ([]byte, error) {
+	c.keepsDaemons = true
 	p, err := Start(ctx, c, Options{})
 	if err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ type Command struct {
 	Dir string
 	// Name is the child's name in the log and in errors. Default: the base name of Path.
 	Name string
+
+	// keepsDaemons lets processes live on that leave the child's group, such as an agent for keys.
+	keepsDaemons bool
 }
 
 func (c Command) name() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
