@@ -30,10 +30,10 @@
 //
 // # Turns
 //
-// A session runs at most one turn at a time. To end a turn early, the adapter ends its context and
-// calls [Session.Cancel]. The context's cause is [ErrCancelled] if the client cancelled the turn,
-// closed, deleted or loaded the session, or left, and [ErrFenced] if another process opened the
-// session. The backend then returns from its Work soon; the adapter sets the stopReason to
-// "cancelled" where needed. If Work does not return in time, the adapter answers the prompt without
-// it, and further updates of the turn fail.
+// A session runs at most one turn at a time, unless Info.OverlappingTurns is set. To end a turn
+// early, the adapter ends its context and calls [Session.Cancel]. The context's cause is
+// [ErrCancelled] if the client cancelled the turn, closed, deleted or loaded the session, or left,
+// and [ErrFenced] if another process opened the session. The backend then returns from its Work
+// soon; the adapter sets the stopReason to "cancelled" where needed. If Work does not return in
+// time, the adapter answers the prompt without it, and further updates of the turn fail.
 package backend
