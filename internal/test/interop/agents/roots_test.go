@@ -112,8 +112,13 @@ func TestARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
 				"Peels with knife.", "Peels with spoon.", "Peels with fork.", "Peels with tongs.", "Peels with whisk."} {
 				require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
 			}
-			for _, place := range []string{s.first, ".agents/skills", s.second} {
-				require.Contains(t, told, place)
+			for _, listed := range []string{
+				"## Root 1, " + s.first + "\n", "In .agents/skills:\n\n- fork: Peels with fork.",
+				"## Root 2, " + s.second + "\n", "In skills:\n\n- whisk: Peels with whisk.",
+			} {
+				_, after, found := strings.Cut(told, listed)
+				require.True(t, found, "%q is not in %q, in this order", listed, told)
+				told = after
 			}
 		})
 	}
