@@ -54,7 +54,7 @@ func (a *agent) addFolders(
 	err := a.onDisk(ctx, func() (err error) {
 		folders, err = a.declaredFolders(p.roots.Cwd(), session)
 		return err
-	}, nil)
+	})
 	if err != nil {
 		return err
 	}

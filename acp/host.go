@@ -123,7 +123,7 @@ func (h *host) refresh(ctx context.Context) {
 		defer h.mu.Unlock()
 		h.catalog = catalog
 		return nil
-	}, nil)
+	})
 	if err != nil {
 		h.notRefreshed(err)
 	}

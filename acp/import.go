@@ -284,7 +284,7 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	err = a.onDisk(ctx, func() (err error) {
 		n, err = convertForeign(f, s, make(realPaths))
 		return err
-	}, nil)
+	})
 	return openable{foreign: true, Session: sessionstore.Session{
 		ID: p.id, Agent: a.init.owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,
 		State: n.State, StateKey: n.StateKey, Archived: n.Archived, Meta: n.Meta,

@@ -27,7 +27,7 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 		real = workspace.Real(cwd)
 		hint = moveHint(stored.Roots.Cwd().String(), cwd.String())
 		return nil
-	}, nil)
+	})
 	if err != nil {
 		return err
 	}

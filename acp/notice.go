@@ -49,7 +49,7 @@ func (s *session) listedFolders(ctx context.Context) (string, error) {
 				text.Code("/"+backend.RootsCommand+" add "+name))
 		}
 		return err
-	}, nil)
+	})
 	if err != nil {
 		return "", err
 	}

@@ -132,7 +132,7 @@ func (r *rootsReply) namedFolders(argument string) (namedFolders, error) {
 			named.paths = append(named.paths, dir.String())
 		}
 		return err
-	}, nil)
+	})
 	if err != nil {
 		return namedFolders{}, err // what reads the file may still be running
 	}
@@ -167,7 +167,7 @@ func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 			}
 		}
 		return nil
-	}, nil)
+	})
 	return added, err
 }
 
@@ -201,7 +201,7 @@ func (r *rootsReply) try(p sessionParams) error {
 			return err
 		}
 		return w.Close()
-	}, nil)
+	})
 }
 
 // isRoot reports whether path is a folder of the session.
@@ -221,7 +221,7 @@ func (r *rootsReply) remove(argument string) error {
 	err := r.agent.onDisk(r.ctx, func() error {
 		i = r.find(argument)
 		return nil
-	}, nil)
+	})
 	switch {
 	case err != nil:
 		return err
@@ -300,7 +300,7 @@ func (r *rootsReply) isDeclared(dir workspace.Dir) bool {
 	err := r.agent.onDisk(r.ctx, func() (err error) {
 		folders, err = r.agent.declaredFolders(r.session.params.roots.Cwd(), string(r.session.id))
 		return err
-	}, nil)
+	})
 	_, declared := foldersByDir(folders)[dir]
 	return err == nil && declared && !r.agent.options.KeepFolders
 }

@@ -94,7 +94,7 @@ func (r *rootsReply) show() error {
 		err := r.agent.onDisk(r.ctx, func() (err error) {
 			state, err = w.State(i)
 			return err
-		}, nil)
+		})
 		if err != nil {
 			return err
 		}

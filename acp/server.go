@@ -301,23 +301,25 @@ func (a *agent) guard(what string, do func() error) (err error) {
 
 // onDisk calls do, which may wait for a disk, on another goroutine: a disk that does not
 // answer ignores contexts. If ctx ends first, onDisk returns its cause, and do goes on in the
-// background. undo, which may be nil, is called after a do that failed or came too late.
-func (a *agent) onDisk(ctx context.Context, do func() error, undo func()) error {
+// background.
+func (a *agent) onDisk(ctx context.Context, do func() error) error {
+	return a.onDiskOrUndo(ctx, do, func() {})
+}
+
+// onDiskOrUndo is onDisk, and calls undo after a do that failed or came too late.
+func (a *agent) onDiskOrUndo(ctx context.Context, do func() error, undo func()) error {
 	taken := make(chan error)
 	a.running.Go(func() {
 		err := a.guard("disk", do)
 		select {
 		case taken <- err:
-			return
 		case <-ctx.Done():
-			if undo != nil {
-				undo()
-			}
+			undo()
 		}
 	})
 	select {
 	case err := <-taken:
-		if err != nil && undo != nil {
+		if err != nil {
 			undo()
 		}
 		return err

@@ -49,7 +49,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 			query.Unused = sessionstore.UnusedFilter{
 				Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
 			return nil
-		}, nil)
+		})
 		if err != nil {
 			return nil, err
 		}

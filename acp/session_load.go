@@ -175,7 +175,7 @@ func (l *load) hintMoves(ctx context.Context, err error) error {
 		})
 		return nil
 	}
-	return cmp.Or(l.agent.onDisk(ctx, hint, nil), err)
+	return cmp.Or(l.agent.onDisk(ctx, hint), err)
 }
 
 // setNotice sets what s tells the user at the next prompt: what was not told before, because the

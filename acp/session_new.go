@@ -137,7 +137,7 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 			return nil, err
 		}
 	}
-	if err := a.onDisk(ctx, func() error {
+	if err := a.onDiskOrUndo(ctx, func() error {
 		return act.openRoots(ctx, o)
 	}, act.abandon); err != nil {
 		return nil, err

@@ -52,7 +52,8 @@ func (q Query) From() (p Position, ok bool, err error) {
 		return Position{}, false, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(string(q.Cursor))
-	if err != nil || len(raw) < cursorHead || raw[0] != cursorVersion || !bytes.Equal(raw[9:cursorHead], q.digest()) {
+	if err != nil || len(raw) < cursorHead || raw[0] != cursorVersion ||
+		!bytes.Equal(raw[9:cursorHead], q.digest()) {
 		return Position{}, false, &CursorError{Cursor: q.Cursor}
 	}
 	ms := int64(binary.BigEndian.Uint64(raw[1:9]))

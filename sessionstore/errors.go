@@ -11,7 +11,8 @@ var (
 	// ErrExists is returned if the id of a new session is taken.
 	ErrExists = errors.New("a session with this id exists")
 	// ErrReplaced is returned while a history is read that an activation has replaced meanwhile.
-	ErrReplaced = errors.New("the history of the session was replaced while it was read; read it again")
+	ErrReplaced = errors.New(
+		"the history of the session was replaced while it was read; read it again")
 	// ErrDraft is returned for a draft of another store or session, one that was used or discarded,
 	// and one that was left alone for so long that the store dropped it.
 	ErrDraft = errors.New("the new history of the session no longer exists; load the session again")

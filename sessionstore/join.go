@@ -72,7 +72,7 @@ type joiner struct {
 	maxCount, maxBytes int
 
 	first  Update
-	head   []byte // of first, up to and including the opening quote of its text; nil if nothing can be joined to it
+	head   []byte // of first, up to the opening quote of its text; nil if nothing can be joined
 	tail   []byte // of first, from the closing quote of its text; nil until there is a candidate
 	joined []byte // head and texts; nil while there is only first
 	count  int
@@ -96,8 +96,10 @@ func (j *joiner) start(u Update) {
 func (j *joiner) join(u Update) bool {
 	// The cheap conditions come first: most neighbours that are not joined are long or belong to
 	// other messages.
-	if j.head == nil || j.count == j.maxCount || max(len(j.first.Raw), len(j.joined))+len(u.Raw) > j.maxBytes ||
-		!bytes.HasPrefix(u.Raw, j.head) || !j.examine() || !bytes.HasSuffix(u.Raw, j.tail) || len(u.Raw) < len(j.head)+len(j.tail) {
+	if j.head == nil || j.count == j.maxCount ||
+		max(len(j.first.Raw), len(j.joined))+len(u.Raw) > j.maxBytes ||
+		!bytes.HasPrefix(u.Raw, j.head) || !j.examine() ||
+		!bytes.HasSuffix(u.Raw, j.tail) || len(u.Raw) < len(j.head)+len(j.tail) {
 		return false
 	}
 	text := u.Raw[len(j.head) : len(u.Raw)-len(j.tail)]
@@ -155,7 +157,8 @@ func isPlainText(u Update) bool {
 // string to which another one can be appended: valid UTF-8 without escaped surrogates, whose halves
 // could be in two chunks.
 func isText(b []byte) bool {
-	return textEnd(b) < 0 && utf8.Valid(b) && !bytes.Contains(b, []byte(`\ud`)) && !bytes.Contains(b, []byte(`\uD`))
+	return textEnd(b) < 0 && utf8.Valid(b) &&
+		!bytes.Contains(b, []byte(`\ud`)) && !bytes.Contains(b, []byte(`\uD`))
 }
 
 // textEnd returns the index of the quote that ends the JSON string whose content b starts with, or

@@ -77,7 +77,8 @@ func NewRecorder(store Appender, lease Lease, options RecorderOptions) *Recorder
 func (r *Recorder) Record(ctx context.Context, u Update) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.await(ctx, func() bool { return r.closing || r.bytes < r.options.QueueBytes }); err != nil {
+	err := r.await(ctx, func() bool { return r.closing || r.bytes < r.options.QueueBytes })
+	if err != nil {
 		return err
 	}
 	if r.closing {

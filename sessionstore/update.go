@@ -81,11 +81,14 @@ func StoredUpdate(raw json.RawMessage) Update {
 
 // lenient accepts what other implementations may send: updates are passed on and stored byte for
 // byte.
-var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+var lenient = []jsontext.Options{
+	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+}
 
 // commonKinds saves an allocation for each update of these kinds.
 var commonKinds = map[string]Kind{
-	string(UserMessageChunk): UserMessageChunk, string(AgentMessageChunk): AgentMessageChunk, string(AgentThoughtChunk): AgentThoughtChunk,
+	string(UserMessageChunk):  UserMessageChunk,
+	string(AgentMessageChunk): AgentMessageChunk, string(AgentThoughtChunk): AgentThoughtChunk,
 	string(ToolCall): ToolCall, string(ToolCallUpdate): ToolCallUpdate,
 }
 

@@ -45,6 +45,6 @@
 // # Schema
 //
 // See schema/*.sql. A history is stored in segments of several updates. The segments of a session
-// form a branch (column strand); a fork shares its source's branch up to the fork (table inherits),
-// and continues in a branch of its own.
+// form a strand; a fork shares its source's strand up to the fork (table inherits), and continues in
+// a strand of its own.
 package sqlite

@@ -14,12 +14,12 @@ import (
 // maxDraftAge is the age at which a draft is deleted, since its process is taken to have died.
 const maxDraftAge = 24 * time.Hour
 
-// draft is a [sessionstore.Draft]: a branch that does not belong to a session yet. Its states are
+// draft is a [sessionstore.Draft]: a strand that does not belong to a session yet. Its states are
 // few and kept in memory.
 type draft struct {
 	store  *Store
 	id     sessionstore.ID
-	branch int64
+	strand int64
 	last   int64 // the number of its last segment
 	states map[sessionstore.Kind]sessionstore.Update
 }
@@ -37,11 +37,11 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 				return err
 			}
 		}
-		if d.branch, err = nextGeneration(ctx, tx); err != nil {
+		if d.strand, err = nextGeneration(ctx, tx); err != nil {
 			return err
 		}
 		return exec(ctx, tx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)",
-			d.branch, r.key, s.clock())
+			d.strand, r.key, s.clock())
 	})
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Store) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
 	return deleteDrafts(ctx, tx, "started < ?", s.clock()-maxDraftAge.Milliseconds())
 }
 
-// deleteDrafts deletes the drafts that match a condition, and drops their branches.
+// deleteDrafts deletes the drafts that match a condition, and drops their strands.
 func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64) error {
 	for _, statement := range []string{
 		"INSERT OR IGNORE INTO dropped (strand) SELECT strand FROM drafts WHERE " + condition,
@@ -76,7 +76,7 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 		if err := d.checkExists(ctx, tx); err != nil {
 			return err
 		}
-		r := row{branch: d.branch, last: d.last}
+		r := row{strand: d.strand, last: d.last}
 		err := r.add(ctx, tx, history, nil)
 		last = r.last
 		return err
@@ -94,7 +94,7 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
 	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		return deleteDrafts(ctx, tx, "strand = ?", d.branch)
+		return deleteDrafts(ctx, tx, "strand = ?", d.strand)
 	})
 	d.store.eraseSoon()
 	return err
@@ -102,7 +102,7 @@ func (d *draft) Discard(ctx context.Context) error {
 
 // checkExists returns an error if the draft was used, discarded or deleted.
 func (d *draft) checkExists(ctx context.Context, tx *sql.Tx) error {
-	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.branch).Scan(new(int))
+	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.strand).Scan(new(int))
 	if errors.Is(err, sql.ErrNoRows) {
 		return sessionstore.ErrDraft
 	}
@@ -121,7 +121,7 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// replaceHistory drops the session's history and gives it the draft's branch. The caller stores the
+// replaceHistory drops the session's history and gives it the draft's strand. The caller stores the
 // row.
 func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 	if err := d.checkExists(ctx, tx); err != nil {
@@ -133,14 +133,14 @@ func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 	}
 	for statement, key := range map[string]int64{
 		"DELETE FROM inherits WHERE session = ?": r.key,
-		"DELETE FROM drafts WHERE strand = ?":    d.branch,
+		"DELETE FROM drafts WHERE strand = ?":    d.strand,
 	} {
 		if err := exec(ctx, tx, statement, key); err != nil {
 			return err
 		}
 	}
-	old = append(old, span{branch: r.branch})
-	r.branch, r.last = d.branch, d.last
+	old = append(old, span{strand: r.strand})
+	r.strand, r.last = d.strand, d.last
 	if err := r.store(ctx, tx); err != nil {
 		return err
 	}

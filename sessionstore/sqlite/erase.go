@@ -12,7 +12,7 @@ import (
 )
 
 // A delete removes the session's row, so that nothing returns the session any more, and drops its
-// branches: it notes them in the table dropped. Their segments, which may be many, are deleted
+// strands: it notes them in the table dropped. Their segments, which may be many, are deleted
 // afterwards.
 //
 // A deleted row leaves copies in the files. secure_delete overwrites the row itself, and the pages
@@ -210,7 +210,7 @@ func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx)
 	return tx.Commit()
 }
 
-// deleteDropped deletes the segments of dropped branches, and gives their pages back.
+// deleteDropped deletes the segments of dropped strands, and gives their pages back.
 func (e *eraser) deleteDropped(ctx context.Context) error {
 	for done := false; !done; {
 		steps := 0
@@ -229,30 +229,30 @@ func (e *eraser) deleteDropped(ctx context.Context) error {
 	return nil
 }
 
-// deleteDropped deletes the next segments of a dropped branch.
+// deleteDropped deletes the next segments of a dropped strand.
 func deleteDropped(ctx context.Context, tx *sql.Tx) (done bool, err error) {
-	var branch int64
-	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped LIMIT 1").Scan(&branch)
+	var strand int64
+	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped LIMIT 1").Scan(&strand)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	// A fork needs the segments that it inherits. A session that still has the branch needs all.
+	// A fork needs the segments that it inherits. A session that still has the strand needs all.
 	deleted, err := tx.ExecContext(ctx, `
 		DELETE FROM segments WHERE rowid IN (
 			SELECT rowid FROM segments
 			WHERE strand = ?1 AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
 				AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)
-			ORDER BY seq DESC LIMIT ?2)`, branch, dropSegments)
+			ORDER BY seq DESC LIMIT ?2)`, strand, dropSegments)
 	if err != nil {
 		return false, err
 	}
 	if n, err := deleted.RowsAffected(); n > 0 || err != nil {
 		return false, err
 	}
-	err = exec(ctx, tx, "DELETE FROM dropped WHERE strand = ?", branch)
+	err = exec(ctx, tx, "DELETE FROM dropped WHERE strand = ?", strand)
 	return false, err
 }
 

@@ -103,13 +103,14 @@ func describesCall(err error) bool {
 
 // The hints of errors tell a person what to do.
 const (
-	hintPermissions = "make the directory and the file readable and writable for you, or choose another state directory"
-	hintSpace       = "free some space on its disk"
-	hintRepair      = "it is damaged and was not changed; run \"acp-agent sessions repair\""
-	hintForeign     = "move it away, or choose another state directory"
-	hintNewer       = "update acp-agent, or choose another state directory"
-	hintBusy        = "another program keeps it locked; end programs that hang, then try again"
-	hintDisk        = "check the disk and its file system, then try again"
+	hintPermissions = "make the directory and the file readable and writable for you, " +
+		"or choose another state directory"
+	hintSpace   = "free some space on its disk"
+	hintRepair  = "it is damaged and was not changed; run \"acp-agent sessions repair\""
+	hintForeign = "move it away, or choose another state directory"
+	hintNewer   = "update acp-agent, or choose another state directory"
+	hintBusy    = "another program keeps it locked; end programs that hang, then try again"
+	hintDisk    = "check the disk and its file system, then try again"
 )
 
 func hintFor(err error) string {

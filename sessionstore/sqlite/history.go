@@ -54,12 +54,12 @@ func (s *Store) history(
 	}
 }
 
-// historyReader reads a history in pages. It fails if the session's branch changes, that is, if the
+// historyReader reads a history in pages. It fails if the session's strand changes, that is, if the
 // history is replaced.
 type historyReader struct {
 	store  *Store
 	id     sessionstore.ID
-	branch int64
+	strand int64
 	spans  []span // not read to the end yet
 	seq    int64  // the last segment that was read
 }
@@ -73,7 +73,7 @@ func (s *Store) newHistoryReader(
 		if err != nil {
 			return err
 		}
-		h.branch = r.branch
+		h.strand = r.strand
 		h.spans, err = r.spans(ctx, tx, last(r))
 		return err
 	})
@@ -110,7 +110,7 @@ func (h *historyReader) segments(
 		SELECT seq, body FROM segments
 		WHERE strand = ? AND seq > ? AND seq <= ?
 			AND EXISTS (SELECT 1 FROM sessions WHERE id = ? AND strand = ?)
-		ORDER BY seq`, current.branch, h.seq, current.last, string(h.id), h.branch)
+		ORDER BY seq`, current.strand, h.seq, current.last, string(h.id), h.strand)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -129,7 +129,7 @@ func (h *historyReader) segments(
 // checkUnchanged returns an error if the history was deleted or replaced.
 func (h *historyReader) checkUnchanged(ctx context.Context, tx *sql.Tx) error {
 	r, err := find(ctx, tx, h.id)
-	if err == nil && r.branch != h.branch {
+	if err == nil && r.strand != h.strand {
 		err = sessionstore.ErrReplaced
 	}
 	return err
@@ -162,10 +162,10 @@ func (s *Store) States(
 	return states, err
 }
 
-// span is a part of a history: the segments of a branch after those of the span before it, up to
+// span is a part of a history: the segments of a strand after those of the span before it, up to
 // last.
 type span struct {
-	branch, last int64
+	strand, last int64
 }
 
 // inheritedSpans returns the part of a session's history that it shares with the sessions it was
@@ -180,7 +180,7 @@ func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) ([]span, err
 	var spans []span
 	for rows.Next() {
 		var s span
-		if err := rows.Scan(&s.branch, &s.last); err != nil {
+		if err := rows.Scan(&s.strand, &s.last); err != nil {
 			return nil, err
 		}
 		spans = append(spans, s)
@@ -188,23 +188,23 @@ func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) ([]span, err
 	return spans, rows.Err()
 }
 
-// spans returns the session's history up to a segment: what it inherited, then its own branch.
+// spans returns the session's history up to a segment: what it inherited, then its own strand.
 func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) {
 	spans, err := inheritedSpans(ctx, tx, r.key)
 	if err != nil {
 		return nil, err
 	}
 	if len(spans) == 0 && last > 0 || len(spans) > 0 && spans[len(spans)-1].last < last {
-		spans = append(spans, span{r.branch, last})
+		spans = append(spans, span{r.strand, last})
 	}
 	return spans, nil
 }
 
-// dropSpans drops the branches of spans. A branch that another session still has, or inherits from,
+// dropSpans drops the strands of spans. A strand that another session still has, or inherits from,
 // keeps the segments that it needs.
 func dropSpans(ctx context.Context, tx *sql.Tx, spans []span) error {
 	for _, s := range spans {
-		err := exec(ctx, tx, "INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.branch)
+		err := exec(ctx, tx, "INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.strand)
 		if err != nil {
 			return err
 		}

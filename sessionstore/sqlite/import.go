@@ -284,7 +284,7 @@ func takeStateKey(ctx context.Context, tx *sql.Tx, session, agent int64, name st
 	)
 	err := tx.QueryRowContext(ctx, `
 		SELECT sessions.key, strand, imported AND turns = 0 AND last = 0 FROM runtime_keys JOIN sessions ON sessions.key = session
-		WHERE runtime_keys.agent = ? AND name = ? AND session <> ?`, agent, name, session).Scan(&other.key, &other.branch, &unused)
+		WHERE runtime_keys.agent = ? AND name = ? AND session <> ?`, agent, name, session).Scan(&other.key, &other.strand, &unused)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

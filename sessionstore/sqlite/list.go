@@ -38,7 +38,9 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 		if size := q.Size(); len(positions) > size {
 			positions = positions[:size]
 			last := positions[size-1]
-			page.Next = q.After(sessionstore.Position{Updated: timeOf(last.updated), ID: sessionstore.ID(last.id)})
+			page.Next = q.After(sessionstore.Position{
+				Updated: timeOf(last.updated), ID: sessionstore.ID(last.id),
+			})
 		}
 		page.Sessions, err = s.records(ctx, tx, positions, agents)
 		return err
@@ -178,8 +180,9 @@ type indexRange struct {
 	columns []string // of cwd, real_cwd, dirs, real_dirs
 	values  []column
 	listing int
-	since   int64  // of updated, 0 for all
-	keep    string // if not "", it is not a range but these sessions before since: a JSON array of ids
+	since   int64 // of updated, 0 for all
+	// keep, if not "", is a JSON array of ids: not a range but these sessions before since.
+	keep string
 }
 
 // indexRanges returns the ranges whose union q's filters match. A filter matches by its spelling or
@@ -245,8 +248,8 @@ func (r indexRange) query(agent int64, start position, limit int) (string, []any
 	where += " AND listing = ? AND (updated, id) < (?, ?)"
 	args = append(args, r.listing, start.updated, start.id)
 	if r.keep != "" {
-		return "SELECT updated, id, key FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE " + where +
-			" AND updated < ? AND id IN (SELECT value FROM json_each(?))", append(args, r.since, r.keep)
+		where += " AND updated < ? AND id IN (SELECT value FROM json_each(?))"
+		return positionsOf("sqlite_autoindex_sessions_1", where), append(args, r.since, r.keep)
 	}
 	index := "by_" + strings.Join(r.columns, "_")
 	if len(r.columns) == 0 {
@@ -256,8 +259,12 @@ func (r indexRange) query(agent int64, start position, limit int) (string, []any
 		where += " AND updated >= ?"
 		args = append(args, r.since)
 	}
-	return "SELECT updated, id, key FROM sessions INDEXED BY " + index + " WHERE " + where +
-		" ORDER BY updated DESC, id DESC LIMIT ?", append(args, limit)
+	where += " ORDER BY updated DESC, id DESC LIMIT ?"
+	return positionsOf(index, where), append(args, limit)
+}
+
+func positionsOf(index, where string) string {
+	return "SELECT updated, id, key FROM sessions INDEXED BY " + index + " WHERE " + where
 }
 
 func readPositions(ctx context.Context, tx *sql.Tx, query string, args []any) ([]position, error) {

@@ -35,7 +35,8 @@ func usedBy(path string) (pid int, used bool) {
 	defer f.Close()
 	const firstByte, bytes = 0x40000000, 512 // sqlite.org/fileformat2.html, the lock-byte page
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: 0, Start: firstByte, Len: bytes}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil || lock.Type == unix.F_UNLCK {
+	err = unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock)
+	if err != nil || lock.Type == unix.F_UNLCK {
 		return 0, false
 	}
 	return int(lock.Pid), true

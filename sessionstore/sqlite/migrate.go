@@ -76,7 +76,8 @@ func inTransaction(
 // schemaVersion returns the file's version, 0 for a fresh one. It fails if a program of version
 // known may not use the file.
 func schemaVersion(ctx context.Context, tx *sql.Tx, known int) (version int, err error) {
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil || version == 0 {
+	err = tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	if err != nil || version == 0 {
 		return 0, err
 	}
 	return version, permitted(ctx, tx, known)
@@ -89,7 +90,8 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 			return fmt.Errorf("schema version %d: %w", version+1, err)
 		}
 		// Pragmas take no parameters.
-		stamp := fmt.Sprintf("UPDATE meta SET oldest = %d; PRAGMA user_version = %d; PRAGMA application_id = %d",
+		stamp := fmt.Sprintf(
+			"UPDATE meta SET oldest = %d; PRAGMA user_version = %d; PRAGMA application_id = %d",
 			next.oldest, version+1, applicationID)
 		if err := exec(ctx, tx, stamp); err != nil {
 			return fmt.Errorf("schema version %d: %w", version+1, err)
@@ -119,6 +121,6 @@ func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 type newerError struct{ oldest, version int }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("it is from a newer version of the program: it needs schema version %d, this program has %d",
-		e.oldest, e.version)
+	return fmt.Sprintf("it is from a newer version of the program: "+
+		"it needs schema version %d, this program has %d", e.oldest, e.version)
 }

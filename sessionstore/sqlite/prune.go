@@ -93,7 +93,7 @@ func (s *Store) pruneSome(
 	for start := time.Now(); seen < len(keys) && (seen == 0 || time.Since(start) < pieceTime); seen++ {
 		r := row{key: keys[seen]}
 		err := tx.QueryRowContext(ctx, "SELECT strand FROM sessions WHERE "+pruneCondition+
-			" AND key = ?3", unused, all, r.key).Scan(&r.branch)
+			" AND key = ?3", unused, all, r.key).Scan(&r.strand)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

@@ -51,7 +51,8 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 	}
 	defer unlock()
 	if pid, used := usedBy(path); used {
-		return Report{}, fmt.Errorf("session store %s: process %d has it open; close every editor that uses it, then try again", path, pid)
+		return Report{}, fmt.Errorf("session store %s: process %d has it open; "+
+			"close every editor that uses it, then try again", path, pid)
 	}
 	tidy(o.Dir, s.options.Logger)
 	report, err := s.rebuild(ctx, path)
@@ -145,7 +146,8 @@ func replaceStore(path, aside, fresh string) (err error) {
 func (s *Store) copyReadable(
 	ctx context.Context, damaged, fresh string,
 ) (report Report, healthy bool, err error) {
-	from, err := openPool(dsn(damaged, "deferred", []string{"busy_timeout(500)", "trusted_schema(OFF)", "query_only(ON)"}), 1)
+	pragmas := []string{"busy_timeout(500)", "trusted_schema(OFF)", "query_only(ON)"}
+	from, err := openPool(dsn(damaged, "deferred", pragmas), 1)
 	if err != nil {
 		return Report{}, false, err
 	}
@@ -367,7 +369,8 @@ func (c *copier) rowids(ctx context.Context, query, index, order string) (map[in
 	found := map[int64]string{}
 	for _, scan := range []string{
 		" NOT INDEXED ORDER BY rowid", " NOT INDEXED ORDER BY rowid DESC",
-		" INDEXED BY " + index + " ORDER BY " + order, " INDEXED BY " + index + " ORDER BY " + strings.ReplaceAll(order, ",", " DESC,") + " DESC",
+		" INDEXED BY " + index + " ORDER BY " + order,
+		" INDEXED BY " + index + " ORDER BY " + strings.ReplaceAll(order, ",", " DESC,") + " DESC",
 	} {
 		_, err := c.rows(ctx, query+scan, nil, func(values []any) (bool, error) {
 			key, ok := values[0].(int64)
@@ -397,7 +400,8 @@ func (c *copier) copyTable(
 // insert stores a row in the new file. It reports false if the row contradicts the schema or
 // another row.
 func (c *copier) insert(ctx context.Context, table, columns string, values []any) (bool, error) {
-	return c.execute(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+	places := "?" + strings.Repeat(", ?", len(values)-1)
+	return c.execute(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+places+")", values...)
 }
 
 // execute runs a statement on the new file. It reports false if the file rejects the values.
@@ -435,7 +439,9 @@ func (c *copier) copySession(ctx context.Context, key int64) error {
 		}
 		copy(values[3:], columnsOf(keys).values())
 		// A session without its agent would not be listed at all.
-		known, err := c.execute(ctx, "INSERT OR IGNORE INTO agents (key, kind, profile) VALUES (?1, ?2, 'agent ' || ?1)", values[2], unknownAgent)
+		known, err := c.execute(ctx,
+			"INSERT OR IGNORE INTO agents (key, kind, profile) VALUES (?1, ?2, 'agent ' || ?1)",
+			values[2], unknownAgent)
 		if err != nil || !known {
 			return false, err
 		}
@@ -470,12 +476,16 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 // that no generation is used twice.
 func (c *copier) finish(ctx context.Context) error {
 	var generations int64
-	_ = c.from.QueryRowContext(ctx, "SELECT generations FROM meta").Scan(&generations) // if it cannot be read the sessions tell
+	// If it cannot be read the sessions tell.
+	_ = c.from.QueryRowContext(ctx, "SELECT generations FROM meta").Scan(&generations)
 	_, err := c.to.ExecContext(ctx, `
-		DELETE FROM segments WHERE strand NOT IN (SELECT strand FROM sessions UNION SELECT strand FROM inherits);
-		UPDATE sessions SET last = max(last, coalesce((SELECT max(seq) FROM segments WHERE segments.strand = sessions.strand), 0));
+		DELETE FROM segments WHERE strand NOT IN
+			(SELECT strand FROM sessions UNION SELECT strand FROM inherits);
+		UPDATE sessions SET last = max(last, coalesce(
+			(SELECT max(seq) FROM segments WHERE segments.strand = sessions.strand), 0));
 		UPDATE meta SET generations = max(?,
-			(SELECT coalesce(max(generation), 0) FROM sessions), (SELECT coalesce(max(strand), 0) FROM sessions),
+			(SELECT coalesce(max(generation), 0) FROM sessions),
+			(SELECT coalesce(max(strand), 0) FROM sessions),
 			(SELECT coalesce(max(strand), 0) FROM inherits)) + 1`, generations)
 	return err
 }
@@ -496,7 +506,7 @@ func (c *copier) findMissingSegments(ctx context.Context) error {
 			var n int64
 			err := c.to.QueryRowContext(ctx,
 				"SELECT count(*) FROM segments WHERE strand = ? AND seq > ? AND seq <= ?",
-				s.branch, after, s.last).Scan(&n)
+				s.strand, after, s.last).Scan(&n)
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 type row struct {
 	key, generation, turns int64
 	open                   int64 // the first segment of the running turns, 0 between turns
-	branch                 int64 // where its own segments are (column strand)
+	strand                 int64 // where its own segments are
 	last                   int64 // the number of its last segment
 	cwd                    string
 }
@@ -24,7 +24,7 @@ type row struct {
 func find(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (r row, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?`, string(id)).
-		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.branch, &r.last, &r.cwd)
+		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.strand, &r.last, &r.cwd)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &sessionstore.NotFoundError{ID: id}
 	}
@@ -52,7 +52,7 @@ func (r row) checkLease(l sessionstore.Lease) error {
 func (r row) store(ctx context.Context, tx *sql.Tx) error {
 	return exec(ctx, tx,
 		"UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ? WHERE key = ?",
-		r.turns, r.open, r.branch, r.last, r.key)
+		r.turns, r.open, r.strand, r.last, r.key)
 }
 
 // finishedPart is the extent of a session's history up to its last finished turn.
@@ -117,13 +117,15 @@ func (s *Store) insert(
 	if err != nil {
 		return lease, 0, err
 	}
-	branch := generation // a generation is never used twice, so it can number the branch too
+	strand := generation // a generation is never used twice, so it can number the strand too
 	values := append([]any{string(n.ID), agent}, columnsOf(n.Keys).values()...)
-	values = append(values, n.Title, now, now, generation, 0, 0, branch, 0)
+	values = append(values, n.Title, now, now, generation, 0, 0, strand, 0)
 	result, err := tx.ExecContext(ctx, `
-		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
+		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs,
+			cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
 			title, created, updated, generation, turns, open, strand, last)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`, values...)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO NOTHING`, values...)
 	if err != nil {
 		return lease, 0, err
 	}
@@ -154,7 +156,7 @@ func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64,
 	return key, err
 }
 
-// nextGeneration returns a number that no lease and no branch has had.
+// nextGeneration returns a number that no lease and no strand has had.
 func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err error) {
 	err = tx.QueryRowContext(ctx,
 		"UPDATE meta SET generations = generations + 1 RETURNING generations").Scan(&generation)
@@ -170,11 +172,12 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 		key, _, got, err = scanRecord(record, parsedKeys{})
 		if err == nil {
 			err = tx.QueryRowContext(ctx, `
-				SELECT agents.kind, agents.profile, runtime_states.body, coalesce(runtime_keys.name, '')
+				SELECT kind, profile, runtime_states.body, coalesce(runtime_keys.name, '')
 				FROM sessions JOIN agents ON agents.key = sessions.agent
 				LEFT JOIN runtime_states ON runtime_states.session = sessions.key
 				LEFT JOIN runtime_keys ON runtime_keys.session = sessions.key
-				WHERE sessions.key = ?`, key).Scan(&got.Agent.Kind, &got.Agent.Profile, &got.State, &got.StateKey)
+				WHERE sessions.key = ?`, key).
+				Scan(&got.Agent.Kind, &got.Agent.Profile, &got.State, &got.StateKey)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = &sessionstore.NotFoundError{ID: id}
@@ -186,7 +189,8 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 
 // recordColumns are the columns that scanRecord reads, of recordTables.
 const (
-	recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, turns, " +
+	recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, " +
+		"title, created, updated, generation, turns, " +
 		"coalesce(archived, 0), coalesce(renamed, 0), coalesce(meta, '')"
 	recordTables = "sessions LEFT JOIN labels ON labels.session = sessions.key"
 )
@@ -422,8 +426,10 @@ func withSourceDefaults(
 	}
 	if n.State == nil {
 		err := tx.QueryRowContext(ctx, `
-			SELECT body FROM runtime_states JOIN sessions ON sessions.key = session JOIN agents ON agents.key = sessions.agent
-			WHERE session = ? AND kind = ? AND profile = ?`, from.key, n.Agent.Kind, n.Agent.Profile).Scan(&n.State)
+			SELECT body FROM runtime_states JOIN sessions ON sessions.key = session
+			JOIN agents ON agents.key = sessions.agent
+			WHERE session = ? AND kind = ? AND profile = ?`,
+			from.key, n.Agent.Kind, n.Agent.Profile).Scan(&n.State)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return n, err
 		}
@@ -438,7 +444,7 @@ func inherit(
 ) error {
 	for _, s := range spans {
 		err := exec(ctx, tx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)",
-			key, s.last, s.branch)
+			key, s.last, s.strand)
 		if err != nil {
 			return err
 		}
@@ -450,13 +456,15 @@ func inherit(
 	}
 	err = exec(ctx, tx, `
 		INSERT INTO turns (session, number, started, ended, reason)
-		SELECT ?, number, started, ended, reason FROM turns WHERE session = ? AND number <= ?`, key, from.key, finished.turns)
+		SELECT ?, number, started, ended, reason FROM turns WHERE session = ? AND number <= ?`,
+		key, from.key, finished.turns)
 	if err != nil {
 		return err
 	}
 	return exec(ctx, tx, `
 		INSERT INTO states (session, kind, body) SELECT ?1, kind, body FROM states
-		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) = (SELECT agent FROM sessions WHERE key = ?2)`, key, from.key)
+		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) =
+			(SELECT agent FROM sessions WHERE key = ?2)`, key, from.key)
 }
 
 // Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is
@@ -500,5 +508,5 @@ func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
 	if err := exec(ctx, tx, "DELETE FROM sessions WHERE key = ?", r.key); err != nil {
 		return err
 	}
-	return dropSpans(ctx, tx, append(spans, span{branch: r.branch}))
+	return dropSpans(ctx, tx, append(spans, span{strand: r.strand}))
 }

@@ -416,7 +416,8 @@ func makePrivate(path string, log *slog.Logger) {
 // connectMemory opens a database in memory. It belongs to its only connection, so readers and
 // writers take turns.
 func connectMemory() (*database, error) {
-	pool, err := openPool("file::memory:?_txlock=immediate&_dqs=0&_pragma=foreign_keys(ON)&_pragma=trusted_schema(OFF)", 1)
+	pool, err := openPool("file::memory:?_txlock=immediate&_dqs=0"+
+		"&_pragma=foreign_keys(ON)&_pragma=trusted_schema(OFF)", 1)
 	return &database{writer: pool, reader: pool, journal: journalMemory}, err
 }
 

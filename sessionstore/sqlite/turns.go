@@ -37,7 +37,8 @@ func (s *Store) BeginTurn(
 			return err
 		}
 		err = exec(ctx, tx, `
-			UPDATE sessions SET updated = max(updated, ?), title = CASE title WHEN '' THEN ? ELSE title END
+			UPDATE sessions SET updated = max(updated, ?),
+				title = CASE title WHEN '' THEN ? ELSE title END
 			WHERE key = ?`, now, t.Title, r.key)
 		if err != nil {
 			return err
@@ -76,8 +77,9 @@ func (s *Store) EndTurn(
 			return err
 		}
 		now := s.clock()
-		ended, err := tx.ExecContext(ctx, "UPDATE turns SET ended = ?, reason = ? WHERE session = ? AND number = ? AND ended IS NULL",
-			now, string(reason), r.key, number)
+		ended, err := tx.ExecContext(ctx, `
+			UPDATE turns SET ended = ?, reason = ?
+			WHERE session = ? AND number = ? AND ended IS NULL`, now, string(reason), r.key, number)
 		if err != nil {
 			return err
 		}
@@ -86,7 +88,8 @@ func (s *Store) EndTurn(
 		}
 		return exec(ctx, tx, `
 			UPDATE sessions SET updated = max(updated, ?1), open = CASE
-				WHEN EXISTS (SELECT 1 FROM turns WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
+				WHEN EXISTS (SELECT 1 FROM turns
+					WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
 			WHERE key = ?2`, now, r.key, first)
 	})
 }
@@ -96,7 +99,8 @@ func (s *Store) EndTurn(
 func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT turn FROM segments WHERE strand = ? AND seq = ?),
-			(SELECT min(number) FROM turns WHERE session = ? AND ended IS NULL), ?)`, r.branch, r.open, r.key, r.turns).Scan(&number)
+			(SELECT min(number) FROM turns WHERE session = ? AND ended IS NULL), ?)`,
+		r.strand, r.open, r.key, r.turns).Scan(&number)
 	return number, err
 }
 
@@ -112,14 +116,15 @@ func (s *Store) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 	r.open = 0
 	now := s.clock()
 	err = exec(ctx, tx,
-		"UPDATE turns SET ended = ? WHERE session = ? AND number >= ? AND ended IS NULL", now, r.key, first)
+		"UPDATE turns SET ended = ? WHERE session = ? AND number >= ? AND ended IS NULL",
+		now, r.key, first)
 	if err != nil {
 		return err
 	}
 	return exec(ctx, tx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?", now, r.key)
 }
 
-// add appends to the session's branch and stores states. The caller stores the row.
+// add appends to the session's strand and stores states. The caller stores the row.
 func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstore.Update) error {
 	var turn int64
 	if r.open != 0 {
@@ -131,7 +136,7 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstor
 		r.last++
 		err := exec(ctx, tx,
 			"INSERT INTO segments (strand, seq, turn, updates, body) VALUES (?, ?, ?, ?, ?)",
-			r.branch, r.last, turn, n, body)
+			r.strand, r.last, turn, n, body)
 		if err != nil {
 			return err
 		}
@@ -144,7 +149,8 @@ func (r *row) addStates(ctx context.Context, tx *sql.Tx, states []sessionstore.U
 	for _, u := range states {
 		err := exec(ctx, tx, `
 			INSERT INTO states (session, kind, body) VALUES (?, ?, ?)
-			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`, r.key, string(u.Kind), []byte(u.Raw))
+			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`,
+			r.key, string(u.Kind), []byte(u.Raw))
 		if err != nil {
 			return err
 		}
