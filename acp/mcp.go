@@ -64,7 +64,7 @@ func (a *agent) applyPolicy(c *mcpclient.Config) error {
 		return nil
 	}
 	return a.guard("MCPPolicy", func() error {
-		a.options.MCPPolicy(c.Name).Apply(c)
+		c.Apply(a.options.MCPPolicy(c.Name))
 		return nil
 	})
 }

@@ -545,7 +545,7 @@ func TestStartServerWithTheNameOfAnother(t *testing.T) {
 // Clause A30.
 func TestPolicyOfFoundServer(t *testing.T) {
 	c := served(t, acp.Options{MCPPolicy: func(string) servers.Policy {
-		return servers.Policy{ReadOnly: servers.Allow, Roots: servers.Off}
+		return servers.Policy{Trusted: true, Roots: servers.Off}
 	}})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -668,7 +668,7 @@ func TestStartServerDuringLoad(t *testing.T) {
 					close(starting)
 					<-goOn
 				}
-				return servers.Policy{OnShrink: servers.Notify}
+				return servers.Policy{KeepOnShrink: true}
 			}}.With(acp.Tuning{CancelGrace: 1}))
 			a, b := folder(t), folder(t)
 			declare(t, a, "found", "files", nil, nil)

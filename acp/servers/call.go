@@ -149,9 +149,9 @@ func (c *call) run(ctx context.Context) (backend.ToolResult, error) {
 
 // title names the server before what it says itself, so that it cannot push its name out of sight.
 func (c *call) title() string {
-	name := printableName(c.shown.Remote)
+	name := text.Name(c.shown.Remote)
 	if c.shown.Title != "" && c.shown.Title != c.shown.Remote {
-		name = fmt.Sprintf("%s (%s)", printableName(c.shown.Title), name)
+		name = fmt.Sprintf("%s (%s)", text.Name(c.shown.Title), name)
 	}
 	return "MCP server " + quotedName(c.tool.Server) + ": " + name
 }

@@ -133,7 +133,7 @@ func TestReject(t *testing.T) {
 func TestReadOnlyPolicy(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	asks, allows := self("asks", "sdk"), self("allows", "sdk")
-	servers.Policy{ReadOnly: servers.Allow}.Apply(&allows)
+	allows.Apply(servers.Policy{Trusted: true})
 	f.change(open(t, folder(t)), asks, allows)
 	f.call("asks.where", "{}")
 	require.Equal(t, 1, f.host.questions())

@@ -56,7 +56,7 @@ func (c *Consents) Ask(
 	if err != nil {
 		return err
 	}
-	if err := checkAnswer("MCP server "+printableName(s.Config.Name), answer); err != nil {
+	if err := checkAnswer("MCP server "+text.Name(s.Config.Name), answer); err != nil {
 		return err
 	}
 	now := s
@@ -66,7 +66,7 @@ func (c *Consents) Ask(
 	if now.ID() != s.ID() || !slices.Equal(now.gaps, s.gaps) {
 		return fmt.Errorf("MCP server %s was not started, because a file that it names was "+
 			"changed while you were asked: start it again to see the change",
-			printableName(s.Config.Name))
+			text.Name(s.Config.Name))
 	}
 	if answer == backend.AllowAlways {
 		return c.allow(s)
@@ -79,7 +79,7 @@ func (c *Consents) allowed(s FoundServer) (bool, error) {
 	known, err := c.Has(s.ID())
 	if err != nil {
 		return false, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w",
-			printableName(s.Config.Name), err)
+			text.Name(s.Config.Name), err)
 	}
 	return known, nil
 }
@@ -94,7 +94,7 @@ func (c *Consents) allow(s FoundServer) error {
 	}
 	if err := c.Store.Allow(one); err != nil {
 		return fmt.Errorf("cannot remember that MCP server %s is allowed: %w",
-			printableName(s.Config.Name), err)
+			text.Name(s.Config.Name), err)
 	}
 	return nil
 }

@@ -13,6 +13,13 @@
 //	result, err := set.Call(ctx, updates, "files.read", raw) // starts the server, asks the user
 //	err = set.Close(ctx)                                     // stops the servers
 //
+// # Where to find things
+//
+//   - servers.go: a session's servers, their lists and resources; policy.go: what they may do
+//   - call.go, permission.go, result.go: a call of a tool, whether the user is asked, what comes back
+//   - host.go: questions of servers to the user; sampling.go: those to the session's model
+//   - found.go, found_files.go: servers that files in roots configure; consent.go: starting them
+//
 // # Lifecycle requests
 //
 //   - session/new and fork: NewSet and Prepare before anything takes effect; Commit once the

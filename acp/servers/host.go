@@ -115,7 +115,7 @@ func (h *host) SignIn(
 	ctx context.Context, s mcpclient.ServerID, page *url.URL, tokens string,
 ) error {
 	message := fmt.Sprintf("MCP server %s asks you to sign in at %s; %s then issues the access "+
-		"tokens for the server", printableName(s.Name), describeHost(page.Host),
+		"tokens for the server", text.Name(s.Name), describeHost(page.Host),
 		describeHost(tokens))
 	id := rand.Text()
 	result, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{

@@ -92,7 +92,7 @@ func (c *call) describeArguments() string {
 
 // claims returns what the server says about the tool.
 func (c *call) claims() string {
-	server := printableName(c.tool.Server)
+	server := text.Name(c.tool.Server)
 	claim := fmt.Sprintf("MCP server %s does not say whether this tool makes changes.", server)
 	if h := c.shown.Hints; !h.Unstated {
 		claim = fmt.Sprintf("According to MCP server %s, this tool %s.", server, describeHints(h))

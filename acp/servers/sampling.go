@@ -148,7 +148,7 @@ func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
 		return result, &modelError{err}
 	}
 	result.Text = text.Unhide(withLineFeeds(result.Text)) // the server gets what is shown
-	result.Model = text.Unhide(text.Truncate(result.Model, maxName))
+	result.Model = text.Unhide(text.Truncate(result.Model, text.MaxName))
 	return result, s.ask(ctx, s.describeAnswer(result), "Send the answer to the server", "Reject")
 }
 
@@ -220,7 +220,7 @@ func outcome(ctx context.Context, err error) string {
 func (s *sampling) name() string { return quotedName(s.server.Name) }
 
 func (s *sampling) title() string {
-	return fmt.Sprintf("MCP server %s asks the model %s", s.name(), printableName(s.request.Model))
+	return fmt.Sprintf("MCP server %s asks the model %s", s.name(), text.Name(s.request.Model))
 }
 
 // describeRequest returns all that the model is sent, for a person.
@@ -229,7 +229,7 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 	intro := fmt.Sprintf("MCP server %s wants an answer of up to %s from the model %s. "+
 		"If you allow it, the model is sent what follows. "+
 		"You see the answer before the server gets it.",
-		s.name(), text.Count(r.MaxTokens, "token", "tokens"), printableName(r.Model))
+		s.name(), text.Count(r.MaxTokens, "token", "tokens"), text.Name(r.Model))
 	if s.include == "thisServer" || s.include == "allServers" {
 		intro += " The server asks for parts of this conversation to be added. " +
 			"You are asked about that next."
@@ -276,7 +276,7 @@ func describeImage(image *sdk.ContentBlockImage) string {
 func (s *sampling) describeAnswer(r backend.SampleResult) []sdk.ToolCallContent {
 	return textContent(fmt.Sprintf("The model %s has answered. "+
 		"If you allow it, MCP server %s gets this answer:\n\n%s",
-		printableName(r.Model), s.name(), quoted(r.Text)))
+		text.Name(r.Model), s.name(), quoted(r.Text)))
 }
 
 // quoted returns a text of somebody else as a quotation that it cannot end.

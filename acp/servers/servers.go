@@ -171,12 +171,5 @@ func (s *Set) ReadResource(ctx context.Context, server, uri string) (backend.Too
 	return backend.ToolResult{Content: content.blocks, Cut: content.describeCut()}, nil
 }
 
-// maxName is the most bytes of a name that are shown.
-const maxName = 100
-
-// printableName returns a name that a server or a client has chosen, for use in a sentence.
-// Invisible characters are marked.
-func printableName(name string) string { return text.Printable(text.Truncate(name, maxName)) }
-
 // quotedName returns a name in quotes, so that it cannot pass for what follows it.
-func quotedName(name string) string { return text.Quote(text.Truncate(name, maxName)) }
+func quotedName(name string) string { return text.Quote(text.Truncate(name, text.MaxName)) }

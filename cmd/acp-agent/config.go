@@ -75,12 +75,19 @@ type agentConfig struct {
 
 // serverConfig says what an MCP server may do.
 type serverConfig struct {
-	Roots         servers.Switch   `json:"roots"`
-	OnShrink      servers.OnShrink `json:"onShrink"`
-	Templates     servers.Switch   `json:"templates"`
-	ReadOnlyTools servers.ReadOnly `json:"readOnlyTools"`
-	Era           servers.Era      `json:"era"`
+	Roots         servers.Switch `json:"roots"`
+	OnShrink      keepOnShrink   `json:"onShrink"`
+	Templates     servers.Switch `json:"templates"`
+	ReadOnlyTools trusted        `json:"readOnlyTools"`
+	Era           legacy         `json:"era"`
 }
+
+// The words of a configuration for members of [servers.Policy].
+type (
+	keepOnShrink bool
+	trusted      bool
+	legacy       bool
+)
 
 // modelConfig describes a language model.
 type modelConfig struct {
@@ -231,10 +238,10 @@ func configOptions() json.Options {
 			parsed(proxy.ParseToolsMode),
 			parsed(choice(map[string]whenOmitted{"configured": useConfigured, "stored": useStored})),
 			parsed(choice(map[string]servers.Switch{"on": servers.On, "off": servers.Off})),
-			parsed(choice(map[string]servers.OnShrink{"restart": servers.Restart, "notify": servers.Notify})),
-			parsed(choice(map[string]servers.Era{"auto": servers.Negotiated, "legacy": servers.Legacy})),
+			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
+			parsed(choice(map[string]legacy{"auto": false, "legacy": true})),
 			parsed(choice(map[string]model.API{"openai": model.OpenAI, "anthropic": model.Anthropic})),
-			parsed(choice(map[string]servers.ReadOnly{"ask": servers.Ask, "allow": servers.Allow})),
+			parsed(choice(map[string]trusted{"ask": false, "allow": true})),
 		)))
 }
 
@@ -533,5 +540,8 @@ func (c config) mcpPolicy(name string) servers.Policy {
 	if !configured {
 		s = c.MCPServers["*"]
 	}
-	return servers.Policy{Roots: s.Roots, OnShrink: s.OnShrink, Templates: s.Templates, ReadOnly: s.ReadOnlyTools, Era: s.Era}
+	return servers.Policy{
+		Roots: s.Roots, KeepOnShrink: bool(s.OnShrink), Templates: s.Templates == servers.On,
+		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era),
+	}
 }

@@ -11,8 +11,8 @@ import (
 func TestMCPPolicy(t *testing.T) {
 	c, err := parseConfig("c.json", []byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"}, "*": {"onShrink": "notify", "era": "auto"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, servers.Policy{Era: servers.Legacy, Roots: servers.Off}, c.mcpPolicy("old"))
-	require.Equal(t, servers.Policy{OnShrink: servers.Notify}, c.mcpPolicy("another"))
+	require.Equal(t, servers.Policy{Legacy: true, Roots: servers.Off}, c.mcpPolicy("old"))
+	require.Equal(t, servers.Policy{KeepOnShrink: true}, c.mcpPolicy("another"))
 	_, err = parseConfig("c.json", []byte(`{"mcpServers": {"old": {"era": "ancient"}}}`))
 	require.ErrorContains(t, err, `"ancient" must be one of: auto, legacy`)
 }

@@ -88,6 +88,13 @@ func Printable(name string) string {
 	return Quote(name)
 }
 
+// MaxName is the most bytes of a name that are shown in a sentence.
+const MaxName = 100
+
+// Name returns a name that somebody else has chosen for use in a sentence: truncated, and with
+// invisible characters marked.
+func Name(name string) string { return Printable(Truncate(name, MaxName)) }
+
 // CutWord returns what is before the first white space in s, and what follows, without white space
 // around it.
 func CutWord(s string) (word, rest string) {

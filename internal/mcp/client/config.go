@@ -47,11 +47,12 @@ type Config struct {
 	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and all
 	// of URLs but the host, are kept out anyway.
 	Secrets []string
-	// Policy comes from the user's own configuration, never from the client or a root.
+	// Policy is set by Apply.
 	Policy Policy
 }
 
-// Policy says what a server may do. The zero value is the default.
+// Policy says what a server may do. It comes from the user's own configuration, never from the
+// client or a root. The zero value is the default.
 type Policy struct {
 	// Roots says whether the server may ask for the roots. Default: stdio servers and servers on
 	// this machine may.
@@ -65,7 +66,8 @@ type Policy struct {
 	// Legacy says that only revisions of MCP before 2026-07-28 are asked for, for servers that do
 	// not survive the question for a newer one.
 	Legacy bool
-	// Trusted says that the user trusts what the server says about its tools.
+	// Trusted says that the user trusts what the server says about its tools, so that those that
+	// claim to be read-only are called without asking.
 	Trusted bool
 	// SettleAfterRoots is how long after its last answered roots/list a server counts as ready.
 	// Default 100 ms.
@@ -84,6 +86,18 @@ const (
 	On
 	Off
 )
+
+// Apply makes the server follow a policy. To a server that a file in a root configures, and so
+// named, nothing is granted, but what the policy denies stays denied.
+func (c *Config) Apply(p Policy) {
+	if c.Found {
+		p.Trusted, p.Templates = false, false
+		if p.Roots == On {
+			p.Roots = Default
+		}
+	}
+	c.Policy = p
+}
 
 // declaresRoots reports whether the server may ask for the roots.
 func (c Config) declaresRoots() bool {

@@ -66,13 +66,13 @@ func describeError(err error) string {
 
 // serverError adds the name of the server to err.
 func serverError(server string, err error) error {
-	return fmt.Errorf("MCP server %s: %w", printableName(server), err)
+	return fmt.Errorf("MCP server %s: %w", text.Name(server), err)
 }
 
 // timeoutError reports that a server has not done something, such as "answered initialize", within
 // a time.
 func timeoutError(server, something string, d time.Duration) error {
-	return fmt.Errorf("MCP server %s has not %s within %v", printableName(server), something, d)
+	return fmt.Errorf("MCP server %s has not %s within %v", text.Name(server), something, d)
 }
 
 // rpcError returns an error for the server.
@@ -84,10 +84,3 @@ func rpcError(code int64, format string, args ...any) error {
 func isDisconnected(err error) bool {
 	return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF)
 }
-
-// maxName is the most bytes of a name that are shown.
-const maxName = 100
-
-// printableName returns a name that we have not chosen, for use in a sentence. Invisible characters
-// are marked.
-func printableName(name string) string { return text.Printable(text.Truncate(name, maxName)) }

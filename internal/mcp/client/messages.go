@@ -30,11 +30,9 @@ func fixContent(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"content"`)) || !mayBeUnreadable(message) {
 		return message
 	}
-	var envelope, result map[string]json.RawMessage
+	result := strictjson.Find(message, "result")
 	var blocks []json.RawMessage
-	if json.Unmarshal(message, &envelope) != nil ||
-		json.Unmarshal(envelope["result"], &result) != nil ||
-		json.Unmarshal(result["content"], &blocks) != nil {
+	if json.Unmarshal(strictjson.Find(result, "content"), &blocks) != nil {
 		return message
 	}
 	changed := false
@@ -47,9 +45,8 @@ func fixContent(message []byte) []byte {
 	if !changed {
 		return message
 	}
-	result["content"] = strictjson.Encode(blocks)
-	envelope["result"] = strictjson.Encode(result)
-	return strictjson.Encode(envelope)
+	return strictjson.Set(message, "result",
+		strictjson.Set(result, "content", strictjson.Encode(blocks)))
 }
 
 // mayBeUnreadable reports whether a message has a content block, or something that looks like one,

@@ -14,6 +14,7 @@ import (
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // server is one server of a session. While it is needed, run connects it and reconnects it when it
@@ -339,7 +340,7 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 		c.announceRoots()
 		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
 			"roots", len(lost))
-		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) +
+		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
 			": it still has " + rootPaths(lost) + ", which was removed from the session.")
 	}
 	s.disconnect(c)

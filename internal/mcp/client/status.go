@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
 
 // State is the state of a server.
 type State string
@@ -71,7 +75,7 @@ func (s *server) status() Status {
 	status.Revision, status.Modern = r.ProtocolVersion, c.peer.Modern()
 	status.Instructions = r.Instructions
 	if i := r.ServerInfo; i != nil {
-		status.Product = printableName(i.Name) + " " + printableName(i.Version)
+		status.Product = text.Name(i.Name) + " " + text.Name(i.Version)
 	}
 	status.SentRoots, status.SentAt = c.sentRoots()
 	return status

@@ -62,7 +62,7 @@ func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pa
 	for _, p := range c.Env {
 		env = append(env, Pair{p.Name, expand(p.Value)})
 		if err != nil {
-			return nil, nil, fmt.Errorf("variable %s: %w", printableName(p.Name), err)
+			return nil, nil, fmt.Errorf("variable %s: %w", text.Name(p.Name), err)
 		}
 	}
 	return args, env, nil

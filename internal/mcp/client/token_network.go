@@ -248,22 +248,11 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// formOf returns the form that a request sends, nil if it sends none.
+// formOf returns the form that a request sends, empty if it sends none.
 func formOf(req *http.Request) (url.Values, error) {
-	if req.GetBody == nil {
-		return nil, nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	content, err := io.ReadAll(body)
-	if err != nil {
-		return nil, err
-	}
+	content, err := bodyOf(req)
 	form, _ := url.ParseQuery(string(content)) // a registration is not a form
-	return form, nil
+	return form, err
 }
 
 // addForm adds the secrets in a form that is about to be sent to an authorization server, which may

@@ -147,15 +147,10 @@ func (t *httpTransport) traceAddress(
 
 // answeredRequest returns the id of the server's request that req answers, if it does.
 func answeredRequest(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
-	if req.Method != http.MethodPost || req.GetBody == nil {
+	if req.Method != http.MethodPost {
 		return id, false
 	}
-	body, err := req.GetBody()
-	if err != nil {
-		return id, false
-	}
-	defer body.Close()
-	raw, err := io.ReadAll(body)
+	raw, err := bodyOf(req)
 	if err != nil {
 		return id, false
 	}
@@ -164,6 +159,19 @@ func answeredRequest(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
 		return r.ID, true
 	}
 	return id, false
+}
+
+// bodyOf returns a copy of what a request sends.
+func bodyOf(req *http.Request) ([]byte, error) {
+	if req.GetBody == nil {
+		return nil, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(body)
 }
 
 // waitPending waits until the server may send more requests. It ends the connection if the server

@@ -15,6 +15,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // modern is the first revision in which servers ask for roots in results.
@@ -354,12 +356,9 @@ func FixInputRequests(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"inputRequests"`)) {
 		return message
 	}
-	var envelope map[string]json.RawMessage
-	var result map[string]json.RawMessage
+	result := strictjson.Find(message, "result")
 	var requests map[string]map[string]json.RawMessage
-	if json.Unmarshal(message, &envelope) != nil ||
-		json.Unmarshal(envelope["result"], &result) != nil ||
-		json.Unmarshal(result["inputRequests"], &requests) != nil {
+	if json.Unmarshal(strictjson.Find(result, "inputRequests"), &requests) != nil {
 		return message
 	}
 	for key, request := range requests {
@@ -371,12 +370,6 @@ func FixInputRequests(message []byte) []byte {
 			request["params"] = json.RawMessage("{}")
 		}
 	}
-	var errs [2]error
-	result["inputRequests"], errs[0] = json.Marshal(requests)
-	envelope["result"], errs[1] = json.Marshal(result)
-	fixed, err := json.Marshal(envelope)
-	if errs[0] != nil || errs[1] != nil || err != nil {
-		return message
-	}
-	return fixed
+	return strictjson.Set(message, "result",
+		strictjson.Set(result, "inputRequests", strictjson.Encode(requests)))
 }
