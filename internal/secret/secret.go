@@ -55,7 +55,8 @@ func (s *Scrubber) AddEnvironment() {
 	}
 }
 
-// AddURL adds everything in a URL after the host, and the user name and password, as secrets.
+// AddURL adds the secrets in a URL: the user name and password, the query, the fragment, and what
+// does not look like ordinary words in its path.
 func (s *Scrubber) AddURL(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,14 +71,17 @@ func (s *Scrubber) AddURL(address string) {
 	s.hosts[strings.ToLower(u.Host)] = true
 	password, _ := u.User.Password()
 	for _, part := range []string{
-		u.User.Username(), password, u.EscapedPath(), u.Path, u.RawQuery, u.EscapedFragment(),
-		u.Fragment,
+		u.User.Username(), password, u.RawQuery, u.EscapedFragment(), u.Fragment,
 	} {
 		s.add(part)
 	}
 	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
-		plain, _ := url.PathUnescape(segment)
-		s.addParts([]string{segment, plain})
+		if !isPlainSegment(segment) {
+			plain, _ := url.PathUnescape(segment)
+			for _, part := range []string{segment, plain, u.EscapedPath(), u.Path} {
+				s.add(part)
+			}
+		}
 	}
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		value := pair
@@ -133,6 +137,15 @@ func isWord(s string) bool {
 	}
 	return len(s) <= longest
 }
+
+// plainSegment matches what is no secret in the path of a URL: up to four words or short numbers,
+// such as "mcp", "v1", "my-server" and "2025-11-25".
+var plainSegment = sync.OnceValue(func() *regexp.Regexp {
+	const part = `([A-Za-z]?[a-z]{0,15}|v?[0-9]{1,4})`
+	return regexp.MustCompile(`^` + part + `([-_.]` + part + `){0,3}$`)
+})
+
+func isPlainSegment(segment string) bool { return plainSegment().MatchString(segment) }
 
 // Text returns text with secrets replaced.
 func (s *Scrubber) Text(text string) string {
@@ -260,7 +273,8 @@ var urls = sync.OnceValue(func() *regexp.Regexp {
 // HideURLs returns text with each URL in it hidden by [HideURL].
 func HideURLs(text string) string { return urls().ReplaceAllStringFunc(text, HideURL) }
 
-// HideURL returns the scheme and the host of a URL. Everything else in it may be a secret.
+// HideURL returns a URL without what may be a secret in it: the user name and password, the query,
+// the fragment, and what does not look like ordinary words in its path.
 func HideURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -270,9 +284,18 @@ func HideURL(address string) string {
 	if u.User != nil {
 		shown += mark + "@"
 	}
-	shown += u.Host
-	if u.Host = ""; strings.TrimLeft(u.RequestURI(), "/") != "" || u.Fragment != "" {
-		shown += "/" + mark
+	segments := strings.Split(u.EscapedPath(), "/")
+	for i, segment := range segments {
+		if !isPlainSegment(segment) {
+			segments[i] = mark
+		}
+	}
+	shown += u.Host + strings.Join(segments, "/")
+	if u.RawQuery != "" {
+		shown += "?" + mark
+	}
+	if u.Fragment != "" {
+		shown += "#" + mark
 	}
 	return shown
 }

@@ -2,7 +2,6 @@ package secret_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,8 +44,8 @@ func TestTextWithURLs(t *testing.T) {
 		"?profile=my-profile&bare-key&k=a%2Bb%2Bc%2Bd#frag-1")
 	s.AddURL("https://%zz/unparsable-1")
 	for text, want := range map[string]string{
-		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/[secret]": refused`,
-		`Post "https://Example.com:8443/other?session=x": refused`:                     `Post "https://Example.com:8443/[secret]": refused`,
+		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/api/s/[secret]/messages": refused`,
+		`Post "https://Example.com:8443/other?session=x": refused`:                     `Post "https://Example.com:8443/other?[secret]": refused`,
 		"connected to https://example.com:8443":                                        "connected to https://example.com:8443",
 		"see https://example.com/docs?messages":                                        "see https://example.com/docs?messages",
 		"no messages for t0ken/1 or t0ken%2F1":                                         "no messages for [secret] or [secret]",
@@ -94,18 +93,26 @@ func TestJSON(t *testing.T) {
 
 func TestHideURL(t *testing.T) {
 	for in, want := range map[string]string{
-		"https://example.com":                           "https://example.com",
-		"https://example.com:8443/":                     "https://example.com:8443",
-		"https://example.com/t0ken":                     "https://example.com/[secret]",
-		"https://t0ken@example.com":                     "https://[secret]@example.com",
-		"https://me:t0ken@example.com/":                 "https://[secret]@example.com",
-		"https://example.com?t0ken":                     "https://example.com/[secret]",
-		"https://example.com/#t0ken":                    "https://example.com/[secret]",
-		"https://example.com//t0ken":                    "https://example.com/[secret]",
-		"https://me:t0/ken@example.com":                 "[secret]",
-		"t0ken":                                         "[secret]",
-		"mailto:t0ken":                                  "[secret]",
-		"https://example.com/" + strings.Repeat("/", 9): "https://example.com",
+		"https://example.com":                                      "https://example.com",
+		"https://example.com:8443/":                                "https://example.com:8443/",
+		"https://example.com/mcp/v1":                               "https://example.com/mcp/v1",
+		"https://example.com/My-server/a_b.json":                   "https://example.com/My-server/a_b.json",
+		"https://example.com/2025-11-25/mcp/":                      "https://example.com/2025-11-25/mcp/",
+		"https://example.com/api/mcp/s/OTk5YWJj/mcp?x=1":           "https://example.com/api/mcp/s/[secret]/mcp?[secret]",
+		"https://example.com/0b8e5f6c-1d2e-4f3a-9b8c-7d6e5f4a3b2c": "https://example.com/[secret]",
+		"https://example.com/abcdefghijklmnopqrstuvw":              "https://example.com/[secret]",
+		"https://example.com/12345678":                             "https://example.com/[secret]",
+		"https://example.com/a-b-c-d-e":                            "https://example.com/[secret]",
+		"https://example.com/mcp%2Fv1":                             "https://example.com/[secret]",
+		"https://example.com/t0ken":                                "https://example.com/[secret]",
+		"https://t0ken@example.com":                                "https://[secret]@example.com",
+		"https://me:t0ken@example.com/":                            "https://[secret]@example.com/",
+		"https://example.com?t0ken":                                "https://example.com?[secret]",
+		"https://example.com/#t0ken":                               "https://example.com/#[secret]",
+		"https://example.com//t0ken":                               "https://example.com//[secret]",
+		"https://me:t0/ken@example.com":                            "[secret]",
+		"t0ken":                                                    "[secret]",
+		"mailto:t0ken":                                             "[secret]",
 	} {
 		require.Equal(t, want, secret.HideURL(in), in)
 	}

@@ -336,7 +336,7 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	one.asked = true
 	page, err := authorizationPage(args.URL)
 	if err == nil {
-		err = a.network.checkPage(ctx, page)
+		err = a.network.checkNames(ctx, page)
 	}
 	if err != nil {
 		return nil, err

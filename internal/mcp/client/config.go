@@ -44,8 +44,8 @@ type Config struct {
 	// Found says that a file in a root configures the server, so that it gets only the basic
 	// variables of our environment.
 	Found bool
-	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and all
-	// of URLs but the host, are kept out anyway.
+	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and what
+	// may be a secret in URLs, are kept out anyway.
 	Secrets []string
 	// Policy is set by Apply.
 	Policy Policy

@@ -22,6 +22,10 @@ import (
 // they must not be in a network that the server itself is not in, whatever their names resolve to.
 // It is safe for concurrent use.
 type tokenNetwork struct {
+	// lookup resolves names where a browser or proxy connects, nil for the system's way. A proxy
+	// resolves them itself, so what they resolve to here counts only if they can be resolved here.
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
 	mu     sync.Mutex
 	server reach
 	// endpoints are the hosts of the token endpoints by the authorization endpoints that were
@@ -39,18 +43,58 @@ const (
 	loopback              // from this machine
 )
 
-// reachOf returns the reach of an address.
+// reachOf returns the reach of an address. One in which another address is embedded, because a
+// gateway or tunnel leads there, counts as that one.
 func reachOf(ip netip.Addr) reach {
 	ip = ip.Unmap()
-	carrier := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10) // RFC 6598
 	switch {
-	case !ip.IsValid(), ip.IsLoopback(), ip.IsUnspecified():
+	case !ip.IsValid(), ip.IsLoopback(), ip.IsUnspecified(), ip.Is4() && ip.As4()[0] == 0:
 		return loopback
-	case ip.IsPrivate(), ip.IsLinkLocalUnicast(), ip.IsMulticast(), carrier.Contains(ip):
-		return private
-	default:
-		return public
+	case ip.Is4():
+		return reachOfIPv4(ip)
 	}
+	at := public
+	if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() ||
+		inPrefix(ip, "fec0::/10", "64:ff9b:1::/48") { // site-local, and NAT64 of a network
+		at = private
+	}
+	for _, inner := range embedded(ip) {
+		at = max(at, reachOf(inner))
+	}
+	return at
+}
+
+func reachOfIPv4(ip netip.Addr) reach {
+	if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() ||
+		inPrefix(ip, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4") {
+		return private
+	}
+	return public
+}
+
+// inPrefix reports whether an address has one of the prefixes.
+func inPrefix(ip netip.Addr, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return netip.MustParsePrefix(prefix).Contains(ip)
+	})
+}
+
+// embedded returns the IPv4 addresses in an IPv6 address of a gateway or tunnel: IPv4-compatible
+// and translated ones, NAT64, 6to4, Teredo and ISATAP.
+func embedded(ip netip.Addr) []netip.Addr {
+	b := ip.As16()
+	first, last := netip.AddrFrom4([4]byte(b[4:8])), netip.AddrFrom4([4]byte(b[12:16]))
+	switch {
+	case inPrefix(ip, "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"):
+		return []netip.Addr{last}
+	case inPrefix(ip, "2002::/16"):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
+	case inPrefix(ip, "2001::/32"):
+		return []netip.Addr{first, netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})}
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
+		return []netip.Addr{last}
+	}
+	return nil
 }
 
 // reachOfHost returns the reach of a host in a URL as far as it is literal.
@@ -105,20 +149,26 @@ func (n *tokenNetwork) checkURL(u *url.URL) error {
 	return n.check(u.Host, at)
 }
 
-// lookupTimeout is how long the name of a page's host may take to be resolved.
+// lookupTimeout is how long a name may take to be resolved.
 const lookupTimeout = 5 * time.Second
 
-// checkPage is checkURL for a page that a browser opens.
-func (n *tokenNetwork) checkPage(ctx context.Context, page *url.URL) error {
-	if err := n.checkURL(page); err != nil {
+// checkNames is checkURL for what a browser or a proxy connects to. A name that cannot be resolved
+// here may be known to the proxy.
+func (n *tokenNetwork) checkNames(ctx context.Context, u *url.URL) error {
+	if err := n.checkURL(u); err != nil {
 		return err
+	}
+	lookup := n.lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	// A name that cannot be resolved here may be known to the browser's proxy.
-	all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", page.Hostname())
+	all, _ := lookup(ctx, u.Hostname())
 	for _, ip := range all {
-		if err := n.check(page.Host, reachOf(ip)); err != nil {
+		if err := n.check(u.Host, reachOf(ip)); err != nil {
 			return err
 		}
 	}
@@ -191,14 +241,6 @@ const maxMetadata = 1 << 20
 // client returns the client for requests to authorization servers. They do not get the server's
 // headers.
 func (a *authorizer) client() *http.Client {
-	direct := &http.Transport{
-		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-		DialContext: a.network.dialContext,
-	}
-	proxied := &http.Transport{
-		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-		Proxy: http.ProxyFromEnvironment,
-	}
 	check := func(_ *http.Request, via []*http.Request) error {
 		if via[0].Method != http.MethodGet || len(via) >= 5 {
 			return errors.New("unexpected redirect")
@@ -206,7 +248,7 @@ func (a *authorizer) client() *http.Client {
 		return nil
 	}
 	return &http.Client{
-		Transport: &tokenTransport{a, direct, proxied},
+		Transport: newTokenTransport(a, http.ProxyFromEnvironment),
 		Timeout:   30 * time.Second, CheckRedirect: check,
 	}
 }
@@ -214,15 +256,31 @@ func (a *authorizer) client() *http.Client {
 // tokenTransport makes the requests to authorization servers.
 type tokenTransport struct {
 	authorizer      *authorizer
-	direct, proxied *http.Transport // proxied decides for itself where names lead
+	proxy           func(*http.Request) (*url.URL, error)
+	direct, proxied *http.Transport // proxied leaves connecting to the proxy
+}
+
+func newTokenTransport(
+	a *authorizer, proxy func(*http.Request) (*url.URL, error),
+) *tokenTransport {
+	direct := &http.Transport{
+		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+	}
+	proxied := direct.Clone()
+	direct.DialContext, proxied.Proxy = a.network.dialContext, proxy
+	return &tokenTransport{a, proxy, direct, proxied}
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	network := &t.authorizer.network
+	network, transport, check := &t.authorizer.network, t.direct, (*tokenNetwork).checkURL
 	form, err := formOf(req)
+	if proxy, proxyErr := t.proxy(req); proxyErr == nil && proxy != nil {
+		transport = t.proxied
+		check = func(n *tokenNetwork, u *url.URL) error { return n.checkNames(req.Context(), u) }
+	}
 	if err == nil {
-		err = errors.Join(network.checkURL(req.URL), network.checkForm(req.URL.Host, form))
+		err = errors.Join(check(network, req.URL), network.checkForm(req.URL.Host, form))
 	}
 	if err != nil {
 		if req.Body != nil {
@@ -231,10 +289,6 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.authorizer.server.redactor.addForm(form)
-	transport := t.direct
-	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
-		transport = t.proxied
-	}
 	res, err := transport.RoundTrip(req)
 	if err != nil || req.Method != http.MethodGet || res.StatusCode != http.StatusOK {
 		return res, err

@@ -1,14 +1,19 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // Clause M4.
@@ -74,7 +79,7 @@ func TestSigningInStaysInTheServersNetwork(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, "is on this machine, and the MCP server is not")
-		err = n.checkPage(t.Context(), &url.URL{Scheme: "https", Host: "localhost"})
+		err = n.checkNames(t.Context(), &url.URL{Scheme: "https", Host: "localhost"})
 		require.ErrorContains(t, err, "is on this machine")
 	}
 }
@@ -95,4 +100,75 @@ func TestTokensComeFromTheHostThatWasNamed(t *testing.T) {
 
 	require.Equal(t, "other.test", n.bindTokens(&url.URL{Scheme: "https", Host: "other.test", Path: "/a"}),
 		"that of the page if nothing else was announced")
+}
+
+// Clause M4.
+func TestReachOfAddressesThatStandForOthers(t *testing.T) {
+	for address, want := range map[string]reach{
+		"0.0.0.0": loopback, "0.1.2.3": loopback, "255.255.255.255": private, "240.0.0.1": private,
+		"100.127.255.255": private, "100.128.0.1": public, "198.18.0.1": private,
+		"192.0.0.9": private, "169.254.169.254": private, "8.8.8.8": public,
+
+		"::ffff:10.0.0.1": private, "::ffff:8.8.8.8": public, "::ffff:0.0.0.1": loopback,
+		"::127.0.0.1": loopback, "::10.0.0.1": private, "::": loopback, "::1": loopback,
+		"::ffff:0:10.0.0.1": private, "::ffff:0:8.8.8.8": public,
+		"fec0::1": private, "feff::1": private, "fe80::1": private, "fd00::1": private,
+		"ff02::1": private, "2606:4700::1111": public,
+
+		"64:ff9b::10.0.0.1": private, "64:ff9b::127.0.0.1": loopback, "64:ff9b::8.8.8.8": public,
+		"64:ff9b::169.254.169.254": private, "64:ff9b::6440:1": private, // 100.64.0.1
+		"64:ff9b:1::8.8.8.8": private, "64:ff9b:1:a::127.0.0.1": loopback,
+
+		"2002:a00:1::1": private, "2002:7f00:1::": loopback, "2002:808:808::1": public,
+		"2002:c0a8:101:ff::1": private,
+
+		// Teredo: the server, flags and port, and the client with all bits inverted.
+		"2001:0:808:808:0:0:f5ff:fffe": private, "2001:0:a00:1::f7f7:f7f7": private,
+		"2001:0:808:808:0:0:f7f7:f7f7": public, "2001:0:808:808:0:0:80ff:fffe": loopback,
+		"2001:db8::5efe:10.0.0.1": private, "2001:db8::200:5efe:127.0.0.1": loopback,
+		"2001:db8::5efe:8.8.8.8": public,
+	} {
+		require.Equal(t, want, reachOf(netip.MustParseAddr(address)), address)
+		u, err := url.Parse("https://" + netip.AddrPortFrom(netip.MustParseAddr(address), 443).String())
+		require.NoError(t, err)
+		require.Equal(t, want, reachOfHost(u.Hostname()), address)
+	}
+}
+
+// A proxy looks names up itself. What they resolve to here still counts.
+//
+// Clause M4.
+func TestSigningInThroughAProxy(t *testing.T) {
+	var through []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		through = append(through, r.Host)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	a := &authorizer{server: &server{redactor: redactor{&secret.Scrubber{}}}}
+	a.network.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		known := map[string]string{"public.test": "8.8.8.8", "inside.test": "64:ff9b::10.0.0.1"}
+		if ip, ok := known[host]; ok {
+			return []netip.Addr{netip.MustParseAddr("8.8.4.4"), netip.MustParseAddr(ip)}, nil
+		}
+		return nil, errors.New("no such host")
+	}
+	at(&a.network, "8.8.8.8")
+	always := func(*http.Request) (*url.URL, error) { return address, nil }
+	transport := newTokenTransport(a, always)
+	fetch := func(address string) error {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		require.NoError(t, err)
+		_, err = transport.RoundTrip(req)
+		return err
+	}
+	require.ErrorContains(t, fetch("https://inside.test/"), "is in a private network")
+	require.ErrorContains(t, fetch("https://[64:ff9b::7f00:1]/"), "is on this machine")
+	require.Empty(t, through)
+	require.ErrorContains(t, fetch("https://public.test/"), "Bad Gateway")
+	require.ErrorContains(t, fetch("https://unknown.test/"), "Bad Gateway")
+	require.Equal(t, []string{"public.test:443", "unknown.test:443"}, through,
+		"the proxy knows what cannot be resolved here")
 }

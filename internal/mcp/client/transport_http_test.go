@@ -72,7 +72,7 @@ func TestHTTPServerRefuses(t *testing.T) {
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	status := f.state(mcpclient.Failed)
-	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/[secret] answered 401 Unauthorized: "no"; `+
+	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/mcp?[secret] answered 401 Unauthorized: "no"; `+
 		"it does not accept the configured Authorization header, which may have expired")
 	require.Zero(t, status.Restarts)
 	require.NotContains(t, status.Err.Error()+f.logs.String(), "secret-in-query")
@@ -149,7 +149,7 @@ func TestHTTPStatus(t *testing.T) {
 			}
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+server.URL+`/.well-known/oauth-protected-resource"`)
 			http.Error(w, "token missing", http.StatusUnauthorized)
-		}, `401 Unauthorized: "token missing"; it needs an OAuth access token for the resource ` + server.URL + `/[secret] from https://auth.example` +
+		}, `401 Unauthorized: "token missing"; it needs an OAuth access token for the resource ` + server.URL + `/mcp from https://auth.example` +
 			` with the scope "read write": get one, and add the header Authorization: Bearer TOKEN to this server in the configuration of your editor`},
 		"401 from elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://elsewhere.invalid/meta"`)

@@ -136,7 +136,7 @@ func TestAgentRevealsSecrets(t *testing.T) {
 		"cut off":           {`printf '%4090s%s\n' '' $KEY >&2; exit 1`, "ended: exit status 1"},
 		"in an error": {
 			`echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32603,"message":"bad key '$KEY'","data":{"\u0061":["'$URL'"]}}}'; cat`,
-			`"message":"bad key [secret]","data":{"a":["https://example.com/[secret]"]}`,
+			`"message":"bad key [secret]","data":{"a":["https://example.com/s/[secret]/mcp"]}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
