@@ -12,7 +12,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // allowedMark is the end of the titles of tool calls that were allowed without asking the user.
@@ -92,7 +91,7 @@ func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
 		return err
 	}
 	defer s.endUpdate()
-	r.ToolCall.Kind = s.toolCalls[r.ToolCall.ID].Kind
+	r.ToolCall.Kind = s.toolCalls[r.ToolCall.ID].kind
 	return nil
 }
 
@@ -207,13 +206,10 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 	defer s.endUpdate()
 	id := r.ToolCall.ID
 	known, isKnown := s.toolCalls[id]
-	title := cmp.Or(known.Title, r.ToolCall.Title, r.ToolCall.Kind+" "+r.ToolCall.Locations[0].Path)
+	title := cmp.Or(known.title, r.ToolCall.Title, r.ToolCall.Kind+" "+r.ToolCall.Locations[0].Path)
 	title = strings.TrimSuffix(title, allowedMark) + allowedMark
-	if s.allowed == nil {
-		s.allowed = make(map[string]bool)
-	}
-	s.allowed[id] = true
 	if isKnown {
+		s.setAllowed(id, true)
 		return s.showTitle(ctx, id, title)
 	}
 	call, err := strictjson.Put(strictjson.Find(params, "toolCall"), "title", quote(title))
@@ -229,34 +225,31 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 		return err
 	}
 	s.recordToolCall(ctx, u)
+	s.setAllowed(id, true)
 	return nil
 }
 
-// markAgain shows the mark of a tool call again after u, an update of the agent, has replaced its
+// setAllowed notes whether a tool call that the client knows was allowed without asking and has not
+// ended. The caller has begun an update.
+func (s *session) setAllowed(id string, allowed bool) {
+	call := s.toolCalls[id]
+	call.allowed = allowed
+	s.toolCalls[id] = call
+}
+
+// markAgain shows the mark of a tool call again after an update of the agent has replaced its
 // title. The caller has begun an update.
-func (s *session) markAgain(ctx context.Context, u backend.Update) error {
-	if len(s.allowed) == 0 ||
-		u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
+func (s *session) markAgain(ctx context.Context, said toolCallUpdate) error {
+	if !s.toolCalls[said.ID].allowed {
 		return nil
 	}
-	var params struct {
-		Update struct {
-			ID     string `json:"toolCallId"`
-			Title  string `json:"title"`
-			Status string `json:"status"`
-		} `json:"update"`
+	if ended(said.Status) {
+		s.setAllowed(said.ID, false)
 	}
-	if json.Unmarshal(u.Raw, &params) != nil || !s.allowed[params.Update.ID] {
+	if said.Title == "" || strings.HasSuffix(said.Title, allowedMark) {
 		return nil
 	}
-	id, title, status := params.Update.ID, params.Update.Title, params.Update.Status
-	if ended(status) {
-		delete(s.allowed, id)
-	}
-	if title == "" || strings.HasSuffix(title, allowedMark) {
-		return nil
-	}
-	return s.showTitle(ctx, id, title+allowedMark)
+	return s.showTitle(ctx, said.ID, said.Title+allowedMark)
 }
 
 // showTitle changes the title of a tool call. The caller has begun an update.

@@ -29,7 +29,7 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 	elicitation := members(capabilities["elicitation"])
 	var modes []string
 	for _, mode := range []string{"form", "url"} {
-		if isObject(elicitation[mode]) {
+		if strictjson.IsObject(elicitation[mode]) {
 			modes = append(modes, mode)
 		}
 	}
@@ -37,7 +37,7 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 		readTextFile:  isTrue(files["readTextFile"]),
 		writeTextFile: isTrue(files["writeTextFile"]),
 		terminal:      isTrue(capabilities["terminal"]),
-		elicitation:   isObject(capabilities["elicitation"]), elicitationModes: modes,
+		elicitation:   strictjson.IsObject(capabilities["elicitation"]), elicitationModes: modes,
 	}
 }
 

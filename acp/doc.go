@@ -44,9 +44,10 @@
 //     method gets a file with an accept method, cases in server.go (agent.Accept, isRequest), a
 //     shape of its params in params.go, its capability in initialize.go and, if it opens a session,
 //     a backend.Cause. Method names are in internal/protocol.
-//   - Drafts of ACP: unstable.go lists the requests that are served for every backend. set_title,
-//     archive, unarchive and status are requests about stored sessions, like close and delete:
-//     acceptStored in session_close.go accepts them all.
+//   - Drafts of ACP: unstable.go lists the requests that are served for every backend, with the
+//     capabilities that advertise them. Those about a stored session (session_set_title.go,
+//     session_archive.go for archive and unarchive, session_status.go) are accepted by acceptStored
+//     in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go), the
@@ -60,6 +61,7 @@
 //     turnUpdates.Update (turn.go) during a turn, or to host.Update (host.go), which
 //     buffers it until the session's response was sent. Both call session.update (session.go), which
 //     sends it to the client and hands it to the sessionstore.Recorder that writes to the store.
+//     Their Commit methods call session.commit, which waits for the store before it sends.
 //   - A replay: replay.go shows the stored history during a load. A history that the backend replays
 //     goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
 //     replay_rate.go limits how fast both are.

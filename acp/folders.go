@@ -50,10 +50,8 @@ func (a *agent) addFolders(
 	if stored != nil && (keeps || cause != backend.Fork) {
 		session = string(stored.ID)
 	}
-	var folders []Folder
-	err := a.onDisk(ctx, func() (err error) {
-		folders, err = a.declaredFolders(p.roots.Cwd(), session)
-		return err
+	folders, err := fromDisk(ctx, a, func() ([]Folder, error) {
+		return a.declaredFolders(p.roots.Cwd(), session)
 	})
 	if err != nil {
 		return err

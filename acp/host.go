@@ -85,7 +85,8 @@ func (h *host) Catalog() *discovery.Catalog {
 func (h *host) scan(ctx context.Context) (err error) {
 	options := h.agent.options.tuning.Discovery
 	h.conventions = options.Conventions
-	if h.catalog, err = discovery.Scan(ctx, h.workspace, options); err == nil || ctx.Err() != nil {
+	h.catalog, err = discovery.Scan(ctx, h.workspace, options)
+	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	h.agent.log.Error(
@@ -162,7 +163,8 @@ func (h *host) attach(s *session) {
 	h.saving.Lock()
 	defer h.saving.Unlock()
 	h.mu.Lock()
-	if h.session = s; h.phase == hostOpening {
+	h.session = s
+	if h.phase == hostOpening {
 		h.phase = hostBuffering
 	}
 	late := h.state

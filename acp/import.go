@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -154,7 +155,8 @@ func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals rea
 			a.log.Warn("cannot list the agent's sessions", "error", err)
 			return
 		}
-		if seen++; seen > a.options.tuning.ImportMax {
+		seen++
+		if seen > a.options.tuning.ImportMax {
 			a.log.Warn("the agent has too many sessions: the rest is not listed",
 				"limit", a.options.tuning.ImportMax)
 			return
@@ -175,7 +177,8 @@ func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals rea
 func (r *importRun) add(ctx context.Context, n sessionstore.Imported) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.batch = append(r.batch, n); len(r.batch) == importBatch {
+	r.batch = append(r.batch, n)
+	if len(r.batch) == importBatch {
 		r.flushLocked(ctx)
 	}
 	return r.err == nil
@@ -194,7 +197,8 @@ func (r *importRun) flushLocked(ctx context.Context) {
 	}
 	a := r.agent
 	added, err := a.options.Store.Import(ctx, a.init.owner(), r.batch)
-	if r.err = err; err != nil {
+	r.err = err
+	if err != nil {
 		a.log.Warn("cannot import the agent's sessions", "error", err)
 		return
 	}
@@ -226,7 +230,7 @@ func convertForeign(
 		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated,
 		Archived: s.Archived,
 	}
-	if isObject(s.Meta) && len(s.Meta) <= maxListedMeta {
+	if strictjson.IsObject(s.Meta) && len(s.Meta) <= maxListedMeta {
 		n.Meta = s.Meta
 	}
 	switch {
@@ -280,10 +284,8 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	if !listed { // whether it exists shows when it is opened
 		s = backend.ForeignSession{State: state, Cwd: p.roots.Cwd()}
 	}
-	var n sessionstore.Imported
-	err = a.onDisk(ctx, func() (err error) {
-		n, err = convertForeign(f, s, make(realPaths))
-		return err
+	n, err := fromDisk(ctx, a, func() (sessionstore.Imported, error) {
+		return convertForeign(f, s, make(realPaths))
 	})
 	return openable{foreign: true, Session: sessionstore.Session{
 		ID: p.id, Agent: a.init.owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,

@@ -123,10 +123,10 @@ var errNoKind = errors.New(
 // acceptInitialize serves initialize.
 func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err := checkInitialize(r.Params); err != nil {
-		return failed(err)
+		return reject(err)
 	}
 	if err := a.init.begin(); err != nil {
-		return failed(err)
+		return reject(err)
 	}
 	return func() (result json.RawMessage, err error) {
 		var (
@@ -184,7 +184,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	top := members(result)
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
 	result = strictjson.Set(result, "agentCapabilities", capabilities)
-	if !isObject(top["agentInfo"]) {
+	if !strictjson.IsObject(top["agentInfo"]) {
 		result = strictjson.Set(result, "agentInfo",
 			backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
@@ -201,7 +201,7 @@ var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "
 
 // agentCapabilities returns the backend's capabilities with those of the adapter.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
-	if !isObject(given) {
+	if !strictjson.IsObject(given) {
 		given = json.RawMessage(`{}`)
 	}
 	own := members(given)
@@ -216,7 +216,7 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	switch {
 	case info.MCP == backend.AdapterConnects:
 		mcp = json.RawMessage(`{"http":true,"sse":true}`)
-	case !isObject(mcp):
+	case !strictjson.IsObject(mcp):
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}
 	given = strictjson.Set(given, "mcpCapabilities", mcp)

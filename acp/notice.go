@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -39,21 +40,17 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 // session does not have, "" if there are none. Whoever wrote such a file need not be the user, so
 // it adds nothing by itself.
 func (s *session) listedFolders(ctx context.Context) (string, error) {
-	var b strings.Builder
-	err := s.agent.onDisk(ctx, func() error {
-		files, err := s.host.Catalog().WorkspaceFiles(ctx)
-		for _, f := range files {
-			name := text.Printable(filepath.Base(f.Path))
-			fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name),
-				text.Count(len(f.Folders), "more folder", "more folders"),
-				text.Code("/"+backend.RootsCommand+" add "+name))
-		}
-		return err
+	files, err := fromDisk(ctx, s.agent, func() ([]discovery.WorkspaceFile, error) {
+		return s.host.Catalog().WorkspaceFiles(ctx)
 	})
-	if err != nil {
-		return "", err
+	var b strings.Builder
+	for _, f := range files {
+		name := text.Printable(filepath.Base(f.Path))
+		fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name),
+			text.Count(len(f.Folders), "more folder", "more folders"),
+			text.Code("/"+backend.RootsCommand+" add "+name))
 	}
-	return b.String(), nil
+	return b.String(), err
 }
 
 // broadDir says why dir, a real path, has far more in it than a project: it is the top of a file

@@ -116,7 +116,7 @@ func (o Options) withDefaults() Options {
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)
 	t.Wire.Logger = o.Logger
 	if o.Trace != nil {
-		t.Wire.Tap = func(d jsonrpc.Direction, line []byte) { o.Trace(d == jsonrpc.Sent, line) }
+		t.Wire.Tap = o.Trace
 	}
 	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
 	t.MCP.Withheld = o.Withheld

@@ -144,11 +144,6 @@ func members(raw json.RawMessage) map[string]json.RawMessage {
 	return m
 }
 
-func isObject(raw json.RawMessage) bool {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	return len(raw) > 0 && raw[0] == '{'
-}
-
 func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
 
 // quote returns s as a JSON string.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -67,31 +68,59 @@ func (s *session) recordRejected(ctx context.Context, id string) {
 			sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
 }
 
+const (
+	// maxToolCalls is how many tool calls a session remembers. The oldest is forgotten first.
+	maxToolCalls = 1_000
+	// maxCallTitle is the length up to which their titles are remembered, in bytes.
+	maxCallTitle = 1 << 10
+)
+
 // toolCall is a tool call as the client has seen it. It is up to date only with Options.AllowReads.
 type toolCall struct {
-	Kind  string `json:"kind"`
-	Title string `json:"title"`
+	kind, title string
+	allowed     bool // by allowRead, and it has not ended
 }
 
-// noteToolCall notes what u says about a tool call that the client knows, or learns from u. The
-// caller has begun an update.
-func (s *session) noteToolCall(u backend.Update) {
-	var said struct {
-		toolCall
-		ID string `json:"toolCallId"`
+// toolCallUpdate is what an update says about a tool call.
+type toolCallUpdate struct {
+	ID     string `json:"toolCallId"`
+	Kind   string `json:"kind"`
+	Title  string `json:"title"`
+	Status string `json:"status"`
+}
+
+// parseToolCall returns what u says about a tool call, the zero value if that is nothing.
+func parseToolCall(u backend.Update) (said toolCallUpdate) {
+	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate ||
+		json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
+		return toolCallUpdate{}
 	}
-	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
-		return
-	}
-	before, known := s.toolCalls[said.ID]
+	return said
+}
+
+// noteToolCall notes what u says about a tool call that the client knows, or learns from u, and
+// returns it. The caller has begun an update.
+func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
+	said := parseToolCall(u)
+	call, known := s.toolCalls[said.ID]
 	if !known && u.Kind == sessionstore.ToolCallUpdate {
-		return
+		return said
 	}
 	if s.toolCalls == nil {
 		s.toolCalls = make(map[string]toolCall)
 	}
-	s.toolCalls[said.ID] = toolCall{cmp.Or(said.Kind, before.Kind),
-		cmp.Or(said.Title, before.Title)}
+	call.kind = cmp.Or(said.Kind, call.kind)
+	call.title = cmp.Or(text.Truncate(said.Title, maxCallTitle), call.title)
+	s.toolCalls[said.ID] = call
+	if known {
+		return said
+	}
+	s.toolCallIDs = append(s.toolCallIDs, said.ID)
+	if len(s.toolCallIDs) > maxToolCalls {
+		delete(s.toolCalls, s.toolCallIDs[0])
+		s.toolCallIDs = s.toolCallIDs[1:]
+	}
+	return said
 }
 
 // toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title,

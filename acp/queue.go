@@ -62,7 +62,7 @@ func (q *queue) ticket(kind requestKind) *ticket {
 func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !fits(q.precedingTurnsLocked(), limit) {
+	if limit > 0 && !fits(q.precedingTurnsLocked(), limit) {
 		return nil, errTurnInProgress(q.id)
 	}
 	return q.ticketLocked(promptRequest, t), nil
@@ -87,7 +87,7 @@ func (q *queue) precedingTurnsLocked() (turns []*turn) {
 		switch {
 		case at.kind == lifecycleRequest:
 			return turns
-		case at.turn != nil && !slices.Contains(q.turns, at.turn):
+		case at.waitingTurn():
 			turns = append(turns, at.turn)
 		}
 	}
@@ -99,7 +99,7 @@ func (q *queue) cancel(params backend.Raw) {
 	q.mu.Lock()
 	turns := slices.Clone(q.turns)
 	for _, at := range q.line {
-		if at.turn != nil && !slices.Contains(turns, at.turn) {
+		if at.waitingTurn() {
 			turns = append(turns, at.turn)
 		}
 	}
@@ -145,6 +145,7 @@ func (q *queue) enter(t *turn) (before []*turn) {
 	defer q.mu.Unlock()
 	before = slices.Clone(q.turns)
 	q.turns = append(q.turns, t)
+	t.entered = true
 	return before
 }
 
@@ -174,6 +175,9 @@ func (q *queue) idle() bool {
 	defer q.mu.Unlock()
 	return len(q.line) == 0 && q.session == nil && len(q.turns) == 0
 }
+
+// waitingTurn reports whether the ticket is that of a turn that was not entered. The queue is locked.
+func (at *ticket) waitingTurn() bool { return at.turn != nil && !at.turn.entered }
 
 // holds reports whether the ticket holds the queue.
 func (at *ticket) holds() bool {

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -81,29 +80,17 @@ type openToolCalls struct {
 
 // note notes what u says about tool calls.
 func (o *openToolCalls) note(u sessionstore.Update) {
-	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
-		return
-	}
-	var call struct {
-		Update struct {
-			ID     string `json:"toolCallId"`
-			Status string `json:"status"`
-		} `json:"update"`
-	}
-	if json.Unmarshal(u.Raw, &call) != nil {
-		return
-	}
-	id, status := call.Update.ID, call.Update.Status
+	said := parseToolCall(u)
 	switch {
-	case ended(status):
-		delete(o.open, id)
-	case u.Kind == sessionstore.ToolCall || status != "":
+	case ended(said.Status):
+		delete(o.open, said.ID)
+	case u.Kind == sessionstore.ToolCall || said.Status != "":
 		if o.open == nil {
 			o.open = make(map[string]bool)
 		}
-		if !o.open[id] {
-			o.open[id] = true
-			o.order = append(o.order, id)
+		if !o.open[said.ID] {
+			o.open[said.ID] = true
+			o.order = append(o.order, said.ID)
 		}
 	}
 }

@@ -14,18 +14,24 @@ import (
 // a draft, which replaces the stored history when the load is stored, so that little of it is in
 // memory.
 type replayed struct {
+	agent    *agent
 	draft    sessionstore.Draft
 	recorder *sessionstore.Recorder
 }
 
-// draftAppender makes a recorder append to a draft.
-type draftAppender struct{ draft sessionstore.Draft }
-
-// Append implements [sessionstore.Appender].
-func (d draftAppender) Append(
+// Append implements [sessionstore.Appender]. It appends to the draft.
+func (r *replayed) Append(
 	ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
 ) error {
-	return d.draft.Append(ctx, segment)
+	return r.agent.guard("session store", func() error { return r.draft.Append(ctx, segment) })
+}
+
+// discard discards the draft, unless it has become a session's history.
+func (r *replayed) discard(ctx context.Context) error {
+	err := r.recorder.Close(ctx)
+	return errors.Join(err, r.agent.guard("session store", func() error {
+		return r.draft.Discard(ctx)
+	}))
 }
 
 func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
@@ -33,13 +39,16 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 	if h.foreign {
 		id = ""
 	}
-	draft, err := a.options.Store.NewDraft(ctx, id)
+	r := &replayed{agent: a}
+	err := a.guard("session store", func() (err error) {
+		r.draft, err = a.options.Store.NewDraft(ctx, id)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	r := sessionstore.NewRecorder(draftAppender{draft}, sessionstore.Lease{},
-		a.options.tuning.Recorder)
-	return &replayed{draft: draft, recorder: r}, nil
+	r.recorder = sessionstore.NewRecorder(r, sessionstore.Lease{}, a.options.tuning.Recorder)
+	return r, nil
 }
 
 // Replay implements [backend.Host].
@@ -100,5 +109,5 @@ func (h *host) dropReplayed(ctx context.Context) error {
 		return nil
 	}
 	h.replayed = nil
-	return errors.Join(r.recorder.Close(ctx), r.draft.Discard(ctx))
+	return r.discard(ctx)
 }

@@ -119,24 +119,18 @@ type namedFolders struct {
 // the session has such a file.
 func (r *rootsReply) namedFolders(argument string) (namedFolders, error) {
 	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
-	var named namedFolders
-	err := r.agent.onDisk(r.ctx, func() error {
+	return fromDisk(r.ctx, r.agent, func() (namedFolders, error) {
 		info, err := r.session.workspace.Stat(path)
 		if err != nil || info.IsDir() {
-			named = namedFolders{[]string{path}, " is a folder of this session already.\n"}
-			return nil
+			return namedFolders{[]string{path}, " is a folder of this session already.\n"}, nil
 		}
 		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.workspace, path)
-		named.known = " lists no folders that this session does not have.\n"
+		named := namedFolders{known: " lists no folders that this session does not have.\n"}
 		for _, dir := range file.Folders {
 			named.paths = append(named.paths, dir.String())
 		}
-		return err
+		return named, err
 	})
-	if err != nil {
-		return namedFolders{}, err // what reads the file may still be running
-	}
-	return named, nil
 }
 
 // unquoted returns an argument without quotes around it.
@@ -154,8 +148,7 @@ func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 	if wrong := rootViolations(err); wrong != nil {
 		return nil, namelessViolation(wrong[0])
 	}
-	var added []workspace.Dir
-	err = r.agent.onDisk(r.ctx, func() error {
+	return fromDisk(r.ctx, r.agent, func() (added []workspace.Dir, err error) {
 		for _, dir := range dirs.All() {
 			real := workspace.Real(dir)
 			isRoot := slices.ContainsFunc(r.session.workspace.Opened(),
@@ -166,9 +159,8 @@ func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 				added = append(added, real)
 			}
 		}
-		return nil
+		return added, nil
 	})
-	return added, err
 }
 
 // namelessViolation returns a violation as an error that does not name the field or setting: the
@@ -217,11 +209,7 @@ func (r *rootsReply) isRoot(_ strictjson.Violation, path string) bool {
 // remove removes a folder, named by its path or its label.
 func (r *rootsReply) remove(argument string) error {
 	argument = unquoted(argument)
-	var i int
-	err := r.agent.onDisk(r.ctx, func() error {
-		i = r.find(argument)
-		return nil
-	})
+	i, err := fromDisk(r.ctx, r.agent, func() (int, error) { return r.find(argument), nil })
 	switch {
 	case err != nil:
 		return err
@@ -296,10 +284,8 @@ func (r *rootsReply) find(argument string) int {
 // isDeclared reports whether a request that leaves additionalDirectories out would bring the folder
 // back.
 func (r *rootsReply) isDeclared(dir workspace.Dir) bool {
-	var folders []Folder
-	err := r.agent.onDisk(r.ctx, func() (err error) {
-		folders, err = r.agent.declaredFolders(r.session.params.roots.Cwd(), string(r.session.id))
-		return err
+	folders, err := fromDisk(r.ctx, r.agent, func() ([]Folder, error) {
+		return r.agent.declaredFolders(r.session.params.roots.Cwd(), string(r.session.id))
 	})
 	_, declared := foldersByDir(folders)[dir]
 	return err == nil && declared && !r.agent.options.KeepFolders

@@ -90,10 +90,8 @@ func (r *rootsReply) show() error {
 	w, labels := r.session.workspace, r.session.workspace.Labels()
 	folders := foldersByDir(r.session.params.additional())
 	for i, root := range w.Opened() {
-		var state workspace.State
-		err := r.agent.onDisk(r.ctx, func() (err error) {
-			state, err = w.State(i)
-			return err
+		state, err := fromDisk(r.ctx, r.agent, func() (workspace.State, error) {
+			return w.State(i)
 		})
 		if err != nil {
 			return err

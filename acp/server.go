@@ -31,7 +31,6 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	a := &agent{options: o.withDefaults(), backend: o.Backend(), starter: mcpclient.NewStarter(8)}
 	a.log = a.options.Logger
 	a.running.log = a.log
-	a.options.Store = guardedStore{o.Store, a.log}
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.base = base
@@ -70,7 +69,7 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return a.acceptInitialize(ctx, r)
 	}
 	if !a.init.begun() {
-		return failed(errNotInitialized(r.Method))
+		return reject(errNotInitialized(r.Method))
 	}
 	switch r.Method {
 	case protocol.SessionNew:
@@ -168,12 +167,12 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	}
 	if shape := passedShapes[r.Method]; shape != nil {
 		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
-			return failed(strictjson.Refuse(wrong...))
+			return reject(strictjson.Refuse(wrong...))
 		}
 	}
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
-		return failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params"))
+		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params"))
 	}
 	id := sessionstore.ID(given)
 	if id == "" || a.queues.find(id) == nil {
@@ -242,8 +241,8 @@ func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 	return work()
 }
 
-// failed returns the work of a request that failed when it was accepted.
-func failed(err error) jsonrpc.Work {
+// reject returns the work of a request that is rejected when it is read.
+func reject(err error) jsonrpc.Work {
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
@@ -284,11 +283,12 @@ func (a *agent) shutdown() {
 	}
 }
 
-// errPanicked is the error of the backend's code if it panicked.
-var errPanicked = errors.New("internal error: the agent's code panicked")
+// errPanicked is the error of an embedder's code that panicked.
+var errPanicked = errors.New("internal error: the program's code panicked, see its log")
 
-// guard runs do, a backend's code, where a panic must not end the program or skip the steps that
-// follow. It logs a panic and returns it as an error.
+// guard runs do, an embedder's code, where a panic must not end the program or skip the steps that
+// follow. It logs a panic and returns it as an error. Requests and the goroutines of agent.running
+// need no guard: a panic ends only them.
 func (a *agent) guard(what string, do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -297,6 +297,19 @@ func (a *agent) guard(what string, do func() error) (err error) {
 		}
 	}()
 	return do()
+}
+
+// fromDisk returns what do returns, as [agent.onDisk] does.
+func fromDisk[T any](ctx context.Context, a *agent, do func() (T, error)) (T, error) {
+	var value, none T
+	err := a.onDisk(ctx, func() (err error) {
+		value, err = do()
+		return err
+	})
+	if err != nil { // do may still be running
+		return none, err
+	}
+	return value, nil
 }
 
 // onDisk calls do, which may wait for a disk, on another goroutine: a disk that does not
@@ -357,7 +370,8 @@ func (g *goroutines) Go(do func()) {
 func (g *goroutines) done() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.count--; g.count == 0 && g.idle != nil {
+	g.count--
+	if g.count == 0 && g.idle != nil {
 		close(g.idle)
 		g.idle = nil
 	}

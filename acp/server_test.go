@@ -225,6 +225,35 @@ func (s *panickingStore) Rename(ctx context.Context, id sessionstore.ID, title s
 	return s.Store.Rename(ctx, id, title)
 }
 
+// NewDraft returns a draft that panics.
+func (s *panickingStore) NewDraft(
+	ctx context.Context, id sessionstore.ID,
+) (sessionstore.Draft, error) {
+	return panickingDraft{s}, nil
+}
+
+type panickingDraft struct{ store *panickingStore }
+
+func (d panickingDraft) Append(context.Context, []sessionstore.Update) error { panic("in a draft") }
+
+func (d panickingDraft) Discard(context.Context) error { panic("in a draft") }
+
+// A recorder appends to the draft of a replayed history on a goroutine of its own.
+//
+// Clause W8.
+func TestPanicsOfDraft(t *testing.T) {
+	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
+	r := &replayer{says: []string{"old"}}
+	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a)).Error.Code)
+	require.Equal(t, 2, strings.Count(log.String(), "msg=panic"))
+	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
+}
+
 // A panic of an embedder's store fails the requests that need it, wherever it is called, and
 // nothing else: what they had opened is freed, and once the store works all is well.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -32,8 +33,8 @@ type session struct {
 	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
 
 	// Guarded by updates:
-	toolCalls map[string]toolCall // those that the client knows, by id
-	allowed   map[string]bool     // ids of those that allowRead has allowed and that have not ended
+	toolCalls   map[string]toolCall // the latest that the client knows, by id
+	toolCallIDs []string            // their ids, oldest first
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -75,11 +76,12 @@ func (s *session) cancelBackend(params backend.Raw) {
 	})
 }
 
-// write writes to the store with the current lease.
+// write writes to the store with the current lease. Backends and the recorder call it on goroutines
+// of their own, so a panic of the store becomes an error.
 func (s *session) write(do func(sessionstore.Lease) error) error {
 	s.leasing.RLock()
 	defer s.leasing.RUnlock()
-	return do(s.lease)
+	return s.agent.guard("session store", func() error { return do(s.lease) })
 }
 
 // takeOver stores a new activation of the session. Writes wait until it is stored and then use its
@@ -143,9 +145,9 @@ func (s *session) send(
 	}
 	if u.Kind == sessionstore.ToolCall ||
 		u.Kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
-		s.noteToolCall(u)
+		return s.markAgain(ctx, s.noteToolCall(u))
 	}
-	return s.markAgain(ctx, u)
+	return nil
 }
 
 // beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must
@@ -168,7 +170,7 @@ func (s *session) endUpdate() { <-s.updates }
 // checkUpdate rejects an update that is not a JSON object, which a backend can build without
 // ParseUpdate.
 func checkUpdate(u backend.Update) error {
-	if !isObject(u.Raw) {
+	if !strictjson.IsObject(u.Raw) {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal,
 			"the agent sent an update that is not an object")
 	}
@@ -292,7 +294,7 @@ func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.Ra
 		return nil, s.backend.Close(ctx)
 	}
 	result, err := closer.CloseFor(ctx, params)
-	if err != nil || !isObject(result) {
+	if err != nil || !strictjson.IsObject(result) {
 		return nil, err
 	}
 	return lifecycleResult(result)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -56,7 +57,7 @@ func (a *agent) passStored(
 			"session", s.ID, "error", err)
 		return nil
 	}
-	if !isObject(result) {
+	if !strictjson.IsObject(result) {
 		return nil
 	}
 	return result

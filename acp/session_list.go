@@ -32,7 +32,7 @@ type sessionInfo struct {
 func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodeList(r.Params)
 	if err != nil {
-		return failed(err)
+		return reject(err)
 	}
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)
@@ -43,16 +43,14 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if p.cursor == "" {
 			a.refreshImports(ctx, p.cwd)
 		}
-		var query sessionstore.Query
-		err := a.onDisk(ctx, func() error {
-			query = p.query(a.init.owner())
-			query.Unused = sessionstore.UnusedFilter{
-				Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
-			return nil
+		query, err := fromDisk(ctx, a, func() (sessionstore.Query, error) {
+			return p.query(a.init.owner()), nil
 		})
 		if err != nil {
 			return nil, err
 		}
+		query.Unused = sessionstore.UnusedFilter{
+			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
 		page, err := a.options.Store.List(ctx, query)
 		if err != nil {
 			return nil, protocolError(err)
@@ -125,7 +123,8 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 	}
 	p.archive = decodeArchiveFilter(&v, params.Field(protocol.Archived))
 	cursor, given := optionalText(&v, params.Field("cursor"))
-	if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
+	p.cursor = sessionstore.Cursor(cursor)
+	if given && cursor == "" {
 		v.Add(params.Field("cursor").Refuse(strictjson.InvalidCursor))
 	}
 	return p, v.Err()

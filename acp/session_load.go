@@ -124,9 +124,8 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		return nil, nil, l.hintMoves(ctx, err)
 	}
 	l.notice = act.movedRoots(l.stored.Keys)
-	lease, err := l.takeOver(ctx, act)
+	lease, err := act.store(func() (sessionstore.Lease, error) { return l.takeOver(ctx, act) })
 	if err != nil {
-		act.abandon()
 		return nil, nil, err
 	}
 	// From here on it is too late to give up.
@@ -169,13 +168,13 @@ func (l *load) hintMoves(ctx context.Context, err error) error {
 			movable = append(movable, f.Setting)
 		}
 	}
-	hint := func() error {
+	diskErr := l.agent.onDisk(ctx, func() error {
 		hintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
 			return slices.Contains(movable, v.Field)
 		})
 		return nil
-	}
-	return cmp.Or(l.agent.onDisk(ctx, hint), err)
+	})
+	return cmp.Or(diskErr, err)
 }
 
 // setNotice sets what s tells the user at the next prompt: what was not told before, because the

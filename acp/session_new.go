@@ -59,21 +59,19 @@ func (a *agent) create(
 		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state,
 		StateKey: a.stateKey(state), Title: title,
 	}
-	var lease sessionstore.Lease
-	switch {
-	case source == nil:
-		lease, err = a.options.Store.Create(ctx, n)
-	case source.foreign:
-		lease, err = a.adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: title},
-			sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
-	default:
-		if n.State == nil {
+	lease, err := act.store(func() (sessionstore.Lease, error) {
+		switch {
+		case source == nil:
+			return a.options.Store.Create(ctx, n)
+		case source.foreign:
+			return a.adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: title},
+				sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
+		case n.State == nil:
 			n.State = source.State
 		}
-		lease, err = a.options.Store.Fork(ctx, source.ID, n)
-	}
+		return a.options.Store.Fork(ctx, source.ID, n)
+	})
 	if err != nil {
-		act.abandon()
 		return nil, protocolError(err)
 	}
 	at := a.queues.ticket(act.id, lifecycleRequest)
@@ -207,6 +205,20 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	}
 	act.host.servers = &sessionServers{set: act.servers.set, given: act.servers.configs}
 	return act.host.scan(ctx)
+}
+
+// store stores the activation with do, and abandons it if that fails or panics.
+func (act *activation) store(
+	do func() (sessionstore.Lease, error),
+) (lease sessionstore.Lease, err error) {
+	err = act.agent.guard("session store", func() (err error) {
+		lease, err = do()
+		return err
+	})
+	if err != nil {
+		act.abandon()
+	}
+	return lease, err
 }
 
 // abandon undoes as much of the activation as there is.

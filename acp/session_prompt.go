@@ -36,13 +36,13 @@ const (
 func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodePrompt(r.Params)
 	if err != nil {
-		return failed(err)
+		return reject(err)
 	}
 	t := newTurn(ctx)
 	at, err := a.queues.promptTicket(p.id, t, a.turnLimit())
 	if err != nil {
 		t.answered()
-		return failed(err)
+		return reject(err)
 	}
 	r.BeforeResponse(t.decide)
 	r.AfterResponse(func() {

@@ -467,8 +467,8 @@ func TestCancelWhileResponseWaits(t *testing.T) {
 		acp.Options{Store: store,
 			Backend: r.serve}.With(
 			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit,
-				Tap: func(d jsonrpc.Direction, line []byte) {
-					if d == jsonrpc.Sent && len(line) > limit {
+				Tap: func(sent bool, line []byte) {
+					if sent && len(line) > limit {
 						writing <- struct{}{}
 						<-goOn
 					}

@@ -45,8 +45,8 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{Wire: jsonrpc.Options{
 		MaxQueue: 16 << 10,
-		Tap: func(d jsonrpc.Direction, line []byte) {
-			if d == jsonrpc.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
+		Tap: func(sent bool, line []byte) {
+			if sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
 				begin()
 			}
 		},

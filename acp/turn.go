@@ -22,6 +22,7 @@ type turn struct {
 	finish  sync.Once
 	number  int64 // in the store
 
+	entered   bool // its ticket has held the queue, which guards this
 	exclusive bool // no other turn overlaps it; set before its ticket is released
 
 	// not held while the backend is called, so that a turn can be ended whatever the backend does

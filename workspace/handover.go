@@ -12,9 +12,10 @@ import (
 
 // A path that another process opens, such as an editor, an agent or an MCP server, is handed over.
 // The process does not use our handles, so each such path passes HandOverFile or HandOverDir first:
-// those in an agent's requests to the editor (acp/capabilities.go) and the working directories of
-// MCP servers (acp/mcp.go and internal/mcp/client). Package acp/proxy sends an agent the session's
-// roots as the client gave them, and starts agents in our own working directory.
+// those in an agent's requests to the editor (acp/capabilities.go), those of a permission request
+// that is answered without asking (acp/allow.go) and the working directories of MCP servers
+// (acp/mcp.go and internal/mcp/client). The exception is package acp/proxy: it sends an agent the
+// session's roots as the client gave them, and starts agents in our own working directory.
 
 // HandOverFile checks a path before it is given to another process, such as an editor, that opens
 // it as a file. It returns an error unless the process would reach what this workspace reaches: a

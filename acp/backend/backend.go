@@ -109,9 +109,6 @@ type Info struct {
 	// "proxy" and the name of the downstream agent. They are stored with each session and must not
 	// change from run to run. Kind must not be empty.
 	Kind, Profile string
-	// Command is a command line that runs this agent, for error messages: "acp-agent -- opencode
-	// acp".
-	Command string
 	// Initialize is the backend's part of the initialize response: agentCapabilities
 	// (promptCapabilities, mcpCapabilities, auth …), authMethods, agentInfo, _meta and members
 	// unknown to the adapter. The adapter adds protocolVersion and the capabilities that it
@@ -299,6 +296,7 @@ type ForeignSession struct {
 	Meta Raw
 }
 
-// Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client
-// receives. Other errors are sent as internal errors with their text.
+// Error is a JSON-RPC error with the fields Code (int), Message (string) and Data (Raw, nil for
+// none). A backend that returns an *Error, perhaps wrapped, decides what the client receives. Other
+// errors are sent as internal errors with their text.
 type Error = jsonrpc.Error

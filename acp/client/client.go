@@ -50,22 +50,14 @@ type Options struct {
 
 	// MaxLine is the length of the longest line that is read, in bytes. Default 64 MiB.
 	MaxLine int
-	// Tap, if set, is called with every line that is read or about to be written, without its
-	// newline. It is called by both concurrently, must not keep or modify line, and delays the
-	// connection while it runs.
-	Tap func(d Direction, line []byte)
+	// Trace, if not nil, is called with every line that is read from the agent (sent is false) or
+	// about to be written to it, without its line break. It is called for both directions
+	// concurrently, must not keep or change line, and delays the connection while it runs.
+	Trace func(sent bool, line []byte)
 }
 
-// Direction tells the lines of a tap apart.
-type Direction = jsonrpc.Direction
-
-// The directions of a line.
-const (
-	Received = jsonrpc.Received
-	Sent     = jsonrpc.Sent
-)
-
-// Error is an error that the agent responded with.
+// Error is an error that the agent responded with. Its fields are Code (int), Message (string) and
+// Data (json.RawMessage).
 type Error = jsonrpc.Error
 
 // Client is a connection to one agent. Its methods are safe for concurrent use.
@@ -83,7 +75,7 @@ type Client struct {
 func New(in io.Reader, out io.Writer, o Options) *Client {
 	c := &Client{options: o, running: running{sessions: make(map[string]*prompts)}}
 	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
-		OpaqueParams: true, Tap: o.Tap,
+		OpaqueParams: true, Tap: o.Trace,
 	})
 	return c
 }

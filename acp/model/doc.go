@@ -19,9 +19,11 @@
 //	tools.go               which tools the model has, and which calls run together
 //	call.go                how a tool call is run and shown
 //	permission.go          which changes ask the user first
+//	autorun.go             which files programs run by themselves, so that a change of them asks
 //	file_tools.go          the tools on files, and how calls of them are shown
 //	server_tools.go        the tools of the session's MCP servers
 //	run_command.go         the tool that runs commands in the client's terminals
+//	command_files.go       the files that an allowed command runs, which must not have changed
 //	plan.go                the tool that shows a plan
 //	settings.go            mode, model and thought level of a session
 //	system.go, system.md   what the model is told first

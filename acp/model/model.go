@@ -70,7 +70,7 @@ func (b *modelBackend) Initialize(
 	b.terminal = p.ClientCapabilities.Terminal
 	withImages := func(e *endpoint) bool { return !e.Model().TextOnly }
 	return backend.Info{
-		Kind: Kind, Command: "acp-agent --model " + b.endpoints[0].Model().ID,
+		Kind: Kind,
 		Initialize: backend.Encode(map[string]any{"agentCapabilities": map[string]any{
 			"promptCapabilities": map[string]bool{
 				"image": slices.ContainsFunc(b.endpoints, withImages), "embeddedContext": true,

@@ -93,11 +93,11 @@ func (c *child) tap(trace func(process string, sent bool, line []byte)) jsonrpc.
 		return nil
 	}
 	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
-	return func(d jsonrpc.Direction, line []byte) {
+	return func(sent bool, line []byte) {
 		if clean := c.secrets.JSON(line); clean != nil { // otherwise it is not JSON
 			line = clean
 		}
-		trace(name, d == jsonrpc.Sent, line)
+		trace(name, sent, line)
 	}
 }
 

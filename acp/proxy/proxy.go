@@ -73,7 +73,6 @@ func (p *proxy) Initialize(
 	return backend.Info{
 		Kind:       Kind,
 		Profile:    agentName(p.command),
-		Command:    "acp-agent -- " + shellLine(p.command.Path, p.command.Args),
 		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
 

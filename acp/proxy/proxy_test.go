@@ -244,8 +244,8 @@ type lines struct {
 	all []string
 }
 
-func (l *lines) tap(d jsonrpc.Direction, line []byte) {
-	if d != jsonrpc.Received {
+func (l *lines) tap(sent bool, line []byte) {
+	if sent {
 		return
 	}
 	l.mu.Lock()
@@ -309,7 +309,7 @@ func TestOrderAfterResponse(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" + patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, memstore.New(t), client.Options{Tap: got.tap})
+	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
@@ -348,7 +348,7 @@ func TestOrderAfterCancel(t *testing.T) {
 	script.WriteString(patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, memstore.New(t), client.Options{Tap: got.tap})
+	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
@@ -598,7 +598,7 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 		ask(14, edit("cancelled"))+ask(15, untitled)+ask(16, `{}`)+answered)
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{
-		Tap: got.tap,
+		Trace: got.tap,
 		Permission: func(_ context.Context,
 			r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 			outcome := sdk.NewRequestPermissionOutcomeSelected("stop")

@@ -128,7 +128,7 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 	}
 	if r.json {
 		options.Updates, options.Permission = nil, permissions{nil, r.yes}.answer
-		options.Tap = show.messages
+		options.Trace = show.messages
 	}
 	c := client.New(agent.Stdout(), agent.Stdin(), options)
 	serving, stop := context.WithCancel(ctx)
@@ -251,12 +251,12 @@ func (set *settings) args(command []string) []string {
 	return args
 }
 
-// messages is a tap that prints the messages of both sides, without secrets of MCP servers.
-func (p *printer) messages(d jsonrpc.Direction, line []byte) {
-	if d == jsonrpc.Sent {
+// messages is a trace that prints the messages of both sides, without secrets of MCP servers.
+func (p *printer) messages(sent bool, line []byte) {
+	if sent {
 		line = masked(line)
 	}
-	p.line(d, line)
+	p.line(sent, line)
 }
 
 // unwrapError returns an error of the agent as it would be reported for a command line.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -92,11 +91,11 @@ func (p *printer) end() {
 }
 
 // line prints a raw message.
-func (p *printer) line(d jsonrpc.Direction, line []byte) {
+func (p *printer) line(sent bool, line []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	direction := "received"
-	if d == jsonrpc.Sent {
+	if sent {
 		direction = "sent"
 	}
 	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, text.EscapeJSON(line)))

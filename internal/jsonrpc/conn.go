@@ -64,19 +64,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Direction is the direction of a message.
-type Direction int
-
-// The directions of a [Tap].
-const (
-	Received Direction = iota
-	Sent
-)
-
-// Tap observes every message as it was read or is about to be written. It is called concurrently by
-// the read loop and the write loop, must not keep or change message, and delays the connection
-// while it runs.
-type Tap func(d Direction, message []byte)
+// Tap observes every message as it was read (sent is false) or is about to be written. It is called
+// concurrently by the read loop and the write loop, must not keep or change message, and delays the
+// connection while it runs.
+type Tap func(sent bool, message []byte)
 
 // guarded returns tap, which may be nil, so that its first panic is logged and ends only its calls.
 func (tap Tap) guarded(log *slog.Logger) Tap {
@@ -84,7 +75,7 @@ func (tap Tap) guarded(log *slog.Logger) Tap {
 		return nil
 	}
 	var ended atomic.Bool
-	return func(d Direction, message []byte) {
+	return func(sent bool, message []byte) {
 		if ended.Load() {
 			return
 		}
@@ -93,7 +84,7 @@ func (tap Tap) guarded(log *slog.Logger) Tap {
 				LogPanic(log, value, "in", "tap")
 			}
 		}()
-		tap(d, message)
+		tap(sent, message)
 	}
 }
 
@@ -262,7 +253,7 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 // receive handles one message.
 func (c *Conn) receive(ctx context.Context, line []byte) {
 	if c.options.Tap != nil {
-		c.options.Tap(Received, line)
+		c.options.Tap(false, line)
 	}
 	m, rejected := decode(line)
 	if rejected != nil {

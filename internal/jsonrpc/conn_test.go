@@ -589,8 +589,8 @@ func TestOpaqueParams(t *testing.T) {
 func TestConcurrentSenders(t *testing.T) {
 	const senders, each = 16, 200
 	var tapped []string
-	p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 2000, Tap: func(d jsonrpc.Direction, line []byte) {
-		if d == jsonrpc.Sent {
+	p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 2000, Tap: func(sent bool, line []byte) {
+		if sent {
 			tapped = append(tapped, string(line))
 		}
 	}})
@@ -632,22 +632,22 @@ func TestConcurrentSenders(t *testing.T) {
 
 func TestTap(t *testing.T) {
 	type seen struct {
-		direction jsonrpc.Direction
-		line      string
+		sent bool
+		line string
 	}
 	var mu sync.Mutex
 	var all []seen
 	serveAll(t, strings.NewReader("nonsense\n\n"+`{"jsonrpc":"2.0","id":1,"method":"echo"}`+"\r\n"), &responder{},
-		jsonrpc.Options{Tap: func(d jsonrpc.Direction, line []byte) {
+		jsonrpc.Options{Tap: func(sent bool, line []byte) {
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, seen{d, string(line)})
+			all = append(all, seen{sent, string(line)})
 		}})
 	require.ElementsMatch(t, []seen{
-		{jsonrpc.Received, `nonsense`},
-		{jsonrpc.Received, `{"jsonrpc":"2.0","id":1,"method":"echo"}`},
-		{jsonrpc.Sent, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"malformed JSON at byte 1"}}`},
-		{jsonrpc.Sent, `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		{false, `nonsense`},
+		{false, `{"jsonrpc":"2.0","id":1,"method":"echo"}`},
+		{true, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"malformed JSON at byte 1"}}`},
+		{true, `{"jsonrpc":"2.0","id":1,"result":{}}`},
 	}, all)
 }
 
@@ -660,7 +660,7 @@ func TestLargePayloads(t *testing.T) {
 	var mu sync.Mutex
 	var tapped []string
 	conn := jsonrpc.NewConn(jsonrpc.NewLines(in, &out, 0), &responder{}, jsonrpc.Options{
-		Tap: func(_ jsonrpc.Direction, m []byte) {
+		Tap: func(_ bool, m []byte) {
 			mu.Lock()
 			defer mu.Unlock()
 			tapped = append(tapped, string(m))

@@ -127,7 +127,7 @@ func (q *queue) writeTo(ctx context.Context, t Transport, tap Tap) error {
 		}
 		if tap != nil {
 			for m := range messages.All() {
-				tap(Sent, m)
+				tap(true, m)
 			}
 		}
 		err := t.Write(ctx, messages)

@@ -91,8 +91,8 @@ func TestBeforeResponse(t *testing.T) {
 			close(worked)
 			return json.RawMessage(`"worked"`), nil
 		}
-	}), jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
-		if d == jsonrpc.Sent && len(line) > limit {
+	}), jsonrpc.Options{MaxQueue: limit, Tap: func(sent bool, line []byte) {
+		if sent && len(line) > limit {
 			writing <- struct{}{}
 			<-goOn
 		}

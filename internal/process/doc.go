@@ -1,6 +1,6 @@
-// Package process starts child processes. Every child of the program is started by start, in
-// start.go, whoever wants it: the agent behind the proxy, MCP servers, the relay's server, commands
-// that print a key, and an agent's login in the terminal.
+// Package process starts child processes. Every child of the program is started by the function
+// start in start.go: the agent behind the proxy, MCP servers, the relay's server, commands that
+// print a key, and an agent's login in the terminal.
 //
 // [Start] runs a child that speaks a protocol over its standard streams. The caller owns its stdin
 // and stdout. Its stderr is logged line by line under the child's name, and a slow logger never

@@ -61,6 +61,11 @@ func Cut(
 	return value, func() json.RawMessage { return others }, err
 }
 
+// IsObject reports whether a well-formed value is an object.
+func IsObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte{'{'})
+}
+
 // Find returns the value at a path of member names, or nil. It reads no further than the value, so
 // it is not an error if what follows is malformed, and if a name is given twice the first one
 // counts.

@@ -62,9 +62,6 @@ func at(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw
 }
 
-// isObject reports whether a well-formed value is an object.
-func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte{'{'}) }
-
 // set returns a line with the value at a path of member names replaced or, if it is nil, removed.
 // Other members keep their bytes. The line is returned unchanged if that is impossible.
 func set(line, value json.RawMessage, path ...string) json.RawMessage {

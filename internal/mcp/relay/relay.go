@@ -101,7 +101,7 @@ func (r *relay) rootsChanged() {
 func (r *relay) editClientLine(line []byte) []byte {
 	m := parse(line)
 	switch {
-	case m.method != "" && m.id != nil && isObject(at(m.params, "_meta", capabilitiesKey)):
+	case m.method != "" && m.id != nil && strictjson.IsObject(at(m.params, "_meta", capabilitiesKey)):
 		return r.editModernRequest(line, m)
 	case m.method == "notifications/cancelled" && m.id == nil:
 		return r.cancelCall(line, m)
@@ -123,7 +123,7 @@ func (r *relay) declareRoots(line []byte, m message) []byte {
 	r.mu.Lock()
 	r.initialized, r.pending = false, false
 	r.mu.Unlock()
-	if !isObject(at(m.params, "capabilities")) ||
+	if !strictjson.IsObject(at(m.params, "capabilities")) ||
 		string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
 		return line
 	}
@@ -146,7 +146,7 @@ func (r *relay) clientInitialized(line []byte) []byte {
 // request the roots.
 func (r *relay) editModernRequest(line []byte, m message) []byte {
 	list := r.roots()
-	if list != nil && !isObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
+	if list != nil && !strictjson.IsObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
 		line = set(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
 	}
 	switch m.method {
@@ -271,7 +271,7 @@ func (r *relay) idPrefix() string { return "acp-agent-relay-" + r.nonce + "-" }
 func withAnswers(
 	line, answers json.RawMessage, keys []string, list, state json.RawMessage,
 ) json.RawMessage {
-	if !isObject(answers) {
+	if !strictjson.IsObject(answers) {
 		answers = json.RawMessage(`{}`)
 	}
 	if list != nil {

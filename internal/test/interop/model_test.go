@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
@@ -85,7 +84,7 @@ func (s *modelStage) edit(t *testing.T) *editor {
 	}
 	require.NoError(t, start(cmd))
 	e.Client = client.New(out, in, client.Options{
-		Name: "editor", Capabilities: json.RawMessage(`{"terminal":true}`), Permission: e.permit, Tap: e.tap,
+		Name: "editor", Capabilities: json.RawMessage(`{"terminal":true}`), Permission: e.permit, Trace: e.tap,
 		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
 			"terminal/create": e.createTerminal, "terminal/output": e.outputOfTerminal, "terminal/wait_for_exit": e.waitForTerminal,
 			"terminal/kill": e.killTerminal, "terminal/release": e.killTerminal,
@@ -119,10 +118,10 @@ func (e *editor) kill() {
 }
 
 // tap records a line of either side.
-func (e *editor) tap(d jsonrpc.Direction, line []byte) {
+func (e *editor) tap(sent bool, line []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lines = append(e.lines, pipes.Line{FromAgent: d == jsonrpc.Received, Text: string(line)})
+	e.lines = append(e.lines, pipes.Line{FromAgent: !sent, Text: string(line)})
 }
 
 // said returns what the program has written since a line.

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
@@ -205,10 +204,10 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 			}
 			return sdk.RequestPermissionResponse{}, fmt.Errorf("no option with kind %s", kind)
 		},
-		Tap: func(d jsonrpc.Direction, line []byte) {
-			mark := map[jsonrpc.Direction]string{jsonrpc.Received: "< ", jsonrpc.Sent: "> "}[d]
+		Trace: func(sent bool, line []byte) {
+			mark := map[bool]string{false: "< ", true: "> "}[sent]
 			_, _ = fmt.Fprintf(said, "%s%.2000s\n", mark, line)
-			e.judge.tap(d, line)
+			e.judge.tap(sent, line)
 		},
 	}
 	if f == withFiles {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/schema"
 )
 
@@ -43,12 +42,12 @@ func newJudge(t *testing.T, own []string) *judge {
 }
 
 // tap is a [wire.Tap].
-func (j *judge) tap(d jsonrpc.Direction, line []byte) {
+func (j *judge) tap(sent bool, line []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case j.lines == nil:
-	case d == jsonrpc.Sent:
+	case sent:
 		j.lines.Client(string(line))
 	default:
 		var m struct{ Method string }
