@@ -96,7 +96,7 @@ func TestAddFolder(t *testing.T) {
 	require.Equal(t, []string{shared}, c.find(id).AdditionalDirectories)
 	require.Contains(t, r.noted(), "open session/resume "+bracketed(cwd, shared)+" state=")
 	require.Contains(t, c.say(id, "/roots add "+shared), "is a folder of this session already")
-	require.Contains(t, c.say(id, "/roots"), "- from: /roots add (acp-agent consents forget ")
+	require.Contains(t, c.say(id, "/roots"), "- from: /roots add (acp-agent consents revoke ")
 
 	// The session keeps it, others in the same directory do not have it.
 	for _, method := range []string{"session/load", "session/resume"} {

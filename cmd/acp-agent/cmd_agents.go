@@ -14,23 +14,27 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 )
 
-const agentsHelp = `agents lists the agents that --agent accepts: the command that starts each, where its program was found, and how
-it learns about a session's folders besides the working directory.
+const agentsHelp = `agents lists the agents that --agent accepts: the command that starts each,
+where its program was found, and how it learns about a session's folders besides the working
+directory.
 
 The configuration file can change these agents and add others:
 
-  {"agents": {"gemini": {"command": "/opt/node/bin/gemini", "env": {"HTTPS_PROXY": "http://proxy:3128"}},
+  {"agents": {"gemini": {"command": "/opt/node/bin/gemini",
+                         "env": {"HTTPS_PROXY": "http://proxy:3128"}},
               "mine": {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}}}
 
-  command, args, env   how the agent is started. A path is relative to the configuration file; a name is looked up
-                       in PATH
-  roots                how the agent learns about additional folders: by the "protocol", by "flags", as "context" in
-                       the prompt, or "auto" for the first of these that it supports
+  command, args, env   how the agent is started. A path is relative to the configuration file; a
+                       name is looked up in PATH
+  roots                how the agent learns about additional folders: by the "protocol", by
+                       "flags", as "context" in the prompt, or "auto" for the first of these that
+                       it supports
   rootsFlag            the flag that adds one folder, or ""
-  rootsTools           "on", "write" or "off". An agent that learns about folders as context also gets an MCP server
-                       with file tools for them. With "on" the tools can write only if the agent is known to ask
-                       first; with "write" they always can
-  rootsRelay           "on" or "off": whether acp-agent tells the agent's MCP servers about the session's folders
+  rootsTools           "on", "write" or "off". An agent that learns about folders as context also
+                       gets an MCP server with file tools for them. With "on" the tools can write
+                       only if the agent is known to ask first; with "write" they always can
+  rootsRelay           "on" or "off": whether acp-agent tells the agent's MCP servers about the
+                       session's folders
   login                how to log in to the agent, for error messages
 
 With --json, the list also contains how to install each agent and log in to it.`
@@ -84,8 +88,10 @@ type agentReport struct {
 
 func reportAgent(p proxy.Profile) agentReport {
 	r := agentReport{
-		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...), Roots: p.Roots.String(),
-		Flag: p.Flag, Tools: p.Tools.String(), Relay: "off", Login: p.Login, Install: p.Install, Checked: p.Checked,
+		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...),
+		Roots: p.Roots.String(),
+		Flag:  p.Flag, Tools: p.Tools.String(), Relay: "off", Login: p.Login, Install: p.Install,
+		Checked: p.Checked,
 	}
 	if p.Relay {
 		r.Relay = "on"
@@ -102,15 +108,17 @@ func printAgents(s streams, reports []agentReport) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tTESTED WITH")
 	for _, r := range reports {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title, strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), cmp.Or(r.Checked, "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
+			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), cmp.Or(r.Checked, "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(s.out, `
 Searched in PATH: %s
-Editors started from a desktop often have a shorter PATH than a terminal. If an editor does not find an agent that is
-found here, put the agent's absolute path into the configuration file: see acp-agent agents --help.
+Editors started from a desktop often have a shorter PATH than a terminal. If an editor does not
+find an agent that is found here, put the agent's absolute path into the configuration file: see
+acp-agent agents --help.
 `, os.Getenv("PATH"))
 	return err
 }

@@ -19,15 +19,17 @@ import (
 // newConsents returns the commands for permissions that were given for good.
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
-		Use:   "consents",
-		Short: "List and revoke permissions to start MCP servers found in folders, and folders that you added",
-		Long: `An MCP server that is configured in a file of a folder is started only if you allow it. If you choose to always allow
-it, acp-agent remembers your consent, and also which folders you added to sessions with /roots add. consents lists these and
-revokes them.
+		Use: "consents",
+		Short: "List and revoke permissions to start MCP servers found in folders, and folders " +
+			"that you added",
+		Long: `An MCP server that is configured in a file of a folder is started only if you allow
+it. If you choose to always allow it, acp-agent remembers your consent, and also which folders you
+added to sessions with /roots add. consents lists these and revokes them.
 
-A consent covers a server as it is configured in its file, and the content of the files in the session's folders that its
-configuration names. If one of these changes, you are asked again. What these files load is not covered.`,
-	}, newConsentsList(s, set), newConsentsForget(s, set))
+A consent covers a server as it is configured in its file, and the content of the files in the
+session's folders that its configuration names. If one of these changes, you are asked again. What
+these files load is not covered.`,
+	}, newConsentsList(s, set), newConsentsRevoke(s, set), newConsentsForget(s, set))
 }
 
 // consentDir returns the directory of consents in the state directory.
@@ -73,13 +75,15 @@ type consentReport struct {
 func allows(c consent.Consent) string {
 	switch {
 	case c.Session != "":
-		return fmt.Sprintf("folder %s in %s", text.Printable(c.Folder.String()), text.Printable(c.Session))
+		return fmt.Sprintf("folder %s in %s", text.Printable(c.Folder.String()),
+			text.Printable(c.Session))
 	case !c.Folder.IsZero():
 		return "folder " + text.Printable(c.Folder.String())
 	case c.Server == "":
 		return "-"
 	default:
-		return fmt.Sprintf("server %s: %s", text.Printable(c.Server), cmp.Or(text.Printable(c.Command+c.Origin), "-"))
+		return fmt.Sprintf("server %s: %s", text.Printable(c.Server),
+			cmp.Or(text.Printable(c.Command+c.Origin), "-"))
 	}
 }
 
@@ -92,9 +96,11 @@ type consentsListFlags struct {
 func newConsentsList(s streams, set *settings) *cobra.Command {
 	var l consentsListFlags
 	cmd := &cobra.Command{
-		Use:     "list [--root DIR]... [--json]",
-		Short:   "List what you allowed for good",
-		Long:    "list shows each MCP server that can be started without asking you, its root, and each folder that sessions get in addition.\nArguments, environment variables and headers may contain secrets, so they are neither stored nor shown.",
+		Use:   "list [--root DIR]... [--json]",
+		Short: "List what you allowed for good",
+		Long: `list shows each MCP server that can be started without asking you, its folder, and
+each folder that sessions get in addition. Arguments, environment variables and headers may contain
+secrets, so they are neither stored nor shown.`,
 		Example: "  acp-agent consents list --root app",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -110,7 +116,8 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().Var((*listValue)(&l.roots), "root", "only consents for the root `DIR`; can be repeated")
+	cmd.Flags().Var((*listValue)(&l.roots), "root",
+		"only consents for the folder `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
 }
@@ -132,9 +139,11 @@ func (l consentsListFlags) print(s streams, found []consent.Consent) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CONSENT\tGIVEN (UTC)\tALLOWS\tROOT")
+	fmt.Fprintln(table, "CONSENT\tGIVEN (UTC)\tALLOWS\tFOLDER")
 	for _, one := range found {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", one.ID.Short(), one.Allowed.UTC().Format(time.DateTime), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", one.ID.Short(),
+			one.Allowed.UTC().Format(time.DateTime), allows(one),
+			cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(s.err, "acp-agent: no such consents")
@@ -142,43 +151,52 @@ func (l consentsListFlags) print(s streams, found []consent.Consent) error {
 	return table.Flush()
 }
 
-// forgetFlags are the flags of consents forget.
-type forgetFlags struct {
+// revokeFlags are the flags of consents revoke.
+type revokeFlags struct {
 	roots []string
 	all   bool
 }
 
+// newConsentsForget returns the command by its earlier name.
 func newConsentsForget(s streams, set *settings) *cobra.Command {
-	var forget forgetFlags
+	cmd := newConsentsRevoke(s, set)
+	cmd.Use, cmd.Hidden = strings.Replace(cmd.Use, "revoke", "forget", 1), true
+	return cmd
+}
+
+func newConsentsRevoke(s streams, set *settings) *cobra.Command {
+	var revoke revokeFlags
 	cmd := &cobra.Command{
-		Use:   "forget CONSENT... | --root DIR... | --all",
+		Use:   "revoke CONSENT... | --root DIR... | --all",
 		Short: "Revoke consents, so that you are asked again",
-		Long: `forget revokes the consents with the given IDs, which can be abbreviated, all consents for a root, or all consents. If one
-of the IDs is unknown, nothing is revoked. A session keeps a running server or a folder until it is closed or loaded again.
-With --keep-dirs it keeps the folder even then, until you type /roots remove in it.`,
-		Example: "  acp-agent consents forget 3f2a9c1b7d20\n  acp-agent consents forget --root app",
-		Args:    forget.args,
+		Long: `revoke takes back the consents with the given IDs, which can be abbreviated, all
+consents for a folder, or all consents. If one of the IDs is unknown, nothing is revoked. A session
+keeps a running server or a folder until it is closed or loaded again. With --keep-dirs it keeps
+the folder even then, until you type /roots remove in it.`,
+		Example: "  acp-agent consents revoke 3f2a9c1b7d20\n  acp-agent consents revoke --root app",
+		Args:    revoke.args,
 		RunE: func(_ *cobra.Command, names []string) error {
 			consents, err := set.consents()
 			if err != nil {
 				return err
 			}
-			found, err := forget.find(consents, names)
+			found, err := revoke.find(consents, names)
 			if err != nil {
 				return err
 			}
-			return forgetAll(s, consents, found)
+			return revokeAll(s, consents, found)
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().Var((*listValue)(&forget.roots), "root", "all consents for the root `DIR`; can be repeated")
-	cmd.Flags().BoolVar(&forget.all, "all", false, "all consents")
+	cmd.Flags().Var((*listValue)(&revoke.roots), "root",
+		"all consents for the folder `DIR`; can be repeated")
+	cmd.Flags().BoolVar(&revoke.all, "all", false, "all consents")
 	cmd.ValidArgsFunction = set.completeConsents
 	return cmd
 }
 
 // args accepts either IDs or one of the flags.
-func (c *forgetFlags) args(cmd *cobra.Command, names []string) error {
+func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
 	given := 0
 	for _, is := range []bool{len(names) > 0, len(c.roots) > 0, c.all} {
 		if is {
@@ -186,13 +204,15 @@ func (c *forgetFlags) args(cmd *cobra.Command, names []string) error {
 		}
 	}
 	if given != 1 || slices.Contains(names, "") {
-		return usagef("%s needs a CONSENT, --root DIR or --all; acp-agent consents list shows the consents", cmd.CommandPath())
+		return usagef(
+			"%s needs a CONSENT, --root DIR or --all; acp-agent consents list shows the consents",
+			cmd.CommandPath())
 	}
 	return nil
 }
 
 // find returns the consents to revoke.
-func (c forgetFlags) find(consents *consent.Store, names []string) ([]consent.Consent, error) {
+func (c revokeFlags) find(consents *consent.Store, names []string) ([]consent.Consent, error) {
 	switch {
 	case c.all:
 		return consents.List()
@@ -210,12 +230,13 @@ func (c forgetFlags) find(consents *consent.Store, names []string) ([]consent.Co
 	return found, nil
 }
 
-func forgetAll(s streams, consents *consent.Store, found []consent.Consent) error {
+func revokeAll(s streams, consents *consent.Store, found []consent.Consent) error {
 	for _, one := range found {
 		if err := consents.Forget(one.ID); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.out, "forgot %s: %s in %s\n", one.ID.Short(), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
+		fmt.Fprintf(s.out, "revoked %s: %s in %s\n", one.ID.Short(), allows(one),
+			cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(s.err, "acp-agent: no such consents")
@@ -224,7 +245,9 @@ func forgetAll(s streams, consents *consent.Store, found []consent.Consent) erro
 }
 
 // completeConsents offers the consents that begin with prefix and are not among args.
-func (set *settings) completeConsents(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (set *settings) completeConsents(
+	_ *cobra.Command, args []string, prefix string,
+) ([]string, cobra.ShellCompDirective) {
 	consents, err := set.consents()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -236,7 +259,8 @@ func (set *settings) completeConsents(_ *cobra.Command, args []string, prefix st
 	var offered []string
 	for _, one := range all {
 		if name := one.ID.Short(); strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
-			offered = append(offered, cobra.CompletionWithDesc(name, allows(one)+" in "+text.Printable(one.Root.String())))
+			offered = append(offered, cobra.CompletionWithDesc(name,
+				allows(one)+" in "+text.Printable(one.Root.String())))
 		}
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp

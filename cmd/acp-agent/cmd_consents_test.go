@@ -21,11 +21,14 @@ import (
 // allowAlways answers every permission request with "always allow", and counts them.
 type allowAlways struct{ requests atomic.Int32 }
 
-func (a *allowAlways) permission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (a *allowAlways) permission(
+	_ context.Context, r sdk.RequestPermissionRequest,
+) (sdk.RequestPermissionResponse, error) {
 	a.requests.Add(1)
 	for _, option := range r.Options {
 		if option.Kind == sdk.PermissionOptionKindAllowAlways {
-			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
+			return sdk.RequestPermissionResponse{
+				Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
 		}
 	}
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
@@ -39,7 +42,8 @@ func startEditor(t *testing.T, state string, user *allowAlways) *client.Client {
 	c := client.New(fromProgram, toProgram, client.Options{Permission: user.permission})
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		run(context.Background(), []string{"--state-dir", state}, streams{in: fromEditor, out: toEditor, err: io.Discard, interactive: func() bool { return false }})
+		run(context.Background(), []string{"--state-dir", state},
+			streams{in: fromEditor, out: toEditor, err: io.Discard})
 		_ = toEditor.Close()
 	})
 	serving.Go(func() { _ = c.Serve(context.Background()) })
@@ -56,7 +60,7 @@ func startEditor(t *testing.T, state string, user *allowAlways) *client.Client {
 func output(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errors bytes.Buffer
-	code := run(t.Context(), args, streams{in: bytes.NewReader(nil), out: &out, err: &errors, interactive: func() bool { return false }})
+	code := run(t.Context(), args, streams{in: bytes.NewReader(nil), out: &out, err: &errors})
 	require.Zero(t, code, errors.String())
 	return out.String()
 }
@@ -66,7 +70,8 @@ func TestConsents(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	root, state := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, ".mcp.json"),
-		[]byte(`{"mcpServers":{"found":{"command":"no-such-program","args":["hunter2"],"env":{"TOKEN":"hunter2"}}}}`), 0o600))
+		[]byte(`{"mcpServers":{"found":{"command":"no-such-program","args":["hunter2"],
+			"env":{"TOKEN":"hunter2"}}}}`), 0o600))
 	user := &allowAlways{}
 	c := startEditor(t, state, user)
 	roots, err := workspace.NewRoots(root, nil)
@@ -90,7 +95,8 @@ func TestConsents(t *testing.T) {
 	require.Equal(t, "no-such-program", report.Command)
 	require.Equal(t, ".mcp.json", filepath.Base(report.File))
 
-	require.Contains(t, output(t, "consents", "forget", "--root", root, "--state-dir", state), "forgot "+report.ConsentID[:12]+": server found: no-such-program in ")
+	require.Contains(t, output(t, "consents", "revoke", "--root", root, "--state-dir", state),
+		"revoked "+report.ConsentID[:12]+": server found: no-such-program in ")
 	start()
 	require.EqualValues(t, 2, user.requests.Load(), "the user is asked again")
 }

@@ -18,27 +18,32 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const discoverHelp = `discover prints what a session would find in these folders: instructions, skills, commands and the configuration of MCP
-servers, by folder, in order. These marks show what is special about an entry, and the reason is given:
+const discoverHelp = `discover prints what a session would find in these folders: instructions,
+skills, commands and the configuration of MCP servers, by folder, in order. These marks show what
+is special about an entry, and the reason is given:
 
   -  not used, because something else takes precedence, or because it is not for acp-agent
   !  invalid or too large
   *  used although it breaks a rule, which is shown below it
 
-With --for it prints only the additional instructions for one file: those in the directories that lead to it, and rules whose
-patterns match it. Nothing is run or started.
+With --for it prints only the additional instructions for one file: those in the directories that
+lead to it, and rules whose patterns match it. Nothing is run or started.
 
-It also names the files in the working directory with which an editor or a build tool joins other folders: *.code-workspace,
-go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself. Files whose names say that they are for
-agents, such as SKILL.md, but that are where nothing looks for them, are named too; a large folder is only searched in part for them.
+It also names the files in the working directory with which an editor or a build tool joins other
+folders: *.code-workspace, go.work, pnpm-workspace.yaml and package.json. A session does not get
+their folders by itself. Files whose names say that they are for agents, such as SKILL.md, but
+that are where nothing looks for them, are named too; a large folder is only searched in part for
+them.
 
-Without --dir the folders are those of a session whose editor names none: those of ACP_AGENT_DIRS, of the configuration file, and
-those that you added to all sessions in the directory with /roots add.
+Without --dir the folders are those of a session whose editor names none: those of ACP_AGENT_DIRS,
+of the configuration file, and those that you added to all sessions in the directory with /roots
+add.
 
-With --json the output is an object with "roots", "artifacts", "cuts", "workspaceFiles", "strays" and "unsearched", or with --for an
-array of artifacts. "cuts" are the limits that ended the search of a folder early, and "unsearched" the folders, by index, that were
-only searched in part for "strays".
-The exit status is 1 if something is invalid or too large, or a folder could not be searched completely.`
+With --json the output is an object with "roots", "artifacts", "cuts", "workspaceFiles", "strays"
+and "unsearched", or with --for an array of artifacts. "cuts" are the limits that ended the search
+of a folder early, and "unsearched" the folders, by index, that were only searched in part for
+"strays". The exit status is 1 if something is invalid or too large, or a folder could not be
+searched completely.`
 
 // discoverFlags are the flags of the discover subcommand.
 type discoverFlags struct {
@@ -254,7 +259,9 @@ func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
 			continue
 		}
 		if n++; n == 1 {
-			b.WriteString("   files where nothing looks for them (make their folder a root of its own to use them)\n")
+			b.WriteString(
+				"   files where nothing looks for them (make their folder a root of its own to " +
+					"use them)\n")
 		}
 		rel, err := filepath.Rel(root.Dir.String(), s.Path)
 		if err != nil {
@@ -262,8 +269,10 @@ func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
 		}
 		fmt.Fprintf(b, "     - %s\n", text.Printable(rel))
 	}
-	if slices.ContainsFunc(f.unsearched, func(r workspace.Root) bool { return r.Index == root.Index }) {
-		b.WriteString("   (not all directories were searched for files where nothing looks for them)\n")
+	if slices.ContainsFunc(f.unsearched,
+		func(r workspace.Root) bool { return r.Index == root.Index }) {
+		b.WriteString(
+			"   (not all directories were searched for files where nothing looks for them)\n")
 	}
 	return n
 }
@@ -314,13 +323,15 @@ func printGroup(b *strings.Builder, title string, group []discovery.Artifact) {
 func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 	description := shorten(a.Description)
 	if a.Kind == discovery.MCPServer {
-		description = text.Printable(a.Description) // a command that the user may approve is shown in full
+		// A command that the user may approve is shown in full.
+		description = text.Printable(a.Description)
 	}
 	if a.Applies.Mode != "" && a.Applies.Mode != discovery.Always {
 		description = strings.TrimPrefix(description+" ["+applies(a.Applies)+"]", " ")
 	}
 	place := ""
-	if rel, err := filepath.Rel(a.Root.Dir.String(), a.Path); err == nil && filepath.ToSlash(rel) != a.Name {
+	if rel, err := filepath.Rel(a.Root.Dir.String(), a.Path); err == nil &&
+		filepath.ToSlash(rel) != a.Name {
 		place = " (" + text.Printable(rel) + ")"
 	}
 	switch a.State {
@@ -328,7 +339,8 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 		if description != "" {
 			description = " (" + description + ")"
 		}
-		fmt.Fprintf(b, "%s%s %s%s: %s\n", indent, mark(a), text.Printable(a.Name), description, text.Printable(a.Reason))
+		fmt.Fprintf(b, "%s%s %s%s: %s\n", indent, mark(a), text.Printable(a.Name), description,
+			text.Printable(a.Reason))
 	case discovery.Active:
 		if description != "" {
 			description = ": " + description
@@ -336,16 +348,20 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 		fmt.Fprintf(b, "%s%s %s%s\n", indent, mark(a), text.Printable(a.Name), description)
 	default:
 		state := strings.ReplaceAll(string(a.State), "_", " ")
-		fmt.Fprintf(b, "%s%s %s%s: %s, %s\n", indent, mark(a), text.Printable(a.Name), place, state, text.Printable(a.Reason))
+		fmt.Fprintf(b, "%s%s %s%s: %s, %s\n", indent, mark(a), text.Printable(a.Name), place, state,
+			text.Printable(a.Reason))
 	}
 	if a.Server != nil && !a.Server.Env.IsZero() {
-		fmt.Fprintf(b, "%s      with the variables %s\n", indent, text.Printable(a.Server.Env.String()))
+		fmt.Fprintf(b, "%s      with the variables %s\n", indent,
+			text.Printable(a.Server.Env.String()))
 	}
 	if a.Server != nil && a.Server.EnvFile != "" {
-		fmt.Fprintf(b, "%s      with the variables in the file %s\n", indent, text.Printable(a.Server.EnvFile))
+		fmt.Fprintf(b, "%s      with the variables in the file %s\n", indent,
+			text.Printable(a.Server.EnvFile))
 	}
 	if a.Server != nil && !a.Server.Headers.IsZero() {
-		fmt.Fprintf(b, "%s      with the headers %s\n", indent, text.Printable(a.Server.Headers.String()))
+		fmt.Fprintf(b, "%s      with the headers %s\n", indent,
+			text.Printable(a.Server.Headers.String()))
 	}
 	for _, in := range a.Imports {
 		fmt.Fprintf(b, "%s      with %s\n", indent, text.Printable(in.Ref.Path()))
@@ -386,7 +402,8 @@ func tally(list []discovery.Artifact) string {
 	for _, a := range list {
 		n[a.State]++
 	}
-	text := fmt.Sprintf("%d active, %d shadowed, %d invalid", n[discovery.Active], n[discovery.Shadowed], n[discovery.Invalid])
+	text := fmt.Sprintf("%d active, %d shadowed, %d invalid", n[discovery.Active],
+		n[discovery.Shadowed], n[discovery.Invalid])
 	if unused := n[discovery.Unused]; unused > 0 {
 		text += fmt.Sprintf(", %d not used", unused)
 	}

@@ -47,17 +47,19 @@ func newMCP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [--root DIR]... [flags]",
 		Short: "Serve file tools over MCP, in the roots of the client",
-		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools list, read, search, write and edit files,
-and create, move and delete files and directories, only in the roots that the client declares, and follow the client
-when its roots change. With --root the client is not asked and these folders are used instead.
+		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools list,
+read, search, write and edit files, and create, move and delete files and directories, only in the
+roots that the client declares, and follow the client when its roots change. With --root the
+client is not asked and these folders are used instead.
 
-Tools that change files are marked as such, and the client is expected to ask its user before it calls them.
---read-only leaves them out.
+Tools that change files are marked as such, and the client is expected to ask its user before it
+calls them. --read-only leaves them out.
 
-With --http, clients must send a bearer token, in the header "Authorization: Bearer TOKEN". A new one is generated and
-printed at each start, unless --token-file names a file with one. --no-auth lets every user of this machine in. Whoever
-has the token can use every folder that you can, so --http also needs --root or --within, or --any-root to do without
-this limit. A Unix socket can only be opened by you: the directory it is created in must be private.`,
+With --http, clients must send a bearer token, in the header "Authorization: Bearer TOKEN". A new
+one is generated and printed at each start, unless --token-file names a file with one. --no-auth
+lets every user of this machine in. Whoever has the token can use every folder that you can, so
+--http also needs --root or --within, or --any-root to do without this limit. A Unix socket can
+only be opened by you: the directory it is created in must be private.`,
 		Example: `  acp-agent mcp                            what an MCP client starts
   acp-agent mcp --root app --root shared   use these folders, whatever the client declares
   acp-agent mcp --within ~/src             reject roots elsewhere
@@ -67,7 +69,10 @@ this limit. A Unix socket can only be opened by you: the directory it is created
                                            serve streamable HTTP on a Unix socket`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, flags := range [][]string{{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"}, {"token-file", "no-auth"}} {
+			for _, flags := range [][]string{
+				{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"},
+				{"token-file", "no-auth"},
+			} {
 				if err := exclusive(cmd, flags...); err != nil {
 					return err
 				}
@@ -78,7 +83,9 @@ this limit. A Unix socket can only be opened by you: the directory it is created
 				}
 			}
 			if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
-				return usagef("--http lets clients choose any folder of yours as a root: limit them with --root DIR or --within DIR, or allow it with --any-root")
+				return usagef(
+					"--http lets clients choose any folder of yours as a root: limit them with " +
+						"--root DIR or --within DIR, or allow it with --any-root")
 			}
 			if m.timeout <= 0 {
 				return usagef("--roots-timeout must be positive (got %v)", m.timeout)
@@ -86,24 +93,36 @@ this limit. A Unix socket can only be opened by you: the directory it is created
 			return serveMCP(cmd.Context(), s, set, m)
 		},
 	}
-	cmd.Flags().Var((*listValue)(&m.roots), "root", "a root folder `DIR`, instead of the client's; can be repeated")
-	cmd.Flags().StringVar(&m.session, "roots-from", "", "the `SOCKET` of the acp-agent session that provides the roots")
+	cmd.Flags().Var((*listValue)(&m.roots), "root",
+		"a root folder `DIR`, instead of the client's; can be repeated")
+	cmd.Flags().StringVar(&m.session, "roots-from", "",
+		"the `SOCKET` of the acp-agent session that provides the roots")
 	_ = cmd.Flags().MarkHidden("roots-from") // acp-agent adds it when it gives an agent this server
-	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root", "a root folder `DIR` for clients that cannot declare roots; can be repeated")
-	cmd.Flags().Var((*listValue)(&m.within), "within", "reject roots outside `DIR`; can be repeated")
-	cmd.Flags().StringVar(&m.http, "http", "", "serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix socket such as unix:DIR/socket")
-	cmd.Flags().StringVar(&m.tokenFile, "token-file", "", "with --http, require the token in `FILE` instead of a generated one")
-	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false, "with --http, require no token: every user of this machine can use the server")
+	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root",
+		"a root folder `DIR` for clients that cannot declare roots; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.within), "within",
+		"reject roots outside `DIR`; can be repeated")
+	cmd.Flags().StringVar(&m.http, "http", "",
+		"serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix "+
+			"socket such as unix:DIR/socket")
+	cmd.Flags().StringVar(&m.tokenFile, "token-file", "",
+		"with --http, require the token in `FILE` instead of a generated one")
+	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false,
+		"with --http, require no token: every user of this machine can use the server")
 	cmd.Flags().BoolVar(&m.anyRoot, "any-root", false, "with --http, let clients use any folder")
-	cmd.Flags().BoolVar(&m.readOnly, "read-only", false, "serve only the tools that do not change files")
-	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second, "how long to wait for the client's roots, as a `DURATION` such as 10s")
+	cmd.Flags().BoolVar(&m.readOnly, "read-only", false,
+		"serve only the tools that do not change files")
+	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second,
+		"how long to wait for the client's roots, as a `DURATION` such as 10s")
 	set.accept(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
 	return cmd
 }
 
 func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 	if m.http == "" && s.interactive() {
-		return usagef("standard input is a terminal, but an MCP client is expected there: add the command \"acp-agent mcp\" to it")
+		return usagef(
+			"standard input is a terminal, but an MCP client is expected there: add the command " +
+				"\"acp-agent mcp\" to it")
 	}
 	logger, closeLog, err := set.openLog(s.err)
 	if err != nil {
@@ -211,7 +230,8 @@ func (m mcpFlags) token() (string, error) {
 		return "", err
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", usagef("--token-file: other users can access %s: chmod 600 makes it private", m.tokenFile)
+		return "", usagef("--token-file: other users can access %s: chmod 600 makes it private",
+			m.tokenFile)
 	}
 	const most = 4 << 10
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
@@ -220,7 +240,9 @@ func (m mcpFlags) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(content))
 	if len(content) > most || !isToken(token) {
-		return "", usagef("--token-file: %s must contain a token of at least 16 letters, digits and -._~+/=, such as: openssl rand -hex 32", m.tokenFile)
+		return "", usagef(
+			"--token-file: %s must contain a token of at least 16 letters, digits and -._~+/=, "+
+				"such as: openssl rand -hex 32", m.tokenFile)
 	}
 	return token, nil
 }
@@ -228,7 +250,8 @@ func (m mcpFlags) token() (string, error) {
 // isToken reports whether a token can be sent in a header and is not easily guessed.
 func isToken(token string) bool {
 	return len(token) >= 16 && !strings.ContainsFunc(token, func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+/=", r)
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+			!strings.ContainsRune("-._~+/=", r)
 	})
 }
 
@@ -240,10 +263,13 @@ func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, usagef("--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
+		return nil, usagef(
+			"--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usagef("--http: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost", addr)
+		return nil, usagef(
+			"--http: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost",
+			addr)
 	}
 	return config.Listen(ctx, "tcp", addr)
 }
@@ -258,11 +284,15 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	}
 	const longest = 103 // on the system with the lowest limit: macOS
 	if len(path) > longest {
-		return nil, usagef("--http: the path %s is longer than %d bytes; choose a shorter one for the socket", path, longest)
+		return nil, usagef(
+			"--http: the path %s is longer than %d bytes; choose a shorter one for the socket",
+			path, longest)
 	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return nil, usagef("--http: other users can access %s: use a private directory (chmod 700) for the socket, or one that does not exist yet", dir)
+		return nil, usagef(
+			"--http: other users can access %s: use a private directory (chmod 700) for the "+
+				"socket, or one that does not exist yet", dir)
 	}
 	if err := privatefile.MakeDir(dir); err != nil {
 		return nil, usagef("--http: %v", err)
@@ -295,23 +325,31 @@ func (m mcpFlags) explainHTTP(w io.Writer, addr net.Addr, token string) {
 	}
 	switch {
 	case token == "" && addr.Network() == "unix":
-		fmt.Fprintln(w, "acp-agent: --no-auth: every program of yours that can open the socket can use the server")
+		fmt.Fprintln(w,
+			"acp-agent: --no-auth: every program of yours that can open the socket can use the "+
+				"server")
 	case token == "":
-		fmt.Fprintln(w, "acp-agent: --no-auth: every user of this machine can use the server, with your rights")
+		fmt.Fprintln(w,
+			"acp-agent: --no-auth: every user of this machine can use the server, with your rights")
 	case m.tokenFile != "":
-		fmt.Fprintf(w, "acp-agent: clients must send the header Authorization: Bearer TOKEN, with the token in %s\n", m.tokenFile)
+		fmt.Fprintf(w,
+			"acp-agent: clients must send the header Authorization: Bearer TOKEN, with the token "+
+				"in %s\n", m.tokenFile)
 	default:
 		fmt.Fprintf(w, "acp-agent: clients must send the header Authorization: Bearer %s\n", token)
 	}
 	if m.anyRoot {
-		fmt.Fprintln(w, "acp-agent: --any-root: clients can use every folder that you can; --root or --within would limit them")
+		fmt.Fprintln(w,
+			"acp-agent: --any-root: clients can use every folder that you can; --root or --within "+
+				"would limit them")
 	}
 }
 
 // serveHTTP serves until ctx ends.
 func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
@@ -319,7 +357,8 @@ func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler)
 		defer cancel()
 		err := server.Shutdown(grace)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close() // a client that listens for notifications keeps its connection open
+			// A client that listens for notifications keeps its connection open.
+			err = server.Close()
 		}
 		stopped <- err
 	})

@@ -17,27 +17,32 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-const modelsHelp = `models lists the language models of the configuration file, which --model accepts, and what the servers on this machine
-offer. A server elsewhere is asked only if you name its model. It is sent the key, and nothing else.
+const modelsHelp = `models lists the language models of the configuration file, which --model
+accepts, and what the servers on this machine offer. A server elsewhere is asked only if you name
+its model. It is sent the key, and nothing else.
 
 A model on this machine, here with Ollama, and one that needs a key:
 
   {"models": {"local": {"baseURL": "http://127.0.0.1:11434/v1", "name": "qwen3"},
-              "big": {"api": "anthropic", "name": "claude-sonnet-4-5", "keyCommand": ["pass", "show", "anthropic"]}}}
+              "big": {"api": "anthropic", "name": "claude-sonnet-4-5",
+                      "keyCommand": ["pass", "show", "anthropic"]}}}
 
-  api            "openai" (the default) for chat completions, which Ollama, llama.cpp, vLLM, LM Studio and OpenRouter
-                 speak too, or "anthropic" for messages
+  api            "openai" (the default) for chat completions, which Ollama, llama.cpp, vLLM, LM
+                 Studio and OpenRouter speak too, or "anthropic" for messages
   baseURL        the address of the server. Default with a key: that of OpenAI or Anthropic
   name           the server's name for the model (default the name in the configuration)
   keyEnv         an environment variable that has the key. The key itself is never stored
-  keyCommand     a program with its arguments that prints the key; it is not run by a shell. It runs when the first prompt
-                 needs the key, and again if the server rejects it. A path is relative to the configuration file
-  contextTokens  how many tokens fit into a request and its answer (default 128000). It must not be more than the server
-                 is set to: for Ollama that is OLLAMA_CONTEXT_LENGTH, and it drops what is too long without a word
+  keyCommand     a program with its arguments that prints the key; it is not run by a shell. It
+                 runs when the first prompt needs the key, and again if the server rejects it. A
+                 path is relative to the configuration file
+  contextTokens  how many tokens fit into a request and its answer (default 128000). It must not
+                 be more than the server is set to: for Ollama that is OLLAMA_CONTEXT_LENGTH, and
+                 it drops what is too long without a word
   maxTokens      how long an answer may be
   textOnly       true if the model does not accept images
 
-In a session, the user can switch to another of these models.`
+In a session, the user can switch to another of these models. The exit status is 1 if a server that
+was asked did not answer.`
 
 const noModels = `No models are configured. A model on your machine, served by Ollama:
 
@@ -46,7 +51,8 @@ const noModels = `No models are configured. A model on your machine, served by O
 
 and in %s:
 
-  {"models": {"local": {"baseURL": "http://127.0.0.1:11434/v1", "name": "qwen3", "contextTokens": 32768}}}
+  {"models": {"local": {"baseURL": "http://127.0.0.1:11434/v1", "name": "qwen3",
+                        "contextTokens": 32768}}}
 
 Then run: acp-agent run --model local "What is in these folders?"
 For other servers and for keys see acp-agent models --help.
@@ -65,7 +71,9 @@ func newModels(s streams, set *settings) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(
+			_ *cobra.Command, args []string, _ string,
+		) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -77,12 +85,15 @@ func newModels(s streams, set *settings) *cobra.Command {
 			case err != nil:
 				return err
 			case asJSON:
-				return writeJSON(s.out, map[string]any{"models": reports})
+				err = writeJSON(s.out, map[string]any{"models": reports})
 			case len(reports) == 0:
-				_, err := fmt.Fprintf(s.out, noModels, cmp.Or(set.config.path, defaultConfig(), "the configuration file"))
+				_, err := fmt.Fprintf(s.out, noModels,
+					cmp.Or(set.config.path, defaultConfig(), "the configuration file"))
 				return err
+			default:
+				err = printModels(s, reports)
 			}
-			return printModels(s, reports)
+			return cmp.Or(err, unreachable(reports))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -119,8 +130,10 @@ func (set *settings) reportModels(ctx context.Context, names []string) ([]modelR
 	for i, id := range ids {
 		client := llm.New(set.config.model(id))
 		m := client.Model()
-		reports[i] = modelReport{ID: id, API: m.API, BaseURL: m.BaseURL, Name: m.Name, ContextTokens: m.ContextTokens, Key: set.config.Models[id].describeKey()}
-		same := slices.IndexFunc(reports[:i], func(r modelReport) bool { return r.API == m.API && r.BaseURL == m.BaseURL })
+		reports[i] = modelReport{ID: id, API: m.API, BaseURL: m.BaseURL, Name: m.Name,
+			ContextTokens: m.ContextTokens, Key: set.config.Models[id].describeKey()}
+		same := slices.IndexFunc(reports[:i],
+			func(r modelReport) bool { return r.API == m.API && r.BaseURL == m.BaseURL })
 		switch u, err := url.Parse(m.BaseURL); {
 		case same >= 0:
 			reports[i].Offers, reports[i].Error = reports[same].Offers, reports[same].Error
@@ -134,7 +147,8 @@ func (set *settings) reportModels(ctx context.Context, names []string) ([]modelR
 // ask asks the server for its models.
 func (r *modelReport) ask(ctx context.Context, client *llm.Client) {
 	const wait = 5 * time.Second
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the server has not answered within %v", wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		fmt.Errorf("the server has not answered within %v", wait))
 	defer cancel()
 	offers, err := client.List(ctx)
 	if err != nil {
@@ -158,6 +172,20 @@ func (m modelConfig) describeKey() string {
 	return "from " + m.KeyEnv
 }
 
+// unreachable returns an error that names the models whose servers did not answer.
+func unreachable(reports []modelReport) error {
+	var names []string
+	for _, r := range reports {
+		if r.Error != "" {
+			names = append(names, text.Plain(r.ID))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot reach the server of: %s", strings.Join(names, ", "))
+}
+
 // maxOffers is how much is printed of what a server offers, in characters. Some offer hundreds of
 // models.
 const maxOffers = 20_000
@@ -166,7 +194,8 @@ func printModels(s streams, reports []modelReport) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tAPI\tSERVER\tMODEL\tCONTEXT\tKEY")
 	for _, r := range reports {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", text.Plain(r.ID), r.API, text.Plain(r.BaseURL), text.Plain(r.Name), r.ContextTokens, r.Key)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", text.Plain(r.ID), r.API,
+			text.Plain(r.BaseURL), text.Plain(r.Name), r.ContextTokens, r.Key)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -185,12 +214,15 @@ func printModels(s streams, reports []modelReport) error {
 			case len(r.Offers) == 0:
 				said = "offers no models"
 			}
-			if _, err := fmt.Fprintf(s.out, "\n%s %s\n", text.Plain(r.BaseURL), text.Plain(said)); err != nil {
+			if _, err := fmt.Fprintf(s.out, "\n%s %s\n", text.Plain(r.BaseURL),
+				text.Plain(said)); err != nil {
 				return err
 			}
 		}
-		if r.Error == "" && !slices.Contains(r.Offers, r.Name) && !slices.Contains(r.Offers, r.Name+":latest") { // as Ollama calls it
-			if _, err := fmt.Fprintf(s.out, "It does not offer %q, the model of %s.\n", r.Name, text.Plain(r.ID)); err != nil {
+		if r.Error == "" && !slices.Contains(r.Offers, r.Name) &&
+			!slices.Contains(r.Offers, r.Name+":latest") { // as Ollama calls it
+			if _, err := fmt.Fprintf(s.out, "It does not offer %q, the model of %s.\n", r.Name,
+				text.Plain(r.ID)); err != nil {
 				return err
 			}
 		}

@@ -26,10 +26,11 @@ func newRoots(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots [--cwd DIR] [--dir DIR]...",
 		Short: "Check a set of root folders and explain the result",
-		Long: `roots shows what a session on these folders would work with: for each root its path as given, its real path and file
-URI, in order, what names it, and what is wrong with it. Without --dir it shows the folders of a session whose editor names
-none: those of ACP_AGENT_DIRS, of the configuration file, and those that you added to all sessions in the directory with
-/roots add. The exit status is 1 if such a session would be rejected.`,
+		Long: `roots shows what a session on these folders would work with: for each root its path
+as given, its real path and file URI, in order, what names it, and what is wrong with it. Without
+--dir it shows the folders of a session whose editor names none: those of ACP_AGENT_DIRS, of the
+configuration file, and those that you added to all sessions in the directory with /roots add. The
+exit status is 1 if such a session would be rejected.`,
 		Example: "  acp-agent roots --cwd app --dir ../shared --dir ../skills",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +56,8 @@ type rootFlags struct {
 // define adds the flags to cmd.
 func (r *rootFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
-	cmd.Flags().Var((*listValue)(&r.dirs), "dir", "an additional root folder `DIR`; can be repeated")
+	cmd.Flags().Var((*listValue)(&r.dirs), "dir",
+		"an additional root folder `DIR`; can be repeated")
 }
 
 // roots returns the root set, with absolute paths.
@@ -120,8 +122,8 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 	return reports, nil
 }
 
-// sessionRoots returns the root set that the flags name. Without --dir it is that of a session whose
-// editor names no folders, and settings has the setting that declares each root after cwd.
+// sessionRoots returns the root set that the flags name. Without --dir it is that of a session
+// whose editor names no folders, and settings has the setting that declares each root after cwd.
 func (set *settings) sessionRoots(r rootFlags) (
 	roots workspace.Roots, settings map[workspace.Dir]string, err error,
 ) {
@@ -133,7 +135,9 @@ func (set *settings) sessionRoots(r rootFlags) (
 
 // declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
 // setting that declares each root after cwd.
-func (set *settings) declaredRoots(cwd workspace.Dir) (workspace.Roots, map[workspace.Dir]string, error) {
+func (set *settings) declaredRoots(
+	cwd workspace.Dir,
+) (workspace.Roots, map[workspace.Dir]string, error) {
 	var paths []string
 	settings := make(map[workspace.Dir]string)
 	folders := set.folders(cwd)
@@ -151,7 +155,8 @@ func (set *settings) declaredRoots(cwd workspace.Dir) (workspace.Roots, map[work
 	for _, f := range folders {
 		dir, err := workspace.ParseDir(f.Path)
 		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
-			return workspace.Roots{}, nil, errors.New(describeRootError(roots[0], f.Setting, f.Setting))
+			return workspace.Roots{}, nil,
+				errors.New(describeRootError(roots[0], f.Setting, f.Setting))
 		}
 		settings[dir] = cmp.Or(settings[dir], f.Setting)
 		paths = append(paths, f.Path)
@@ -167,7 +172,9 @@ func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tFROM\tVERDICT")
 	for _, p := range reports {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", p.Index, text.Printable(p.Path), cmp.Or(text.Printable(p.Real), "-"), cmp.Or(p.URI, "-"), text.Printable(p.From), p.Verdict)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", p.Index, text.Printable(p.Path),
+			cmp.Or(text.Printable(p.Real), "-"), cmp.Or(p.URI, "-"), text.Printable(p.From),
+			p.Verdict)
 	}
 	return table.Flush()
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"os"
 	"slices"
@@ -44,7 +43,7 @@ const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
   acp-agent run --load sess_ABC /help
   acp-agent run --continue /roots
   acp-agent run --json --cwd app hello -- opencode acp
-  acp-agent run --dir ../shared --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
+  acp-agent run --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
 
 // newRun returns the command that is a small ACP client: it starts this program like an editor,
 // over pipes.
@@ -53,14 +52,16 @@ func newRun(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] PROMPT [-- COMMAND ARGS...]",
 		Short: "Open a session, send a prompt and print the answer",
-		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the prompt and prints the answer. The
-session's id is printed to standard error. The exit status is not 0 if the turn failed or was stopped.
+		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the
+prompt and prints the answer. The session's id is printed to standard error. The exit status is
+not 0 if the turn failed or was stopped.
 
-Without --dir, a new session gets the folders that are configured for its working directory, and a stored one is continued
-in its own.
+Without --dir, a new session gets the folders that are configured for its working directory, and a
+stored one is continued in its own.
 
-If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start an MCP server configured
-in a folder), run shows the request and rejects it. With --yes it allows each request once.`,
+If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start
+an MCP server configured in a folder), run shows the request and rejects it. With --yes it allows
+each request once.`,
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt, command := args, []string(nil)
@@ -79,20 +80,30 @@ in a folder), run shows the request and rejects it. With --yes it allows each re
 		},
 	}
 	r.define(cmd)
-	cmd.Flags().StringVar(&r.load, "load", "", "continue the stored `SESSION` after showing its conversation")
+	cmd.Flags().StringVar(&r.load, "load", "",
+		"continue the stored `SESSION` after showing its conversation")
 	cmd.Flags().StringVar(&r.resume, "resume", "", "continue the stored `SESSION`")
 	cmd.Flags().StringVar(&r.fork, "fork", "", "continue a copy of the stored `SESSION`")
-	cmd.Flags().BoolVar(&r.last, "continue", false, "continue the last session of the working directory")
-	cmd.Flags().Var((*listValue)(&r.mcp), "mcp", "add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but not expanded; can be repeated")
-	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config", "add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values are not expanded; can be repeated")
-	cmd.Flags().BoolVar(&r.yes, "yes", false, "allow every permission request once instead of rejecting it")
-	cmd.Flags().BoolVar(&r.json, "json", false, "print all messages of both sides instead, one per line")
+	cmd.Flags().BoolVar(&r.last, "continue", false,
+		"continue the last session of the working directory")
+	cmd.Flags().Var((*listValue)(&r.mcp), "mcp",
+		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but "+
+			"not expanded; can be repeated")
+	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config",
+		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values "+
+			"are not expanded; can be repeated")
+	cmd.Flags().BoolVar(&r.yes, "yes", false,
+		"allow every permission request once instead of rejecting it")
+	cmd.Flags().BoolVar(&r.json, "json", false,
+		"print all messages of both sides instead, one per line")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
 }
 
 // runPrompt sends one prompt to a new agent process.
-func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt string, command []string) (err error) {
+func runPrompt(
+	ctx context.Context, s streams, set *settings, r runFlags, prompt string, command []string,
+) (err error) {
 	if _, err := set.downstream(command); err != nil {
 		return err
 	}
@@ -109,7 +120,8 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 		return err
 	}
 	set.keepDirs = set.keepDirs || r.keepsDirs()
-	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command), Name: "acp-agent"}, process.Options{Logger: slog.New(plainLines{s.err})})
+	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command),
+		Name: "acp-agent"}, process.Options{Logger: slog.New(plainLines{s.err})})
 	if err != nil {
 		return err
 	}
@@ -117,7 +129,8 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err = errors.Join(err, agent.Stop(stopping))
-		if exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping)); ok && err != nil && exit.Code > 0 {
+		if exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping)); ok && err != nil &&
+			exit.Code > 0 {
 			err = &childStatusError{name: exit.Name, status: exit.Code}
 		}
 	}()
@@ -164,7 +177,9 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 
 // turn opens a session, sends the prompt and closes the session. It prints the session's id to
 // stderr.
-func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string) (client.TurnEnd, error) {
+func (r runFlags) turn(
+	ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string,
+) (client.TurnEnd, error) {
 	if _, err := c.Initialize(ctx); err != nil {
 		return client.TurnEnd{}, err
 	}
@@ -182,56 +197,75 @@ func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, 
 
 // open opens the session that the flags ask for. A stored session keeps its folders unless others
 // are given.
-func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup) (client.Session, error) {
-	id := cmp.Or(r.load, r.resume, r.fork)
-	if id == "" && !r.last {
+func (r runFlags) open(
+	ctx context.Context, c *client.Client, setup client.Setup,
+) (client.Session, error) {
+	if r.stored() == "" && !r.last {
 		setup.OmitAdditional = len(r.dirs) == 0
 		return c.NewSession(ctx, setup)
 	}
-	stored, found, err := r.find(ctx, c, setup.Roots.Cwd())
-	switch {
-	case err != nil:
+	session, err := r.find(ctx, c, setup.Roots.Cwd())
+	if err != nil {
 		return client.Session{}, err
-	case found && len(r.dirs) == 0:
-		cwd := stored.Cwd
+	}
+	if len(r.dirs) == 0 && session.Cwd != "" {
+		cwd := session.Cwd
 		if r.cwdGiven && !r.last {
 			cwd = setup.Roots.Cwd().String()
 		}
-		if setup.Roots, err = workspace.NewRoots(cwd, stored.AdditionalDirectories); err != nil {
+		setup.Roots, err = workspace.NewRoots(cwd, session.AdditionalDirectories)
+		if err != nil {
 			return client.Session{}, err
 		}
 		setup.OmitAdditional = r.keepsDirs()
-	case !found && r.last:
-		return client.Session{}, fmt.Errorf("no session in %s to continue; without --continue a new one is started", setup.Roots.Cwd())
 	}
 	switch {
 	case r.load != "":
-		return c.LoadSession(ctx, id, setup)
+		return c.LoadSession(ctx, session.ID, setup)
 	case r.fork != "":
-		return c.ForkSession(ctx, id, setup)
+		return c.ForkSession(ctx, session.ID, setup)
 	default:
-		return c.ResumeSession(ctx, cmp.Or(id, stored.ID), setup)
+		return c.ResumeSession(ctx, session.ID, setup)
 	}
 }
+
+// stored returns the name of the stored session to continue, "" if none is named.
+func (r runFlags) stored() string { return cmp.Or(r.load, r.resume, r.fork) }
 
 // keepsDirs reports whether the agent process itself gives a stored session its folders.
 func (r runFlags) keepsDirs() bool {
 	return len(r.dirs) == 0 && (r.load != "" || r.resume != "" || r.last)
 }
 
-// find returns the stored session to continue: the given one, or the last one of cwd.
-func (r runFlags) find(ctx context.Context, c *client.Client, cwd workspace.Dir) (_ client.SessionInfo, found bool, _ error) {
+// find returns the stored session to continue: the one that a flag names, or the last one of cwd.
+// A session that is not listed has only an id.
+func (r runFlags) find(
+	ctx context.Context, c *client.Client, cwd workspace.Dir,
+) (client.SessionInfo, error) {
 	var q client.Query
 	if r.last {
 		q.Cwd = cwd
 	}
-	id := cmp.Or(r.load, r.resume, r.fork)
+	name := r.stored()
+	found, matches := client.SessionInfo{ID: name}, 0
 	for info, err := range c.Sessions(ctx, q) {
-		if err != nil || r.last || info.ID == id {
-			return info, err == nil, err
+		if err != nil || r.last || name == lastSession || info.ID == name {
+			return info, err
+		}
+		if strings.HasPrefix(info.ID, name) {
+			found, matches = info, matches+1
 		}
 	}
-	return client.SessionInfo{}, false, nil
+	switch {
+	case r.last:
+		return found, fmt.Errorf(
+			"no session in %s to continue; without --continue a new one is started", cwd)
+	case name == lastSession:
+		return found, errors.New("there is no session yet; without the flag a new one is started")
+	case matches > 1:
+		return found, ambiguous(name, matches)
+	}
+	return found, nil
 }
 
 // args returns the arguments that give the agent process the same settings.
@@ -277,142 +311,6 @@ func unwrapError(err error) error {
 	return errors.New(answer.Message)
 }
 
-// mcpServers returns the MCP servers for the session: first those of --mcp, then those of the
-// files, in order.
-func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
-	var all []sdk.McpServer
-	for _, given := range r.mcp {
-		name, line, named := strings.Cut(given, "=")
-		words, err := splitCommand(line)
-		switch {
-		case err != nil:
-			return nil, usagef("--mcp %s: %v", name, err)
-		case !named || name == "" || len(words) == 0:
-			return nil, usagef(`--mcp %q needs a name and a command, such as --mcp "files=npx -y @modelcontextprotocol/server-filesystem"`, given)
-		}
-		all = append(all, sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:], Env: []sdk.EnvVariable{}}})
-	}
-	for _, path := range r.mcpConfigs {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, usagef("--mcp-config: %v", err)
-		}
-		servers, err := parseMCPConfig(text)
-		if err != nil {
-			return nil, usagef("--mcp-config %s: %v", path, err)
-		}
-		all = append(all, servers...)
-	}
-	return all, nil
-}
-
-// splitCommand splits a command line into words like a shell, without expanding anything. Except in
-// single quotes, a backslash escapes a quote, white space or a backslash. Before anything else it
-// is literal, so that Windows paths work.
-func splitCommand(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	inWord, quote := false, byte(0)
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case c == '\\' && quote != '\'' && i+1 < len(line) && strings.IndexByte("\\\"' \t\n", line[i+1]) >= 0:
-			i++
-			word.WriteByte(line[i])
-			inWord = true
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote, inWord = c, true
-		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
-			if inWord {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			inWord = false
-		default:
-			word.WriteByte(c)
-			inWord = true
-		}
-	}
-	if quote != 0 {
-		return nil, fmt.Errorf("missing closing %c", quote)
-	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	return words, nil
-}
-
-// parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
-// common format of MCP clients. It does not expand values.
-func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
-	file, err := strictjson.ParseObject(text)
-	if err != nil {
-		return nil, err
-	}
-	var v strictjson.Violations
-	listed, _ := v.Object(file.Field("mcpServers").Masked())
-	if name, twice := listed.Duplicate(); twice {
-		return nil, fmt.Errorf("mcpServers has two servers called %q", name)
-	}
-	var servers []sdk.McpServer
-	for name := range listed.All() {
-		if o, ok := v.Object(listed.Field(name)); ok {
-			servers = append(servers, mcpServer(name, o, &v))
-		}
-	}
-	return servers, v.Err()
-}
-
-// mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
-func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.McpServer {
-	kind := "stdio"
-	if given := o.Field("type"); given.Present() {
-		kind = v.Text(given)
-	} else if o.Field("url").Present() {
-		kind = "http"
-	}
-	switch kind {
-	case "stdio":
-		s := &sdk.McpServerStdio{Name: name, Command: v.Text(o.Field("command")), Args: []string{}, Env: []sdk.EnvVariable{}}
-		if args := o.Field("args"); args.Present() {
-			s.Args = append(s.Args, v.Texts(args)...) // never nil, which would be sent as null
-		}
-		for name, value := range textMembers(o.Field("env"), v) {
-			s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
-		}
-		return sdk.McpServer{Stdio: s}
-	case "http", "streamable-http", "sse":
-		url, headers := v.Text(o.Field("url")), []sdk.HttpHeader{}
-		for name, value := range textMembers(o.Field("headers"), v) {
-			headers = append(headers, sdk.HttpHeader{Name: name, Value: value})
-		}
-		if kind == "sse" {
-			return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: url, Headers: headers, Type: "sse"}}
-		}
-		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: url, Headers: headers, Type: "http"}}
-	default:
-		v.Add(o.Field("type").Refuse(strictjson.Unsupported).Expecting("stdio, http or sse"))
-		return sdk.McpServer{}
-	}
-}
-
-// textMembers yields the members of an object of strings, which may be absent.
-func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		if !field.Present() {
-			return
-		}
-		object, _ := v.Object(field)
-		for name := range object.All() {
-			if !yield(name, v.Text(object.Field(name))) {
-				return
-			}
-		}
-	}
-}
-
 // permissions answers permission requests: it allows them once with --yes, and rejects them
 // otherwise.
 type permissions struct {
@@ -420,7 +318,9 @@ type permissions struct {
 	yes  bool
 }
 
-func (p permissions) answer(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (p permissions) answer(
+	_ context.Context, r sdk.RequestPermissionRequest,
+) (sdk.RequestPermissionResponse, error) {
 	kind, note := sdk.PermissionOptionKindRejectOnce, "rejected; use --yes to allow it"
 	if p.yes {
 		kind, note = sdk.PermissionOptionKindAllowOnce, "allowed once"

@@ -55,9 +55,12 @@ func TestParseMCPConfig(t *testing.T) {
 	}, "other": 1}`))
 	require.NoError(t, err)
 	require.Equal(t, []sdk.McpServer{
-		{Stdio: &sdk.McpServerStdio{Name: "z", Command: "c", Args: []string{"${X}"}, Env: []sdk.EnvVariable{{Name: "B", Value: "1"}, {Name: "A", Value: "2"}}}},
-		{Http: &sdk.McpServerHttpInline{Name: "a", Url: "http://h", Headers: []sdk.HttpHeader{}, Type: "http"}},
-		{Sse: &sdk.McpServerSseInline{Name: "s", Url: "http://s", Headers: []sdk.HttpHeader{{Name: "H", Value: "v"}}, Type: "sse"}},
+		{Stdio: &sdk.McpServerStdio{Name: "z", Command: "c", Args: []string{"${X}"},
+			Env: []sdk.EnvVariable{{Name: "B", Value: "1"}, {Name: "A", Value: "2"}}}},
+		{Http: &sdk.McpServerHttpInline{Name: "a", Url: "http://h", Headers: []sdk.HttpHeader{},
+			Type: "http"}},
+		{Sse: &sdk.McpServerSseInline{Name: "s", Url: "http://s",
+			Headers: []sdk.HttpHeader{{Name: "H", Value: "v"}}, Type: "sse"}},
 	}, servers)
 	for text, why := range map[string]string{
 		`[]`:                        "not a JSON object",

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,9 +22,13 @@ import (
 func newSessions(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "sessions",
-		Short: "List, show, move, transfer, delete, prune and repair stored sessions",
-	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsMove(s, set), newSessionsTransfer(s, set),
-		newSessionsDelete(s, set), newSessionsPrune(s, set), newSessionsRepair(s, set))
+		Short: "List, show, rename, archive, move, transfer, delete and repair stored sessions",
+		Long: `A SESSION is an id, the beginning of one that no other session shares, or "last": the
+session with the newest activity.`,
+	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsRename(s, set),
+		newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),
+		newSessionsTransfer(s, set), newSessionsDelete(s, set), newSessionsPrune(s, set),
+		newSessionsRepair(s, set))
 }
 
 // sessionReport describes a session.
@@ -38,6 +41,7 @@ type sessionReport struct {
 	CreatedAt             time.Time       `json:"createdAt"`
 	UpdatedAt             time.Time       `json:"updatedAt"`
 	Turns                 int64           `json:"turns"`
+	Archived              bool            `json:"archived,omitempty"`
 	// Directories describes how the agent behind acp-agent learns about the folders.
 	Directories string `json:"directories,omitempty"`
 }
@@ -52,181 +56,147 @@ func report(s sessionstore.Session) sessionReport {
 		directories = proxy.Describe(s.State)
 	}
 	return sessionReport{
-		Directories: directories,
-		ID:          s.ID, Agent: agent, Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
+		ID: s.ID, Agent: agent, Directories: directories,
+		Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
 		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
+		Archived: s.Archived,
 	}
-}
-
-// listFlags are the flags of sessions list.
-type listFlags struct {
-	cwd  string
-	dirs []string
-	none bool
-	json bool
-}
-
-func newSessionsList(s streams, set *settings) *cobra.Command {
-	var l listFlags
-	cmd := &cobra.Command{
-		Use:     "list [--cwd DIR] [--dir DIR]... [--no-dirs]",
-		Short:   "List stored sessions, newest activity first",
-		Long:    "list shows the sessions of all agents. --dir selects sessions whose additional folders are exactly these, in this order.",
-		Example: "  acp-agent sessions list --cwd app --dir shared --dir skills",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := exclusive(cmd, "dir", "no-dirs"); err != nil {
-				return err
-			}
-			q, err := l.query()
-			if err != nil {
-				return err
-			}
-			return set.withStore(s.err, func(store sessionstore.Store) error { return listSessions(cmd.Context(), s, store, q, l) })
-		},
-	}
-	set.accept(cmd, "state-dir")
-	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
-	cmd.Flags().Var((*listValue)(&l.dirs), "dir", "only sessions with the additional folder `DIR`; repeat it for the complete list")
-	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
-	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
-	return cmd
-}
-
-// query returns the query for the flags.
-func (l listFlags) query() (sessionstore.Query, error) {
-	q := sessionstore.Query{Limit: sessionstore.MaxPageSize}
-	if l.cwd != "" {
-		dirs, err := absolute(l.cwd)
-		if err != nil {
-			return q, err
-		}
-		q.Cwd = sessionstore.FilterDir(dirs.At(0))
-	}
-	if len(l.dirs) == 0 && !l.none {
-		return q, nil
-	}
-	dirs, err := absolute(l.dirs...)
-	if err != nil {
-		return q, err
-	}
-	if q.Cwd != nil {
-		dirs = dirs.Without(q.Cwd.Spelling)
-	}
-	q.Additional = sessionstore.FilterDirs(dirs)
-	return q, nil
-}
-
-func listSessions(ctx context.Context, s streams, store sessionstore.Sessions, q sessionstore.Query, l listFlags) error {
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	if !l.json {
-		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")
-	}
-	for none := true; ; none = false {
-		page, err := store.List(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, stored := range page.Sessions {
-			r := report(stored)
-			if l.json {
-				err = writeJSON(s.out, r)
-			} else {
-				_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent), folders(stored.Keys.Roots), text.Line(text.Plain(r.Title), 80))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if q.Cursor = page.Next; q.Cursor == "" {
-			if none && len(page.Sessions) == 0 {
-				fmt.Fprintln(s.err, "acp-agent: no such sessions")
-			}
-			return table.Flush()
-		}
-	}
-}
-
-// folders returns a session's roots on one line, quoting names with spaces.
-func folders(roots workspace.Roots) string {
-	var names []string
-	for _, d := range roots.All() {
-		name := text.Printable(d.String())
-		if strings.Contains(name, " ") && !strings.HasPrefix(name, `"`) {
-			name = strconv.Quote(name)
-		}
-		names = append(names, name)
-	}
-	return strings.Join(names, " ")
 }
 
 func newSessionsDelete(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SESSION...",
 		Short: "Delete sessions permanently",
-		Long:  "delete removes sessions and their conversations. Their text is erased from the file.\nIf a session is open in an editor, it ends there with an error.",
-		Args:  sessionArgs(math.MaxInt),
+		Long: `delete removes sessions and their conversations. Their text is erased from the file.
+If a session is open in an editor, it ends there with an error.`,
+		Args: sessionArgs(math.MaxInt),
 
 		ValidArgsFunction: set.completeSessions,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				for _, id := range ids {
-					if _, err := store.Get(cmd.Context(), sessionstore.ID(id)); err != nil {
-						return err
-					}
-					if err := store.Delete(cmd.Context(), sessionstore.ID(id)); err != nil {
-						return err
-					}
-					fmt.Fprintln(s.out, "deleted", id)
-				}
-				return nil
-			})
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return set.withSessions(cmd, s, names, deleteSession)
 		},
 	}
 	set.accept(cmd, "state-dir")
 	return cmd
 }
 
-// showFlags are the flags of sessions show.
-type showFlags struct{ json bool }
+func deleteSession(
+	ctx context.Context, s streams, store sessionstore.Store, session sessionstore.Session,
+) error {
+	if err := store.Delete(ctx, session.ID); err != nil {
+		return err
+	}
+	return tell(s, "deleted", session)
+}
+
+// tell prints what was done to a session.
+func tell(s streams, done string, session sessionstore.Session) error {
+	line := fmt.Sprintf("%s %s %s", done, session.ID, text.Line(text.Plain(session.Title), 80))
+	_, err := fmt.Fprintln(s.out, strings.TrimSpace(line))
+	return err
+}
+
+func newSessionsRename(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rename SESSION TITLE",
+		Short: "Give a session a title",
+		Long: `rename gives a session a title, which editors show in their lists. Neither the agent nor
+acp-agent changes it any more.`,
+		Example: `  acp-agent sessions rename last "Retry after errors"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
+				return usagef("%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
+					cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: set.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			title := strings.Join(args[1:], " ")
+			rename := func(
+				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+			) error {
+				if err := store.Rename(ctx, one.ID, title); err != nil {
+					return err
+				}
+				one.Title = title
+				return tell(s, "renamed", one)
+			}
+			return set.withSessions(cmd, s, args[:1], rename)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+func newSessionsArchive(s streams, set *settings) *cobra.Command {
+	return archiveCommand(s, set, &cobra.Command{
+		Use:   "archive SESSION...",
+		Short: "Leave sessions out of lists, without deleting them",
+		Long: `archive leaves sessions out of the lists of editors that do not ask for archived ones, and
+of acp-agent sessions list without --archived. Nothing else changes: they can still be loaded.`,
+	}, "archived", sessionstore.Labels.Archive)
+}
+
+func newSessionsUnarchive(s streams, set *settings) *cobra.Command {
+	return archiveCommand(s, set, &cobra.Command{
+		Use:   "unarchive SESSION...",
+		Short: "Show archived sessions in lists again",
+	}, "unarchived", sessionstore.Labels.Unarchive)
+}
+
+// archiveCommand makes cmd apply change to the sessions that it is given.
+func archiveCommand(
+	s streams, set *settings, cmd *cobra.Command, done string,
+	change func(sessionstore.Labels, context.Context, sessionstore.ID) error,
+) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = sessionArgs(math.MaxInt), set.completeSessions
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		return set.withSessions(cmd, s, names, func(
+			ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+		) error {
+			if err := change(store, ctx, one.ID); err != nil {
+				return err
+			}
+			return tell(s, done, one)
+		})
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
+}
 
 func newSessionsShow(s streams, set *settings) *cobra.Command {
-	var show showFlags
+	var asJSON bool
+	show := func(
+		ctx context.Context, s streams, store sessionstore.Store, stored sessionstore.Session,
+	) error {
+		show := &transcript{out: s, json: asJSON, printer: newPrinter(s.out)}
+		if err := show.session(report(stored)); err != nil {
+			return err
+		}
+		for u, err := range store.History(ctx, stored.ID) {
+			if err != nil {
+				return err
+			}
+			if err := show.update(ctx, u); err != nil {
+				return err
+			}
+		}
+		return show.end()
+	}
 	cmd := &cobra.Command{
 		Use:               "show SESSION",
 		Short:             "Show a session's folders and conversation",
 		Args:              sessionArgs(1),
 		ValidArgsFunction: set.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				return show.session(cmd.Context(), s, store, sessionstore.ID(args[0]))
-			})
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return set.withSessions(cmd, s, names, show)
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().BoolVar(&show.json, "json", false, "print the session and each update, one JSON object per line")
+	cmd.Flags().BoolVar(&asJSON, "json", false,
+		"print the session and each update, one JSON object per line")
 	return cmd
-}
-
-// session prints a session and its conversation.
-func (f showFlags) session(ctx context.Context, s streams, store sessionstore.Store, id sessionstore.ID) error {
-	stored, err := store.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	show := &transcript{out: s, json: f.json, printer: newPrinter(s.out)}
-	if err := show.session(report(stored)); err != nil {
-		return err
-	}
-	for u, err := range store.History(ctx, id) {
-		if err != nil {
-			return err
-		}
-		if err := show.update(ctx, u); err != nil {
-			return err
-		}
-	}
-	return show.end()
 }
 
 // transcript prints a stored session.
@@ -240,7 +210,8 @@ func (t *transcript) session(r sessionReport) error {
 	if t.json {
 		return writeJSON(t.out.out, r)
 	}
-	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID, text.Printable(r.Agent),
+	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID,
+		text.Printable(r.Agent),
 		r.CreatedAt.Format(time.RFC3339), r.UpdatedAt.Format(time.RFC3339))
 	if r.Title != "" {
 		fmt.Fprintf(t.out.out, "title    %s\n", text.Line(text.Plain(r.Title), 80))
@@ -288,11 +259,12 @@ func newSessionsPrune(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [--older-than AGE] [--all] [--dry-run]",
 		Short: "Delete old sessions that were never used",
-		Long: `prune deletes sessions that were never prompted and are older than 30 days, or another age. With --all it deletes other
-sessions of that age, too. The age of a session counts from its last turn. If a deleted session is open in an editor, it
-ends there with an error.`,
-		Example: "  acp-agent sessions prune\n  acp-agent sessions prune --all --older-than 365d --dry-run",
-		Args:    noArgs,
+		Long: `prune deletes sessions that were never prompted and are older than 30 days, or
+another age. With --all it deletes other sessions of that age, too. The age of a session counts
+from its last turn. If a deleted session is open in an editor, it ends there with an error.`,
+		Example: `  acp-agent sessions prune
+  acp-agent sessions prune --all --older-than 365d --dry-run`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(s.err, func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), p.query(time.Now()))
@@ -305,14 +277,17 @@ ends there with an error.`,
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().Var(&p.olderThan, "older-than", "only sessions without a turn for `AGE`, such as 30d or 12h")
+	cmd.Flags().Var(&p.olderThan, "older-than",
+		"only sessions without a turn for `AGE`, such as 30d or 12h")
 	cmd.Flags().BoolVar(&p.all, "all", false, "also sessions that were used")
-	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "only print how many sessions would be deleted")
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false,
+		"only print how many sessions would be deleted")
 	return cmd
 }
 
 func (p pruneFlags) query(now time.Time) sessionstore.PruneQuery {
-	q := sessionstore.PruneQuery{UnusedBefore: now.Add(-time.Duration(p.olderThan)), DryRun: p.dryRun}
+	q := sessionstore.PruneQuery{UnusedBefore: now.Add(-time.Duration(p.olderThan)),
+		DryRun: p.dryRun}
 	if p.all {
 		q.Before = q.UnusedBefore
 	}
@@ -374,8 +349,9 @@ func newSessionsRepair(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Repair a damaged session store",
-		Long: `repair copies everything readable from a damaged session store into a new one, and keeps the damaged file. Close your
-editors first. If the store is not damaged, repair changes nothing, and "damagedFile" is empty with --json.`,
+		Long: `repair copies everything readable from a damaged session store into a new one, and
+keeps the damaged file. Close your editors first. If the store is not damaged, repair changes
+nothing, and "damagedFile" is empty with --json.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := set.repairStore(cmd.Context(), s.err)
@@ -398,13 +374,15 @@ func (r repairFlags) show(s streams, done repairReport) error {
 		_, err := fmt.Fprintln(s.out, "the session store is not damaged; nothing was changed")
 		return err
 	}
-	fmt.Fprintf(s.out, "kept %s with %s\n", text.Count(done.Sessions, "session", "sessions"), text.Count(done.Updates, "update", "updates"))
+	fmt.Fprintf(s.out, "kept %s with %s\n", text.Count(done.Sessions, "session", "sessions"),
+		text.Count(done.Updates, "update", "updates"))
 	for _, id := range done.Incomplete {
 		fmt.Fprintln(s.out, "lost a part of", id)
 	}
 	for _, id := range done.Lost {
 		fmt.Fprintln(s.out, "lost", id)
 	}
-	_, err := fmt.Fprintf(s.out, "the damaged file is %s; remove it when you do not need it\n", done.Damaged)
+	_, err := fmt.Fprintf(s.out, "the damaged file is %s; remove it when you do not need it\n",
+		done.Damaged)
 	return err
 }

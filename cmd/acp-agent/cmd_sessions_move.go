@@ -29,19 +29,24 @@ func newSessionsMove(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move OLD NEW [--yes]",
 		Short: "Let sessions follow a folder that was renamed or moved",
-		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored sessions, and in those that you added with /roots
-add. Move the folder itself first. Without --yes it only shows what would change.
+		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored
+sessions, and in those that you added with /roots add. Move the folder itself first. Without --yes
+it only shows what would change.
 
-A session that is open in an editor ends there with an error: load it again. An agent behind acp-agent keeps its own record of a
-session and may not open it in another folder. Then it gets a new one, and is told the last part of the conversation.`,
+A session that is open in an editor ends there with an error: load it again. An agent behind
+acp-agent keeps its own record of a session and may not open it in another folder. Then it gets a
+new one, and is told the last part of the conversation.`,
 		Example: "  mv ~/src/app ~/src/shop\n  acp-agent sessions move ~/src/app ~/src/shop --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usagef("%s needs the OLD and the NEW path of the folder (got %d arguments)", cmd.CommandPath(), len(args))
+				return usagef("%s needs the OLD and the NEW path of the folder (got %d arguments)",
+					cmd.CommandPath(), len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(
+			*cobra.Command, []string, string,
+		) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,16 +58,21 @@ session and may not open it in another folder. Then it gets a new one, and is to
 			if err != nil {
 				return err
 			}
-			return set.withStore(s.err, func(store sessionstore.Store) error { return f.move(cmd.Context(), s, store, consents, m) })
+			return set.withStore(s.err, func(store sessionstore.Store) error {
+				return f.move(cmd.Context(), s, store, consents, m)
+			})
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "change the sessions instead of only showing what would change")
+	cmd.Flags().BoolVar(&f.yes, "yes", false,
+		"change the sessions instead of only showing what would change")
 	return cmd
 }
 
 // move shows what m changes, and changes it with --yes.
-func (f moveFlags) move(ctx context.Context, s streams, store sessionstore.Sessions, consents *consent.Store, m move) error {
+func (f moveFlags) move(
+	ctx context.Context, s streams, store sessionstore.Sessions, consents *consent.Store, m move,
+) error {
 	sessions, err := f.sessions(ctx, s, store, m)
 	if err != nil {
 		return err
@@ -77,7 +87,8 @@ func (f moveFlags) move(ctx context.Context, s streams, store sessionstore.Sessi
 	}
 	switch {
 	case sessions == 0 && added == 0:
-		_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n", text.Printable(m.from[0].String()))
+		_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n",
+			text.Printable(m.from[0].String()))
 	case f.yes:
 		_, err = fmt.Fprintf(s.out, "moved %s\n", count)
 	default:
@@ -108,7 +119,8 @@ func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err
 				return n, err
 			}
 		}
-		if _, err := fmt.Fprintf(s.out, "folder %s, added in %s\n", text.Printable(c.Folder.String()), text.Printable(c.Root.String())); err != nil {
+		if _, err := fmt.Fprintf(s.out, "folder %s, added in %s\n",
+			text.Printable(c.Folder.String()), text.Printable(c.Root.String())); err != nil {
 			return n, err
 		}
 	}
@@ -116,43 +128,41 @@ func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err
 }
 
 // sessions shows the sessions that m changes, and changes them with --yes. It returns their number.
-func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.Sessions, m move) (n int, err error) {
-	q := sessionstore.Query{Limit: sessionstore.MaxPageSize}
-	for {
-		page, err := store.List(ctx, q)
+func (f moveFlags) sessions(
+	ctx context.Context, s streams, store sessionstore.Sessions, m move,
+) (n int, err error) {
+	for session, err := range listed(ctx, store, sessionstore.Query{}) {
 		if err != nil {
 			return n, err
 		}
-		for _, session := range page.Sessions {
-			to, changed, err := m.keys(session.Keys)
+		to, changed, err := m.keys(session.Keys)
+		if err != nil {
+			return n, err
+		}
+		if !changed {
+			continue
+		}
+		if f.yes {
+			err := moveSession(ctx, store, session, to)
+			if errors.As(err, new(*sessionstore.NotFoundError)) {
+				continue // deleted meanwhile
+			}
 			if err != nil {
 				return n, err
 			}
-			if !changed {
-				continue
-			}
-			if f.yes {
-				err := moveSession(ctx, store, session, to)
-				if errors.As(err, new(*sessionstore.NotFoundError)) {
-					continue // deleted meanwhile
-				}
-				if err != nil {
-					return n, err
-				}
-			}
-			n++
-			if err := showMove(s, session, to); err != nil {
-				return n, err
-			}
 		}
-		if q.Cursor = page.Next; q.Cursor == "" { // a move does not change the order
-			return n, nil
+		n++
+		if err := showMove(s, session, to); err != nil {
+			return n, err
 		}
 	}
+	return n, nil
 }
 
 // moveSession gives a session other keys, unless it was opened since it was listed.
-func moveSession(ctx context.Context, store sessionstore.Sessions, s sessionstore.Session, to sessionstore.Keys) error {
+func moveSession(
+	ctx context.Context, store sessionstore.Sessions, s sessionstore.Session, to sessionstore.Keys,
+) error {
 	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
 	if errors.As(err, new(*sessionstore.FencedError)) {
 		return fmt.Errorf("session %s was opened in the meantime: run the command again", s.ID)
@@ -161,10 +171,12 @@ func moveSession(ctx context.Context, store sessionstore.Sessions, s sessionstor
 }
 
 func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) error {
-	if _, err := fmt.Fprintf(s.out, "%s  %s\n", session.ID, text.Line(text.Plain(session.Title), 80)); err != nil {
+	if _, err := fmt.Fprintf(s.out, "%s  %s\n", session.ID,
+		text.Line(text.Plain(session.Title), 80)); err != nil {
 		return err
 	}
-	before, after := folders(session.Keys.Roots), folders(to.Roots)
+	spelled := workspace.Dir.String
+	before, after := folders(session.Keys.Roots, spelled), folders(to.Roots, spelled)
 	if before == after {
 		_, err := fmt.Fprintf(s.out, "  %s (only its real path changes)\n", before)
 		return err
@@ -190,7 +202,8 @@ func newMove(from, to string) (move, error) {
 	}
 	m := move{from: []workspace.Dir{dirs.At(0)}, to: dirs.At(1)}
 	if info, err := os.Stat(m.to.String()); err != nil || !info.IsDir() {
-		return move{}, usagef("there is no folder %s: move the folder first, then its sessions", text.Printable(m.to.String()))
+		return move{}, usagef("there is no folder %s: move the folder first, then its sessions",
+			text.Printable(m.to.String()))
 	}
 	m.real = workspace.Real(m.to)
 	if hasDotDot(m.to) {
@@ -268,13 +281,15 @@ func newSessionsTransfer(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
 		Short: "Continue a copy of a session with another agent",
-		Long: `transfer creates a session for another agent, with the folders and the conversation of SESSION up to its last finished turn, and
-prints its id. AGENT is "explore", which is acp-agent on its own, "model", which is acp-agent --model NAME, or a known agent; see
-acp-agent agents. To name an agent by its command line, put that after "--".
+		Long: `transfer creates a session for another agent, with the folders and the conversation
+of SESSION up to its last finished turn, and prints its id. AGENT is "explore", which is acp-agent
+on its own, "model", which is acp-agent --model NAME, or a known agent; see acp-agent agents. To
+name an agent by its command line, put that after "--".
 
-SESSION stays as it is. Editors show the whole conversation in the new session. The other agent is told the last part of it as
-marked text with the first prompt, as if it had lost the session.`,
-		Example: "  acp-agent sessions transfer sess_A --to opencode\n  acp-agent sessions transfer sess_A -- opencode acp",
+SESSION stays as it is. Editors show the whole conversation in the new session. The other agent is
+told the last part of it as marked text with the first prompt, as if it had lost the session.`,
+		Example: `  acp-agent sessions transfer sess_A --to opencode
+  acp-agent sessions transfer sess_A -- opencode acp`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				args = args[:at]
@@ -287,13 +302,16 @@ marked text with the first prompt, as if it had lost the session.`,
 			if err != nil {
 				return err
 			}
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				return transferSession(cmd.Context(), s, store, sessionstore.ID(args[0]), to)
+			return set.withSessions(cmd, s, args[:1], func(
+				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+			) error {
+				return transferSession(ctx, s, store, one, to)
 			})
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().StringVar(&f.to, "to", "", "create the session for `AGENT`: explore, model, or a known agent")
+	cmd.Flags().StringVar(&f.to, "to", "",
+		"create the session for `AGENT`: explore, model, or a known agent")
 	return cmd
 }
 
@@ -307,7 +325,8 @@ type target struct {
 func (f transferFlags) agent(set *settings, command []string) (target, error) {
 	switch {
 	case f.to == "" && len(command) == 0:
-		return target{}, usagef("name the agent that the session is for: --to AGENT, or its command line after --")
+		return target{},
+			usagef("name the agent for the session: --to AGENT, or its command line after --")
 	case f.to == explore.Kind:
 		return target{sessionstore.Agent{Kind: explore.Kind}, "acp-agent"}, nil
 	case f.to == model.Kind:
@@ -331,13 +350,14 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 }
 
 // transferSession copies a session for another agent and prints the copy's id.
-func transferSession(ctx context.Context, s streams, store sessionstore.Store, id sessionstore.ID, to target) error {
-	source, err := store.Get(ctx, id)
-	if err != nil {
-		return err
-	}
+func transferSession(
+	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session, to target,
+) error {
+	id := source.ID
 	if source.Agent == to.agent {
-		return fmt.Errorf("session %s already belongs to this agent; to copy it, use acp-agent run --fork %[1]s", id)
+		return fmt.Errorf(
+			"session %s already belongs to this agent; to copy it, use acp-agent run --fork %[1]s",
+			id)
 	}
 	empty := true
 	for _, err := range store.Finished(ctx, id) {
@@ -348,13 +368,15 @@ func transferSession(ctx context.Context, s streams, store sessionstore.Store, i
 		break
 	}
 	if empty {
-		return fmt.Errorf("session %s has no conversation here to pass on; if its agent has one, load the session with that agent first", id)
+		return fmt.Errorf(
+			"session %s has no conversation here to pass on; if its agent has one, load the "+
+				"session with that agent first", id)
 	}
 	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
 	if _, err := store.Fork(ctx, id, copied); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "acp-agent: load it in an editor that runs: %s\n", to.command)
-	_, err = fmt.Fprintln(s.out, copied.ID)
+	_, err := fmt.Fprintln(s.out, copied.ID)
 	return err
 }

@@ -20,7 +20,8 @@ func version() string {
 
 // printVersion prints the version of the program, its platform and Go.
 func printVersion(s streams) error {
-	_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH,
+		runtime.Version())
 	return err
 }
 

@@ -55,7 +55,8 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 		}
 		if sub.Flags().Lookup("to") != nil {
 			agents := append(profileNames(proxy.KnownProfiles()), explore.Kind, model.Kind)
-			_ = sub.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(agents, cobra.ShellCompDirectiveNoFileComp))
+			_ = sub.RegisterFlagCompletionFunc("to",
+				cobra.FixedCompletions(agents, cobra.ShellCompDirectiveNoFileComp))
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
 			sub.ValidArgsFunction = cobra.NoFileCompletions
@@ -65,7 +66,9 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 }
 
 // completeSession offers the ids of stored sessions for the first argument.
-func (set *settings) completeSession(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (set *settings) completeSession(
+	cmd *cobra.Command, args []string, prefix string,
+) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -73,7 +76,9 @@ func (set *settings) completeSession(cmd *cobra.Command, args []string, prefix s
 }
 
 // completeSessions offers the latest stored sessions that begin with prefix and are not among args.
-func (set *settings) completeSessions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (set *settings) completeSessions(
+	cmd *cobra.Command, args []string, prefix string,
+) ([]string, cobra.ShellCompDirective) {
 	const limit = 50
 	var offered []string
 	err := set.withStore(io.Discard, func(store sessionstore.Store) error {

@@ -172,7 +172,8 @@ func defaultConfigText() string {
 	case "windows":
 		return `%AppData%\acp-agent\config.json`
 	case "darwin":
-		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application Support/acp-agent/config.json"
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application " +
+			"Support/acp-agent/config.json"
 	default:
 		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/.config/acp-agent/config.json"
 	}
@@ -209,7 +210,7 @@ func parseConfig(path string, text []byte) (config, error) {
 	}
 	for name, a := range c.Agents {
 		err := a.check(name)
-		if err == nil && strings.Contains(filepath.ToSlash(a.Command), "/") { // otherwise it is looked up in PATH
+		if err == nil && isPath(a.Command) {
 			a.Command, err = resolvePath(path, a.Command)
 			c.Agents[name] = a
 		}
@@ -219,7 +220,7 @@ func parseConfig(path string, text []byte) (config, error) {
 	}
 	for id, m := range c.Models {
 		err := m.check(id)
-		if err == nil && m.KeyCommand != nil && strings.Contains(filepath.ToSlash(m.KeyCommand[0]), "/") {
+		if err == nil && m.KeyCommand != nil && isPath(m.KeyCommand[0]) {
 			m.KeyCommand[0], err = resolvePath(path, m.KeyCommand[0])
 		}
 		if err != nil {
@@ -236,11 +237,15 @@ func configOptions() json.Options {
 		json.WithUnmarshalers(json.JoinUnmarshalers(
 			parsed(proxy.ParseRootsMode),
 			parsed(proxy.ParseToolsMode),
-			parsed(choice(map[string]whenOmitted{"configured": useConfigured, "stored": useStored})),
+			parsed(choice(map[string]whenOmitted{
+				"configured": useConfigured, "stored": useStored,
+			})),
 			parsed(choice(map[string]servers.Switch{"on": servers.On, "off": servers.Off})),
 			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
 			parsed(choice(map[string]legacy{"auto": false, "legacy": true})),
-			parsed(choice(map[string]model.API{"openai": model.OpenAI, "anthropic": model.Anthropic})),
+			parsed(choice(map[string]model.API{
+				"openai": model.OpenAI, "anthropic": model.Anthropic,
+			})),
 			parsed(choice(map[string]trusted{"ask": false, "allow": true})),
 		)))
 }
@@ -263,7 +268,8 @@ func choice[T any](choices map[string]T) func(string) (T, error) {
 	return func(word string) (T, error) {
 		value, known := choices[word]
 		if !known {
-			return value, fmt.Errorf("%q must be one of: %s", word, strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
+			return value, fmt.Errorf("%q must be one of: %s", word,
+				strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
 		}
 		return value, nil
 	}
@@ -299,16 +305,20 @@ func describeConfigError(path string, text []byte, err error) string {
 		return fmt.Sprintf("%s: %v", path, err)
 	case errors.Is(err, json.ErrUnknownName):
 		hint := ""
-		if invalid.GoType == reflect.TypeFor[modelConfig]() && secret.IsCredential(invalid.JSONPointer.LastToken()) {
-			hint = " (the key itself does not belong in this file: set keyEnv to the name of an environment variable, or keyCommand to a command that prints it)"
+		if invalid.GoType == reflect.TypeFor[modelConfig]() &&
+			secret.IsCredential(invalid.JSONPointer.LastToken()) {
+			hint = " (the key itself does not belong in this file: set keyEnv to the name of an " +
+				"environment variable, or keyCommand to a command that prints it)"
 		}
-		return fmt.Sprintf("%s: unknown key %s; known keys: %s%s", path, key(invalid.JSONPointer), strings.Join(keysOf(invalid.GoType), ", "), hint)
+		return fmt.Sprintf("%s: unknown key %s; known keys: %s%s", path, key(invalid.JSONPointer),
+			strings.Join(keysOf(invalid.GoType), ", "), hint)
 	case invalid.JSONPointer == "":
 		return fmt.Sprintf("%s: the configuration must be a JSON object", path)
 	case invalid.Err != nil && invalid.JSONKind != '0':
 		return fmt.Sprintf("%s: %s: %v", path, key(invalid.JSONPointer), invalid.Err)
 	default:
-		return fmt.Sprintf("%s: %s: must be %s", path, key(invalid.JSONPointer), jsonType(invalid.GoType))
+		return fmt.Sprintf("%s: %s: must be %s", path, key(invalid.JSONPointer),
+			jsonType(invalid.GoType))
 	}
 }
 
@@ -367,26 +377,39 @@ func (a agentConfig) check(name string) error {
 
 // variableName matches the names of environment variables. It is compiled on first use to keep the
 // start of the program fast.
-var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+var variableName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+})
 
 // check checks what decoding does not. Its errors have no values that may be keys by mistake.
 func (m modelConfig) check(id string) error {
 	hasKey := m.KeyEnv != "" || m.KeyCommand != nil
 	switch {
-	case id == "" || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) || strings.HasPrefix(id, "-"):
-		return fmt.Errorf("%q is not a valid name for a model: it must not be empty, have spaces or begin with a dash", id)
+	case id == "" || strings.ContainsFunc(id,
+		func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) ||
+		strings.HasPrefix(id, "-"):
+		return fmt.Errorf(
+			"%q is not a valid name for a model: it must not be empty, have spaces or begin with "+
+				"a dash", id)
 	case m.Name != nil && *m.Name == "":
-		return fmt.Errorf("name is empty: give the server's name for the model, or leave it out if that is %q", id)
+		return fmt.Errorf(
+			"name is empty: give the server's name for the model, or leave it out if that is %q",
+			id)
 	case m.KeyEnv != "" && m.KeyCommand != nil:
 		return errors.New("has both keyEnv and keyCommand: give one of them")
 	case m.KeyEnv != "" && !variableName().MatchString(m.KeyEnv):
-		return errors.New("keyEnv must be the name of an environment variable that has the key, such as OPENAI_API_KEY, not the key itself")
+		return errors.New(
+			"keyEnv must be the name of an environment variable that has the key, such as " +
+				"OPENAI_API_KEY, not the key itself")
 	case m.KeyCommand != nil && (len(m.KeyCommand) == 0 || m.KeyCommand[0] == ""):
-		return errors.New(`keyCommand needs a program and its arguments, such as ["pass", "show", "openai"]`)
+		return errors.New(
+			`keyCommand needs a program and its arguments, such as ["pass", "show", "openai"]`)
 	case m.ContextTokens != nil && *m.ContextTokens < 1, m.MaxTokens != nil && *m.MaxTokens < 1:
 		return errors.New("contextTokens and maxTokens must be at least 1")
 	case m.ContextTokens != nil && m.MaxTokens != nil && *m.MaxTokens >= *m.ContextTokens:
-		return errors.New("maxTokens, the length of an answer, must be less than contextTokens, which it is part of")
+		return errors.New(
+			"maxTokens, the length of an answer, must be less than contextTokens, which it is " +
+				"part of")
 	case m.BaseURL != "":
 		return m.checkURL(hasKey)
 	case !hasKey:
@@ -401,13 +424,19 @@ func (m modelConfig) checkURL(hasKey bool) error {
 	u, err := url.Parse(m.BaseURL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return errors.New("baseURL must be an address like http://127.0.0.1:11434/v1 or https://api.example.com/v1")
+		return errors.New(
+			"baseURL must be an address like http://127.0.0.1:11434/v1 or " +
+				"https://api.example.com/v1")
 	case u.User != nil:
-		return errors.New("baseURL must not have a user or password: name an environment variable with the key as keyEnv")
+		return errors.New(
+			"baseURL must not have a user or password: name an environment variable with the key " +
+				"as keyEnv")
 	case u.RawQuery != "" || u.Fragment != "":
 		return errors.New("baseURL must end with a path, without ? or #")
 	case u.Scheme == "http" && hasKey && !isLoopback(u):
-		return fmt.Errorf("the key would be sent to %s unencrypted: use https, or reach the server through a tunnel to 127.0.0.1", u.Host)
+		return fmt.Errorf(
+			"the key would be sent to %s unencrypted: use https, or reach the server through a "+
+				"tunnel to 127.0.0.1", u.Host)
 	case m.API == model.Anthropic && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
 		return errors.New("baseURL must not end with /v1, which is added for the api anthropic")
 	}
@@ -433,12 +462,16 @@ func (c config) resolveWorkspace(i int) error {
 	}
 	for j, other := range c.Workspaces[:i] {
 		if other.Cwd == dir.String() {
-			return fmt.Errorf("workspaces[%d] has the same cwd: put the directories of both into one", j)
+			return fmt.Errorf(
+				"workspaces[%d] has the same cwd: put the directories of both into one", j)
 		}
 	}
 	w.Cwd = dir.String()
 	return nil
 }
+
+// isPath reports whether a program is named by its path. Otherwise it is looked up in PATH.
+func isPath(program string) bool { return strings.Contains(filepath.ToSlash(program), "/") }
 
 // resolvePath makes a path in the configuration file absolute: "~/" is the home directory, and
 // other relative paths start in the file's directory, because editors start acp-agent anywhere,
@@ -511,12 +544,17 @@ func (c config) keyVariables() []string {
 // modelsFrom returns all configured models, first the one with this ID.
 func (c config) modelsFrom(id string) ([]model.Model, error) {
 	if len(c.Models) == 0 {
-		return nil, fmt.Errorf("there is no model %q, because none is configured: acp-agent models explains how to add one", id)
+		return nil, fmt.Errorf(
+			"there is no model %q, because none is configured: acp-agent models explains how to "+
+				"add one", id)
 	}
 	if _, known := c.Models[id]; !known {
-		return nil, fmt.Errorf("unknown model %q; configured models: %s (acp-agent models --help explains how to add one)", id, strings.Join(c.modelIDs(), ", "))
+		return nil, fmt.Errorf(
+			"unknown model %q; configured models: %s (acp-agent models --help explains how to add "+
+				"one)", id, strings.Join(c.modelIDs(), ", "))
 	}
-	ids := append([]string{id}, slices.DeleteFunc(c.modelIDs(), func(other string) bool { return other == id })...)
+	ids := append([]string{id}, slices.DeleteFunc(c.modelIDs(),
+		func(other string) bool { return other == id })...)
 	models := make([]model.Model, len(ids))
 	for i, id := range ids {
 		models[i] = c.model(id)
@@ -527,7 +565,8 @@ func (c config) modelsFrom(id string) ([]model.Model, error) {
 // model returns the configured model with this ID.
 func (c config) model(id string) model.Model {
 	m := c.Models[id]
-	configured := model.Model{ID: id, API: cmp.Or(m.API, model.OpenAI), BaseURL: m.BaseURL, Name: id, Key: m.key(filepath.Dir(c.path), c.keyVariables()), TextOnly: m.TextOnly}
+	configured := model.Model{ID: id, API: cmp.Or(m.API, model.OpenAI), BaseURL: m.BaseURL,
+		Name: id, Key: m.key(filepath.Dir(c.path), c.keyVariables()), TextOnly: m.TextOnly}
 	override(&configured.Name, m.Name)
 	override(&configured.ContextTokens, m.ContextTokens)
 	override(&configured.MaxTokens, m.MaxTokens)

@@ -9,7 +9,9 @@ import (
 )
 
 func TestMCPPolicy(t *testing.T) {
-	c, err := parseConfig("c.json", []byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"}, "*": {"onShrink": "notify", "era": "auto"}}}`))
+	c, err := parseConfig("c.json",
+		[]byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"},
+			"*": {"onShrink": "notify", "era": "auto"}}}`))
 	require.NoError(t, err)
 	require.Equal(t, servers.Policy{Legacy: true, Roots: servers.Off}, c.mcpPolicy("old"))
 	require.Equal(t, servers.Policy{KeepOnShrink: true}, c.mcpPolicy("another"))

@@ -22,7 +22,8 @@ func TestFullDisk(t *testing.T) {
 		_, err := f.Write([]byte("x"))
 		require.Error(t, err)
 	}
-	require.Equal(t, "acp-agent: --trace is incomplete: "+syscall.ENOSPC.Error()+"\n", stderr.String())
+	require.Equal(t, "acp-agent: --trace is incomplete: "+syscall.ENOSPC.Error()+"\n",
+		stderr.String())
 }
 
 func TestTraceMasksMalformedMessages(t *testing.T) {

@@ -65,7 +65,8 @@ func (c config) workspaceOf(cwd workspace.Dir) int {
 		for _, at := range session {
 			_, spelled := at.Moved(dir, dir)
 			_, resolved := at.Moved(real, real)
-			if d := strings.Count(strings.TrimRight(real.String(), separator), separator); (spelled || resolved) && d > depth {
+			d := strings.Count(strings.TrimRight(real.String(), separator), separator)
+			if (spelled || resolved) && d > depth {
 				found, depth = i, d
 			}
 		}

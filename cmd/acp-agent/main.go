@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -26,8 +25,6 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
-
-	"github.com/mattn/go-isatty"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -109,12 +106,14 @@ func answerInitialize(ctx context.Context, s streams, failure error) {
 	const wait = 3 * time.Second
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
-	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, "acp-agent cannot start: %s", text.Plain(failure.Error()))
+	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, "acp-agent cannot start: %s",
+		text.Plain(failure.Error()))
 	handler := func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		r.AfterResponse(stop)
 		return func() (json.RawMessage, error) { return nil, answer }
 	}
-	_ = jsonrpc.NewConn(jsonrpc.NewLines(s.in, s.out, 0), jsonrpc.HandlerFunc(handler), jsonrpc.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
+	_ = jsonrpc.NewConn(jsonrpc.NewLines(s.in, s.out, 0), jsonrpc.HandlerFunc(handler),
+		jsonrpc.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
 }
 
 // servingError is returned for an error that occurred after the program began to serve the editor.
@@ -133,19 +132,4 @@ type childStatusError struct {
 
 func (e *childStatusError) Error() string {
 	return fmt.Sprintf("%s ended with status %d", e.name, e.status)
-}
-
-// streams are the program's standard streams.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-	// interactive reports whether in is a terminal.
-	interactive func() bool
-}
-
-func standardStreams() streams {
-	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, interactive: func() bool {
-		fd := os.Stdin.Fd()
-		return isatty.IsTerminal(fd) || isatty.IsCygwinTerminal(fd)
-	}}
 }

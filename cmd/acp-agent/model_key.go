@@ -17,16 +17,21 @@ const keyTimeout = time.Minute
 // key returns the function that gives a model its key, or nil if it needs none. It gets the key
 // that the server has rejected, "" before that, and its errors must not contain a key. dir is the
 // folder of the configuration file. A keyCommand does not get the variables withheld.
-func (m modelConfig) key(dir string, withheld []string) func(context.Context, string) (string, error) {
+func (m modelConfig) key(
+	dir string, withheld []string,
+) func(context.Context, string) (string, error) {
 	switch {
 	case m.KeyCommand != nil:
-		c := keyCommand{command: process.Command{Path: m.KeyCommand[0], Args: m.KeyCommand[1:], Dir: dir, Base: process.EnvironmentWithout(withheld)}, free: make(chan struct{}, 1)}
+		c := keyCommand{command: process.Command{Path: m.KeyCommand[0], Args: m.KeyCommand[1:],
+			Dir: dir, Base: process.EnvironmentWithout(withheld)}, free: make(chan struct{}, 1)}
 		return c.key
 	case m.KeyEnv != "":
 		return func(context.Context, string) (string, error) {
 			key := strings.TrimSpace(os.Getenv(m.KeyEnv))
 			if key == "" {
-				return "", fmt.Errorf("the environment variable %s is not set; editors started from a desktop do not have the variables of your shell", m.KeyEnv)
+				return "", fmt.Errorf(
+					"the environment variable %s is not set; editors started from a desktop do "+
+						"not have the variables of your shell", m.KeyEnv)
 			}
 			return checkKey(key, "the environment variable "+m.KeyEnv)
 		}
@@ -52,20 +57,23 @@ func (c *keyCommand) key(ctx context.Context, rejected string) (string, error) {
 	if c.last != "" && c.last != rejected {
 		return c.last, nil
 	}
-	running, cancel := context.WithTimeoutCause(ctx, keyTimeout, fmt.Errorf("it took longer than %v", keyTimeout))
+	running, cancel := context.WithTimeoutCause(ctx, keyTimeout,
+		fmt.Errorf("it took longer than %v", keyTimeout))
 	defer cancel()
 	out, err := process.Output(running, c.command)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
-		err = errors.New(exit.State + "; run it in a terminal to see why") // what it wrote may be secret
+		// What it wrote may be secret.
+		err = errors.New(exit.State + "; run it in a terminal to see why")
 	}
 	if err != nil {
 		return "", fmt.Errorf("the keyCommand failed: %w", err)
 	}
 	key, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if key, err = checkKey(strings.TrimSpace(key), "the first line that the keyCommand printed"); err == nil {
+	if key, err = checkKey(strings.TrimSpace(key),
+		"the first line that the keyCommand printed"); err == nil {
 		c.last = key
 	}
 	return key, err

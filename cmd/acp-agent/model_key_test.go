@@ -25,7 +25,8 @@ func TestModelKey(t *testing.T) {
 		require.Equal(t, "sk-1", got)
 		t.Setenv("TEST_MODEL_KEY", "sk 1")
 		_, err = key(t.Context(), "")
-		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not a key: it has spaces or special characters")
+		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not a key: "+
+			"it has spaces or special characters")
 	})
 	require.Nil(t, modelConfig{}.key("", nil))
 	if runtime.GOOS == "windows" {
@@ -34,9 +35,12 @@ func TestModelKey(t *testing.T) {
 
 	// The command's output changes from run to run.
 	const counting = `echo x >>runs; echo "sk-$(grep -c x runs)"; echo "login: me"`
-	command := func(t *testing.T, script string) (key func(context.Context, string) (string, error), runs func() int) {
+	command := func(t *testing.T, script string) (
+		key func(context.Context, string) (string, error), runs func() int,
+	) {
 		dir := t.TempDir()
-		return modelConfig{KeyCommand: []string{"sh", "-c", script}}.key(dir, []string{"OTHER_MODEL_KEY"}), func() int {
+		m := modelConfig{KeyCommand: []string{"sh", "-c", script}}
+		return m.key(dir, []string{"OTHER_MODEL_KEY"}), func() int {
 			text, err := os.ReadFile(filepath.Join(dir, "runs"))
 			if !errors.Is(err, os.ErrNotExist) {
 				require.NoError(t, err)
@@ -68,11 +72,12 @@ func TestModelKey(t *testing.T) {
 		require.Equal(t, 2, runs())
 	})
 	t.Run("B1 a command has no input, and its output stays out of errors", func(t *testing.T) {
+		const failed, printed = "the keyCommand failed: ", "the first line that the keyCommand printed "
 		for script, message := range map[string]string{
-			"cat; echo sk-secret >&2; exit 3": `the keyCommand failed: exit status 3; run it in a terminal to see why`,
-			"cat":                             `the first line that the keyCommand printed is empty instead of a key`,
-			"echo sk-secret; exit 1":          `the keyCommand failed: exit status 1; run it in a terminal to see why`,
-			"echo the key is sk-secret":       `the first line that the keyCommand printed is not a key: it has spaces or special characters`,
+			"cat; echo sk-secret >&2; exit 3": failed + "exit status 3; run it in a terminal to see why",
+			"cat":                             printed + "is empty instead of a key",
+			"echo sk-secret; exit 1":          failed + "exit status 1; run it in a terminal to see why",
+			"echo the key is sk-secret":       printed + "is not a key: it has spaces or special characters",
 		} {
 			key, _ := command(t, script)
 			_, err := key(t.Context(), "")
@@ -80,17 +85,20 @@ func TestModelKey(t *testing.T) {
 		}
 		key := modelConfig{KeyCommand: []string{"no-such-program"}}.key(t.TempDir(), nil)
 		_, err := key(t.Context(), "")
-		require.ErrorContains(t, err, `the keyCommand failed: cannot start "no-such-program": executable file not found`)
+		require.ErrorContains(t, err,
+			`the keyCommand failed: cannot start "no-such-program": executable file not found`)
 	})
 	t.Run("a command ends with the turn that needs it, and runs again", func(t *testing.T) {
-		key, runs := command(t, "echo x >>runs; [ $(grep -c x runs) = 2 ] && exec echo sk-2; exec sleep 1000")
+		key, runs := command(t,
+			"echo x >>runs; [ $(grep -c x runs) = 2 ] && exec echo sk-2; exec sleep 1000")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		failed := make(chan error, 1)
 		go func() {
 			_, err := key(ctx, "")
 			failed <- err
 		}()
-		require.Eventually(t, func() bool { return runs() == 1 }, 10*time.Second, 10*time.Millisecond)
+		started := func() bool { return runs() == 1 }
+		require.Eventually(t, started, 10*time.Second, 10*time.Millisecond)
 		cancel(errors.New("turn cancelled"))
 		require.EqualError(t, <-failed, "turn cancelled")
 		got, err := key(t.Context(), "")

@@ -21,7 +21,9 @@ type printer struct {
 	failed error             // the first write error
 }
 
-func newPrinter(out io.Writer) *printer { return &printer{out: out, titles: make(map[string]string)} }
+func newPrinter(out io.Writer) *printer {
+	return &printer{out: out, titles: make(map[string]string)}
+}
 
 // print writes text.
 func (p *printer) print(text string) {

@@ -14,7 +14,8 @@ import (
 )
 
 // console matches a console block of the README: a command and its output.
-var console = regexp.MustCompile("(?sm)^````console\n\\$ ([^\n]+)\n(.*?)^````$|^```console\n\\$ ([^\n]+)\n(.*?)^```$")
+var console = regexp.MustCompile(
+	"(?sm)^````console\n\\$ ([^\n]+)\n(.*?)^````$|^```console\n\\$ ([^\n]+)\n(.*?)^```$")
 
 // TestReadme runs the commands in the README and compares their output.
 func TestReadme(t *testing.T) {
@@ -39,7 +40,8 @@ func TestReadme(t *testing.T) {
 		defer cancel()
 		run := exec.CommandContext(ctx, "sh", "-c", `"$0" `+line, binary)
 		run.Dir = top
-		run.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
+		run.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(),
+			"XDG_CONFIG_HOME="+t.TempDir())
 		printed, err := run.Output()
 		require.NoError(t, err, command)
 		require.Equal(t, shown, strings.ReplaceAll(string(printed), top, "/src/acp-agent"), command)

@@ -15,21 +15,22 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-const rootHelp = `acp-agent is an ACP agent for sessions with several root folders. An editor starts it and speaks ACP
-with it over standard input and output.
+const rootHelp = `acp-agent is an ACP agent for sessions with several root folders. An editor
+starts it and speaks ACP with it over standard input and output.
 
 On its own it answers from the session's folders; type /help in a session. With --model a language
 model answers, which can be on your machine. To run another agent behind it, name a known one with
---agent or put its command after "--". Arguments after --agent NAME that acp-agent does not know are
-passed to that agent.
+--agent or put its command after "--". Arguments after --agent NAME that acp-agent does not know
+are passed to that agent.
 
-Settings are taken from flags, environment variables and a JSON configuration file, in this order. For
-example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent and --model are
-only flags, --dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
+Settings are taken from flags, environment variables and a JSON configuration file, in this order.
+For example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent and
+--model are only flags, --dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as
+{"whenOmitted": "stored"}.
 
-Editors that cannot send additional folders get those of --dir and of the section "workspaces" of the
-configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each entry is
-for sessions in its cwd or below; if several match, the deepest wins.
+Editors that cannot send additional folders get those of --dir and of the section "workspaces" of
+the configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each
+entry is for sessions in its cwd or below; if several match, the deepest wins.
 
 The exit status is 0 if the editor closed the connection or the program was asked to end (SIGINT,
 SIGTERM, SIGHUP), 2 if the command line or the configuration is invalid, and 1 for other errors.`
@@ -44,7 +45,8 @@ const rootExample = `  acp-agent                                     what an edi
 // newRoot returns the whole command line. Without a subcommand the program serves an editor.
 func newRoot(s streams) *cobra.Command {
 	set := newSettings()
-	var showVersion bool // cobra's own version flag links its templates, which make the program a fifth larger
+	// Cobra's own version flag links its templates, which make the program a fifth larger.
+	var showVersion bool
 	root := &cobra.Command{
 		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
 		Short:         "An ACP agent for sessions with several root folders",
@@ -65,7 +67,8 @@ func newRoot(s streams) *cobra.Command {
 			case completing(cmd):
 				completeValues(cmd.Root(), set)
 				return nil
-			case showVersion, cmd.Name() == "version", cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
+			case showVersion, cmd.Name() == "version",
+				cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
 				return nil // an invalid configuration must not break these commands
 			}
 			return err
@@ -74,11 +77,15 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%v; see %s --help", err, cmd.CommandPath()) })
-	root.PersistentFlags().StringVar(&set.configPath, "config", "", "read settings from `FILE` (default "+defaultConfigText()+")")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%v; see %s --help", err, cmd.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&set.configPath, "config", "",
+		"read settings from `FILE` (default "+defaultConfigText()+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
-	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set), newModels(s, set), newDiscover(s, set), newMCP(s, set),
+	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
+		newModels(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newConsents(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
@@ -89,9 +96,12 @@ func newACP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acp [flags] [-- COMMAND ARGS...]",
 		Short: "Serve an editor, like acp-agent without a command",
-		Long:  "acp does the same as acp-agent without a command. Some editors start every agent with this argument.",
-		Args:  downstreamArgs,
-		RunE:  func(cmd *cobra.Command, args []string) error { return serve(cmd.Context(), s, set, args) },
+		Long: "acp does the same as acp-agent without a command. Some editors start every agent " +
+			"with this argument.",
+		Args: downstreamArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return serve(cmd.Context(), s, set, args)
+		},
 	}
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
@@ -102,7 +112,8 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return nil
 	}
-	return usagef("unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
+	return usagef(
+		"unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
 		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
 }
 
@@ -180,7 +191,8 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir", dir, "config", set.config.path)
+	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir",
+		dir, "config", set.config.path)
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err

@@ -51,8 +51,9 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		WorkdirRoot:         dirtest.Short(t), // the default is left behind if only some scripts run
+		Dir: "testdata/script",
+		// The default is left behind if only some scripts run.
+		WorkdirRoot:         dirtest.Short(t),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("WORKSPACE", workspace)

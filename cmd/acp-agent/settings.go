@@ -49,19 +49,36 @@ func newSettings() *settings {
 		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError),
 	}
 	f := set.flags
-	f.StringVar(&set.agent, "agent", "", "run the known agent `NAME` behind acp-agent; see acp-agent agents")
-	f.StringVar(&set.model, "model", "", "answer with the configured model `NAME`; see acp-agent models")
-	f.Var((*listValue)(&set.dirs), "dir", "add `DIR` to sessions whose editor names no folders; relative to the session's working directory; can be repeated")
-	f.BoolVar(&set.keepDirs, "keep-dirs", false, "when an editor loads or copies a session without naming folders, keep those that it had")
-	f.StringVar(&set.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
-	f.Var(levelValue{&set.logLevel}, "log-level", "log messages of `LEVEL` and above: debug, info, warn or error")
-	f.StringVar(&set.logFile, "log-file", "", "append the log to `FILE` instead of writing it to standard error")
-	f.StringVar(&set.trace, "trace", "", "append every message of the editor and of the agent behind, with its time and direction, to `FILE`; values of env and headers and secrets in URLs are masked")
+	f.StringVar(&set.agent, "agent", "",
+		"run the known agent `NAME` behind acp-agent; see acp-agent agents")
+	f.StringVar(&set.model, "model", "",
+		"answer with the configured model `NAME`; see acp-agent models")
+	f.Var((*listValue)(&set.dirs), "dir",
+		"add `DIR` to sessions whose editor names no folders; relative to the session's working "+
+			"directory; can be repeated")
+	f.BoolVar(&set.keepDirs, "keep-dirs", false,
+		"when an editor loads or copies a session without naming folders, keep those that it had")
+	f.StringVar(&set.stateDir, "state-dir", "",
+		"keep sessions in `DIR` (default "+defaultStateDirText()+")")
+	f.Var(levelValue{&set.logLevel}, "log-level",
+		"log messages of `LEVEL` and above: debug, info, warn or error")
+	f.StringVar(&set.logFile, "log-file", "",
+		"append the log to `FILE` instead of writing it to standard error")
+	f.StringVar(&set.trace, "trace", "",
+		"append every message of the editor and of the agent behind, with its time and direction, "+
+			"to `FILE`; values of env and headers and secrets in URLs are masked")
 	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
-	f.Var(intValue{&set.maxRoots, 1}, "max-roots", "reject sessions with more than `N` root folders")
-	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts, "`POLICY` for file systems mounted below a root: none, existing (only those mounted when the session opened) or any can be accessed")
-	f.Var(intValue{&set.replayRate, -1}, "replay-rate", "replay at most `N` updates per second when a session is loaded (default 6000; -1 for no limit)")
-	f.Var(allowValue{&set.allowReads}, "allow", "let the agent do `WHAT` without asking you: read, which means to read and search files in the session's folders (default nothing)")
+	f.Var(intValue{&set.maxRoots, 1}, "max-roots",
+		"reject sessions with more than `N` root folders")
+	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts,
+		"`POLICY` for file systems mounted below a root: none, existing (only those mounted when "+
+			"the session opened) or any can be accessed")
+	f.Var(intValue{&set.replayRate, -1}, "replay-rate",
+		"replay at most `N` updates per second when a session is loaded (default 6000; -1 for no "+
+			"limit)")
+	f.Var(allowValue{&set.allowReads}, "allow",
+		"let the agent do `WHAT` without asking you: read, which means to read and search files "+
+			"in the session's folders (default nothing)")
 	return set
 }
 
@@ -228,7 +245,8 @@ func (v levelValue) String() string {
 func (levelValue) Type() string { return "level" }
 
 func (v levelValue) Set(text string) error {
-	for _, known := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+	for _, known := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn,
+		slog.LevelError} {
 		if strings.EqualFold(text, known.String()) {
 			*v.value = known
 			return nil

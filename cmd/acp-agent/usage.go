@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,10 +29,12 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func sessionArgs(max int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0:
-			return usagef("%s needs a SESSION; acp-agent sessions list shows them", cmd.CommandPath())
+		case len(args) == 0 || slices.Contains(args, ""):
+			return usagef("%s needs a SESSION; acp-agent sessions list shows them",
+				cmd.CommandPath())
 		case len(args) > max:
-			return usagef("%s takes only one SESSION (got %q as well)", cmd.CommandPath(), args[max])
+			return usagef("%s takes only one SESSION (got %q as well)", cmd.CommandPath(),
+				args[max])
 		}
 		return nil
 	}
@@ -60,7 +63,8 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 		if len(args) == 0 {
 			return nil
 		}
-		return usagef("unknown command %q for %s%s", args[0], cmd.CommandPath(), suggest(cmd, args[0]))
+		return usagef("unknown command %q for %s%s", args[0], cmd.CommandPath(),
+			suggest(cmd, args[0]))
 	}
 	return cmd
 }
@@ -88,7 +92,8 @@ func rejectUnknownArgs(root *cobra.Command) {
 				for _, word := range args {
 					next, rest, err := at.Find([]string{word})
 					if err != nil || next == at || len(rest) > 0 {
-						return usagef("unknown help topic %q%s", strings.Join(args, " "), suggest(at, word))
+						return usagef("unknown help topic %q%s", strings.Join(args, " "),
+							suggest(at, word))
 					}
 					at = next
 				}

@@ -75,7 +75,7 @@ func ForFolder(cwd, folder workspace.Dir, session string) Consent {
 
 // Setting names the consent to a folder in messages.
 func (c Consent) Setting() string {
-	return "/roots add (acp-agent consents forget " + c.ID.Short() + ")"
+	return "/roots add (acp-agent consents revoke " + c.ID.Short() + ")"
 }
 
 // Store keeps consents. It is safe for concurrent use, also by several processes.

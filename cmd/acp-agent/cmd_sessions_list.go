@@ -1,0 +1,236 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// listFlags are the flags of sessions list.
+type listFlags struct {
+	cwd      string
+	dirs     []string
+	none     bool
+	archived bool
+	limit    int // 0 for no limit
+	json     bool
+}
+
+func newSessionsList(s streams, set *settings) *cobra.Command {
+	var l listFlags
+	cmd := &cobra.Command{
+		Use:   "list [--cwd DIR] [--dir DIR]... [--no-dirs] [--archived] [--limit N]",
+		Short: "List stored sessions, newest activity first",
+		Long: `list shows the sessions of all agents. --dir selects sessions whose additional folders are
+exactly these, in this order.
+
+On a terminal the list fits its width: ids, titles and folders are shortened. Elsewhere it has whole
+ids and folders, and times in UTC.`,
+		Example: `  acp-agent sessions list --limit 10
+  acp-agent sessions list --cwd app --dir shared --dir skills`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := exclusive(cmd, "dir", "no-dirs"); err != nil {
+				return err
+			}
+			q, err := l.query()
+			if err != nil {
+				return err
+			}
+			return set.withStore(s.err, func(store sessionstore.Store) error {
+				return l.list(cmd.Context(), s, store, q)
+			})
+		},
+	}
+	set.accept(cmd, "state-dir")
+	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
+	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
+		"only sessions with the additional folder `DIR`; repeat it for the complete list")
+	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
+	cmd.Flags().BoolVar(&l.archived, "archived", false, "only sessions that were archived")
+	cmd.Flags().Var(intValue{&l.limit, 0}, "limit", "only the `N` newest sessions (default all)")
+	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// query returns the query for the flags.
+func (l listFlags) query() (sessionstore.Query, error) {
+	q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
+	if l.archived {
+		q.Archive = sessionstore.OnlyArchived
+	}
+	if l.cwd != "" {
+		dirs, err := absolute(l.cwd)
+		if err != nil {
+			return q, err
+		}
+		q.Cwd = sessionstore.FilterDir(dirs.At(0))
+	}
+	if len(l.dirs) == 0 && !l.none {
+		return q, nil
+	}
+	dirs, err := absolute(l.dirs...)
+	if err != nil {
+		return q, err
+	}
+	if q.Cwd != nil {
+		dirs = dirs.Without(q.Cwd.Spelling)
+	}
+	q.Additional = sessionstore.FilterDirs(dirs)
+	return q, nil
+}
+
+// list prints the sessions that q selects.
+func (l listFlags) list(
+	ctx context.Context, s streams, store sessionstore.Sessions, q sessionstore.Query,
+) error {
+	var found []sessionstore.Session
+	for session, err := range listed(ctx, store, q) {
+		if err != nil {
+			return err
+		}
+		if found = append(found, session); len(found) == l.limit {
+			break
+		}
+	}
+	width := s.width()
+	switch {
+	case l.json:
+		for _, session := range found {
+			if err := writeJSON(s.out, report(session)); err != nil {
+				return err
+			}
+		}
+	case width > 0:
+		if err := printFitting(s.out, found, width, time.Now()); err != nil {
+			return err
+		}
+	default:
+		table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")
+		for _, session := range found {
+			r := report(session)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime),
+				text.Printable(r.Agent), folders(session.Keys.Roots, workspace.Dir.String),
+				text.Line(text.Plain(r.Title), 80))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(s.err, "acp-agent: no such sessions")
+	}
+	return nil
+}
+
+// printFitting prints a table of sessions whose lines have at most width columns.
+func printFitting(
+	out io.Writer, found []sessionstore.Session, width int, now time.Time,
+) error {
+	rows := [][]string{{"SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS"}}
+	id := uniqueLength(found)
+	for _, session := range found {
+		rows = append(rows, []string{
+			text.Prefix(string(session.ID), id), since(session.Updated, now),
+			cmp.Or(text.Line(text.Plain(session.Title), 80), "-"),
+			text.Printable(report(session).Agent), folders(session.Keys.Roots, fromHome),
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	const gap, title, agent, dirs = 2, 2, 3, 4
+	widths[agent] = min(widths[agent], 14)
+	left := width - 1 - widths[0] - widths[1] - widths[agent] - 4*gap
+	// The title gets what the folders do not need, and at least half.
+	widths[title] = min(widths[title], max(left-widths[dirs], left/2, 10))
+	widths[dirs] = max(left-widths[title], 10)
+	for _, row := range rows {
+		row[title], row[agent] = cut(row[title], widths[title]), cut(row[agent], widths[agent])
+		row[dirs] = cut(row[dirs], widths[dirs])
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+gap))
+			}
+		}
+		if _, err := fmt.Fprintln(out, line.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uniqueLength returns how long the beginnings of ids must be to differ from each other.
+func uniqueLength(sessions []sessionstore.Session) int {
+	const shortest = 12
+	for length := shortest; ; length++ {
+		seen, longer := make(map[string]bool), false
+		for _, s := range sessions {
+			seen[text.Prefix(string(s.ID), length)] = true
+			longer = longer || len(s.ID) > length
+		}
+		if len(seen) == len(sessions) || !longer {
+			return length
+		}
+	}
+}
+
+// since describes a time in the past, relative to now if that is less than a month ago.
+func since(t, now time.Time) string {
+	switch d := now.Sub(t); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", d/time.Minute)
+	case d < day:
+		return fmt.Sprintf("%d h ago", d/time.Hour)
+	case d < 30*day:
+		return text.Count(int(d/day), "day", "days") + " ago"
+	}
+	return t.Local().Format(time.DateOnly)
+}
+
+// fromHome returns a path with "~" for the home directory.
+func fromHome(d workspace.Dir) string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return d.String()
+	}
+	rel, err := filepath.Rel(home, d.String())
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return d.String()
+	}
+	return filepath.Join("~", rel)
+}
+
+// folders returns a session's roots on one line, as name spells them, quoting those with spaces.
+func folders(roots workspace.Roots, name func(workspace.Dir) string) string {
+	var names []string
+	for _, d := range roots.All() {
+		name := text.Printable(name(d))
+		if strings.Contains(name, " ") && !strings.HasPrefix(name, `"`) {
+			name = strconv.Quote(name)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}

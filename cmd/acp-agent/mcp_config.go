@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// mcpServers returns the MCP servers for the session: first those of --mcp, then those of the
+// files, in order.
+func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
+	var all []sdk.McpServer
+	for _, given := range r.mcp {
+		name, line, named := strings.Cut(given, "=")
+		words, err := splitCommand(line)
+		switch {
+		case err != nil:
+			return nil, usagef("--mcp %s: %v", name, err)
+		case !named || name == "" || len(words) == 0:
+			return nil, usagef("--mcp %q needs a name and a command, such as "+
+				`--mcp "files=npx -y @modelcontextprotocol/server-filesystem"`, given)
+		}
+		all = append(all,
+			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],
+				Env: []sdk.EnvVariable{}}})
+	}
+	for _, path := range r.mcpConfigs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("--mcp-config: %v", err)
+		}
+		servers, err := parseMCPConfig(text)
+		if err != nil {
+			return nil, usagef("--mcp-config %s: %v", path, err)
+		}
+		all = append(all, servers...)
+	}
+	return all, nil
+}
+
+// splitCommand splits a command line into words like a shell, without expanding anything. Except in
+// single quotes, a backslash escapes a quote, white space or a backslash. Before anything else it
+// is literal, so that Windows paths work.
+func splitCommand(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord, quote := false, byte(0)
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\\' && quote != '\'' && i+1 < len(line) &&
+			strings.IndexByte("\\\"' \t\n", line[i+1]) >= 0:
+			i++
+			word.WriteByte(line[i])
+			inWord = true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, inWord = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("missing closing %c", quote)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
+// common format of MCP clients. It does not expand values.
+func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
+	file, err := strictjson.ParseObject(text)
+	if err != nil {
+		return nil, err
+	}
+	var v strictjson.Violations
+	listed, _ := v.Object(file.Field("mcpServers").Masked())
+	if name, twice := listed.Duplicate(); twice {
+		return nil, fmt.Errorf("mcpServers has two servers called %q", name)
+	}
+	var servers []sdk.McpServer
+	for name := range listed.All() {
+		if o, ok := v.Object(listed.Field(name)); ok {
+			servers = append(servers, mcpServer(name, o, &v))
+		}
+	}
+	return servers, v.Err()
+}
+
+// mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
+func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.McpServer {
+	kind := "stdio"
+	if given := o.Field("type"); given.Present() {
+		kind = v.Text(given)
+	} else if o.Field("url").Present() {
+		kind = "http"
+	}
+	switch kind {
+	case "stdio":
+		s := &sdk.McpServerStdio{Name: name, Command: v.Text(o.Field("command")), Args: []string{},
+			Env: []sdk.EnvVariable{}}
+		if args := o.Field("args"); args.Present() {
+			s.Args = append(s.Args, v.Texts(args)...) // never nil, which would be sent as null
+		}
+		for name, value := range textMembers(o.Field("env"), v) {
+			s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
+		}
+		return sdk.McpServer{Stdio: s}
+	case "http", "streamable-http", "sse":
+		url, headers := v.Text(o.Field("url")), []sdk.HttpHeader{}
+		for name, value := range textMembers(o.Field("headers"), v) {
+			headers = append(headers, sdk.HttpHeader{Name: name, Value: value})
+		}
+		if kind == "sse" {
+			return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: url,
+				Headers: headers, Type: "sse"}}
+		}
+		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: url, Headers: headers,
+			Type: "http"}}
+	default:
+		v.Add(o.Field("type").Refuse(strictjson.Unsupported).Expecting("stdio, http or sse"))
+		return sdk.McpServer{}
+	}
+}
+
+// textMembers yields the members of an object of strings, which may be absent.
+func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		if !field.Present() {
+			return
+		}
+		object, _ := v.Object(field)
+		for name := range object.All() {
+			if !yield(name, v.Text(object.Field(name))) {
+				return
+			}
+		}
+	}
+}
