@@ -214,10 +214,10 @@ func (s *panickingStore) Append(
 }
 
 func (s *panickingStore) EndTurn(
-	ctx context.Context, l sessionstore.Lease, n int64, reason sessionstore.StopReason,
+	ctx context.Context, l sessionstore.Lease, n int64,
 ) error {
 	s.check()
-	return s.Store.EndTurn(ctx, l, n, reason)
+	return s.Store.EndTurn(ctx, l, n)
 }
 
 func (s *panickingStore) Rename(ctx context.Context, id sessionstore.ID, title string) error {

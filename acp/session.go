@@ -254,7 +254,7 @@ func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	for _, number := range unended {
-		if err := s.agent.options.Store.EndTurn(ctx, lease, number, ""); err != nil {
+		if err := s.agent.options.Store.EndTurn(ctx, lease, number); err != nil {
 			s.agent.log.Warn("cannot end the turn", "session", s.id, "error", err)
 		}
 	}

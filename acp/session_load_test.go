@@ -694,12 +694,12 @@ func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title strin
 }
 
 func (h *hooked) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason,
+	ctx context.Context, l sessionstore.Lease, number int64,
 ) error {
 	if err := take(&h.mu, &h.ending); err != nil {
 		return err
 	}
-	return h.Store.EndTurn(ctx, l, number, r)
+	return h.Store.EndTurn(ctx, l, number)
 }
 
 // take returns what is in place and clears it.

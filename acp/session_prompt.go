@@ -285,7 +285,7 @@ func (s *session) endTurn(t *turn, o outcome) error {
 	err := s.record.current().Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error {
-			return s.agent.options.Store.EndTurn(ctx, l, t.number, stopReason(o))
+			return s.agent.options.Store.EndTurn(ctx, l, t.number)
 		})
 	}
 	if err != nil {
@@ -301,7 +301,7 @@ func cancelledResult(result json.RawMessage) json.RawMessage {
 }
 
 // stopCancelled is the stop reason of a cancelled turn.
-const stopCancelled sessionstore.StopReason = "cancelled"
+const stopCancelled = sdk.StopReasonCancelled
 
 // outcome holds the results of a backend's Work.
 type outcome struct {
@@ -310,11 +310,11 @@ type outcome struct {
 }
 
 // stopReason returns the stop reason of a prompt, "" if it failed or its result has none.
-func stopReason(o outcome) sessionstore.StopReason {
+func stopReason(o outcome) sdk.StopReason {
 	if o.err != nil {
 		return ""
 	}
-	var reason sessionstore.StopReason
+	var reason sdk.StopReason
 	if json.Unmarshal(members(o.result)["stopReason"], &reason) != nil {
 		return ""
 	}

@@ -427,10 +427,10 @@ type closing struct {
 }
 
 func (s *closing) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason,
+	ctx context.Context, l sessionstore.Lease, number int64,
 ) error {
 	s.step()
-	return s.Store.EndTurn(ctx, l, number, r)
+	return s.Store.EndTurn(ctx, l, number)
 }
 
 // The backend has ended its turn, and the response is not written yet.

@@ -339,7 +339,7 @@ func remember(t *testing.T, store sessionstore.Store, id string, texts ...string
 		}
 		require.NoError(t, store.Append(t.Context(), l, segment))
 	}
-	require.NoError(t, store.EndTurn(t.Context(), l, turn, "end_turn"))
+	require.NoError(t, store.EndTurn(t.Context(), l, turn))
 }
 
 // apart is a message of its own, which is not joined with its neighbours.

@@ -35,7 +35,7 @@ func Example() {
 			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, word)))
 	}
 	_ = recorder.Flush(ctx) // before the turn is answered
-	_ = store.EndTurn(ctx, lease, turn, "end_turn")
+	_ = store.EndTurn(ctx, lease, turn)
 	_ = recorder.Close(ctx)
 
 	page, _ := store.List(ctx, sessionstore.Query{})

@@ -93,6 +93,3 @@ type Turn struct {
 	// Overlaps says that the running turns go on.
 	Overlaps bool
 }
-
-// StopReason is how a turn ended, as the client was told; "" for a turn that ended with an error.
-type StopReason string

@@ -95,7 +95,7 @@ type Histories interface {
 
 	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only
 	// checks the lease, so that it can be repeated after an error.
-	EndTurn(ctx context.Context, l Lease, number int64, reason StopReason) error
+	EndTurn(ctx context.Context, l Lease, number int64) error
 
 	// History yields the history in order. It reads in pages, and holds nothing of the store in
 	// between. It yields what is stored when the iteration starts, and does not see later appends.

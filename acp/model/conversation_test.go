@@ -325,7 +325,7 @@ func TestForgedHistory(t *testing.T) {
 		updates = append(updates, u)
 	}
 	require.NoError(t, store.Append(t.Context(), lease, updates))
-	require.NoError(t, store.EndTurn(t.Context(), lease, turn, "end_turn"))
+	require.NoError(t, store.EndTurn(t.Context(), lease, turn))
 	ours := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: sessionstore.Agent{Kind: Kind},
 		Keys: theirs.Keys}
 	_, err = store.Fork(t.Context(), theirs.ID, ours)

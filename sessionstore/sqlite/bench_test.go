@@ -1,9 +1,12 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +70,7 @@ func BenchmarkTurn(b *testing.B) {
 	for b.Loop() {
 		number, err := s.BeginTurn(b.Context(), lease, prompt)
 		require.NoError(b, err)
-		require.NoError(b, s.EndTurn(b.Context(), lease, number, "end_turn"))
+		require.NoError(b, s.EndTurn(b.Context(), lease, number))
 	}
 }
 
@@ -154,4 +157,44 @@ func long(b *testing.B) (*Store, int64) {
 		require.NoError(b, s.Append(b.Context(), lease, segment))
 	}
 	return s, 250 * size(segment)
+}
+
+// BenchmarkWriteWhilePruning appends to a session while another process's store prunes 10,000, and
+// reports how long that took at most.
+func BenchmarkWriteWhilePruning(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		pruned := New(Options{Dir: b.TempDir(), eraseDelay: time.Millisecond})
+		for i := range 10_000 {
+			lease := newSession(b, pruned, fmt.Sprint(i))
+			require.NoError(b, pruned.Append(b.Context(), lease, updates(20)))
+		}
+		before := time.Now()
+		time.Sleep(time.Millisecond)
+		s := New(Options{Dir: pruned.Dir(), eraseDelay: time.Hour})
+		lease := newSession(b, s, "other")
+		b.StartTimer()
+		done := make(chan error)
+		go func() {
+			_, err := pruned.Prune(b.Context(), sessionstore.PruneQuery{Before: before})
+			done <- errors.Join(err, pruned.Close())
+		}()
+		var took []time.Duration
+		for open := true; open; {
+			select {
+			case err := <-done:
+				require.NoError(b, err)
+				open = false
+			case <-time.After(time.Millisecond):
+			}
+			start := time.Now()
+			require.NoError(b, s.Append(b.Context(), lease, updates(1)))
+			took = append(took, time.Since(start))
+		}
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "max-ms")
+		require.NoError(b, s.Close())
+	}
 }

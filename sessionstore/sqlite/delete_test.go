@@ -3,10 +3,14 @@ package sqlite_test
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +208,98 @@ func TestEraseAfterKill(t *testing.T) {
 			require.NotEmpty(t, secretsIn(contents(t, o.Dir), last), "there was no time to erase")
 			finish(t, o)
 			requireErased(t, o.Dir, last)
+		})
+	}
+}
+
+// commits returns the numbers of pages that the recorded transactions wrote to the log.
+func commits(ops []fileOp) (pages []int) {
+	const fileHeader, frameHeader, page = 32, 24, 4096
+	n := 0
+	for _, op := range ops {
+		if op.kind != opWrite || len(op.data) != frameHeader ||
+			(op.at-fileHeader)%(frameHeader+page) != 0 {
+			continue
+		}
+		n++
+		if binary.BigEndian.Uint32(op.data[4:]) != 0 { // the last one of a transaction
+			pages = append(pages, n)
+			n = 0
+		}
+	}
+	return pages
+}
+
+// Whatever is deleted, each transaction writes few pages, so it holds the write lock for a short
+// time.
+//
+// Clause S10.
+func TestDeleteInSmallPieces(t *testing.T) {
+	large := strings.Repeat("LARGE", 200_000)
+	older := func(t *testing.T, s *sqlite.Store, statement string) {
+		db, err := sql.Open("sqlite", filepath.Join(s.Dir(), "sessions.db"))
+		require.NoError(t, err)
+		_, err = db.Exec(statement)
+		require.NoError(t, errors.Join(err, db.Close()))
+	}
+	deleteOne := func(t *testing.T, s *sqlite.Store) {
+		require.NoError(t, s.Delete(t.Context(), "one"))
+	}
+	for name, c := range map[string]struct {
+		prepare, do func(*testing.T, *sqlite.Store)
+	}{
+		"a large update": {func(t *testing.T, s *sqlite.Store) {
+			require.NoError(t, s.Append(t.Context(), create(t, s, "one"), []sessionstore.Update{say(large)}))
+		}, deleteOne},
+		"a large state": {func(t *testing.T, s *sqlite.Store) {
+			require.NoError(t, s.Append(t.Context(), create(t, s, "one"), []sessionstore.Update{
+				parse(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + large + `"}}`),
+			}))
+		}, deleteOne},
+		"many segments": {func(t *testing.T, s *sqlite.Store) {
+			lease := create(t, s, "one")
+			for range 30 {
+				require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(large[:60_000])}))
+			}
+		}, deleteOne},
+		"many turns of an older program": {func(t *testing.T, s *sqlite.Store) {
+			create(t, s, "one")
+			older(t, s, `
+				WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+				INSERT INTO turns SELECT key, i, 1, 2, 'end_turn' FROM n, sessions`)
+		}, deleteOne},
+		"old tombstones": {func(t *testing.T, s *sqlite.Store) {
+			lease := create(t, s, "one")
+			require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "name"))
+			older(t, s, `
+				WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+				INSERT INTO tombstones SELECT key, randomblob(32), i FROM n, agents`)
+		}, deleteOne},
+		"pruned sessions": {func(t *testing.T, s *sqlite.Store) {
+			createWithSecrets(t, s, 30)
+		}, func(t *testing.T, s *sqlite.Store) {
+			n, err := s.Prune(t.Context(), sessionstore.PruneQuery{Before: time.Now().Add(time.Hour)})
+			require.NoError(t, err)
+			require.Equal(t, 30, n)
+		}},
+	} {
+		t.Run("S10/"+name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			require.NoError(t, err)
+			s := sqlite.New(sqlite.Options{Dir: dir})
+			c.prepare(t, s)
+			require.NoError(t, s.Close())
+			r, stop := record(t, dir)
+			defer stop()
+			s = sqlite.New(sqlite.Options{Dir: dir})
+			c.do(t, s)
+			require.NoError(t, s.Close())
+			require.LessOrEqual(t, slices.Max(commits(r.recorded())), 40, "pages")
+			files := contents(t, dir)
+			require.NotContains(t, string(files), large[:40])
+			require.NotContains(t, string(files), "SECRET")
+			require.Less(t, len(files), 1<<20, "the space is given back")
+			require.Equal(t, "ok", integrity(t, dir))
 		})
 	}
 }

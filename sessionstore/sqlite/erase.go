@@ -15,12 +15,14 @@ import (
 // strands: it notes them in the table dropped. Their segments, which may be many, are deleted
 // afterwards.
 //
-// A deleted row leaves copies in the files. secure_delete overwrites the row itself, and the pages
-// that it frees. Left are the freed pages, the old pages in the log, and cells that SQLite once
-// moved to other b-tree pages: it does not overwrite the place that they had before.
+// A deleted row leaves copies in the files. secure_delete overwrites the row itself and, unless it is
+// set to FAST, the pages that it frees, which takes long if there are many. So deletes use FAST, and
+// the freed pages are given back to the file system afterwards, a few at a time. Left are the old
+// pages in the log, and cells that SQLite once moved to other b-tree pages: it does not overwrite
+// the place that they had before.
 //
-// A delete counts itself in the table meta. Erasing deletes the segments, removes the copies, and
-// records up to which delete that is done. Whoever opens or closes the store continues what a
+// A delete counts itself in the table meta. Erasing deletes the segments, gives the freed pages
+// back, removes the copies, and records up to which delete that is done. Whoever opens or closes the store continues what a
 // killed process left.
 
 const (
@@ -31,18 +33,18 @@ const (
 	// closeTimeout limits how long erasing delays a program that exits.
 	closeTimeout = 5 * time.Second
 	// pieceTime limits how long erasing and pruning hold the write lock at a time, before the
-	// commit, which takes two or three times as long.
-	pieceTime = 2 * time.Millisecond
+	// commit, which takes two or three times as long. pieceSteps limits what they do meanwhile,
+	// whatever the clock says.
+	pieceTime  = 2 * time.Millisecond
+	pieceSteps = 8
 	// minPause is the shortest pause between two pieces, maxPause the longest while another process
 	// has a lock.
 	minPause = 2 * time.Millisecond
 	maxPause = 50 * time.Millisecond
-	// dropSegments is the number of segments that are deleted at once. Free pages are given back
-	// after dropSteps such deletions, because each takes longer the more there are.
-	dropSegments = 4
-	dropSteps    = 16
-	// vacuumPages is the number of pages that are given back at once.
-	vacuumPages = 4
+	// vacuumPages is the number of pages that are given back at once, overwrittenPages that of those
+	// that are overwritten at once.
+	vacuumPages      = 4
+	overwrittenPages = 16
 	// scanPages is the number of pages that are examined at once.
 	scanPages = 256
 	// logPages is the length of the log up to which emptying it is a short piece of work.
@@ -112,14 +114,14 @@ func (s *Store) erasePending(ctx context.Context, db *database) (err error) {
 	}
 	if s.inMemory() {
 		e := eraser{pool: db.writer, version: len(s.steps)}
-		return e.inPieces(ctx, deleteDropped)
+		return e.inPieces(ctx, dropSegment)
 	}
 	if unlock, err := lockFile(filepath.Join(s.options.Dir, lockFileName)); err == nil {
 		tidy(s.options.Dir, s.options.Logger)
 		unlock()
 	}
 	// A connection of its own does not wait for locks and keeps nobody in this process waiting.
-	pool, err := openPool(dsn(db.path, "immediate", pragmas(db.journal, 0)), 1)
+	pool, err := openPool(dsn(db.path, "immediate", pragmas(db.journal, 0, "FAST")), 1)
 	if err != nil {
 		return err
 	}
@@ -158,8 +160,8 @@ type eraser struct {
 	pieces  int // that were done
 }
 
-// inPieces calls step until it is done, in transactions that hold the write lock for about
-// pieceTime. After each of them others may write. A transaction that fails because of a lock is
+// inPieces calls step until it is done, in transactions of up to pieceSteps that hold the write lock
+// for about pieceTime. After each of them others may write. A transaction that fails because of a lock is
 // repeated. Unless the database is in memory, the log stays short.
 func (e *eraser) inPieces(
 	ctx context.Context, step func(context.Context, *sql.Tx) (done bool, err error),
@@ -167,7 +169,7 @@ func (e *eraser) inPieces(
 	for done, wait := false, minPause; !done; {
 		start := time.Now()
 		err := e.transact(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			for !done && err == nil && time.Since(start) < pieceTime {
+			for i := 0; !done && err == nil && i < pieceSteps && time.Since(start) < pieceTime; i++ {
 				done, err = step(ctx, tx)
 			}
 			return err
@@ -210,14 +212,15 @@ func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx)
 	return tx.Commit()
 }
 
-// deleteDropped deletes the segments of dropped strands, and gives their pages back.
+// deleteDropped deletes the segments of dropped strands, and gives all free pages back: after a few
+// segments, because that takes longer the more there are.
 func (e *eraser) deleteDropped(ctx context.Context) error {
 	for done := false; !done; {
 		steps := 0
 		err := e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (_ bool, err error) {
-			done, err = deleteDropped(ctx, tx)
+			done, err = dropSegment(ctx, tx)
 			steps++
-			return done || steps >= dropSteps, err
+			return done || steps >= pieceSteps, err
 		})
 		if err == nil {
 			err = e.vacuum(ctx)
@@ -229,8 +232,8 @@ func (e *eraser) deleteDropped(ctx context.Context) error {
 	return nil
 }
 
-// deleteDropped deletes the next segments of a dropped strand.
-func deleteDropped(ctx context.Context, tx *sql.Tx) (done bool, err error) {
+// dropSegment deletes the next segment of a dropped strand.
+func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	var strand int64
 	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped LIMIT 1").Scan(&strand)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -241,11 +244,11 @@ func deleteDropped(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	}
 	// A fork needs the segments that it inherits. A session that still has the strand needs all.
 	deleted, err := tx.ExecContext(ctx, `
-		DELETE FROM segments WHERE rowid IN (
-			SELECT rowid FROM segments
-			WHERE strand = ?1 AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
+		DELETE FROM segments WHERE rowid = (
+			SELECT rowid FROM segments WHERE strand = ?1
+				AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
 				AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)
-			ORDER BY seq DESC LIMIT ?2)`, strand, dropSegments)
+			ORDER BY seq DESC LIMIT 1)`, strand)
 	if err != nil {
 		return false, err
 	}
@@ -256,18 +259,20 @@ func deleteDropped(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	return false, err
 }
 
-// vacuum gives the free pages back to the file system, unless the file was made so that it cannot.
+// vacuum gives the free pages back to the file system. Other pages move to where they were, so that
+// nothing is left of them.
 func (e *eraser) vacuum(ctx context.Context) error {
-	before := -1
 	return e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (done bool, err error) {
-		var free int
-		err = tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free)
-		if err != nil || free == 0 || free == before {
+		var before, after int
+		err = tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&before)
+		if err != nil || before == 0 {
 			return true, err
 		}
-		before = free
 		err = exec(ctx, tx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
-		return false, err
+		if err == nil {
+			err = tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&after)
+		}
+		return after == 0 || after == before, err
 	})
 }
 
@@ -320,14 +325,13 @@ func (e *eraser) overwrite(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(stale) == 0 {
-			continue
-		}
-		err = e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (bool, error) {
-			return true, overwritePages(ctx, tx, stale)
-		})
-		if err != nil {
-			return err
+		for some := range slices.Chunk(stale, overwrittenPages) {
+			err = e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (bool, error) {
+				return true, overwritePages(ctx, tx, some)
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

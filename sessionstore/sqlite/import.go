@@ -321,18 +321,22 @@ func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) e
 	return s.addTombstone(ctx, tx, agent, name)
 }
 
-// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest
-// ones.
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
+// those that are too old or too many.
 func (s *Store) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
 	now := s.clock()
 	err := exec(ctx, tx, `
 		INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
-		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`, agent, tombstoneName(name), now)
+		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`,
+		agent, tombstoneName(name), now)
 	if err != nil {
 		return err
 	}
+	const atOnce = 8
 	return exec(ctx, tx, `
-		DELETE FROM tombstones WHERE deleted < max(?1,
-			coalesce((SELECT deleted FROM tombstones ORDER BY deleted DESC LIMIT 1 OFFSET ?2), 0))`,
-		now-sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1)
+		DELETE FROM tombstones WHERE (agent, name) IN (
+			SELECT agent, name FROM tombstones WHERE deleted < max(?1, coalesce(
+				(SELECT deleted FROM tombstones ORDER BY deleted DESC LIMIT 1 OFFSET ?2), 0))
+			ORDER BY deleted LIMIT ?3)`,
+		now-sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1, atOnce)
 }

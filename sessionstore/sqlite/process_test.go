@@ -105,7 +105,7 @@ func writer(ctx context.Context, s *sqlite.Store, name string) error {
 		case 0:
 			turn, err = s.BeginTurn(ctx, lease, sessionstore.Turn{Prompt: []sessionstore.Update{say(words)}})
 		case 4:
-			if err = s.EndTurn(ctx, lease, turn, "end_turn"); err == nil {
+			if err = s.EndTurn(ctx, lease, turn); err == nil {
 				continue
 			}
 		default:

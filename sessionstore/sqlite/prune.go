@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// pruneBatch is the number of sessions that are looked up at once.
-	pruneBatch = 200
+	// pruneBatch is the number of sessions that are looked up at once, pruneSessions that of those
+	// that are deleted in one transaction.
+	pruneBatch    = 200
+	pruneSessions = 4
 	// retentionInterval is the time between two applications of Options.Retention, among all
 	// processes that use the store.
 	retentionInterval = 24 * time.Hour
@@ -45,21 +47,21 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		}
 		after = keys[len(keys)-1]
 		for err == nil && len(keys) > 0 {
-			var seen, deleted int
+			var gone, deleted int
 			start := time.Now()
 			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-				seen, deleted, err = s.pruneSome(ctx, tx, unused, all, keys)
+				gone, deleted, err = s.pruneSome(ctx, tx, unused, all, keys)
 				return err
 			})
 			if err != nil {
 				break
 			}
-			s.eraseSoon()
 			n += deleted
-			keys = keys[seen:]
+			keys = keys[gone:]
 			err = pause(ctx, max(minPause, time.Since(start)))
 		}
 	}
+	s.eraseSoon()
 	return n, err
 }
 
@@ -85,27 +87,34 @@ func (s *Store) pruneKeys(ctx context.Context, unused, all, after int64) (keys [
 	return keys, err
 }
 
-// pruneSome deletes sessions that still match, until pieceTime has passed. It returns the number of
-// keys that it has seen, and that of the sessions that it has deleted.
+// pruneSome deletes the first of some sessions that still match: a few of them, or part of one. It
+// returns how many of the first keys are gone, and how many sessions it has deleted.
 func (s *Store) pruneSome(
 	ctx context.Context, tx *sql.Tx, unused, all int64, keys []int64,
-) (seen, deleted int, err error) {
-	for start := time.Now(); seen < len(keys) && (seen == 0 || time.Since(start) < pieceTime); seen++ {
-		r := row{key: keys[seen]}
+) (gone, deleted int, err error) {
+	for start := time.Now(); gone < min(len(keys), pruneSessions); gone++ {
+		r := row{key: keys[gone]}
 		err := tx.QueryRowContext(ctx, "SELECT strand FROM sessions WHERE "+pruneCondition+
 			" AND key = ?3", unused, all, r.key).Scan(&r.strand)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
+		done := false
 		if err == nil {
-			err = s.deleteSession(ctx, tx, r)
+			done, err = s.deleteSession(ctx, tx, r)
 		}
 		if err != nil {
 			return 0, 0, err
 		}
+		if !done {
+			break
+		}
 		deleted++
+		if time.Since(start) > pieceTime {
+			return gone + 1, deleted, nil
+		}
 	}
-	return seen, deleted, nil
+	return gone, deleted, nil
 }
 
 // applyRetention prunes what Options.Retention allows. It is called when the store is closed, since

@@ -27,7 +27,7 @@ func filled(t *testing.T, sessions int) (dir string) {
 		for range 5 {
 			number := begin(t, s, lease, say("ask"))
 			require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 3000))}))
-			require.NoError(t, s.EndTurn(t.Context(), lease, number, "end_turn"))
+			require.NoError(t, s.EndTurn(t.Context(), lease, number))
 		}
 	}
 	_, err := s.Fork(t.Context(), "session 0", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
@@ -65,7 +65,7 @@ func requireUsable(t *testing.T, dir string) (sessions []string) {
 		lease, err := s.Activate(t.Context(), sessionstore.ID(id), sessionstore.Activation{Keys: rooted(t, "app", "lib")})
 		require.NoError(t, err)
 		number := begin(t, s, lease, say("again"))
-		require.NoError(t, s.EndTurn(t.Context(), lease, number, "end_turn"))
+		require.NoError(t, s.EndTurn(t.Context(), lease, number))
 	}
 	create(t, s, "after the repair")
 	require.NoError(t, s.Close())

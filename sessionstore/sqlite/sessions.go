@@ -454,13 +454,6 @@ func inherit(
 	if err != nil {
 		return err
 	}
-	err = exec(ctx, tx, `
-		INSERT INTO turns (session, number, started, ended, reason)
-		SELECT ?, number, started, ended, reason FROM turns WHERE session = ? AND number <= ?`,
-		key, from.key, finished.turns)
-	if err != nil {
-		return err
-	}
 	return exec(ctx, tx, `
 		INSERT INTO states (session, kind, body) SELECT ?1, kind, body FROM states
 		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) =
@@ -470,13 +463,16 @@ func inherit(
 // Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is
 // erased afterwards.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := find(ctx, tx, id)
-		if err != nil {
+	var err error
+	for done := false; err == nil && !done; {
+		err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			r, err := find(ctx, tx, id)
+			if err == nil {
+				done, err = s.deleteSession(ctx, tx, r)
+			}
 			return err
-		}
-		return s.deleteSession(ctx, tx, r)
-	})
+		})
+	}
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return nil
 	}
@@ -485,15 +481,22 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 }
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
-// After the transaction the caller calls eraseSoon.
-func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
+// The caller calls it in further transactions until it is done, and then calls eraseSoon.
+func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) (done bool, err error) {
+	if more, err := deleteEndedTurns(ctx, tx, r.key); more || err != nil {
+		return false, err
+	}
 	if err := s.addTombstoneOf(ctx, tx, r.key); err != nil {
-		return err
+		return false, err
 	}
 	if err := countDelete(ctx, tx); err != nil {
-		return err
+		return false, err
 	}
-	return deleteRows(ctx, tx, r)
+	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
+		return false, err
+	}
+	err = deleteRows(ctx, tx, r)
+	return true, errors.Join(err, exec(ctx, tx, "PRAGMA secure_delete = ON"))
 }
 
 // deleteRows deletes a session and its drafts, and drops its history.

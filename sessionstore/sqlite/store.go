@@ -422,7 +422,7 @@ func connectMemory() (*database, error) {
 }
 
 func connect(path string, mode journal) (*database, error) {
-	common := pragmas(mode, 500*time.Millisecond)
+	common := pragmas(mode, 500*time.Millisecond, "ON")
 	writing := append(common, "journal_size_limit(4194304)")
 	writer, err := openPool(dsn(path, "immediate", writing), 1)
 	if err != nil {
@@ -436,7 +436,8 @@ func connect(path string, mode journal) (*database, error) {
 }
 
 // pragmas returns the settings of a connection to a file, which waits for locks until timeout.
-func pragmas(mode journal, timeout time.Duration) []string {
+// secureDelete says what is overwritten.
+func pragmas(mode journal, timeout time.Duration, secureDelete string) []string {
 	synchronous := "NORMAL"
 	if mode == journalRollback {
 		synchronous = "FULL"
@@ -446,8 +447,8 @@ func pragmas(mode journal, timeout time.Duration) []string {
 	// may not let us write to.
 	return []string{
 		fmt.Sprintf("busy_timeout(%d)", timeout.Milliseconds()),
-		"secure_delete(ON)", "foreign_keys(ON)", "trusted_schema(OFF)", "cell_size_check(ON)",
-		"temp_store(MEMORY)", "synchronous(" + synchronous + ")",
+		"secure_delete(" + secureDelete + ")", "foreign_keys(ON)", "trusted_schema(OFF)",
+		"cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 // in pages.
 const segmentBytes = 64 << 10
 
-// BeginTurn implements [sessionstore.Store].
+// BeginTurn implements [sessionstore.Store]. The table turns has the turns that run; older programs
+// kept those that ended too.
 func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
@@ -66,7 +67,7 @@ func (s *Store) Append(
 
 // EndTurn implements [sessionstore.Store].
 func (s *Store) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64, reason sessionstore.StopReason,
+	ctx context.Context, l sessionstore.Lease, number int64,
 ) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if r.open == 0 {
@@ -76,10 +77,8 @@ func (s *Store) EndTurn(
 		if err != nil {
 			return err
 		}
-		now := s.clock()
-		ended, err := tx.ExecContext(ctx, `
-			UPDATE turns SET ended = ?, reason = ?
-			WHERE session = ? AND number = ? AND ended IS NULL`, now, string(reason), r.key, number)
+		ended, err := tx.ExecContext(ctx,
+			"DELETE FROM turns WHERE session = ? AND number = ? AND ended IS NULL", r.key, number)
 		if err != nil {
 			return err
 		}
@@ -90,8 +89,23 @@ func (s *Store) EndTurn(
 			UPDATE sessions SET updated = max(updated, ?1), open = CASE
 				WHEN EXISTS (SELECT 1 FROM turns
 					WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
-			WHERE key = ?2`, now, r.key, first)
+			WHERE key = ?2`, s.clock(), r.key, first)
 	})
+}
+
+// deleteEndedTurns deletes some of the ended turns that older programs kept of a session, and
+// reports whether there may be more.
+func deleteEndedTurns(ctx context.Context, tx *sql.Tx, session int64) (more bool, err error) {
+	const atOnce = 200
+	deleted, err := tx.ExecContext(ctx, `
+		DELETE FROM turns WHERE session = ?1 AND ended IS NOT NULL AND number <= coalesce(
+			(SELECT number FROM turns WHERE session = ?1 AND ended IS NOT NULL
+				ORDER BY number LIMIT 1 OFFSET ?2), number)`, session, atOnce-1)
+	if err != nil {
+		return false, err
+	}
+	n, err := deleted.RowsAffected()
+	return n == atOnce, err
 }
 
 // firstRunning returns the number of the first of the turns that have overlapped without a break up
@@ -114,14 +128,13 @@ func (s *Store) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 		return err
 	}
 	r.open = 0
-	now := s.clock()
-	err = exec(ctx, tx,
-		"UPDATE turns SET ended = ? WHERE session = ? AND number >= ? AND ended IS NULL",
-		now, r.key, first)
+	err = exec(ctx, tx, "DELETE FROM turns WHERE session = ? AND number >= ? AND ended IS NULL",
+		r.key, first)
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?", now, r.key)
+	return exec(ctx, tx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?",
+		s.clock(), r.key)
 }
 
 // add appends to the session's strand and stores states. The caller stores the row.

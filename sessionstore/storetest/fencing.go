@@ -32,7 +32,7 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 		},
 		"Append nothing": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Append(ctx, l, nil) },
 		"EndTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
-			return s.EndTurn(ctx, l, 1, "end_turn")
+			return s.EndTurn(ctx, l, 1)
 		},
 		"SetTitle": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
 		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
@@ -108,7 +108,7 @@ func fencedHolder(t *testing.T, s store) {
 	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Empty(t, history(t, s, "fork"), "the newer holder's turn is running")
-	require.NoError(t, s.EndTurn(t.Context(), newer, 1, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), newer, 1))
 
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: newer.Generation})
@@ -129,7 +129,7 @@ func turnGoesOn(t *testing.T, s store) {
 	require.Empty(t, fork("f1"), "the turn is running")
 	require.NoError(t, s.Append(t.Context(), next, []update{say("answered")}))
 	requireNow := advanceClock(t, s, "one")
-	require.NoError(t, s.EndTurn(t.Context(), next, 1, "cancelled"))
+	require.NoError(t, s.EndTurn(t.Context(), next, 1))
 	require.Equal(t, texts(say("asked"), say("answered")), fork("f2"))
 	requireNow(get(t, s, "one").Updated)
 }

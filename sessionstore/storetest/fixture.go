@@ -78,7 +78,7 @@ func record(t *testing.T, s store, l sessionstore.Lease, prompt string, answer .
 	t.Helper()
 	number := begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}})
 	require.NoError(t, s.Append(t.Context(), l, answer))
-	require.NoError(t, s.EndTurn(t.Context(), l, number, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), l, number))
 }
 
 // begin begins a turn and returns its number.

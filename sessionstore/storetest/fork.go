@@ -46,7 +46,7 @@ func forkInTurn(t *testing.T, s store) {
 	require.Equal(t, finished, history(t, s, "fork"))
 	require.EqualValues(t, 1, get(t, s, "fork").Turns)
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("wer")}), "the source's turn goes on")
-	require.NoError(t, s.EndTurn(t.Context(), lease, 2, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, 2))
 	require.Equal(t, finished, history(t, s, "fork"))
 	fork(t, s, "one", sessionstore.NewSession{ID: "later"})
 	require.Equal(t, history(t, s, "one"), history(t, s, "later"))

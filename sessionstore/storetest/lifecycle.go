@@ -101,7 +101,7 @@ func unknownID(t *testing.T, s store) {
 		"States":    func() error { _, err := s.States(ctx, "none"); return err },
 		"BeginTurn": func() error { _, err := s.BeginTurn(ctx, lease, sessionstore.Turn{}); return err },
 		"Append":    func() error { return s.Append(ctx, lease, []update{say("x")}) },
-		"EndTurn":   func() error { return s.EndTurn(ctx, lease, 1, "end_turn") },
+		"EndTurn":   func() error { return s.EndTurn(ctx, lease, 1) },
 		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
 		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x"), "") },
 		"Fork": func() error {
@@ -159,7 +159,7 @@ func noActivity(t *testing.T, s store) {
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("x"), mode("ask")}))
 	require.NoError(t, s.SetTitle(t.Context(), lease, "x"))
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), ""))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 1, "end_turn"), "no turn runs")
+	require.NoError(t, s.EndTurn(t.Context(), lease, 1), "no turn runs")
 	after := get(t, s, "one")
 	require.Equal(t, before.Updated, after.Updated)
 	require.Equal(t, before.Created, after.Created)

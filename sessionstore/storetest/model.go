@@ -260,7 +260,7 @@ func (m *model) append(t *rapid.T) {
 func (m *model) end(t *rapid.T) {
 	_, s := m.pick(t)
 	number := rapid.Int64Range(1, s.turns+1).Draw(t, "turn")
-	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, number, "end_turn"))
+	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, number))
 	if s.running = slices.DeleteFunc(s.running, func(n int64) bool { return n == number }); len(s.running) == 0 {
 		s.open = -1
 	}

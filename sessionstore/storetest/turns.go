@@ -36,8 +36,8 @@ func promptFirst(t *testing.T, s store) {
 
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("a"), say("b")}))
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("c")}))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 1, "end_turn"))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 1, "end_turn"), "again, as after an error")
+	require.NoError(t, s.EndTurn(t.Context(), lease, 1))
+	require.NoError(t, s.EndTurn(t.Context(), lease, 1), "again, as after an error")
 	require.Equal(t, texts(append(prompt, say("a"), say("b"), say("c"))...), history(t, s, "one"))
 	ended := get(t, s, "one")
 	require.False(t, ended.Updated.Before(began.Updated))
@@ -52,7 +52,7 @@ func firstPromptNames(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	for _, title := range []string{"first", "second"} {
 		number := begin(t, s, lease, sessionstore.Turn{Title: title})
-		require.NoError(t, s.EndTurn(t.Context(), lease, number, "end_turn"))
+		require.NoError(t, s.EndTurn(t.Context(), lease, number))
 		require.Equal(t, "first", get(t, s, "one").Title)
 	}
 	require.NoError(t, s.SetTitle(t.Context(), lease, "given"))
@@ -80,7 +80,7 @@ func openTurnEnds(t *testing.T, s store) {
 	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Equal(t, texts(say("one"), say("two")), fork("f2"))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 2, "end_turn"), "no turn is running")
+	require.NoError(t, s.EndTurn(t.Context(), lease, 2), "no turn is running")
 	ask("three")
 	require.Equal(t, texts(say("one"), say("two"), say("three")), history(t, s, "one"))
 }
@@ -108,13 +108,13 @@ func turnsOverlap(t *testing.T, s store) {
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("done")}))
 	requireFinished(finished, 1)
 	requireNow := advanceClock(t, s, "one")
-	require.NoError(t, s.EndTurn(t.Context(), lease, first, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, first))
 	requireNow(get(t, s, "one").Updated)
 	requireFinished(finished, 1)
 	third := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("third")}, Overlaps: true})
-	require.NoError(t, s.EndTurn(t.Context(), lease, third, "refusal"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, third))
 	requireFinished(finished, 1)
-	require.NoError(t, s.EndTurn(t.Context(), lease, second, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, second))
 	all := history(t, s, "one")
 	require.Equal(t, append(finished, texts(say("first"), say("working"), say("second"), say("done"), say("third"))...), all)
 	requireFinished(all, 4)
@@ -125,7 +125,7 @@ func turnsOverlap(t *testing.T, s store) {
 	requireFinished(all, 4)
 	last := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("last")}})
 	requireFinished(append(all, texts(say("lost"), say("lost too"))...), 6)
-	require.NoError(t, s.EndTurn(t.Context(), lease, last, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, last))
 	requireFinished(history(t, s, "one"), 7)
 }
 

@@ -287,7 +287,7 @@ func store(t *testing.T, state, cwd string, history []sessionstore.Update) {
 	for segment := range slices.Chunk(history, 500) {
 		require.NoError(t, s.Append(t.Context(), lease, segment))
 	}
-	require.NoError(t, s.EndTurn(t.Context(), lease, turn, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, turn))
 	require.NoError(t, s.Close())
 }
 

@@ -78,7 +78,7 @@ func (s *Store) Session(ctx context.Context, n Session) error {
 	if err := s.record(ctx, lease, n); err != nil {
 		return err
 	}
-	return s.store.EndTurn(ctx, lease, turn, "end_turn")
+	return s.store.EndTurn(ctx, lease, turn)
 }
 
 // record records a history as the program does.
