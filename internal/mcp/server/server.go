@@ -56,6 +56,7 @@ type limits struct {
 	// how long the roots of a client that does not announce changes are used; default 5 s
 	rootsAge time.Duration
 	pending  int           // unanswered requests of a stdio client; default 256
+	held     int           // bytes of several of those; default 64 MiB
 	grace    time.Duration // for calls to finish after a client has closed its input; default 2 s
 
 	// For one stdio client, or all HTTP clients together:
@@ -82,6 +83,7 @@ func (o Options) withDefaults() Options {
 	o.limits = limits{
 		rootsAge: cmp.Or(o.limits.rootsAge, 5*time.Second),
 		pending:  cmp.Or(o.limits.pending, 256),
+		held:     cmp.Or(o.limits.held, 64<<20),
 		grace:    cmp.Or(o.limits.grace, 2*time.Second),
 
 		sessions:     cmp.Or(o.limits.sessions, 100),

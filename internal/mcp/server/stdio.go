@@ -26,7 +26,8 @@ import (
 // with an error. Serve returns nil at the end of in. When ctx ends it closes in, if that is an
 // io.Closer. A pending read from in or write to out may outlast it.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage}
+	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage,
+		maxHeld: int64(s.limits.held)}
 	defer l.close()
 	slots := callSlots{running: make(chan struct{}, s.limits.calls),
 		files: make(chan struct{}, s.limits.files)}
@@ -113,7 +114,7 @@ var _ mcp.Transport = (*transport)(nil)
 // [mcp.Connection].
 type transport struct {
 	lines    *lines
-	limit    int // of active
+	limit    int // of pending
 	slots    callSlots
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
@@ -121,7 +122,7 @@ type transport struct {
 	waiting  sync.WaitGroup // for slots
 
 	mu      sync.Mutex
-	pending map[string]*pendingCall // unanswered requests by id
+	pending map[string]*pendingCall // by id: requests whose answer has not begun to be written
 	active  int                     // requests whose answer has not been written
 	drained chan struct{}           // closed while active is 0
 }
@@ -130,16 +131,12 @@ type transport struct {
 // call keeps its places until its result is written: a client need not read.
 type callSlots struct{ running, files chan struct{} }
 
-// of returns those that a request needs.
-func (s callSlots) of(request *jsonrpc.Request) []chan struct{} {
-	switch {
-	case holdsFile(request): // a call that waits to hold a file is not running
+// of returns those that a tool call needs.
+func (s callSlots) of(call *jsonrpc.Request) []chan struct{} {
+	if holdsFile(call) { // a call that waits to hold a file is not running
 		return []chan struct{}{s.files, s.running}
-	case request.Method == "tools/call":
-		return []chan struct{}{s.running}
-	default:
-		return nil
 	}
+	return []chan struct{}{s.running}
 }
 
 // pendingCall is an unanswered request.
@@ -167,7 +164,7 @@ func (t *transport) deliver(m jsonrpc.Message, size int) {
 	switch {
 	case isCall && !t.admit(request.ID, size):
 		return
-	case isCall && len(t.slots.of(request)) > 0:
+	case isCall && request.Method == "tools/call":
 		call := t.wait(request.ID)
 		t.waiting.Go(func() { t.deliverInTurn(request, call) })
 		return
@@ -195,9 +192,10 @@ func (t *transport) deliverInTurn(request *jsonrpc.Request, call *pendingCall) {
 		case slot <- struct{}{}:
 			call.held = append(call.held, slot)
 		case <-call.withdrawn:
-			t.answering(request.ID)
+			t.lines.answers.Lock()
+			defer t.lines.answers.Unlock()
+			defer t.answered(t.answering(request.ID))
 			t.lines.respond(request.ID.Raw(), jsonrpc.CodeInternalError, "the call was cancelled")
-			t.answered(call)
 			return
 		case <-t.closed:
 			t.answered(t.answering(request.ID))
@@ -243,7 +241,7 @@ func (t *transport) withdraw(cancelled *jsonrpc.Request) bool {
 func (t *transport) admit(id jsonrpc.ID, size int) bool {
 	key := encodeID(id)
 	t.mu.Lock()
-	full, duplicate := t.active >= t.limit, t.pending[key] != nil
+	full, duplicate := len(t.pending) >= t.limit, t.pending[key] != nil
 	large := !full && !duplicate && !t.lines.hold(size)
 	admitted := !full && !duplicate && !large
 	if admitted {
@@ -262,18 +260,22 @@ func (t *transport) admit(id jsonrpc.ID, size int) bool {
 		t.lines.rejectCall(id, tooManyRequests(t.limit))
 	case large:
 		t.lines.rejectCall(id, fmt.Sprintf("the unanswered requests have more than %d bytes: "+
-			"wait for their answers and send it again", maxHeld))
+			"wait for their answers and send it again", t.lines.maxHeld))
 	}
 	return admitted
 }
 
-// answering registers that a request is being answered. The client may reuse its id as soon as it
-// reads the answer. It returns the request, for answered.
+// answering registers that a request is being answered. It returns the request, for answered. As
+// soon as the client reads the answer, it may reuse the id and send another request. Who writes an
+// answer holds lines.answers, so that only one unread answer is excepted from the limits.
 func (t *transport) answering(id jsonrpc.ID) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := encodeID(id)
 	call := t.pending[key]
+	if call != nil {
+		t.lines.held.Add(int64(-call.size))
+	}
 	delete(t.pending, key)
 	return call
 }
@@ -281,7 +283,6 @@ func (t *transport) answering(id jsonrpc.ID) *pendingCall {
 // answered registers that an answer was written, and releases the slots of the request.
 func (t *transport) answered(call *pendingCall) {
 	if call != nil {
-		t.lines.held.Add(int64(-call.size))
 		for _, slot := range call.held {
 			<-slot
 		}
@@ -336,11 +337,12 @@ func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // Write implements [mcp.Connection].
 func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
-	if response, ok := m.(*jsonrpc.Response); ok {
-		call := t.answering(response.ID)
-		defer t.answered(call)
-	}
 	message, err := jsonrpc.EncodeMessage(m)
+	if response, ok := m.(*jsonrpc.Response); ok {
+		t.lines.answers.Lock()
+		defer t.lines.answers.Unlock()
+		defer t.answered(t.answering(response.ID))
+	}
 	if err != nil {
 		return err
 	}
@@ -359,15 +361,15 @@ type lines struct {
 	out        *wire.Writer
 	log        *slog.Logger
 	maxMessage int
-	held       atomic.Int64 // bytes of the requests whose answers have not been written
+	maxHeld    int64
+	answers    sync.Mutex   // held while an answer to a request is written
+	held       atomic.Int64 // bytes of the pending requests
 }
 
-// maxHeld is how many bytes the unanswered requests of a client have, unless it is only one.
-const maxHeld = 64 << 20
-
 // hold adds a request of size bytes to the unanswered ones, or returns false if they have too many.
+// It accepts the first whatever its size.
 func (l *lines) hold(size int) bool {
-	if held := l.held.Add(int64(size)); held > maxHeld && held > int64(size) {
+	if held := l.held.Add(int64(size)); held > l.maxHeld && held > int64(size) {
 		l.held.Add(int64(-size))
 		return false
 	}
