@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/acp-agent/acp-agent/workspace"
@@ -135,7 +136,7 @@ func ExampleWorkspace_Walk() {
 		var found []string
 		for _, e := range f.Entries {
 			if e.Type.IsRegular() {
-				found = append(found, f.RefOf(e).Rel())
+				found = append(found, path.Join(f.Ref().Rel(), e.Name))
 			}
 		}
 		return func() error {

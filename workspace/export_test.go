@@ -39,3 +39,11 @@ func (o TextOptions) WithMaxSkipped(n int64) TextOptions {
 
 // MaxWrite is the maximum size, in bytes, of a file that is written.
 const MaxWrite = maxWrite
+
+// RefOf returns where one of its entries is.
+func (f *Folder) RefOf(e Entry) Ref {
+	if f.dir == nil {
+		return f.ref.child(e.Name)
+	}
+	return f.dir.refOf(e)
+}

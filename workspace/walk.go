@@ -70,14 +70,6 @@ type Folder struct {
 // Ref returns where the directory is.
 func (f *Folder) Ref() Ref { return f.ref }
 
-// RefOf returns where one of its entries is.
-func (f *Folder) RefOf(e Entry) Ref {
-	if f.dir == nil {
-		return f.ref.child(e.Name)
-	}
-	return f.dir.refOf(e)
-}
-
 // Open opens one of its entries, as [Directory.Open] does. The caller closes the file.
 func (f *Folder) Open(e Entry) (*File, error) {
 	if f.dir == nil {

@@ -41,7 +41,8 @@ func whyAsk(ws *workspace.Workspace, catalog *discovery.Catalog, c tools.Change)
 
 // namesOf returns the names in a path in lower case, since many file systems ignore the case.
 func namesOf(p string) []string {
-	return strings.FieldsFunc(strings.ToLower(p), func(r rune) bool { return r == '/' || r == '\\' })
+	isSlash := func(r rune) bool { return r == '/' || r == '\\' }
+	return strings.FieldsFunc(strings.ToLower(p), isSlash)
 }
 
 // isHidden reports whether a file is hidden, or in a hidden directory or a git repository by name.
@@ -95,8 +96,8 @@ func isForAgents(names []string) bool {
 	return false
 }
 
-// isImported reports whether the catalog has a file under another name, such as one that a CLAUDE.md
-// imports or that a link leads to.
+// isImported reports whether the catalog has a file under another name, such as one that a
+// CLAUDE.md imports or that a link leads to.
 func isImported(catalog *discovery.Catalog, ref workspace.Ref) bool {
 	return slices.ContainsFunc(catalog.Artifacts(), func(a discovery.Artifact) bool {
 		return a.Ref == ref || slices.ContainsFunc(a.Imports, func(i discovery.Import) bool {

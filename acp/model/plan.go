@@ -32,14 +32,12 @@ type planEntry struct {
 
 // planTool returns the tool that shows the user a plan.
 func planTool() tool {
-	forCall := func(c *call) tools.Tool {
-		return tools.Define(tools.Tool{
-			Name: planName,
-			Description: "Show the user your plan for a task of several steps, and what is done " +
-				"of it. Send the whole plan each time. At most one entry should be in progress.",
-			Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-		}, c.updatePlan)
-	}
+	forCall := tools.Define(tools.Tool{
+		Name: planName,
+		Description: "Show the user your plan for a task of several steps, and what is done " +
+			"of it. Send the whole plan each time. At most one entry should be in progress.",
+		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
+	}, (*call).updatePlan)
 	title := func(callInput) string { return "Update the plan" }
 	return tool{Tool: forCall(nil), display: display{sdk.ToolKindThink, title}, forCall: forCall}
 }

@@ -39,15 +39,13 @@ type shellCommand struct{ line, dir string }
 
 // commandTool returns the tool that runs commands in terminals of the client.
 func commandTool() tool {
-	forCall := func(c *call) tools.Tool {
-		return tools.Define(tools.Tool{
-			Name: "run_command",
-			Description: "Run a command line in a terminal of the user's editor, such as a build " +
-				"or a test, and wait until it ends. Nobody can type into it. The user is asked " +
-				"first. To read, search or change files, use the other tools.",
-			Annotations: tools.Annotations{Destructive: true},
-		}, c.runCommand)
-	}
+	forCall := tools.Define(tools.Tool{
+		Name: "run_command",
+		Description: "Run a command line in a terminal of the user's editor, such as a build " +
+			"or a test, and wait until it ends. Nobody can type into it. The user is asked " +
+			"first. To read, search or change files, use the other tools.",
+		Annotations: tools.Annotations{Destructive: true},
+	}, (*call).runCommand)
 	title := func(in callInput) string { return text.Code(text.Line(in.Command, maxTitle)) }
 	return tool{Tool: forCall(nil), display: display{sdk.ToolKindExecute, title}, forCall: forCall}
 }

@@ -565,7 +565,7 @@ func (c config) modelsFrom(id string) ([]model.Model, error) {
 // model returns the configured model with this ID.
 func (c config) model(id string) model.Model {
 	m := c.Models[id]
-	configured := model.Model{ID: id, API: cmp.Or(m.API, model.OpenAI), BaseURL: m.BaseURL,
+	configured := model.Model{ID: id, API: m.API, BaseURL: m.BaseURL,
 		Name: id, Key: m.key(filepath.Dir(c.path), c.keyVariables()), TextOnly: m.TextOnly}
 	override(&configured.Name, m.Name)
 	override(&configured.ContextTokens, m.ContextTokens)

@@ -42,8 +42,9 @@ type Client struct {
 	delay time.Duration
 }
 
-// New returns a client for m. It connects when it is used.
+// New returns a client for m. It connects when it is used. It panics if it does not know the API.
 func New(m Model) *Client {
+	m.API = cmp.Or(m.API, OpenAI)
 	m.BaseURL = strings.TrimRight(m.BaseURL, "/")
 	m.ContextTokens = cmp.Or(m.ContextTokens, 128_000)
 	format := newFormat(m.API)

@@ -887,12 +887,13 @@ func TestList(t *testing.T) {
 
 func TestModelDefaults(t *testing.T) {
 	require.Equal(t, Model{API: OpenAI, BaseURL: "https://api.openai.com/v1",
-		ContextTokens: 128_000}, New(Model{API: OpenAI}).Model())
+		ContextTokens: 128_000}, New(Model{}).Model())
 	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com",
 		ContextTokens: 128_000, MaxTokens: 8192}, New(Model{API: Anthropic}).Model())
 	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
 		ContextTokens: 1, MaxTokens: 2}
 	require.Equal(t, given, New(given).Model())
+	require.PanicsWithValue(t, `llm: unknown API "opena1"`, func() { New(Model{API: "opena1"}) })
 }
 
 // The standard variables for proxies and certificates are read once in a process, so this test runs

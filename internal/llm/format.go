@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 )
@@ -43,10 +44,12 @@ type decoder interface {
 // newFormat returns the format of an API, for one client.
 func newFormat(a API) format {
 	switch a {
+	case OpenAI:
+		return &openAIFormat{}
 	case Anthropic:
 		return anthropicFormat{}
 	default:
-		return &openAIFormat{}
+		panic(fmt.Sprintf("llm: unknown API %q", a))
 	}
 }
 

@@ -47,7 +47,8 @@ const (
 // Model describes a model: where it is, and what it accepts.
 type Model struct {
 	// ID is the user's name for the model.
-	ID  string
+	ID string
+	// API is the wire format of the server. Default [OpenAI].
 	API API
 	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added.
 	// Default is that of the company that defined the API.

@@ -17,18 +17,33 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// schema is the JSON schema of an object.
-type schema struct{ *jsonschema.Schema }
+// schema is the JSON schema of an object. It is immutable once it is made.
+type schema struct {
+	*jsonschema.Schema
+	properties map[string]*jsonschema.Resolved
+}
 
-// schemaOf returns the schema of a struct. Fields without omitempty are required. It does not
-// mention that null and unknown members are ignored.
-func schemaOf[T any]() *schema {
-	s, err := jsonschema.For[T](nil)
+// newSchema returns the schema of a struct, to which constrain, unless nil, adds something. Fields
+// without omitempty are required. It does not mention that null and unknown members are ignored.
+func newSchema[T any](constrain func(*schema)) *schema {
+	of, err := jsonschema.For[T](nil)
 	if err != nil {
 		panic(fmt.Sprintf("tools: schema: %v", err))
 	}
-	simplify(s)
-	return &schema{s}
+	simplify(of)
+	s := &schema{of, map[string]*jsonschema.Resolved{}}
+	if _, ok := s.Properties["path"]; ok {
+		s.describe("path", pathText)
+	}
+	if constrain != nil {
+		constrain(s)
+	}
+	for name, property := range s.Properties {
+		if s.properties[name], err = property.CloneSchemas().Resolve(nil); err != nil {
+			panic(fmt.Sprintf("tools: schema: %v", err))
+		}
+	}
+	return s
 }
 
 func simplify(s *jsonschema.Schema) {
@@ -45,6 +60,12 @@ func simplify(s *jsonschema.Schema) {
 }
 
 func (s *schema) encode() json.RawMessage { return strictjson.Encode(s.Schema) }
+
+// pathText says what a path may be.
+const pathText = "absolute or relative to the working directory"
+
+// describe sets the description of an argument: that of path is pathText without it.
+func (s *schema) describe(name, text string) { s.Properties[name].Description = text }
 
 // atLeast sets the minimum of a number.
 func (s *schema) atLeast(name string, minimum float64) { s.Properties[name].Minimum = &minimum }
@@ -77,25 +98,26 @@ func (s *schema) oneOf(name string, values ...string) {
 }
 
 // decode decodes the arguments of a tool into a struct. Models are imprecise: null for an optional
-// argument, a number in a string and arguments that do not exist are accepted; ignored names the
-// last. The error is an *argumentError that lists everything that is wrong, so that a model can
-// correct all of it at once.
-func decode(tool string, s *schema, arguments json.RawMessage,
-	into any) (ignored []string, err error) {
+// argument, a number in a string and arguments that do not exist are accepted; note names the last,
+// and is "" for none. The error is an *argumentError that lists everything that is wrong, so that
+// a model can correct all of it at once.
+func (s *schema) decode(tool string, arguments json.RawMessage,
+	into any) (note string, err error) {
 	rejected := &argumentError{tool: tool}
 	if !utf8.Valid(arguments) {
 		rejected.add("they are not valid UTF-8")
-		return nil, rejected
+		return "", rejected
 	}
 	object, err := strictjson.ParseObject(arguments)
 	switch {
 	case errors.Is(err, strictjson.ErrNotObject):
 		rejected.add("they must be a JSON object")
-		return nil, rejected
+		return "", rejected
 	case err != nil:
 		rejected.add("they are not valid JSON: %v", err)
-		return nil, rejected
+		return "", rejected
 	}
+	var ignored []string
 	given := make(map[string]any, object.Len())
 	seen := make(map[string]bool, object.Len())
 	for name, raw := range object.All() {
@@ -110,7 +132,7 @@ func decode(tool string, s *schema, arguments json.RawMessage,
 			ignored = append(ignored, text.Truncate(name, maxIgnoredName))
 		case field.IsNull() && !slices.Contains(s.Required, name):
 		default:
-			value, unknown, ok := check(property, field, raw)
+			value, unknown, ok := s.check(name, field, raw)
 			given[name] = value
 			ignored = append(ignored, unknown...)
 			if !ok {
@@ -124,17 +146,20 @@ func decode(tool string, s *schema, arguments json.RawMessage,
 			rejected.add("%s is missing: it must be %s", name, expected(s.Properties[name]))
 		}
 	}
+	if len(ignored) > 0 {
+		note = s.noSuch(ignored)
+	}
 	if len(rejected.problems) > 0 {
-		if len(ignored) > 0 {
-			rejected.add("%s", s.noSuch(ignored))
+		if note != "" {
+			rejected.add("%s", note)
 		}
-		return nil, rejected
+		return "", rejected
 	}
 	if json.Unmarshal(strictjson.Encode(given), into) != nil { // its error names Go types
 		rejected.add("they do not match the schema of the tool")
-		return nil, rejected
+		return "", rejected
 	}
-	return ignored, nil
+	return note, nil
 }
 
 // misspelled returns the argument whose name differs from name only in case, or "". Ignoring it
@@ -174,28 +199,21 @@ func (s *schema) names() string {
 	return "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
-// check decodes a value and reports whether it is valid. Integers are int64. unknown names the
-// members of objects in it that the schema does not have.
-func check(s *jsonschema.Schema, field strictjson.Field,
+// check decodes the value of a property and reports whether it is valid. Integers are int64.
+// unknown names the members of objects in it that the schema does not have.
+func (s *schema) check(name string, field strictjson.Field,
 	raw json.RawMessage) (value any, unknown []string, ok bool) {
 	if json.Unmarshal(raw, &value) != nil {
 		return nil, nil, false
 	}
-	value, unknown = normal(s, value)
-	resolved, err := s.CloneSchemas().Resolve(nil)
-	if err != nil {
-		panic(fmt.Sprintf("tools: schema: %v", err))
-	}
-	if resolved.Validate(value) != nil {
+	value, unknown = normal(s.Properties[name], value)
+	if s.properties[name].Validate(value) != nil {
 		return value, unknown, false
 	}
-	switch s.Type {
-	case "integer":
-		number, _ := value.(float64)
+	if number, ok := value.(float64); ok {
 		return int64(number), unknown, math.Abs(number) <= math.MaxInt32
-	default:
-		return value, unknown, wellFormed(field)
 	}
+	return value, unknown, wellFormed(field)
 }
 
 // normal returns a value with the numbers in strings as numbers, and without the members of objects

@@ -111,3 +111,12 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	})
 	b.Run("files/rg", func(b *testing.B) { ripgrep(b, "--files") })
 }
+
+// BenchmarkNew makes a set, as every call of a model that changes something does.
+func BenchmarkNew(b *testing.B) {
+	b.ReportAllocs()
+	permit := func(context.Context, Change) error { return nil }
+	for b.Loop() {
+		New(nil, Options{Permit: permit})
+	}
+}

@@ -9,7 +9,7 @@ import (
 )
 
 type createDirectoryInput struct {
-	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	Path string `json:"path"`
 }
 
 type createdDirectory struct {
@@ -17,12 +17,12 @@ type createdDirectory struct {
 	Parents []string // the directories that were created above it
 }
 
-func (s *Set) createDirectoryTool() Tool {
-	return define(s, Tool{
+func createDirectoryTool() definition {
+	return define(Tool{
 		Name:        "create_directory",
 		Description: "Create a directory, and those above it.",
 		Annotations: Annotations{Idempotent: true},
-	}, func(in *schema) { in.notEmpty("path") }, s.createDirectory)
+	}, func(in *schema) { in.notEmpty("path") }, (*Set).createDirectory)
 }
 
 func (s *Set) createDirectory(ctx context.Context,

@@ -6,7 +6,7 @@ import (
 )
 
 type deleteFileInput struct {
-	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	Path string `json:"path"`
 }
 
 type deletedFile struct {
@@ -14,12 +14,12 @@ type deletedFile struct {
 	Type string // what was deleted: file, directory, link or other
 }
 
-func (s *Set) deleteFileTool() Tool {
-	return define(s, Tool{
+func deleteFileTool() definition {
+	return define(Tool{
 		Name:        "delete_file",
 		Description: "Delete a file, a link (not its target) or an empty directory.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
-	}, func(in *schema) { in.notEmpty("path") }, s.deleteFile)
+	}, func(in *schema) { in.notEmpty("path") }, (*Set).deleteFile)
 }
 
 func (s *Set) deleteFile(ctx context.Context, in deleteFileInput) (deletedFile, error) {

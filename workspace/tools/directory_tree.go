@@ -12,7 +12,7 @@ import (
 )
 
 type directoryTreeInput struct {
-	Path  string `json:"path,omitempty" jsonschema:"absolute or relative to the working directory; default every root"`
+	Path  string `json:"path,omitempty"`
 	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3"`
 	fileFilter
 }
@@ -34,17 +34,18 @@ type treeLine struct {
 	Files int // for a directory whose content is not shown: the number of files below it
 }
 
-func (s *Set) directoryTreeTool() Tool {
-	return define(s, Tool{
+func directoryTreeTool() definition {
+	return define(Tool{
 		Name: "directory_tree",
-		Description: "Show a directory as an indented tree. Deeper directories show the number of " +
-			"their files; links and empty directories are left out.",
+		Description: "Show a directory as an indented tree. Deeper directories show the number " +
+			"of their files; links and empty directories are left out.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path")
+		in.describe("path", pathText+"; default every folder")
 		in.atLeast("depth", 1)
 		fileFilter{}.constrain(in)
-	}, s.tree)
+	}, (*Set).tree)
 }
 
 func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, error) {

@@ -14,11 +14,11 @@ import (
 )
 
 type editFileInput struct {
-	Path       string     `json:"path" jsonschema:"absolute or relative to the working directory"`
-	OldText    string     `json:"old_text,omitempty" jsonschema:"must occur exactly once, unless replace_all is true: include lines around it"`
+	Path       string     `json:"path"`
+	OldText    string     `json:"old_text,omitempty"`
 	NewText    *string    `json:"new_text,omitempty" jsonschema:"its replacement"`
 	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
-	Edits      []editText `json:"edits,omitempty" jsonschema:"several replacements, in this order, instead of old_text and new_text"`
+	Edits      []editText `json:"edits,omitempty"`
 	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
 	IfVersion  string     `json:"if_version,omitempty" jsonschema:"as for write_file"`
 }
@@ -32,18 +32,22 @@ type editText struct {
 // maxReplacements bounds the replacements of one call: each of them reads the whole text.
 const maxReplacements = 1000
 
-func (s *Set) editFileTool() Tool {
-	return define(s, Tool{
+func editFileTool() definition {
+	return define(Tool{
 		Name: "edit_file",
 		Description: "Replace exact text in a file: all replacements, or none. Differences " +
 			"in indentation or at the ends of lines are adapted, and the result says so.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "old_text", "if_version")
+		in.describe("old_text", "must occur exactly once, unless replace_all is true: include "+
+			"lines around it")
+		in.describe("edits", "several replacements, in this order, instead of old_text and "+
+			"new_text")
 		one := 1
 		in.Properties["edits"].Items.Properties["old_text"].MinLength = &one
 		in.atMostItems("edits", maxReplacements)
-	}, s.edit)
+	}, (*Set).edit)
 }
 
 // replacements returns the replacements to make.

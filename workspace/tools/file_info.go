@@ -12,7 +12,7 @@ import (
 )
 
 type fileInfoInput struct {
-	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	Path string `json:"path"`
 }
 
 type fileInfo struct {
@@ -25,13 +25,13 @@ type fileInfo struct {
 	Text     string // for a file: yes if it begins with UTF-8 text, otherwise no
 }
 
-func (s *Set) fileInfoTool() Tool {
-	return define(s, Tool{
+func fileInfoTool() definition {
+	return define(Tool{
 		Name: "file_info",
 		Description: "Show type, size, time of change, permissions and link target of a file or " +
 			"directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-	}, func(in *schema) { in.notEmpty("path") }, s.info)
+	}, func(in *schema) { in.notEmpty("path") }, (*Set).info)
 }
 
 func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {

@@ -13,18 +13,20 @@ import (
 )
 
 type findFilesInput struct {
-	Glob string `json:"glob,omitempty" jsonschema:"*.go or src/**/*.{ts,tsx}: matched against the name or, with a slash, the path in the searched directory"`
-	Path string `json:"path,omitempty" jsonschema:"a directory, absolute or relative to the working directory; default every root"`
+	Glob string `json:"glob,omitempty"`
+	Path string `json:"path,omitempty"`
 	fileFilter
 }
 
 // fileFilter holds the arguments that leave files out of a walk.
 type fileFilter struct {
-	Exclude []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out"`
-	Ignored string   `json:"ignored,omitempty" jsonschema:"files that git ignores; default leave_out"`
+	Exclude []string `json:"exclude,omitempty"`
+	Ignored string   `json:"ignored,omitempty"`
 }
 
 func (fileFilter) constrain(in *schema) {
+	in.describe("exclude", "globs of files and directories to leave out")
+	in.describe("ignored", "files that git ignores; default leave_out")
 	in.oneOf("ignored", "leave_out", "include")
 }
 
@@ -35,15 +37,18 @@ type foundFiles struct {
 	Cut     *truncation
 }
 
-func (s *Set) findFilesTool() Tool {
-	return define(s, Tool{
+func findFilesTool() definition {
+	return define(Tool{
 		Name:        "find_files",
-		Description: "Find files by name, in every root or below a directory.",
+		Description: "Find files by name, in every folder or below a directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("glob", "path")
+		in.describe("glob", "*.go or src/**/*.{ts,tsx}: matched against the name or, with a "+
+			"slash, the path in the searched directory")
+		in.describe("path", "a directory, "+pathText+"; default every folder")
 		fileFilter{}.constrain(in)
-	}, s.find)
+	}, (*Set).find)
 }
 
 func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {

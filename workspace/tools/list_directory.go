@@ -12,7 +12,7 @@ import (
 )
 
 type listDirectoryInput struct {
-	Path string `json:"path,omitempty" jsonschema:"absolute or relative to the working directory (default)"`
+	Path string `json:"path,omitempty"`
 }
 
 type directoryList struct {
@@ -29,12 +29,15 @@ type directoryEntry struct {
 	Root string // for a directory that is another root: the path of that root
 }
 
-func (s *Set) listDirectoryTool() Tool {
-	return define(s, Tool{
+func listDirectoryTool() definition {
+	return define(Tool{
 		Name:        "list_directory",
 		Description: "List one directory, with types and sizes.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-	}, func(in *schema) { in.notEmpty("path") }, s.list)
+	}, func(in *schema) {
+		in.notEmpty("path")
+		in.describe("path", pathText+" (default)")
+	}, (*Set).list)
 }
 
 func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, error) {

@@ -19,30 +19,31 @@ type rootEntry struct {
 	Index int    // position among the roots; the first is the working directory
 	Path  string // absolute path, as other tools show it
 	Real  string // the path with links resolved
-	URI   string
 	State string // ok, or what has happened to the directory: moved, replaced, missing, unreachable
 }
 
-func (s *Set) listRootsTool() Tool {
-	return define(s, Tool{
+func listRootsTool() definition {
+	return define(Tool{
 		Name: "list_roots",
-		Description: "List the root directories that the tools can access. The first is the " +
-			"working directory.",
+		Description: "List the folders that the tools can access, with everything in them. The " +
+			"first is the working directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-	}, nil, func(context.Context, listRootsInput) (rootList, error) {
-		list := rootList{Roots: []rootEntry{}}
-		for i, r := range s.ws.Opened() {
-			state, err := s.ws.State(i)
-			if err != nil {
-				return list, err
-			}
-			list.Roots = append(list.Roots, rootEntry{
-				Index: i, Path: r.Dir.String(), Real: representable(r.Real.String()),
-				URI: r.Real.URI(), State: string(state),
-			})
+	}, nil, (*Set).listRoots)
+}
+
+func (s *Set) listRoots(context.Context, listRootsInput) (rootList, error) {
+	list := rootList{Roots: []rootEntry{}}
+	for i, r := range s.ws.Opened() {
+		state, err := s.ws.State(i)
+		if err != nil {
+			return list, err
 		}
-		return list, nil
-	})
+		list.Roots = append(list.Roots, rootEntry{
+			Index: i, Path: r.Dir.String(), Real: representable(r.Real.String()),
+			State: string(state),
+		})
+	}
+	return list, nil
 }
 
 func (l rootList) String() string {

@@ -6,8 +6,8 @@ import (
 )
 
 type moveFileInput struct {
-	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
-	To   string `json:"to" jsonschema:"the new path, in an existing directory, absolute or relative to the working directory"`
+	Path string `json:"path"`
+	To   string `json:"to"`
 }
 
 type movedFile struct {
@@ -16,13 +16,16 @@ type movedFile struct {
 	Type string // what was moved: file, directory, link or other
 }
 
-func (s *Set) moveFileTool() Tool {
-	return define(s, Tool{
+func moveFileTool() definition {
+	return define(Tool{
 		Name: "move_file",
-		Description: "Move or rename a file, link or directory, also to another root. Nothing is " +
-			"ever replaced.",
+		Description: "Move or rename a file, link or directory, also to another folder. Nothing " +
+			"is ever replaced.",
 		Annotations: Annotations{Destructive: true},
-	}, func(in *schema) { in.notEmpty("path", "to") }, s.moveFile)
+	}, func(in *schema) {
+		in.notEmpty("path", "to")
+		in.describe("to", "the new path, in an existing directory, "+pathText)
+	}, (*Set).moveFile)
 }
 
 func (s *Set) moveFile(ctx context.Context, in moveFileInput) (movedFile, error) {

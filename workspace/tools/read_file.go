@@ -14,7 +14,7 @@ import (
 )
 
 type readFileInput struct {
-	Path   string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	Path   string `json:"path"`
 	Offset int    `json:"offset,omitempty" jsonschema:"first line, counted from 1; default 1"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
 	Tail   int    `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
@@ -33,18 +33,19 @@ type fileText struct {
 	Cut     *truncation
 }
 
-func (s *Set) readFileTool() Tool {
-	return define(s, Tool{
+func readFileTool() definition {
+	most := limits{}.withDefaults()
+	return define(Tool{
 		Name: "read_file",
 		Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d "+
-			"bytes at once.", s.limits.lines, s.limits.bytes),
+			"bytes at once.", most.lines, most.bytes),
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.atLeast("offset", 1)
 		in.atLeast("limit", 1)
 		in.atLeast("tail", 1)
-	}, s.read)
+	}, (*Set).read)
 }
 
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {

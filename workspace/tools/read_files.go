@@ -11,7 +11,7 @@ import (
 )
 
 type readFilesInput struct {
-	Paths []string `json:"paths" jsonschema:"each absolute or relative to the working directory"`
+	Paths []string `json:"paths"`
 }
 
 // readFiles is the result of read_files.
@@ -28,12 +28,15 @@ type readResult struct {
 	Err   error
 }
 
-func (s *Set) readFilesTool() Tool {
-	return define(s, Tool{
+func readFilesTool() definition {
+	return define(Tool{
 		Name:        "read_files",
 		Description: "Read several small text files at once.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-	}, func(in *schema) { in.notEmptyList("paths") }, s.readSeveral)
+	}, func(in *schema) {
+		in.notEmptyList("paths")
+		in.describe("paths", "each "+pathText)
+	}, (*Set).readSeveral)
 }
 
 func (s *Set) readSeveral(ctx context.Context, in readFilesInput) (readFiles, error) {

@@ -22,7 +22,7 @@ type Media struct {
 }
 
 type readMediaInput struct {
-	Path string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	Path string `json:"path"`
 }
 
 type mediaFile struct {
@@ -30,12 +30,12 @@ type mediaFile struct {
 	Media
 }
 
-func (s *Set) readMediaTool() Tool {
-	return define(s, Tool{
+func readMediaTool() definition {
+	return define(Tool{
 		Name:        "read_media",
 		Description: "Look at an image, listen to a sound, or read a PDF.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-	}, func(in *schema) { in.notEmpty("path") }, s.readMedia)
+	}, func(in *schema) { in.notEmpty("path") }, (*Set).readMedia)
 }
 
 func (s *Set) readMedia(ctx context.Context, in readMediaInput) (mediaFile, error) {

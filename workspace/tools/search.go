@@ -14,12 +14,12 @@ import (
 )
 
 type searchInput struct {
-	Pattern    string `json:"pattern" jsonschema:"RE2 expression, matched against one line at a time"`
-	Path       string `json:"path,omitempty" jsonschema:"a file or directory, absolute or relative to the working directory; default every root"`
-	Glob       string `json:"glob,omitempty" jsonschema:"search only files that match, as in find_files"`
+	Pattern    string `json:"pattern"`
+	Path       string `json:"path,omitempty"`
+	Glob       string `json:"glob,omitempty"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
 	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore upper and lower case"`
-	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after each match"`
+	Context    int    `json:"context,omitempty"`
 	fileFilter
 }
 
@@ -45,18 +45,22 @@ type matchedLine struct {
 // maxContext is the most lines shown before and after a match.
 const maxContext = 20
 
-func (s *Set) searchTool() Tool {
-	return define(s, Tool{
+func searchTool() definition {
+	return define(Tool{
 		Name: "search",
-		Description: "Find lines of text files that match a regular expression, in every root or " +
-			"below a directory.",
+		Description: "Find lines of text files that match a regular expression, in every folder " +
+			"or below a directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("pattern", "path", "glob")
 		in.atLeast("context", 0)
 		in.atMost("context", maxContext)
+		in.describe("pattern", "RE2 expression, matched against one line at a time")
+		in.describe("path", "a file or directory, "+pathText+"; default every folder")
+		in.describe("glob", "search only files that match, as in find_files")
+		in.describe("context", "lines to show before and after each match")
 		fileFilter{}.constrain(in)
-	}, s.search)
+	}, (*Set).search)
 }
 
 func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -60,17 +61,23 @@ func (l limits) withDefaults() limits {
 // listed, but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
 	s := &Set{ws: ws, permit: o.Permit, limits: o.limits.withDefaults()}
-	s.tools = []Tool{
-		s.listRootsTool(), s.listDirectoryTool(), s.directoryTreeTool(), s.fileInfoTool(),
-		s.readFileTool(), s.readFilesTool(), s.readMediaTool(), s.findFilesTool(), s.searchTool(),
-	}
-	if o.Permit != nil {
-		s.tools = append(s.tools,
-			s.writeFileTool(), s.editFileTool(), s.createDirectoryTool(), s.deleteFileTool(),
-			s.moveFileTool())
+	for _, define := range definitions() {
+		if t := define(s); t.Annotations.ReadOnly || o.Permit != nil {
+			s.tools = append(s.tools, t)
+		}
 	}
 	return s
 }
+
+// definitions returns the definitions of all tools, those that only read first. Making the schemas
+// takes a millisecond.
+var definitions = sync.OnceValue(func() []definition {
+	return []definition{
+		listRootsTool(), listDirectoryTool(), directoryTreeTool(), fileInfoTool(), readFileTool(),
+		readFilesTool(), readMediaTool(), findFilesTool(), searchTool(),
+		writeFileTool(), editFileTool(), createDirectoryTool(), deleteFileTool(), moveFileTool(),
+	}
+})
 
 // Tools returns all tools in a fixed order, those that only read first. The caller owns the slice.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }

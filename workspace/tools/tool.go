@@ -69,21 +69,19 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 // output is the result of a tool. Its String is the result for a model.
 type output interface{ String() string }
 
+// definition returns a tool of a set.
+type definition func(*Set) Tool
+
 // define completes t with the schema of In and the function that serves its calls. constrain, if
 // not nil, adds to the input schema what the type In cannot express.
-func define[In any, Out output](s *Set, t Tool, constrain func(*schema),
-	run func(context.Context, In) (Out, error)) Tool {
-	input := schemaOf[In]()
-	if constrain != nil {
-		constrain(input)
-	}
-	t.InputSchema = input.encode()
-	t.call = serveWith(t.Name, input, func(ctx context.Context, in In,
+func define[In any, Out output](t Tool, constrain func(*schema),
+	run func(*Set, context.Context, In) (Out, error)) definition {
+	return bind(t, constrain, func(s *Set, ctx context.Context, in In,
 		arguments json.RawMessage) (output, error) {
 		if s.ws == nil {
 			return nil, s.explain(t.Name, "", workspace.ErrClosed)
 		}
-		out, err := run(ctx, in)
+		out, err := run(s, ctx, in)
 		switch {
 		case err == nil: // even if ctx has ended since
 			return out, nil
@@ -93,44 +91,43 @@ func define[In any, Out output](s *Set, t Tool, constrain func(*schema),
 			return nil, s.explain(t.Name, pathIn(arguments), err)
 		}
 	}, true)
-	return t
 }
 
-// serveWith returns a function that decodes arguments for run. It ignores unknown ones, or rejects
-// them.
-func serveWith[In any](tool string, s *schema,
-	run func(context.Context, In, json.RawMessage) (output, error), ignoreUnknown bool,
-) func(context.Context, json.RawMessage) (output, string, error) {
-	return func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
-		var in In
-		ignored, err := decode(tool, s, arguments, &in)
-		if err == nil && len(ignored) > 0 && !ignoreUnknown {
-			err = &argumentError{tool: tool, problems: []string{s.noSuch(ignored)}}
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		note := ""
-		if len(ignored) > 0 {
-			note = s.noSuch(ignored)
-		}
-		out, err := run(ctx, in, arguments)
-		return out, note, err
-	}
-}
-
-// Define returns a tool of the host's own. Its schema is that of In, whose fields may have a
-// description as their jsonschema tag, and its arguments are checked like those of the other tools,
-// except that it rejects unknown ones.
-func Define[In any](t Tool, run func(context.Context, In) (string, error)) Tool {
-	input := schemaOf[In]()
-	t.InputSchema = input.encode()
-	t.call = serveWith(t.Name, input, func(ctx context.Context, in In,
+// Define returns a function that returns a tool of a host's own for what serves its calls, such as
+// a session. The tool's schema is that of In, whose fields may have a description as their
+// jsonschema tag, and its arguments are checked like those of the other tools, except that a tool
+// that is not read-only rejects unknown ones: without them it might do something else.
+func Define[Host, In any](t Tool,
+	run func(Host, context.Context, In) (string, error)) func(Host) Tool {
+	return bind(t, nil, func(h Host, ctx context.Context, in In,
 		_ json.RawMessage) (output, error) {
-		result, err := run(ctx, in)
+		result, err := run(h, ctx, in)
 		return plain(result), err
-	}, false)
-	return t
+	}, t.Annotations.ReadOnly)
+}
+
+// bind returns a function that binds t to its host. The schema is made only once.
+func bind[Host, In any](t Tool, constrain func(*schema),
+	run func(Host, context.Context, In, json.RawMessage) (output, error),
+	ignoreUnknown bool) func(Host) Tool {
+	input := newSchema[In](constrain)
+	t.InputSchema = input.encode()
+	return func(h Host) Tool {
+		bound := t
+		bound.call = func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
+			var in In
+			note, err := input.decode(t.Name, arguments, &in)
+			switch {
+			case err != nil:
+				return nil, "", err
+			case note != "" && !ignoreUnknown:
+				return nil, "", &argumentError{tool: t.Name, problems: []string{note}}
+			}
+			out, err := run(h, ctx, in, arguments)
+			return out, note, err
+		}
+		return bound
+	}
 }
 
 // plain is a text as the output of a tool.

@@ -11,10 +11,10 @@ import (
 )
 
 type writeFileInput struct {
-	Path      string `json:"path" jsonschema:"absolute or relative to the working directory"`
+	Path      string `json:"path"`
 	Content   string `json:"content" jsonschema:"the whole content"`
 	IfExists  string `json:"if_exists,omitempty" jsonschema:"if the file exists; default replace"`
-	IfVersion string `json:"if_version,omitempty" jsonschema:"fail if the file no longer has this version, which read_file shows"`
+	IfVersion string `json:"if_version,omitempty"`
 }
 
 type changedFile struct {
@@ -35,16 +35,18 @@ const (
 	editDiffLines  = 40
 )
 
-func (s *Set) writeFileTool() Tool {
-	return define(s, Tool{
+func writeFileTool() definition {
+	return define(Tool{
 		Name: "write_file",
 		Description: "Create a file, and directories above it, or replace all of its content. " +
 			"edit_file changes a part.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "if_version")
+		in.describe("if_version", "fail if the file no longer has this version, which read_file "+
+			"shows")
 		in.oneOf("if_exists", "replace", "fail")
-	}, s.write)
+	}, (*Set).write)
 }
 
 func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error) {
@@ -74,8 +76,8 @@ func (s *Set) planText(ctx context.Context, path, version string,
 	})
 }
 
-// rewrite asks for permission to write a file, and writes it. The result shows at most so many lines
-// of the difference.
+// rewrite asks for permission to write a file, and writes it. The result shows at most so many
+// lines of the difference.
 func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, error) {
 	if !c.Unchanged() {
 		if err := s.apply(ctx, c); err != nil {
