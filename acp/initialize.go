@@ -65,26 +65,24 @@ func (i *initialization) done() bool {
 	return i.ok
 }
 
-// owner returns the agent that the connection's sessions belong to.
-func (i *initialization) owner() sessionstore.Agent {
+// backend returns what the backend said about itself.
+func (i *initialization) backend() backend.Info {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return sessionstore.Agent{Kind: i.info.Kind, Profile: i.info.Profile}
+	return i.info
+}
+
+// owner returns the agent that the connection's sessions belong to.
+func (i *initialization) owner() sessionstore.Agent {
+	info := i.backend()
+	return sessionstore.Agent{Kind: info.Kind, Profile: info.Profile}
 }
 
 // mcpOwner says who connects MCP servers.
-func (i *initialization) mcpOwner() backend.MCPOwner {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.info.MCP
-}
+func (i *initialization) mcpOwner() backend.MCPOwner { return i.backend().MCP }
 
 // overlappingTurns reports whether the backend handles overlapping turns.
-func (i *initialization) overlappingTurns() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.info.OverlappingTurns
-}
+func (i *initialization) overlappingTurns() bool { return i.backend().OverlappingTurns }
 
 // transports returns the MCP transports that were advertised.
 func (i *initialization) transports() mcpTransports {

@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -56,6 +57,10 @@ type Options struct {
 	// clients which read faster than they handle what they read are not flooded. Default 6,000;
 	// negative for no limit.
 	ReplayRate int
+	// AgentCommand returns a command line that runs the agent of a session, for the error about a
+	// session of another agent: acp-agent with --agent NAME, or with -- and a program. If it is nil,
+	// the agent's name counts as its program.
+	AgentCommand func(sessionstore.Agent) string
 	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP
 	// servers. Default "dev".
 	Version string
@@ -101,6 +106,11 @@ type tuning struct {
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "dev")
 	o.ReplayRate = cmp.Or(o.ReplayRate, 6_000)
+	if o.AgentCommand == nil {
+		o.AgentCommand = func(a sessionstore.Agent) string {
+			return strings.TrimSuffix("acp-agent -- "+a.Profile, " -- ")
+		}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

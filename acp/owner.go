@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -21,28 +22,19 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 	if s.Agent != a.init.owner() {
 		return s, strictjson.Refuse(
 			strictjson.NewViolation(protocol.SessionID, string(id), strictjson.OtherAgent).
-				Expecting(commandOf(s.Agent)).Hinting(transferHint(id, a.init.owner())))
+				Expecting(a.options.AgentCommand(s.Agent)).Hinting(a.transferHint(id)))
 	}
 	return s, nil
 }
 
-// commandOf returns a command line that runs the agent of a session.
-func commandOf(owner sessionstore.Agent) string {
-	switch owner.Kind {
-	case "proxy":
-		return "acp-agent -- " + owner.Profile
-	case "model":
-		return "acp-agent --model NAME"
-	}
-	return "acp-agent"
-}
-
-// transferHint returns how to continue a session with another agent.
-func transferHint(id sessionstore.ID, to sessionstore.Agent) string {
-	agent := "--to " + text.ShellWord(to.Kind)
-	if to.Kind == "proxy" {
-		agent = "-- " + to.Profile
+// transferHint returns how to continue a session with this agent.
+func (a *agent) transferHint(id sessionstore.ID) string {
+	owner := a.init.owner()
+	to := "--to " + text.ShellWord(owner.Kind)
+	if command := a.options.AgentCommand(owner); owner.Profile != "" {
+		_, to, _ = strings.Cut(command, " ")
+		to = strings.Replace(to, "--agent ", "--to ", 1)
 	}
 	return "to continue a copy of it with this agent, run: acp-agent sessions transfer " +
-		text.ShellWord(string(id)) + " " + agent
+		text.ShellWord(string(id)) + " " + to
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -238,7 +239,8 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 func TestOtherAgentError(t *testing.T) {
 	store := memstore.New(t)
 	serve := func(profile string) *client {
-		c := connect(t, acp.Options{Store: store, Backend: using(&behind{profile: profile})})
+		c := connect(t, acp.Options{Store: store, Backend: using(&behind{profile: profile}),
+			AgentCommand: func(a sessionstore.Agent) string { return "agent-in-front-of " + a.Profile }})
 		c.initialize()
 		return c
 	}
@@ -250,7 +252,7 @@ func TestOtherAgentError(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		m := two.try(method, rootsParams(id, a))
 		require.Equal(t, "other_agent", m.reason(t))
-		require.Contains(t, m.Error.Message, "acp-agent -- opencode acp")
+		require.Contains(t, m.Error.Message, "agent-in-front-of opencode acp")
 	}
 }
 

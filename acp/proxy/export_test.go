@@ -8,8 +8,6 @@ import (
 // Exported for tests.
 var (
 	WithoutBlocks = withoutBlocks
-	AgentName     = agentName
-	ShellLine     = shellLine
 	Flags         = Profile.flags
 )
 

@@ -30,7 +30,7 @@ func KnownProfiles() []Profile {
 		{
 			// The former name of claude-agent-acp.
 			Name: "claude-code-acp", Title: "Claude Code, older adapter",
-			Command: "claude-code-acp",
+			Command: "claude-code-acp", Identity: "claude",
 			Login:   "claude /login",
 			Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		},

@@ -19,6 +19,8 @@ import (
 type Profile struct {
 	// Name is the agent's name on the command line, such as "opencode".
 	Name string
+	// Identity is the name under which its sessions are stored, if that is not Name. It is one word.
+	Identity string
 	// Title is its name as its makers write it.
 	Title string
 	// Command is the program: a name that is searched for in PATH, or an absolute path.
@@ -177,51 +179,4 @@ func FindProfile(profiles []Profile, name string) (Profile, bool) {
 		return Profile{}, false
 	}
 	return profiles[at], true
-}
-
-// MatchProfile returns the profile of the agent that c starts. It compares the base names of the
-// programs and, if c runs npm packages, the packages among its arguments.
-func MatchProfile(profiles []Profile, c Command) (Profile, bool) {
-	program := ProgramName(c.Path)
-	for _, p := range profiles {
-		if p.Command != "" && ProgramName(p.Command) == program {
-			return p, true
-		}
-		for _, arg := range c.Args {
-			if runsPackages(program) && slices.Contains(p.Packages, withoutVersion(arg)) {
-				return p, true
-			}
-		}
-	}
-	return Profile{}, false
-}
-
-// runsPackages reports whether a program runs npm packages.
-func runsPackages(program string) bool {
-	switch program {
-	case "npx", "npm", "bunx", "bun", "pnpm", "pnpx", "yarn":
-		return true
-	}
-	return false
-}
-
-// withoutVersion removes the "@1.2.3" from the end of a package's name.
-func withoutVersion(pkg string) string {
-	if at := strings.LastIndexByte(pkg, '@'); at > 0 {
-		return pkg[:at]
-	}
-	return pkg
-}
-
-// ProgramName returns the last element of a program's path, without the extension that Windows
-// adds.
-func ProgramName(path string) string {
-	program := filepath.Base(path)
-	for _, extension := range []string{".exe", ".cmd", ".bat"} {
-		if cut := len(program) - len(extension); cut > 0 &&
-			strings.EqualFold(program[cut:], extension) {
-			return program[:cut]
-		}
-	}
-	return program
 }

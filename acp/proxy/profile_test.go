@@ -44,25 +44,6 @@ func TestKnownProfiles(t *testing.T) {
 	}
 }
 
-func TestMatchProfile(t *testing.T) {
-	for _, c := range []struct {
-		command proxy.Command
-		want    string
-	}{
-		{proxy.Command{Path: "/opt/x/opencode", Args: []string{"acp"}}, "opencode"},
-		{proxy.Command{Path: "opencode.CMD"}, "opencode"},
-		{proxy.Command{Path: "npx", Args: []string{"-y", "opencode-ai@1.2.3", "acp"}}, "opencode"},
-		{proxy.Command{Path: "bunx", Args: []string{"@google/gemini-cli", "--acp"}}, "gemini"},
-		{proxy.Command{Path: "npx", Args: []string{"@scope/agent"}}, ""},
-		{proxy.Command{Path: "cat", Args: []string{"opencode-ai"}}, ""},
-		{proxy.Command{}, ""},
-	} {
-		p, ok := proxy.MatchProfile(proxy.KnownProfiles(), c.command)
-		require.Equal(t, c.want != "", ok, c.command)
-		require.Equal(t, c.want, p.Name)
-	}
-}
-
 func TestProfileFlags(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "a b"), filepath.Join(t.TempDir(), "c,d")
 	dirs, err := workspace.ParseDirs([]string{first, second})

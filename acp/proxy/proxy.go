@@ -15,12 +15,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name
-// of the agent's program with its arguments, quoted as for a shell.
+// Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the agent's
+// name; see [Owner].
 const Kind = "proxy"
 
 // New returns a backend that answers from the agent that command starts. Initialize starts it. The
@@ -72,7 +70,7 @@ func (p *proxy) Initialize(
 	}
 	return backend.Info{
 		Kind:       Kind,
-		Profile:    agentName(p.command),
+		Profile:    Owner(p.command, p.options.Profile).Profile,
 		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
 
@@ -175,26 +173,6 @@ func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
 
 // Close implements [backend.Backend]: it ends the children with their process groups.
 func (p *proxy) Close(ctx context.Context) error { return p.children.close(ctx) }
-
-// Owner returns the agent that sessions of c's agent belong to in a store.
-func Owner(c Command) sessionstore.Agent {
-	return sessionstore.Agent{Kind: Kind, Profile: agentName(c)}
-}
-
-// agentName returns the name under which sessions of a command's agent are stored, such as
-// "opencode acp". It must not change when the program moves.
-func agentName(c Command) string {
-	return shellLine(ProgramName(c.Path), c.Args)
-}
-
-// shellLine returns a command line as it is typed into a shell.
-func shellLine(program string, args []string) string {
-	words := []string{text.ShellWord(program)}
-	for _, arg := range args {
-		words = append(words, text.ShellWord(arg))
-	}
-	return strings.Join(words, " ")
-}
 
 // addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in
 // what the agent says about itself.

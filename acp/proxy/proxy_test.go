@@ -216,28 +216,6 @@ func TestUnknownSession(t *testing.T) {
 	require.Contains(t, b.received("")[0], `"code":-32602`)
 }
 
-// Clause A31.
-func TestAgentName(t *testing.T) {
-	for _, c := range []struct {
-		path             string
-		args             []string
-		profile, command string
-	}{
-		{"opencode", []string{"acp"}, "opencode acp", "acp-agent -- opencode acp"},
-		{"/usr/local/bin/opencode", []string{"acp"}, "opencode acp",
-			"acp-agent -- /usr/local/bin/opencode acp"},
-		{"npx", []string{"@scope/agent", "--model", "a b"}, "npx @scope/agent --model 'a b'",
-			"acp-agent -- npx @scope/agent --model 'a b'"},
-		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`,
-			`acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
-		{".cmd", nil, ".cmd", "acp-agent -- .cmd"},
-	} {
-		command := proxy.Command{Path: c.path, Args: c.args}
-		require.Equal(t, c.profile, proxy.AgentName(command))
-		require.Equal(t, c.command, "acp-agent -- "+proxy.ShellLine(c.path, c.args))
-	}
-}
-
 // lines are the lines that a client received, in order.
 type lines struct {
 	mu  sync.Mutex

@@ -736,9 +736,10 @@ func TestTransferredSession(t *testing.T) {
 
 		source, err := from.store.Get(t.Context(), sessionstore.ID(s.ID))
 		require.NoError(t, err)
-		require.Equal(t, proxy.Owner(from.command), source.Agent)
+		require.Equal(t, proxy.Owner(from.command, proxy.Profile{}), source.Agent)
 		_, err = from.store.Fork(t.Context(), source.ID,
-			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command), Keys: source.Keys})
+			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command, proxy.Profile{}),
+				Keys: source.Keys})
 		require.NoError(t, err)
 
 		v = to.connect()

@@ -332,7 +332,7 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 	case f.to == model.Kind:
 		return target{sessionstore.Agent{Kind: model.Kind}, "acp-agent --model NAME"}, nil
 	}
-	start, _, err := set.agentCommand(f.to, command)
+	start, profile, err := set.agentCommand(f.to, command)
 	if err != nil {
 		return target{}, usagef("--to: %v", err)
 	}
@@ -346,7 +346,7 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 	for _, word := range command {
 		words = append(words, text.ShellWord(word))
 	}
-	return target{proxy.Owner(start), strings.Join(words, " ")}, nil
+	return target{proxy.Owner(start, profile), strings.Join(words, " ")}, nil
 }
 
 // transferSession copies a session for another agent and prints the copy's id.

@@ -71,6 +71,7 @@ type agentConfig struct {
 	RootsTools *proxy.ToolsMode  `json:"rootsTools"`
 	RootsRelay servers.Switch    `json:"rootsRelay"`
 	Login      string            `json:"login"`
+	Identity   string            `json:"identity"`
 }
 
 // serverConfig says what an MCP server may do.
@@ -361,8 +362,10 @@ func jsonType(t reflect.Type) string {
 
 // check checks what decoding does not.
 func (a agentConfig) check(name string) error {
-	if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
-		return fmt.Errorf("%q is not a valid name: use letters, digits and dashes", name)
+	for _, name := range []string{name, cmp.Or(a.Identity, name)} {
+		if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
+			return fmt.Errorf("%q is not a valid name: use letters, digits and dashes", name)
+		}
 	}
 	if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && a.Command == "" {
 		return errors.New("needs a command, because it is not one of the known agents")
@@ -508,6 +511,7 @@ func (a agentConfig) apply(p *proxy.Profile) {
 	override(&p.Roots, a.Roots)
 	override(&p.Tools, a.RootsTools)
 	p.Login = cmp.Or(a.Login, p.Login)
+	p.Identity = cmp.Or(a.Identity, p.Identity)
 	if a.RootsFlag != nil {
 		p.Flag, p.FlagSplits = *a.RootsFlag, ""
 	}

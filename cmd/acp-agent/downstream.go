@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -69,7 +71,7 @@ func (set *settings) agentCommand(
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:]}
 		profile, _ := proxy.MatchProfile(profiles, command)
-		return command, profile, nil
+		return command, proxy.Identify(profiles, profile, command), nil
 	}
 	profile, known := proxy.FindProfile(profiles, name)
 	if !known {
@@ -80,7 +82,23 @@ func (set *settings) agentCommand(
 	}
 	command := profile.StartCommand()
 	command.Args = append(command.Args, args...)
-	return command, profile, nil
+	return command, proxy.Identify(profiles, profile, command), nil
+}
+
+// commandOf returns a command line that runs the agent of a session.
+func (set *settings) commandOf(owner sessionstore.Agent) string {
+	switch owner.Kind {
+	case proxy.Kind:
+		for _, p := range set.config.profiles() {
+			if cmp.Or(p.Identity, p.Name) == owner.Profile {
+				return "acp-agent --agent " + p.Name
+			}
+		}
+		return "acp-agent -- " + owner.Profile
+	case model.Kind:
+		return "acp-agent --model NAME"
+	}
+	return "acp-agent"
 }
 
 // self returns a subcommand of this program with the same configuration file, or the zero Command

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -143,5 +144,9 @@ func (set *settings) repairStore(ctx context.Context, stderr io.Writer) (sqlite.
 // storeOptions says where the session store is.
 func (set *settings) storeOptions(logger *slog.Logger) (sqlite.Options, error) {
 	dir, err := set.stateDirectory()
-	return sqlite.Options{Dir: dir, Logger: logger}, err
+	profiles := set.config.profiles()
+	renamed := func(stored sessionstore.Agent) sessionstore.Agent {
+		return proxy.Renamed(profiles, stored)
+	}
+	return sqlite.Options{Dir: dir, Logger: logger, Renamed: renamed}, err
 }

@@ -198,20 +198,21 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		return err
 	}
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
-		Backend:     func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
-		Store:       store,
-		Workspace:   roots,
-		Folders:     set.folders,
-		KeepFolders: set.keepDirs,
-		MaxLine:     set.maxLine,
-		Trace:       trace.editor(),
-		MCPPolicy:   set.config.mcpPolicy,
-		Withheld:    set.config.keyVariables(),
-		ConsentDir:  consentDir(dir),
-		AllowReads:  set.allowReads,
-		ReplayRate:  set.replayRate,
-		Version:     version(),
-		Logger:      logger,
+		Backend:      func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
+		Store:        store,
+		Workspace:    roots,
+		Folders:      set.folders,
+		KeepFolders:  set.keepDirs,
+		MaxLine:      set.maxLine,
+		Trace:        trace.editor(),
+		MCPPolicy:    set.config.mcpPolicy,
+		Withheld:     set.config.keyVariables(),
+		ConsentDir:   consentDir(dir),
+		AllowReads:   set.allowReads,
+		ReplayRate:   set.replayRate,
+		AgentCommand: set.commandOf,
+		Version:      version(),
+		Logger:       logger,
 	})
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {

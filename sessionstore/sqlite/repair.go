@@ -165,7 +165,7 @@ func (s *Store) copyReadable(
 		return Report{}, false, err
 	}
 	defer func() { err = errors.Join(err, to.close()) }()
-	if err := to.prepare(ctx, s.steps); err != nil {
+	if err := to.prepare(ctx, Options{}, s.steps); err != nil {
 		return Report{}, false, err
 	}
 	tx, err := to.writer.BeginTx(ctx, nil)

@@ -53,6 +53,10 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives warnings about the store's files; nil discards them.
 	Logger *slog.Logger
+	// Renamed, if not nil, returns what an agent in the store is called now. When the files are
+	// opened, sessions of an agent with another name are given to that one, with all that the store
+	// knows about them. It must return each name that it returns unchanged.
+	Renamed func(sessionstore.Agent) sessionstore.Agent
 
 	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a
 	// network file system. [journalMemory] needs no Dir.
@@ -317,7 +321,7 @@ type database struct {
 // openDatabase opens or creates the store's file, and migrates it to the newest schema.
 func openDatabase(ctx context.Context, o Options, steps []step) (*database, error) {
 	if o.journal == journalMemory {
-		return prepared(ctx, connectMemory, steps)
+		return prepared(ctx, connectMemory, o, steps)
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -344,18 +348,18 @@ func openDatabase(ctx context.Context, o Options, steps []step) (*database, erro
 	default:
 		mode = journalWAL
 	}
-	return prepared(ctx, func() (*database, error) { return connect(path, mode) }, steps)
+	return prepared(ctx, func() (*database, error) { return connect(path, mode) }, o, steps)
 }
 
 // prepared returns the database that connect opens, see [database.prepare].
 func prepared(
-	ctx context.Context, connect func() (*database, error), steps []step,
+	ctx context.Context, connect func() (*database, error), o Options, steps []step,
 ) (*database, error) {
 	db, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	if err := db.prepare(ctx, steps); err != nil {
+	if err := db.prepare(ctx, o, steps); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	return db, nil
@@ -474,8 +478,8 @@ func openPool(dsn string, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// prepare checks that the file is a store that this program may use, and migrates it.
-func (d *database) prepare(ctx context.Context, steps []step) error {
+// prepare checks that the file is a store that this program may use, and brings it up to date.
+func (d *database) prepare(ctx context.Context, o Options, steps []step) error {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
 		return err
@@ -493,7 +497,10 @@ func (d *database) prepare(ctx context.Context, steps []step) error {
 	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(d.journal)); err != nil {
 		return err
 	}
-	return migrate(ctx, conn, steps)
+	if err := migrate(ctx, conn, steps); err != nil || o.Renamed == nil {
+		return err
+	}
+	return renameAgents(ctx, conn, o.Renamed)
 }
 
 // recognise rejects another program's database. A fresh one is still empty.

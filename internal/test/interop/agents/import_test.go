@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
 // Clause A31.
@@ -82,6 +83,42 @@ func TestSessionsOpenByTheAgentsOwnIDs(t *testing.T) {
 			_, err = again.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
 			require.NoError(t, err)
 			require.Contains(t, again.heard(made.ID), "Since then as well.")
+		})
+	}
+}
+
+// A session belongs to the agent, however that was started.
+//
+// Clause A31.
+func TestSessionsSurviveOtherFlags(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		subject
+		other []string // starts the same agent
+	}{
+		{opencode, []string{"env", "A=b", "nice", "opencode", "acp", "--print-logs"}},
+		{claude, []string{"sh", "-c", "exec claude-agent-acp --verbose"}},
+		{gemini, []string{"gemini", "--debug", "--acp"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.modules == morePackages && !*survey {
+				t.Skip("make interop-agents runs this")
+			}
+			s := onStage(t, c.subject)
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			s.prompt(e, made.ID, "Before.", modelserver.Say("It was long ago."))
+			e.leave()
+			e = s.open(t, noFiles, append([]string{program.Path(), "--state-dir", s.state, "--"}, c.other...))
+			require.Equal(t, []string{made.ID}, e.listed(client.Query{}))
+			require.Equal(t, []string{made.ID}, e.listed(s.query(t, s.first)))
+			_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			require.Contains(t, e.heard(made.ID), "It was long ago.")
+			turn := s.prompt(e, made.ID, "And since?", modelserver.Say("Since then as well."))
+			require.Contains(t, turn[0].Text(), "It was long ago.")
 		})
 	}
 }

@@ -1,0 +1,133 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Clause A31.
+func TestOwner(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		// known agents
+		{"opencode|acp", "opencode"},
+		{"opencode|acp|--print-logs", "opencode"},
+		{"/usr/local/bin/opencode|--pure|acp", "opencode"},
+		{"opencode.CMD|acp", "opencode"},
+		{"gemini|--debug|--acp", "gemini"},
+		{"claude-agent-acp", "claude"},
+		{"claude-code-acp|--verbose", "claude"},
+		{"npx|-y|@zed-industries/claude-code-acp@0.16.2", "claude"},
+		{"npx|-y|opencode-ai@1.2.3|acp", "opencode"},
+		{"npx|--yes|--package=@google/gemini-cli|gemini|--acp", "gemini"},
+		{"npx|-p|@google/gemini-cli@1|--|gemini", "gemini"},
+		{"npm|exec|--yes|--|@google/gemini-cli|--acp", "gemini"},
+		{"bunx|@google/gemini-cli|--acp", "gemini"},
+		{"bun|x|@google/gemini-cli|--acp", "gemini"},
+		{"pnpm|dlx|opencode-ai|acp", "opencode"},
+		{"yarn|dlx|opencode-ai@latest|acp", "opencode"},
+		{"node|/x/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js", "claude"},
+		{"node|--import|/a.js|--enable-source-maps|/x/bundle/gemini.js|--acp", "gemini"},
+		// launchers
+		{"env|-u|A|B=c|PATH=/x y|opencode|acp", "opencode"},
+		{"/usr/bin/env|--|opencode|acp", "opencode"},
+		{"env|-S|X=1 opencode acp", "opencode"},
+		{"nice|-n|10|ionice|-c|3|opencode|acp", "opencode"},
+		{"timeout|-s|KILL|1h|opencode|acp", "opencode"},
+		{"timeout|--signal=KILL|1h|opencode", "opencode"},
+		{"nohup|stdbuf|-oL|-e|0|opencode|acp", "opencode"},
+		{"sudo|-u|me|opencode|acp", "opencode"},
+		{"sh|-c|opencode acp", "opencode"},
+		{"bash|-lc|cd '/a b' && export X=1; exec \"$HOME/bin/opencode\" acp 2> \"/tmp/a b\"", "opencode"},
+		{"bash|-c|X=1 npx -y opencode-ai acp 2>/dev/null", "opencode"},
+		{"cmd.exe|/c|opencode.cmd|acp", "opencode"},
+		{"acp-agent|--allow|read|--|opencode|acp", "opencode"},
+		{"acp-agent|--agent|opencode", "opencode"},
+		{"/opt/acp-agent|--agent=opencode", "opencode"},
+		// others
+		{"/opt/my agents/it's.EXE|", `'it'\''s'`},
+		{".cmd", ".cmd"},
+		{"npx|@scope/agent@2|--model|a b", "@scope/agent"},
+		{"python|-u|/a/server.py|--flag", "server"},
+		{"python3.12|-m|my_agent|acp", "my_agent"},
+		{"./server.py", "server"},
+		{"uvx|--from|git+https://x.example/y|my-agent", "my-agent"},
+		{"uvx|my-agent==1.2", "my-agent"},
+		{"node|/opt/thing/dist/index.js", "thing"},
+		{"sh|/opt/start-it.sh|x", "start-it"},
+		// what does not tell stays as it is
+		{"node|index.js", "node index.js"},
+		{"docker|run|-i|image/one", "docker run -i image/one"},
+		{"ssh|host|opencode acp", "ssh host 'opencode acp'"},
+		{"/bin/sh|-c|a | b", "sh -c 'a | b'"},
+		{"sh|-c|$AGENT acp", "sh -c '$AGENT acp'"},
+		{"sh|-c|a; b", "sh -c 'a; b'"},
+		{"sh|-c|$(which opencode) acp", "sh -c '$(which opencode) acp'"},
+		{"npm|start", "npm start"},
+		{"env", "env"},
+		{"timeout|5", "timeout 5"},
+	} {
+		words := strings.Split(c.command, "|")
+		if strings.Contains(c.command, " | ") {
+			words = []string{"/bin/sh", "-c", "a | b"}
+		}
+		command := proxy.Command{Path: words[0], Args: words[1:]}
+		owner := proxy.Owner(command, proxy.Profile{})
+		require.Equal(t, sessionstore.Agent{Kind: proxy.Kind, Profile: c.want}, owner, c.command)
+		require.Equal(t, owner, proxy.Renamed(proxy.KnownProfiles(), owner), "it stays")
+	}
+}
+
+func TestMatchProfile(t *testing.T) {
+	configured := append([]proxy.Profile{
+		{Name: "a-work", Command: "opencode", Args: []string{"acp", "--pure"}, Identity: "a-work"},
+		{Name: "mine", Command: "python", Args: []string{"/opt/mine/server.py"}},
+		{Name: "wrapped", Command: "sh", Args: []string{"-c", "exec other acp"}},
+	}, proxy.KnownProfiles()...)
+	for _, c := range []struct{ command, profile, identity string }{
+		{"opencode|acp", "opencode", "opencode"},
+		{"timeout|5|python|/elsewhere/server.py", "mine", "mine"},
+		{"python|other.py", "wrapped", "wrapped"},
+		{"python|third.py", "", "third"},
+		{"cat|opencode-ai", "", "cat"},
+		{"claude-code-acp", "claude-code-acp", "claude"},
+	} {
+		words := strings.Split(c.command, "|")
+		command := proxy.Command{Path: words[0], Args: words[1:]}
+		p, ok := proxy.MatchProfile(configured, command)
+		require.Equal(t, c.profile != "", ok, c.command)
+		require.Equal(t, c.profile, p.Name, c.command)
+		require.Equal(t, c.identity, proxy.Identify(configured, p, command).Identity, c.command)
+	}
+	_, ok := proxy.MatchProfile(proxy.KnownProfiles(), proxy.Command{})
+	require.False(t, ok)
+}
+
+// Clause A31.
+func TestRenamed(t *testing.T) {
+	configured := append([]proxy.Profile{
+		{Name: "a-work", Command: "opencode", Args: []string{"acp"}, Identity: "work"},
+		{Name: "work", Command: "work"},
+	}, proxy.KnownProfiles()...)
+	for stored, want := range map[string]string{
+		"opencode acp":              "opencode",
+		"opencode --print-logs acp": "opencode",
+		"npx -y @google/gemini-cli": "gemini",
+		"sh -c 'exec opencode acp'": "opencode",
+		`python '/a b/it'\''s.py'`:  `'it'\''s'`,
+		"claude-code-acp":           "claude",
+		"work":                      "work",
+		"docker run -i image":       "docker run -i image",
+		"sh -c 'unfinished":         "sh -c 'unfinished",
+		"":                          "",
+	} {
+		got := proxy.Renamed(configured, sessionstore.Agent{Kind: proxy.Kind, Profile: stored})
+		require.Equal(t, sessionstore.Agent{Kind: proxy.Kind, Profile: want}, got)
+	}
+	model := sessionstore.Agent{Kind: "model", Profile: "opencode acp"}
+	require.Equal(t, model, proxy.Renamed(configured, model))
+}
