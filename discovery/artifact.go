@@ -81,44 +81,44 @@ func (d Diagnostic) String() string { return d.Message + " (" + d.Rule + ")" }
 // Artifact is something that was found. Artifacts are values; what their pointers and slices refer
 // to is shared and must not be modified.
 type Artifact struct {
-	Kind Kind
+	Kind Kind `json:"kind"`
 	// Name is the name of a skill, command or server. The name of an instruction is its path in the
 	// root.
-	Name string
+	Name string `json:"name"`
 	// Description describes it in one line; it may be "".
-	Description string
+	Description string `json:"description"`
 	// Root is the root in which it was found.
-	Root workspace.Root
+	Root workspace.Root `json:"-"`
 	// Pattern is the pattern of the convention that found it.
-	Pattern string
+	Pattern string `json:"place"`
 	// Path is where it was found, as the client spells the root. Links are not resolved.
-	Path string
+	Path string `json:"path"`
 	// Ref is where the file really is; a link can lead to another root. It is zero if the file
 	// could not be opened.
-	Ref workspace.Ref
+	Ref workspace.Ref `json:"-"`
 	// Size is the size of the file in bytes.
-	Size int64
+	Size int64 `json:"size"`
 
-	State State
+	State State `json:"state"`
 	// Reason says why the state is not Active.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 	// ShadowedBy is the Path of the artifact that takes precedence.
-	ShadowedBy string
+	ShadowedBy string `json:"shadowedBy,omitempty"`
 	// Diagnostics are the rules that it breaks.
-	Diagnostics []Diagnostic
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 
 	// Hint says what to type after the name of a command or skill.
-	Hint string
+	Hint string `json:"hint,omitempty"`
 	// Uncallable is set for a skill that should not be offered as a slash command.
-	Uncallable bool
+	Uncallable bool `json:"-"`
 	// UserOnly is set for a skill that a model should not use unless the user calls it.
-	UserOnly bool
+	UserOnly bool `json:"-"`
 	// Applies says when an instruction applies.
-	Applies Applies
+	Applies Applies `json:"applies,omitzero"`
 	// Imports are the files that an instruction imports, in order.
-	Imports []Import
+	Imports []Import `json:"imports,omitempty"`
 	// Server is the configuration of a usable MCP server, otherwise nil.
-	Server *Server
+	Server *Server `json:"server,omitempty"`
 
 	rel             string   // the path in the root, as it was found
 	rank            int      // the index of its convention
@@ -158,10 +158,10 @@ const (
 
 // Applies says when an instruction applies.
 type Applies struct {
-	Mode Mode
+	Mode Mode `json:"mode"`
 	// Globs are set for ByPath, and slash-separated from the root. In some formats a glob without
 	// a slash matches the last name of a path.
-	Globs []string
+	Globs []string `json:"globs,omitempty"`
 }
 
 // diagnose adds a diagnostic.
@@ -192,47 +192,24 @@ func (a Artifact) clone() Artifact {
 // realPath, size) and server (transport, command, args, cwd, envFile, url, inputs, and the names of
 // env and headers). Later versions may add members.
 func (a Artifact) MarshalJSON() ([]byte, error) {
-	type applies struct {
-		Mode  Mode     `json:"mode"`
-		Globs []string `json:"globs,omitempty"`
+	type fields Artifact // without this method
+	w := struct {
+		Root     int    `json:"root"`
+		RealPath string `json:"realPath,omitempty"`
+		fields
+	}{Root: a.Root.Index, fields: fields(a)}
+	if a.Ref.Rel() != "" {
+		w.RealPath = a.Ref.Real()
 	}
-	type imported struct {
+	return json.Marshal(w)
+}
+
+// MarshalJSON encodes the import as [Artifact.MarshalJSON] says.
+func (in Import) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
 		Written  string `json:"written"`
 		By       string `json:"by"`
 		RealPath string `json:"realPath"`
 		Size     int64  `json:"size"`
-	}
-	w := struct {
-		Kind        Kind         `json:"kind"`
-		Name        string       `json:"name"`
-		Description string       `json:"description"`
-		Root        int          `json:"root"`
-		Place       string       `json:"place"`
-		Path        string       `json:"path"`
-		RealPath    string       `json:"realPath,omitempty"`
-		Size        int64        `json:"size"`
-		State       State        `json:"state"`
-		Reason      string       `json:"reason,omitempty"`
-		ShadowedBy  string       `json:"shadowedBy,omitempty"`
-		Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
-		Hint        string       `json:"hint,omitempty"`
-		Applies     *applies     `json:"applies,omitempty"`
-		Imports     []imported   `json:"imports,omitempty"`
-		Server      *Server      `json:"server,omitempty"`
-	}{
-		Kind: a.Kind, Name: a.Name, Description: a.Description, Root: a.Root.Index,
-		Place: a.Pattern, Path: a.Path, Size: a.Size,
-		State: a.State, Reason: a.Reason, ShadowedBy: a.ShadowedBy, Diagnostics: a.Diagnostics,
-		Hint: a.Hint, Server: a.Server,
-	}
-	if a.Ref.Rel() != "" {
-		w.RealPath = a.Ref.Real()
-	}
-	if a.Applies.Mode != "" {
-		w.Applies = &applies{a.Applies.Mode, a.Applies.Globs}
-	}
-	for _, in := range a.Imports {
-		w.Imports = append(w.Imports, imported{in.written, in.by, in.Ref.Real(), in.size})
-	}
-	return json.Marshal(w)
+	}{in.written, in.by, in.Ref.Real(), in.size})
 }

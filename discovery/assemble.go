@@ -141,7 +141,8 @@ func shares(byRoot [][]Source, session int) []int {
 func fit(list []Source, budget int) []Source {
 	for i := range list {
 		list[i].text = truncate(list[i].text, max(budget-headingCost, 0))
-		if budget -= headingCost + len(list[i].text); list[i].isTruncated() {
+		budget -= headingCost + len(list[i].text)
+		if list[i].isTruncated() {
 			budget = 0
 		}
 	}

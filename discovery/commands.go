@@ -72,8 +72,8 @@ func typeable(name string) string {
 // firstLine returns the first line that is not empty, without the marks of a heading.
 func firstLine(content string) string {
 	for line := range strings.SplitSeq(content, "\n") {
-		if line = strings.TrimSpace(strings.TrimLeft(line, "# \t")); line != "" &&
-			!strings.HasPrefix(line, "<!--") {
+		line = strings.TrimSpace(strings.TrimLeft(line, "# \t"))
+		if line != "" && !strings.HasPrefix(line, "<!--") {
 			return line
 		}
 	}

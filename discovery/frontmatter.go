@@ -45,10 +45,11 @@ func parseFrontmatter(text string, max int) frontmatter {
 		return f
 	}
 	f.lines = readLines(head)
-	var err error
-	if f.values, err = readYAML(head); err != nil {
-		f.values, f.yaml = f.lines, err.Error()
+	values, err := readYAML(head)
+	if err != nil {
+		values, f.yaml = f.lines, err.Error()
 	}
+	f.values = values
 	return f
 }
 
@@ -66,7 +67,8 @@ func splitFrontmatter(text string, max int) (head, body string, found bool, faul
 		if strings.TrimRight(rest[at:end], " \t\r") == "---" {
 			return rest[:at], rest[min(end+1, len(rest)):], true, ""
 		}
-		if at = end + 1; at > max {
+		at = end + 1
+		if at > max {
 			return "", "", true, fmt.Sprintf("its frontmatter does not end within %d bytes", max)
 		}
 	}

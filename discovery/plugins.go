@@ -74,9 +74,7 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) [
 		}
 		plugin := a.clone()
 		entry, err := parseManifest(raw)
-		if plugin.Name = entry.Name; plugin.Name == "" {
-			plugin.Name = fmt.Sprintf("plugin %d", i+1)
-		}
+		plugin.Name = cmp.Or(entry.Name, fmt.Sprintf("plugin %d", i+1))
 		plugin.Description = oneLine(entry.Description, maxDescription)
 		if err != nil {
 			plugin.invalid(err.Error())
@@ -190,11 +188,7 @@ func (m *matcher) manifestIn(ctx context.Context, at *directory) (content []byte
 // manifest that are not used.
 func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 	manifest pluginManifest) []Artifact {
-	name := manifest.Name
-	if name == "" {
-		name = path.Base(filepath.ToSlash(m.path(at.rel)))
-	}
-	name = oneLine(name, 64)
+	name := oneLine(cmp.Or(manifest.Name, path.Base(filepath.ToSlash(m.path(at.rel)))), 64)
 	var unused []Artifact
 	for _, r := range m.rows {
 		if r.Level != EachPlugin {

@@ -171,7 +171,8 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
 	for _, name := range r.names[:literal] {
-		if from = s.openFixed(ctx, r, from, name); from == nil {
+		from = s.openFixed(ctx, r, from, name)
+		if from == nil {
 			return
 		}
 	}
@@ -396,10 +397,10 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 // readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
 	key := fileOfKind{m.row.Format.kind(), join(at.rel, e.Name)}
-	before := len(m.read)
-	if m.read[key] = true; len(m.read) == before {
+	if m.read[key] {
 		return
 	}
+	m.read[key] = true
 	if m.row.Format == SubagentFile || m.row.Format == PluginScript {
 		m.addAll(at, m.notRead(key.rel))
 		return
@@ -440,10 +441,11 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	case Skill:
 		readSkill(&a, string(front(content)), m.limits)
 	case Command:
-		if a.nameCommand(m.base.rel); a.format == GeminiCommand {
+		a.nameCommand(m.base.rel)
+		if a.format == GeminiCommand {
 			readGeminiCommand(&a, string(content))
 		} else {
-			readCommand(&a, string(opening(content)), m.limits)
+			readCommand(&a, string(content), m.limits)
 		}
 	case MCPServer:
 		servers := readServers(a, string(content), m.row.Format, m.limits)

@@ -368,7 +368,8 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 		}
 	}
 	slices.Sort(s.Inputs)
-	if s.Inputs = slices.Compact(s.Inputs); len(s.Inputs) > 0 {
+	s.Inputs = slices.Compact(s.Inputs)
+	if len(s.Inputs) > 0 {
 		a.diagnose(ruleServerInput,
 			"it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
 	}

@@ -69,23 +69,3 @@ func front(text []byte) []byte {
 		}
 	}
 }
-
-// opening returns text up to the first line with content after its frontmatter, which is where a
-// command's description may be.
-func opening(text []byte) []byte {
-	at := 0
-	if first, _, _ := bytes.Cut(text, []byte("\n")); string(bytes.TrimSpace(first)) == "---" {
-		at = len(front(text))
-	}
-	for at < len(text) {
-		end := len(text)
-		if n := bytes.IndexByte(text[at+1:], '\n'); n >= 0 {
-			end = at + 1 + n
-		}
-		if firstLine(string(text[at:end])) != "" {
-			return text[:end]
-		}
-		at = end
-	}
-	return text
-}

@@ -139,7 +139,8 @@ func (w words) Find(ctx context.Context, content []byte, found func(tools.Match)
 	for start < len(content) {
 		end := start + lineSize(content[start:])
 		folded := lower[:lineSize(lower)]
-		if unchecked += end - start + 1; unchecked >= checkInterval {
+		unchecked += end - start + 1
+		if unchecked >= checkInterval {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

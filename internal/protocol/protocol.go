@@ -62,7 +62,6 @@ const (
 	SessionID             = "sessionId"
 	AdditionalDirectories = "additionalDirectories"
 	MCPServers            = "mcpServers"
-	Meta                  = "_meta"
 	// Archived is a member of the params of session/list and of SessionInfo, according to a draft.
 	Archived = "archived"
 )

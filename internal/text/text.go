@@ -108,7 +108,8 @@ func CutWord(s string) (word, rest string) {
 // after the label that says whose it is.
 func Attributed(label, description string, max int) string {
 	label = Printable(label)
-	if description = Line(description, max); description == "" {
+	description = Line(description, max)
+	if description == "" {
 		return label
 	}
 	return label + ": " + Printable(description)
