@@ -1,10 +1,13 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strings"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -39,6 +42,34 @@ func ListSkills(skills []Artifact, max int) (list string, left int) {
 		}
 	}
 	return strings.Join(parts, "\n"), left
+}
+
+// maxQueryWords is how many words of a query are searched for.
+const maxQueryWords = 32
+
+// FindSkills returns the active skills that a model may use by itself and whose name or description
+// contains some of the words of query, in any case. Those that fit best come first: a word counts
+// less the more skills have it.
+func (c *Catalog) FindSkills(query string) []Artifact {
+	skills := slices.DeleteFunc(c.Active(Skill), func(a Artifact) bool { return a.UserOnly })
+	scores := make(map[string]float64) // by path
+	words := strings.FieldsFunc(strings.ToLower(query),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	for _, word := range words[:min(len(words), maxQueryWords)] {
+		var having []string
+		for _, a := range skills {
+			if strings.Contains(strings.ToLower(a.Name+" "+a.Description), word) {
+				having = append(having, a.Path)
+			}
+		}
+		for _, path := range having {
+			scores[path] += 1 / float64(len(having))
+		}
+	}
+	skills = slices.DeleteFunc(skills, func(a Artifact) bool { return scores[a.Path] == 0 })
+	slices.SortStableFunc(skills,
+		func(a, b Artifact) int { return cmp.Compare(scores[b.Path], scores[a.Path]) })
+	return skills
 }
 
 // fitRoot lists the skills of one root in max bytes, the first n of them.

@@ -76,3 +76,32 @@ func TestLongSkillList(t *testing.T) {
 	require.Empty(t, list)
 	require.Zero(t, left)
 }
+
+// Clause D1.
+func TestFindSkills(t *testing.T) {
+	top := manySkills(t)
+	c := scan(t, discovery.Options{}, top+"/first", top+"/second", top+"/large")
+	require.Len(t, c.Active(discovery.Skill), 182)
+	require.Equal(t, []string{"pdf-forms", "tables", "l150"},
+		names(c.FindSkills("fill a PDF form"))[:3], "rare words count more than common ones")
+	require.Equal(t, []string{"pdf-forms"}, names(c.FindSkills("FORMS")))
+	require.Empty(t, c.FindSkills("user"), "a model must not use it by itself")
+	require.Empty(t, c.FindSkills("nothing"))
+	require.Empty(t, c.FindSkills(" !? "))
+}
+
+// manySkills makes three folders with 181 skills that a model may use, and one that it may not.
+func manySkills(t *testing.T) (top string) {
+	files := map[string]string{
+		"first/.agents/skills/tables/SKILL.md":     skill("tables", "Reads a table of a PDF."),
+		"second/.claude/skills/pdf-forms/SKILL.md": skill("pdf-forms", "Fills in a form."),
+		"second/.claude/skills/private/SKILL.md": "---\nname: private\ndescription: For the " +
+			"user.\ndisable-model-invocation: true\n---\nDo it.\n",
+	}
+	for i := range 179 {
+		files[fmt.Sprintf("large/skills/l%03d/SKILL.md", i)] =
+			skill(fmt.Sprintf("l%03d", i), "Does a thing, one of many.")
+	}
+	files["large/skills/l150/SKILL.md"] = skill("l150", "Fills a bucket.")
+	return tree(t, files)
+}

@@ -29,6 +29,9 @@ var fileDisplays = map[string]display{
 	"search": {sdk.ToolKindSearch, func(in callInput) string {
 		return "Search for " + text.Quote(text.Truncate(in.Pattern, maxTitle)) + in.where()
 	}},
+	"find_skills": {sdk.ToolKindSearch, func(in callInput) string {
+		return "Find skills for " + text.Quote(text.Truncate(in.Query, maxTitle))
+	}},
 	"file_info":  {sdk.ToolKindRead, titlePath("Look up ", "")},
 	"read_file":  {sdk.ToolKindRead, titlePath("Read ", "")},
 	"read_media": {sdk.ToolKindRead, titlePath("Read ", "")},

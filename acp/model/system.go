@@ -71,8 +71,7 @@ func describeSkills(skills []discovery.Artifact) string {
 	list, left := discovery.ListSkills(skills, maxSkills)
 	b.WriteString(list)
 	if left > 0 {
-		fmt.Fprintf(&b, "\nand %d more: search for words of the task in files named SKILL.md\n",
-			left)
+		fmt.Fprintf(&b, "\nand %d more: find_skills finds them by words of the task\n", left)
 	}
 	return b.String()
 }

@@ -60,7 +60,10 @@ func TestManySkills(t *testing.T) {
 	require.Contains(t, system, "## Root 2, "+team+"\n\nIn skills:\n\n- ours: Ours.\n")
 	require.Contains(t, system, "## Root 1, "+library+"\n\nIn skills:\n\n- s000: One of many.\n")
 	require.NotContains(t, system, "- s899: ")
-	require.Contains(t, system, "more: search for words of the task in files named SKILL.md")
+	require.Contains(t, system, "more: find_skills finds them by words of the task")
+	r := e.prompt("Find it", modelserver.UseWith("find_skills", `{"query":"s899"}`))
+	require.Equal(t, `Find skills for "s899"`, r.calls()[0].Title)
+	require.Contains(t, e.last().Text(), library+"/skills/s899/SKILL.md")
 }
 
 // The text names tools that exist.

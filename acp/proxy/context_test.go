@@ -435,17 +435,21 @@ func folderOf(root fmt.Stringer, skill string) string {
 func TestLongListOfSkills(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		limit  int
-		expect string
+		limit   int
+		expect  string
+		options proxy.Options
 	}{
-		"descriptions are shortened": {4000, "- skill-09: word word"},
-		"the rest is counted": {1100,
-			"more: search the root directories for words of the task in files named SKILL.md\n"},
-		"each root has its share": {1400, "- of-the-last: Last.\n"},
+		"descriptions are shortened": {limit: 4000, expect: "- skill-09: word word"},
+		"the rest is counted": {limit: 1100, expect: "more: search the root directories for " +
+			"words of the task in files named SKILL.md\n"},
+		"a tool finds the rest": {1100, "more: the tool find_skills of the MCP server " +
+			"\"acp_agent_roots\" finds them by words of the task\n",
+			withTools(t, proxy.Profile{})},
+		"each root has its share": {limit: 1400, expect: "- of-the-last: Last.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxSkills: c.limit}))
+			h := newSystem(t, abilities{}, c.options.With(proxy.Limits{MaxSkills: c.limit}))
 			all := roots(t, 2)
 			put(t, all.At(2), ".agents/skills/of-the-last/SKILL.md",
 				"---\nname: of-the-last\ndescription: Last.\n---\n")

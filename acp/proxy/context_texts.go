@@ -162,8 +162,12 @@ func (s *session) skillsText(mode RootsMode) (list, digestNow string) {
 	list, left := discovery.ListSkills(skills, s.proxy.options.limits.MaxSkills-len(skillsIntro))
 	list = skillsIntro + list
 	if left > 0 {
-		list += fmt.Sprintf("\nand %d more: search the root directories for words of the task in "+
-			"files named SKILL.md\n", left)
+		how := "search the root directories for words of the task in files named SKILL.md"
+		if tools := s.toolServer(mode, false); tools.name != "" {
+			how = fmt.Sprintf("the tool find_skills of the MCP server %q finds them by words of "+
+				"the task", tools.name)
+		}
+		list += fmt.Sprintf("\nand %d more: %s\n", left, how)
 	}
 	return list, digest(list)
 }

@@ -6,6 +6,7 @@
 //	list_roots, list_directory, directory_tree   what exists
 //	file_info, find_files, search                one file, files by name, lines by content
 //	read_file, read_files, read_media            text; images, sounds and PDFs
+//	find_skills                                  texts on how to do a task
 //	write_file, edit_file                        replace a file, or texts in it
 //	create_directory, delete_file, move_file     change the tree
 //

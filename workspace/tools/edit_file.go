@@ -40,10 +40,9 @@ func editFileTool() definition {
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "old_text", "if_version")
-		in.describe("old_text", "must occur exactly once, unless replace_all is true: include "+
-			"lines around it")
-		in.describe("edits", "several replacements, in this order, instead of old_text and "+
-			"new_text")
+		in.describe("old_text", "must occur exactly once, unless replace_all: include lines "+
+			"around it")
+		in.describe("edits", "several replacements, in order, instead of old_text and new_text")
 		one := 1
 		in.Properties["edits"].Items.Properties["old_text"].MinLength = &one
 		in.atMostItems("edits", maxReplacements)

@@ -25,7 +25,7 @@ type fileFilter struct {
 }
 
 func (fileFilter) constrain(in *schema) {
-	in.describe("exclude", "globs of files and directories to leave out")
+	in.describe("exclude", "globs to omit")
 	in.describe("ignored", "files that git ignores; default leave_out")
 	in.oneOf("ignored", "leave_out", "include")
 }
@@ -40,12 +40,12 @@ type foundFiles struct {
 func findFilesTool() definition {
 	return define(Tool{
 		Name:        "find_files",
-		Description: "Find files by name, in every folder or below a directory.",
+		Description: "Find files by name, in every folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("glob", "path")
-		in.describe("glob", "*.go or src/**/*.{ts,tsx}: matched against the name or, with a "+
-			"slash, the path in the searched directory")
+		in.describe("glob", "*.go, or with a slash the path in the searched directory: "+
+			"src/**/*.{ts,tsx}")
 		in.describe("path", "a directory, "+pathText+"; default every folder")
 		fileFilter{}.constrain(in)
 	}, (*Set).find)

@@ -15,7 +15,7 @@ import (
 
 type readFileInput struct {
 	Path   string `json:"path"`
-	Offset int    `json:"offset,omitempty" jsonschema:"first line, counted from 1; default 1"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line; default 1"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
 	Tail   int    `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
 }

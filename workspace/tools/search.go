@@ -18,7 +18,7 @@ type searchInput struct {
 	Path       string `json:"path,omitempty"`
 	Glob       string `json:"glob,omitempty"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
-	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore upper and lower case"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore case"`
 	Context    int    `json:"context,omitempty"`
 	fileFilter
 }
@@ -47,18 +47,17 @@ const maxContext = 20
 
 func searchTool() definition {
 	return define(Tool{
-		Name: "search",
-		Description: "Find lines of text files that match a regular expression, in every folder " +
-			"or below a directory.",
+		Name:        "search",
+		Description: "Find lines of text files that match a regular expression, in every folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("pattern", "path", "glob")
 		in.atLeast("context", 0)
 		in.atMost("context", maxContext)
-		in.describe("pattern", "RE2 expression, matched against one line at a time")
+		in.describe("pattern", "RE2 expression for one line")
 		in.describe("path", "a file or directory, "+pathText+"; default every folder")
-		in.describe("glob", "search only files that match, as in find_files")
-		in.describe("context", "lines to show before and after each match")
+		in.describe("glob", "as in find_files")
+		in.describe("context", "lines to show around each match")
 		fileFilter{}.constrain(in)
 	}, (*Set).search)
 }

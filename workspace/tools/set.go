@@ -74,7 +74,7 @@ func New(ws *workspace.Workspace, o Options) *Set {
 var definitions = sync.OnceValue(func() []definition {
 	return []definition{
 		listRootsTool(), listDirectoryTool(), directoryTreeTool(), fileInfoTool(), readFileTool(),
-		readFilesTool(), readMediaTool(), findFilesTool(), searchTool(),
+		readFilesTool(), readMediaTool(), findFilesTool(), searchTool(), findSkillsTool(),
 		writeFileTool(), editFileTool(), createDirectoryTool(), deleteFileTool(), moveFileTool(),
 	}
 })

@@ -52,7 +52,8 @@ func TestToolDescriptions(t *testing.T) {
 		}
 	}
 	require.Equal(t, append([]string{"list_roots", "list_directory", "directory_tree", "file_info",
-		"read_file", "read_files", "read_media", "find_files", "search"}, writing...), names)
+		"read_file", "read_files", "read_media", "find_files", "search", "find_skills"},
+		writing...), names)
 }
 
 // Clause A30.
@@ -73,7 +74,7 @@ func TestCallsFailWithoutAWorkspace(t *testing.T) {
 	closed := serve(t, ws, Options{})
 	require.NoError(t, ws.Close())
 	for name, a := range map[string]args{
-		"list_roots": {}, "list_directory": {}, "file_info": {"path": "a"}, "read_file": {"path": "a"}, "find_files": {}, "search": {"pattern": "x"},
+		"list_roots": {}, "list_directory": {}, "file_info": {"path": "a"}, "read_file": {"path": "a"}, "find_files": {}, "search": {"pattern": "x"}, "find_skills": {"query": "x"},
 		"directory_tree": {}, "read_files": {"paths": []string{"a"}}, "read_media": {"path": "a"},
 		"write_file": {"path": "a", "content": ""}, "edit_file": {"path": "a", "old_text": "x",
 			"new_text": "y"},
@@ -106,7 +107,8 @@ func TestConcurrentCalls(t *testing.T) {
 				continue
 			}
 			arguments := map[string]string{"file_info": `{"path":"a"}`, "read_file": `{"path":"a"}`,
-				"read_files": `{"paths":["a","d/b"]}`, "read_media": `{"path":"image"}`, "search": `{"pattern":"x"}`}[tool.Name]
+				"read_files": `{"paths":["a","d/b"]}`, "read_media": `{"path":"image"}`, "search": `{"pattern":"x"}`,
+				"find_skills": `{"query":"x"}`}[tool.Name]
 			calls.Go(func() {
 				for range 20 {
 					result, err := tool.Call(t.Context(), json.RawMessage(arguments))

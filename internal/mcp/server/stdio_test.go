@@ -141,6 +141,33 @@ func TestRootsOfASession(t *testing.T) {
 	require.Contains(t, reads("f"), "No files are accessible: the session is over")
 }
 
+// An agent finds the skills of all folders that it was not told about.
+//
+// Clause D1.
+func TestSkillsOfASession(t *testing.T) {
+	var roots []workspace.Root
+	for r, n := range []int{20, 30, 131} {
+		files := map[string]string{}
+		for i := range n {
+			name := fmt.Sprintf("s%d-%03d", r, i)
+			files["skills/"+name+"/SKILL.md"] = "---\nname: " + name +
+				"\ndescription: One of many.\n---\nText.\n"
+		}
+		dir, err := workspace.ParseDir(tree(t, files))
+		require.NoError(t, err)
+		roots = append(roots, workspace.Root{Index: r, Dir: dir, Real: dir})
+	}
+	p := start(t, Options{Session: func(context.Context) ([]workspace.Root, error) {
+		return roots, nil
+	}})
+	p.begin(withoutRoots)
+	p.write(call(1, "find_skills", `{"query":"s2-130 many"}`))
+	found := p.answerTo(1).text()
+	require.True(t, strings.HasPrefix(found, "s2-130: One of many.\n  "+
+		filepath.Join(roots[2].Dir.String(), "skills", "s2-130", "SKILL.md")+"\n"), found)
+	require.Contains(t, found, "[161 more: ")
+}
+
 // Clause M8.
 func TestListExpiresWithoutListChanged(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})

@@ -1,0 +1,46 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+type findSkillsInput struct {
+	Query string `json:"query" jsonschema:"words of the task"`
+}
+
+// maxSkills is how many skills find_skills lists.
+const maxSkills = 20
+
+func findSkillsTool() definition {
+	return define(Tool{
+		Name:        "find_skills",
+		Description: "Find skills, which say how to do a task.",
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+	}, func(in *schema) { in.notEmpty("query") }, (*Set).findSkills)
+}
+
+// findSkills lists the skills that fit best, with their files.
+func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (plain, error) {
+	catalog, err := discovery.Scan(ctx, s.ws, discovery.Options{})
+	if err != nil {
+		return "", err
+	}
+	found := catalog.FindSkills(in.Query)
+	if len(found) == 0 {
+		return "No skill in the folders has one of these words in its name or description.\n", nil
+	}
+	var b strings.Builder
+	for _, a := range found[:min(len(found), maxSkills)] {
+		fmt.Fprintf(&b, "%s\n  %s\n", text.Attributed(a.Name, a.Description, s.limits.line),
+			text.Printable(a.Path))
+	}
+	if left := len(found) - maxSkills; left > 0 {
+		fmt.Fprintf(&b, "[%d more: use words that fit fewer skills]\n", left)
+	}
+	return plain(b.String()), nil
+}
