@@ -3,7 +3,11 @@ package sessionstore
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -40,4 +44,62 @@ func (s Imported) Validate() error {
 		return errors.New("an imported session needs the name that its agent has for it")
 	}
 	return s.Keys.Validate()
+}
+
+// NewTitle returns the title of a known session after s is imported: the present one, unless the
+// agent gave the session a better one. One that the agent took from the first prompt is not better,
+// since it may contain what the user did not type. Neither is a placeholder. first are the first
+// updates of the session's history.
+func (s Imported) NewTitle(present string, first []Update) string {
+	title := folded(strings.TrimRight(s.Title, ". …"))
+	switch {
+	case title == "", present != "" && placeholder.MatchString(title):
+		return present
+	case len(first) == 0:
+		return s.Title
+	}
+	prompt := ""
+	for _, u := range first {
+		if u.Kind == UserMessageChunk {
+			prompt += promptText(u) + "\n"
+		}
+	}
+	if prompt == "" { // it comes later
+		prompt = present
+	}
+	// A title begins with a line, and may span several.
+	var starts []int
+	all := ""
+	for line := range strings.Lines(prompt) {
+		starts = append(starts, len(all))
+		all += folded(line)
+	}
+	if slices.ContainsFunc(starts, func(at int) bool { return strings.HasPrefix(all[at:], title) }) {
+		return present
+	}
+	return s.Title
+}
+
+// placeholder matches a folded title that agents give sessions at first, such as "New session -
+// 2026-01-02T03:04:05.678Z".
+var placeholder = regexp.MustCompile(
+	`^(new|child|untitled)(session|chat|thread|conversation)?[-0-9tz:.]*$`)
+
+// folded returns a text without white space and in lower case.
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+// promptText returns the text of a user_message_chunk, "" if it is something else.
+func promptText(u Update) string {
+	var chunk struct {
+		Update struct{ Content struct{ Text string } }
+	}
+	_ = json.Unmarshal(u.Raw, &chunk) // which leaves it empty
+	return chunk.Update.Content.Text
 }

@@ -119,9 +119,8 @@ type Histories interface {
 type Imports interface {
 	// Import stores the sessions that an agent lists itself, all or none, and returns the number of
 	// new ones. A new session gets the id it comes with and an empty history. A known one (by
-	// StateKey) gets a later Updated, the Meta, and its title if it came from Import and was never
-	// activated or renamed; the titles of other sessions stay, also if they are empty. Whether it
-	// is archived stays. An unused one that the agent lists with later activity counts as imported
+	// StateKey) gets a later Updated, the Meta, and its title (see [Imported.NewTitle]) unless it
+	// was renamed or is unused. Whether it is archived stays. An unused one that the agent lists with later activity counts as imported
 	// from then on, see [UnusedGrace]. A session that was deleted here, or whose StateKey was
 	// replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and up
 	// to [MaxTombstones] of them.

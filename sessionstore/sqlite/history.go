@@ -39,10 +39,8 @@ func (s *Store) history(
 				break
 			}
 			for _, body := range page {
-				for len(body) > 0 {
-					line, rest, _ := bytes.Cut(body, []byte("\n"))
-					body = rest
-					if !yield(sessionstore.StoredUpdate(line[:len(line):len(line)]), nil) {
+				for u := range updatesIn(body) {
+					if !yield(u, nil) {
 						return
 					}
 				}
@@ -50,6 +48,19 @@ func (s *Store) history(
 		}
 		if err != nil {
 			yield(sessionstore.Update{}, err)
+		}
+	}
+}
+
+// updatesIn yields the updates of a segment.
+func updatesIn(body []byte) iter.Seq[sessionstore.Update] {
+	return func(yield func(sessionstore.Update) bool) {
+		for len(body) > 0 {
+			line, rest, _ := bytes.Cut(body, []byte("\n"))
+			body = rest
+			if !yield(sessionstore.StoredUpdate(line[:len(line):len(line)])) {
+				return
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -59,7 +60,7 @@ func (s *Store) Import(
 type importRecord struct {
 	session, created, updated int64 // 0 if it is unknown
 	title, meta               string
-	ownTitle                  bool  // the agent's title does not replace it
+	renamed                   bool
 	unused                    bool  // as in [sessionstore.UnusedFilter]
 	deleted                   int64 // when it was deleted or given up, 0 if it was not
 }
@@ -73,11 +74,12 @@ func findImported(
 		return at, err
 	}
 	err = tx.QueryRowContext(ctx, `
-		SELECT sessions.key, created, updated, title, coalesce(meta, ''),
-			NOT imported OR generation <> strand OR coalesce(renamed, 0), NOT imported AND turns = 0 AND last = 0
-		FROM runtime_keys JOIN sessions ON sessions.key = runtime_keys.session LEFT JOIN labels ON labels.session = sessions.key
+		SELECT sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
+			NOT imported AND turns = 0 AND last = 0
+		FROM runtime_keys JOIN sessions ON sessions.key = runtime_keys.session
+		LEFT JOIN labels ON labels.session = sessions.key
 		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).
-		Scan(&at.session, &at.created, &at.updated, &at.title, &at.meta, &at.ownTitle, &at.unused)
+		Scan(&at.session, &at.created, &at.updated, &at.title, &at.meta, &at.renamed, &at.unused)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -99,7 +101,11 @@ func (s *Store) outdated(
 			if err != nil {
 				return nil, err
 			}
-			if at.outdated(n, s.clock()) {
+			title, err := at.newTitle(ctx, tx, n)
+			if err != nil {
+				return nil, err
+			}
+			if title != at.title || at.outdated(n, s.clock()) {
 				fresh = append(fresh, n)
 			}
 		}
@@ -107,7 +113,7 @@ func (s *Store) outdated(
 	return fresh, nil
 }
 
-// outdated reports whether importing n now would change something.
+// outdated reports whether importing n now would change something besides the title.
 func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	switch {
 	case at.deleted != 0:
@@ -115,7 +121,7 @@ func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	case at.session == 0:
 		return true
 	}
-	return at.newTitle(n) != at.title || string(n.Meta) != at.meta || at.usedSince(n) ||
+	return string(n.Meta) != at.meta || at.usedSince(n) ||
 		!n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
 }
 
@@ -125,12 +131,24 @@ func (at importRecord) usedSince(n sessionstore.Imported) bool {
 		n.Updated.UnixMilli()-at.created > sessionstore.UnusedGrace.Milliseconds()
 }
 
-// newTitle returns the session's title once n is imported.
-func (at importRecord) newTitle(n sessionstore.Imported) string {
-	if !at.ownTitle && n.Title != "" {
-		return n.Title
+// newTitle returns the session's title once n is imported. An unused session gets its title with
+// its first prompt.
+func (at importRecord) newTitle(
+	ctx context.Context, tx *sql.Tx, n sessionstore.Imported,
+) (string, error) {
+	if at.session == 0 || at.renamed || at.unused || n.Title == at.title {
+		return at.title, nil
 	}
-	return at.title
+	var first []byte
+	err := tx.QueryRowContext(ctx, `
+		SELECT body FROM segments WHERE strand = coalesce(
+			(SELECT strand FROM inherits WHERE session = ?1 ORDER BY last LIMIT 1),
+			(SELECT strand FROM sessions WHERE key = ?1))
+		ORDER BY seq LIMIT 1`, at.session).Scan(&first)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	return n.NewTitle(at.title, slices.Collect(updatesIn(first))), nil
 }
 
 // importOne imports a session, and reports whether it is new.
@@ -223,8 +241,12 @@ func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstor
 	if !n.Updated.IsZero() {
 		updated = max(updated, n.Updated.UnixMilli())
 	}
-	err := exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
-		at.newTitle(n), updated, at.session)
+	title, err := at.newTitle(ctx, tx, n)
+	if err != nil {
+		return err
+	}
+	err = exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
+		title, updated, at.session)
 	if err == nil && string(n.Meta) != at.meta {
 		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
 	}

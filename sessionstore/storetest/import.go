@@ -14,7 +14,7 @@ func importTests() []testCase {
 	return []testCase{
 		{"A31/an imported session is like any other", importedIsOne},
 		{"A29/importing again changes only the title and newer activity", importAgain},
-		{"A29/importing keeps the titles of sessions that were opened here", importKeepsTitles},
+		{"A29/a title yields to a better one of the agent", importTitles},
 		{"A28/a deleted session is not imported again", importDeleted},
 		{"a session that was opened here is not imported again", importOpened},
 		{"A28/a session whose state key was replaced is not imported", importGivenUp},
@@ -83,24 +83,40 @@ func importAgain(t *testing.T, s store) {
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
 }
 
-func importKeepsTitles(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a"})
+func importTitles(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
+	})
 	require.NoError(t, err)
-	begin(t, s, lease, sessionstore.Turn{Title: "ours"})
-	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
-	require.Equal(t, 1, importSessions(t, s, a, b))
-	require.Equal(t, "ours", get(t, s, "one").Title)
-
-	require.NoError(t, s.SetTitle(t.Context(), lease, ""))
-	opened, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
+	titled := func(title string) string {
+		a := listedByAgent(t, "a")
+		a.Title = title
+		require.Zero(t, importSessions(t, s, a))
+		return get(t, s, "one").Title
+	}
+	require.Empty(t, titled("anything"), "it is unused")
+	begin(t, s, lease, sessionstore.Turn{Title: "Fix the parser", Prompt: []update{
+		text("user_message_chunk", "Sharing:\n- notes"), text("user_message_chunk", "Fix the\tparser\nand its tests"),
+	}})
+	for _, derived := range []string{
+		"", "Fix the parser", "fix the parser and its tests", "Fix the par…", "Fix the p...", "Sharing: - notes Fix",
+		"New session - 2026-01-02T03:04:05.678Z", "Child session - 2026-01-02T03:04:05.678Z", "Untitled", "New Chat",
+	} {
+		require.Equal(t, "Fix the parser", titled(derived), derived)
+	}
+	require.Equal(t, "Parser", titled("Parser"))
+	require.Equal(t, "Parser", titled("Fix the parser"), "it was better")
+	require.Equal(t, "Parser and tests", titled("Parser and tests"))
+	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{
+		ID: "fork", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b",
+	})
 	require.NoError(t, err)
-	require.NoError(t, s.SetTitle(t.Context(), opened, ""))
-	b.Updated = b.Updated.Add(time.Hour)
-	require.Zero(t, importSessions(t, s, a, b))
-	require.Empty(t, get(t, s, "one").Title, "cleared")
-	got := get(t, s, "id of b")
-	require.Empty(t, got.Title, "cleared after it was imported")
-	require.Equal(t, b.Updated.Truncate(time.Millisecond), got.Updated)
+	fork := listedByAgent(t, "b")
+	fork.Title = "Fix the parser"
+	require.Zero(t, importSessions(t, s, fork))
+	require.Equal(t, "Parser and tests", get(t, s, "fork").Title, "it has the same first prompt")
+	require.NoError(t, s.Rename(t.Context(), "one", "chosen"))
+	require.Equal(t, "chosen", titled("Lexer"))
 }
 
 func importDeleted(t *testing.T, s store) {
@@ -149,7 +165,7 @@ func importGivenUp(t *testing.T, s store) {
 	require.Zero(t, importSessions(t, s, a, b, c))
 	a.Title = "renamed"
 	require.Zero(t, importSessions(t, s, a))
-	require.Equal(t, "title of a", get(t, s, "id of a").Title, "it was activated")
+	require.Equal(t, "renamed", get(t, s, "id of a").Title)
 
 	require.NoError(t, s.Delete(t.Context(), "id of a"))
 	require.Zero(t, importSessions(t, s, a, b, c))
@@ -255,7 +271,7 @@ func adopt(t *testing.T, s store) {
 	require.ErrorIs(t, err, sessionstore.ErrExists)
 	a.Title = "renamed"
 	require.Zero(t, importSessions(t, s, a))
-	require.Equal(t, "title of a", get(t, s, "a").Title, "as after an activation")
+	require.Equal(t, "renamed", get(t, s, "a").Title)
 	record(t, s, lease, "hello")
 
 	require.NoError(t, s.Delete(t.Context(), "a"))
