@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // maxSteps is how many requests one turn sends to the model.
@@ -180,7 +181,8 @@ func (t *turn) think(ctx context.Context, s string) error {
 // showRetry tells the user that a request will be sent again.
 func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 	after := r.After.Round(100 * time.Millisecond)
-	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), after))
+	said := fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), after)
+	return t.updates.Update(ctx, meta{Note: true}.chunk(sessionstore.AgentThoughtChunk, said))
 }
 
 // explain ends a turn in which a request to the model failed. The answer says why, and what to do

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
@@ -62,7 +61,7 @@ func relayMCP(
 		Child: process.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
 	})
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code > 0 {
-		return &childStatusError{name: proxy.ProgramName(server.Path), status: exit.Code}
+		return &statusError{exit.Code}
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,29 +49,35 @@ const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
 func newRun(s streams, set *settings) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] PROMPT [-- COMMAND ARGS...]",
+		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
 		Short: "Open a session, send a prompt and print the answer",
 		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the
-prompt and prints the answer. The session's id is printed to standard error. The exit status is
-not 0 if the turn failed or was stopped.
+prompt and prints the answer. The session's id is printed to standard error. The prompt is read
+from standard input if it is "-", or if it is missing and standard input is not a terminal.
 
 Without --dir, a new session gets the folders that are configured for its working directory, and a
 stored one is continued in its own.
 
 If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start
-an MCP server configured in a folder), run shows the request and rejects it. With --yes it allows
-each request once.`,
+an MCP server configured in a folder), run shows the request, and on a terminal asks you. Without
+a terminal it refuses. With --yes it allows each request once.
+
+On a terminal Markdown is rendered, in color unless NO_COLOR is set. Elsewhere the text is printed
+as it is.
+
+The exit status is 1 if the turn failed or was stopped, or if a request was refused, 2 if the
+command line is invalid, and 130 if you interrupted it.`,
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt, command := args, []string(nil)
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				prompt, command = args[:dash], args[dash:]
 			}
-			text := strings.Join(prompt, " ")
-			if strings.TrimSpace(text) == "" {
-				return usagef("run needs a prompt, such as /roots; see acp-agent run --help")
-			}
 			if err := exclusive(cmd, "load", "resume", "fork", "continue"); err != nil {
+				return err
+			}
+			text, err := readPrompt(s, prompt, set.maxLine)
+			if err != nil {
 				return err
 			}
 			r.cwdGiven = cmd.Flags().Changed("cwd")
@@ -93,11 +98,33 @@ each request once.`,
 		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values "+
 			"are not expanded; can be repeated")
 	cmd.Flags().BoolVar(&r.yes, "yes", false,
-		"allow every permission request once instead of rejecting it")
+		"allow every permission request once, without asking you")
 	cmd.Flags().BoolVar(&r.json, "json", false,
 		"print all messages of both sides instead, one per line")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
+}
+
+// readPrompt returns the prompt in args, or on standard input, where it may have max bytes.
+func readPrompt(s streams, args []string, max int) (string, error) {
+	prompt := strings.Join(args, " ")
+	if prompt == "-" || len(args) == 0 && !s.interactive() {
+		read, err := io.ReadAll(io.LimitReader(s.in, int64(max)+1))
+		if err != nil {
+			return "", fmt.Errorf("cannot read the prompt: %w", err)
+		}
+		if len(read) > max {
+			return "", usagef("the prompt is longer than %d bytes; --max-line changes the limit",
+				max)
+		}
+		prompt = string(read)
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return "", usagef(
+			"run needs a prompt, such as /roots, as an argument or on standard input; " +
+				"see acp-agent run --help")
+	}
+	return prompt, nil
 }
 
 // runPrompt sends one prompt to a new agent process.
@@ -131,20 +158,20 @@ func runPrompt(
 		err = errors.Join(err, agent.Stop(stopping))
 		if exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping)); ok && err != nil &&
 			exit.Code > 0 {
-			err = &childStatusError{name: exit.Name, status: exit.Code}
+			err = &statusError{exit.Code}
 		}
 	}()
 	show := newPrinter(s.out)
+	permit := newPermissions(s, show, r)
 	options := client.Options{
 		Name: "acp-agent run", Version: version(), MaxLine: set.maxLine,
-		Updates: show.update, Permission: permissions{show, r.yes}.answer,
+		Updates: show.update, Permission: permit.answer,
 	}
 	if r.json {
-		options.Updates, options.Permission = nil, permissions{nil, r.yes}.answer
-		options.Trace = show.messages
+		options.Updates, options.Trace = nil, show.messages
 	}
 	c := client.New(agent.Stdout(), agent.Stdin(), options)
-	serving, stop := context.WithCancel(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- c.Serve(serving) }()
 	defer func() {
@@ -152,13 +179,14 @@ func runPrompt(
 		err = errors.Join(err, <-served)
 	}()
 	end, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
-	if err != nil {
-		return unwrapError(err)
-	}
 	if !r.json {
 		show.end()
 	}
-	if err := show.err(); err != nil {
+	if ctx.Err() != nil {
+		fmt.Fprintln(s.err, "acp-agent: interrupted")
+		return &statusError{statusInterrupted}
+	}
+	if err := cmp.Or(unwrapError(err), show.err()); err != nil {
 		return err
 	}
 	if end.StopReason != sdk.StopReasonEndTurn {
@@ -172,8 +200,11 @@ func runPrompt(
 	if json.Unmarshal(end.Result, &response) == nil && response.Meta.Ours.Failed {
 		return errors.New("the turn failed; the answer says why")
 	}
-	return nil
+	return permit.err()
 }
+
+// statusInterrupted is the exit status of a program that the user has interrupted.
+const statusInterrupted = 130
 
 // turn opens a session, sends the prompt and closes the session. It prints the session's id to
 // stderr.
@@ -188,11 +219,19 @@ func (r runFlags) turn(
 		return client.TurnEnd{}, err
 	}
 	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
-	end, err := c.Prompt(ctx, session.ID, sdk.TextBlock(prompt))
+	// After an interruption the agent gets some time to end the turn.
+	const grace = 5 * time.Second
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		_ = c.Cancel(lasting, session.ID)
+		time.AfterFunc(grace, end)
+	})()
+	done, err := c.Prompt(lasting, session.ID, sdk.TextBlock(prompt))
 	if err != nil {
-		return end, err
+		return done, err
 	}
-	return end, c.CloseSession(ctx, session.ID)
+	return done, c.CloseSession(lasting, session.ID)
 }
 
 // open opens the session that the flags ask for. A stored session keeps its folders unless others
@@ -304,59 +343,8 @@ func unwrapError(err error) error {
 		return withFlagNames(strictjson.Refuse(data.Violations...), "cwd", "dir")
 	}
 	// Agents often put the cause there and answer with a message like "Internal error".
-	if len(answer.Data) > 0 && string(answer.Data) != "null" {
-		const limit = 4 << 10
-		return fmt.Errorf("%s: %s", answer.Message, text.Shorten(string(answer.Data), limit))
+	if cause := describe(answer.Data); cause != "" && !strings.Contains(answer.Message, cause) {
+		return fmt.Errorf("%s: %s", strings.TrimRight(answer.Message, ".: "), cause)
 	}
 	return errors.New(answer.Message)
-}
-
-// permissions answers permission requests: it allows them once with --yes, and rejects them
-// otherwise.
-type permissions struct {
-	show *printer // nil to show nothing
-	yes  bool
-}
-
-func (p permissions) answer(
-	_ context.Context, r sdk.RequestPermissionRequest,
-) (sdk.RequestPermissionResponse, error) {
-	kind, note := sdk.PermissionOptionKindRejectOnce, "rejected; use --yes to allow it"
-	if p.yes {
-		kind, note = sdk.PermissionOptionKindAllowOnce, "allowed once"
-	}
-	outcome := sdk.NewRequestPermissionOutcomeCancelled()
-	i := slices.IndexFunc(r.Options, func(o sdk.PermissionOption) bool { return o.Kind == kind })
-	if i >= 0 {
-		outcome = sdk.NewRequestPermissionOutcomeSelected(r.Options[i].OptionId)
-	} else {
-		note = "cancelled: the agent does not offer to allow or reject it once"
-	}
-	if p.show != nil {
-		p.show.permission(r.ToolCall, note)
-	}
-	return sdk.RequestPermissionResponse{Outcome: outcome}, nil
-}
-
-// permission prints a permission request and how it was answered.
-func (p *printer) permission(call sdk.ToolCallUpdate, answer string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	title := "(no title)"
-	if call.Title != nil {
-		title = *call.Title
-	}
-	p.note("? %s", text.Printable(title))
-	for _, c := range call.Content {
-		if c.Content == nil || c.Content.Content.Text == nil {
-			continue
-		}
-		for line := range strings.Lines(c.Content.Content.Text.Text) {
-			if shown := strings.TrimSpace(line); shown != "" {
-				indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-				p.note("  %s%s", indent, text.Printable(shown))
-			}
-		}
-	}
-	p.note("  (%s)", answer)
 }

@@ -100,12 +100,13 @@ func newSessionsRename(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rename SESSION TITLE",
 		Short: "Give a session a title",
-		Long: `rename gives a session a title, which editors show in their lists. Neither the agent nor
-acp-agent changes it any more.`,
+		Long: `rename gives a session a title, which editors show in their lists. Neither the
+agent nor acp-agent changes it any more.`,
 		Example: `  acp-agent sessions rename last "Retry after errors"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
-				return usagef("%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
+				return usagef(
+					"%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
 					cmd.CommandPath())
 			}
 			return nil
@@ -133,8 +134,9 @@ func newSessionsArchive(s streams, set *settings) *cobra.Command {
 	return archiveCommand(s, set, &cobra.Command{
 		Use:   "archive SESSION...",
 		Short: "Leave sessions out of lists, without deleting them",
-		Long: `archive leaves sessions out of the lists of editors that do not ask for archived ones, and
-of acp-agent sessions list without --archived. Nothing else changes: they can still be loaded.`,
+		Long: `archive leaves sessions out of the lists of editors that do not ask for archived
+ones, and of acp-agent sessions list without --archived. Nothing else changes: they can still be
+loaded.`,
 	}, "archived", sessionstore.Labels.Archive)
 }
 

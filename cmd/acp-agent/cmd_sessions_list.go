@@ -34,11 +34,11 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--cwd DIR] [--dir DIR]... [--no-dirs] [--archived] [--limit N]",
 		Short: "List stored sessions, newest activity first",
-		Long: `list shows the sessions of all agents. --dir selects sessions whose additional folders are
-exactly these, in this order.
+		Long: `list shows the sessions of all agents. --dir selects sessions whose additional
+folders are exactly these, in this order.
 
-On a terminal the list fits its width: ids, titles and folders are shortened. Elsewhere it has whole
-ids and folders, and times in UTC.`,
+On a terminal the list fits its width: ids, titles and folders are shortened. Elsewhere it has
+whole ids and folders, and times in UTC.`,
 		Example: `  acp-agent sessions list --limit 10
   acp-agent sessions list --cwd app --dir shared --dir skills`,
 		Args: noArgs,
@@ -106,7 +106,7 @@ func (l listFlags) list(
 			break
 		}
 	}
-	width := s.width()
+	width := widthOf(s.out)
 	switch {
 	case l.json:
 		for _, session := range found {

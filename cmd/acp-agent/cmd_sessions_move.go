@@ -351,7 +351,8 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 
 // transferSession copies a session for another agent and prints the copy's id.
 func transferSession(
-	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session, to target,
+	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
+	to target,
 ) error {
 	id := source.ID
 	if source.Agent == to.agent {

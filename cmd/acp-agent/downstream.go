@@ -160,7 +160,7 @@ func newBackend(
 func (d downstream) runInTerminal(ctx context.Context, s streams) error {
 	err := process.RunInTerminal(ctx, d.command, s.in, s.out, s.err)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
-		return &childStatusError{proxy.ProgramName(d.command.Path), exit.Code}
+		return &statusError{exit.Code}
 	}
 	return err
 }

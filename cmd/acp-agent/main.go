@@ -61,8 +61,8 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 0
 	}
 	_, served := errors.AsType[*servingError](err)
-	if child, ok := errors.AsType[*childStatusError](err); ok {
-		return child.status
+	if ended, ok := errors.AsType[*statusError](err); ok {
+		return ended.status
 	}
 	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
 	if (cmd == root || cmd.Name() == "acp") && !served && !s.interactive() {
@@ -123,13 +123,8 @@ func (e *servingError) Error() string { return e.err.Error() }
 
 func (e *servingError) Unwrap() error { return e.err }
 
-// childStatusError is returned when a child process, which has reported its own errors, ended with
-// a status other than 0. The program exits with the same status.
-type childStatusError struct {
-	name   string
-	status int
-}
+// statusError ends the program with a status, after somebody else has told why: a child process
+// that ended with it, or whoever returns it.
+type statusError struct{ status int }
 
-func (e *childStatusError) Error() string {
-	return fmt.Sprintf("%s ended with status %d", e.name, e.status)
-}
+func (e *statusError) Error() string { return fmt.Sprintf("ended with status %d", e.status) }

@@ -72,12 +72,15 @@ func TestModelKey(t *testing.T) {
 		require.Equal(t, 2, runs())
 	})
 	t.Run("B1 a command has no input, and its output stays out of errors", func(t *testing.T) {
-		const failed, printed = "the keyCommand failed: ", "the first line that the keyCommand printed "
+		const failed = "the keyCommand failed: "
+		const retry = "; run it in a terminal to see why"
+		const printed = "the first line that the keyCommand printed is "
 		for script, message := range map[string]string{
-			"cat; echo sk-secret >&2; exit 3": failed + "exit status 3; run it in a terminal to see why",
-			"cat":                             printed + "is empty instead of a key",
-			"echo sk-secret; exit 1":          failed + "exit status 1; run it in a terminal to see why",
-			"echo the key is sk-secret":       printed + "is not a key: it has spaces or special characters",
+			"cat; echo sk-secret >&2; exit 3": failed + "exit status 3" + retry,
+			"cat":                             printed + "empty instead of a key",
+			"echo sk-secret; exit 1":          failed + "exit status 1" + retry,
+			"echo the key is sk-secret": printed + "not a key: it has spaces or special " +
+				"characters",
 		} {
 			key, _ := command(t, script)
 			_, err := key(t.Context(), "")

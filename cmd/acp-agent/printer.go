@@ -6,23 +6,46 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// printer prints the updates of a turn as they arrive.
+// printer prints the updates of a turn as they arrive. On a terminal it renders Markdown and shows
+// the progress of tool calls in place, elsewhere it prints plain text.
 type printer struct {
-	mu     sync.Mutex
-	out    io.Writer
-	inLine bool              // the last text did not end with a newline
-	titles map[string]string // of tool calls, by id
-	failed error             // the first write error
+	mu       sync.Mutex
+	out      io.Writer
+	width    int              // of the terminal, 0 if out is none
+	markdown *markdown        // nil to print messages unchanged
+	inLine   bool             // the last text did not end with a newline
+	calls    map[string]*call // by id
+	live     *call            // the call on the last line, which can be replaced
+	failed   error            // the first write error
 }
 
+// call is what is known about a tool call.
+type call struct{ title, status, said string }
+
 func newPrinter(out io.Writer) *printer {
-	return &printer{out: out, titles: make(map[string]string)}
+	p := &printer{out: out, calls: make(map[string]*call)}
+	// The console of Windows does not obey escape sequences unless it is told to.
+	if os.Getenv("TERM") == "dumb" || runtime.GOOS == "windows" {
+		return p
+	}
+	if p.width = widthOf(out); p.width > 0 && os.Getenv("NO_COLOR") == "" {
+		p.markdown = &markdown{}
+	}
+	return p
 }
 
 // print writes text.
@@ -35,12 +58,29 @@ func (p *printer) print(text string) {
 	}
 }
 
-// note writes a separate line.
-func (p *printer) note(format string, args ...any) {
+// endLine ends the current line, if any.
+func (p *printer) endLine() {
+	if p.markdown != nil {
+		p.print(p.markdown.rest())
+	}
 	if p.inLine {
 		p.print("\n")
 	}
+	p.live = nil
+}
+
+// note writes a separate line.
+func (p *printer) note(format string, args ...any) {
+	p.endLine()
 	p.print(fmt.Sprintf(format, args...) + "\n")
+}
+
+// styled returns s in a style, if the terminal has any.
+func (p *printer) styled(s string, style style) string {
+	if p.markdown == nil {
+		return s
+	}
+	return style.apply(s)
 }
 
 // writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are
@@ -54,42 +94,195 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// update prints messages and tool calls, and ignores other updates.
+// update prints messages, tool calls and retries, and ignores other updates.
 func (p *printer) update(_ context.Context, u client.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch u.Kind {
-	case "agent_message_chunk", "user_message_chunk":
-		var chunk struct{ Content struct{ Type, Text string } }
+	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
+		var chunk struct {
+			Content struct{ Text string }
+			Meta    struct {
+				Ours struct{ Note bool } `json:"acp-agent"`
+			} `json:"_meta"`
+		}
 		if json.Unmarshal(u.Update, &chunk) != nil {
 			return
 		}
-		if u.Kind == "user_message_chunk" {
-			p.note("> %s", text.Plain(chunk.Content.Text))
-		} else {
-			p.print(text.Plain(chunk.Content.Text))
+		said := text.Plain(chunk.Content.Text)
+		switch {
+		case u.Kind == "user_message_chunk":
+			p.note("> %s", said)
+		case u.Kind == "agent_message_chunk":
+			p.say(said)
+		case chunk.Meta.Ours.Note:
+			p.note("· %s", strings.TrimSpace(said))
 		}
-	case "tool_call":
-		var call struct{ ToolCallID, Title string }
-		if json.Unmarshal(u.Update, &call) == nil {
-			p.titles[call.ToolCallID] = call.Title
-			p.note("· %s", text.Plain(call.Title))
+	case "tool_call", "tool_call_update":
+		p.tool(u.Update)
+	}
+}
+
+// say prints a piece of the answer.
+func (p *printer) say(s string) {
+	if p.live != nil {
+		p.endLine()
+	}
+	if p.markdown != nil {
+		s = p.markdown.add(s)
+	}
+	p.print(s)
+}
+
+// tool shows a tool call, its progress on a terminal, and why it failed.
+func (p *printer) tool(update json.RawMessage) {
+	var said struct {
+		ToolCallID, Title, Status string
+		Content                   json.RawMessage
+		RawOutput                 json.RawMessage
+	}
+	if json.Unmarshal(update, &said) != nil {
+		return
+	}
+	c, known := p.calls[said.ToolCallID]
+	if !known {
+		c = &call{}
+		p.calls[said.ToolCallID] = c
+	}
+	before := *c
+	c.title = cmp.Or(text.Line(text.Plain(said.Title), 1000), c.title)
+	c.status = cmp.Or(said.Status, c.status)
+	c.said = cmp.Or(textOf(said.Content), c.said)
+	switch {
+	case c.status == "failed" && before.status != "failed":
+		p.show(c, "✗ ", "· failed: ", style{red})
+		for line := range strings.Lines(cmp.Or(c.said, describe(said.RawOutput))) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
+				p.note("  %s", text.Line(text.Plain(line), 200))
+			}
 		}
-	case "tool_call_update":
-		var call struct{ ToolCallID, Status, Title string }
-		if json.Unmarshal(u.Update, &call) == nil && call.Status == "failed" {
-			p.note("· failed: %s", text.Plain(cmp.Or(call.Title, p.titles[call.ToolCallID])))
+	case p.width == 0:
+		if !known {
+			p.note("· %s", c.title)
+		}
+	case c.status == "completed" && before.status != "completed":
+		p.show(c, "✓ ", "", style{green})
+	case c.status != "completed" && c.status != "failed" && *c != before:
+		p.show(c, "· ", "", style{})
+		progress, _, _ := strings.Cut(c.said, "\n")
+		if room := p.width - 1 - columns(c.title) - 4; progress != "" && room > 10 {
+			p.print(p.styled("  "+cut(text.Plain(progress), room), style{dim}))
+		}
+		p.live = c
+	}
+}
+
+// show prints the line of a call. On a terminal it replaces the line before, if that is about the
+// same call, and does not end it while the call may change.
+func (p *printer) show(c *call, mark, plain string, s style) {
+	if p.width == 0 {
+		p.note("%s%s", plain, c.title)
+		return
+	}
+	if p.live == c {
+		p.print("\r\x1b[K")
+		p.live = nil
+	} else {
+		p.endLine()
+	}
+	p.print(p.styled(mark, s) + cut(c.title, p.width-3))
+	if c.status == "completed" || c.status == "failed" {
+		p.print("\n")
+	}
+}
+
+// textOf returns the text in the content of a tool call.
+func textOf(content json.RawMessage) string {
+	var blocks []struct{ Content struct{ Text string } }
+	if json.Unmarshal(content, &blocks) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, block := range blocks {
+		b.WriteString(strings.TrimRight(block.Content.Text, "\n") + "\n")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// permission prints a permission request.
+func (p *printer) permission(call sdk.ToolCallUpdate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	title := "(no title)"
+	if call.Title != nil {
+		title = *call.Title
+	}
+	p.note("%s %s", p.styled("?", style{bold}), text.Printable(title))
+	for _, c := range call.Content {
+		switch {
+		case c.Diff != nil:
+			p.diff(c.Diff)
+		case c.Content != nil && c.Content.Content.Text != nil:
+			for line := range strings.Lines(c.Content.Content.Text.Text) {
+				if shown := strings.TrimSpace(line); shown != "" {
+					indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+					p.note("  %s%s", indent, text.Printable(shown))
+				}
+			}
 		}
 	}
+}
+
+// diff prints a change of a file.
+func (p *printer) diff(d *sdk.ToolCallContentDiff) {
+	p.note("  %s", text.Printable(d.Path))
+	old := ""
+	if d.OldText != nil {
+		old = *d.OldText
+	}
+	patch := string(diff.Diff("", []byte(old), "", []byte(d.NewText)))
+	_, hunks, _ := strings.Cut(patch, "\n+++ \n")
+	for line := range strings.Lines(hunks) {
+		s := style{}
+		switch line[0] {
+		case '+':
+			s = style{green}
+		case '-':
+			s = style{red}
+		case '@':
+			s = style{dim}
+		}
+		p.note("  %s", p.styled(text.Plain(strings.TrimSuffix(line, "\n")), s))
+	}
+}
+
+// answered prints how a permission request was answered.
+func (p *printer) answered(how string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note("  (%s)", how)
+}
+
+// ask prints a question, behind which the user types.
+func (p *printer) ask(question string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endLine()
+	p.print("  " + question + " ")
+}
+
+// typed notes that the user has ended the line of a question.
+func (p *printer) typed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inLine = false
 }
 
 // end ends the last line.
 func (p *printer) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inLine {
-		p.print("\n")
-	}
+	p.endLine()
 }
 
 // line prints a raw message.
@@ -108,4 +301,42 @@ func (p *printer) err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
+}
+
+// describe returns what a value of JSON says to a person: the text in it, without its syntax.
+func describe(raw json.RawMessage) string {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return ""
+	}
+	const limit = 4 << 10
+	return text.Shorten(strings.Join(texts(value, nil), ", "), limit)
+}
+
+// texts appends the strings and numbers in a value of JSON to list, in an order that does not
+// depend on the order of members.
+func texts(value any, list []string) []string {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			switch member := value[name].(type) {
+			case map[string]any, []any, nil:
+				list = texts(member, list)
+			case string:
+				list = append(list, member)
+			default:
+				list = append(list, fmt.Sprintf("%s %v", name, member))
+			}
+		}
+	case []any:
+		for _, element := range value {
+			list = texts(element, list)
+		}
+	case string:
+		list = append(list, value)
+	case nil:
+	default:
+		list = append(list, fmt.Sprint(value))
+	}
+	return list
 }

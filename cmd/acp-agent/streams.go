@@ -19,13 +19,12 @@ func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, er
 // interactive reports whether standard input is a terminal.
 func (s streams) interactive() bool { return isTerminal(s.in) }
 
-// width returns the number of columns of the terminal that standard output is, 0 if it is none.
-func (s streams) width() int {
-	file, ok := s.out.(*os.File)
-	if !ok || !isTerminal(file) {
+// widthOf returns the number of columns of the terminal that w is, 0 if it is none.
+func widthOf(w io.Writer) int {
+	if !isTerminal(w) {
 		return 0
 	}
-	if width := terminalWidth(file); width > 0 {
+	if width := terminalWidth(w.(*os.File)); width > 0 {
 		return width
 	}
 	return 80

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+)
+
+var escape = regexp.MustCompile("\x1b\\[([0-9;]*)m")
+
+func TestMarkdown(t *testing.T) {
+	for source, want := range map[string]string{
+		"## A *title* ##":            "<1;4>A title<0>",
+		"a **bold** and *thin* word": "a <1>bold<0> and <3>thin<0> word",
+		"- item `x*y*`":              "• item <36>x*y*<0>",
+		"  1. item":                  "  1. item",
+		"> said":                     "<2>│ <0>said",
+		"---":                        "<2>" + strings.Repeat("─", 20) + "<0>",
+		"[text](http://x)":           "<4>text<0> (http://x)",
+		"2 * 3 * 4, snake_case_name": "2 * 3 * 4, snake_case_name",
+		`\*not\*`:                    "*not*",
+		"~~~~go\n# a\n~~~\n~~~~\nb":  "  <36># a<0>\n  <36>~~~<0>\nb",
+		"```\n**x**":                 "  <36>**x**<0>",
+		"| a | b |":                  "| a | b |",
+		"`` a`b `` and `c`":          "<36>a`b<0> and <36>c<0>",
+		"**unfinished":               "**unfinished",
+		"":                           "",
+		"one\n\ntwo":                 "one\n\ntwo",
+	} {
+		for _, size := range []int{1, 3, len(source)} {
+			var m markdown
+			var got strings.Builder
+			for rest := source; rest != ""; {
+				n := min(size, len(rest))
+				got.WriteString(m.add(rest[:n]))
+				rest = rest[n:]
+			}
+			got.WriteString(m.rest())
+			shown := escape.ReplaceAllString(got.String(), "<$1>")
+			require.Equal(t, want, strings.TrimSuffix(shown, "\n"), "%q", source)
+		}
+	}
+}
+
+func TestRetriesAndThoughts(t *testing.T) {
+	var out strings.Builder
+	p := newPrinter(&out)
+	for _, update := range []string{
+		`{"content":{"type":"text","text":"I think"}}`,
+		`{"content":{"type":"text","text":"Busy. Trying again in 2s.\n\n"},
+			"_meta":{"acp-agent":{"note":true}}}`,
+	} {
+		p.update(t.Context(), client.Update{
+			Kind: "agent_thought_chunk", Update: json.RawMessage(update),
+		})
+	}
+	require.Equal(t, "· Busy. Trying again in 2s.\n", out.String())
+}
+
+func TestDescribe(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"details":"the model is busy"}`:                       "the model is busy",
+		`{"error":{"code":429,"message":"slow down"},"x":null}`: "code 429, slow down",
+		`"text"`:    "text",
+		`null`:      "",
+		`{}`:        "",
+		`["a","b"]`: "a, b",
+		``:          "",
+	} {
+		require.Equal(t, want, describe(json.RawMessage(raw)), raw)
+	}
+}
