@@ -126,7 +126,8 @@ func pathMember(params backend.Raw, name string) (path string, given bool, err e
 	return path, true, strictjson.Refuse(wrong...)
 }
 
-// checkPath rejects a path that handOver rejects.
+// checkPath rejects a path that handOver rejects. The error's tree contains the
+// [*workspace.OutsideError] of a path outside.
 func checkPath(path string, handOver func(string) error) error {
 	if !filepath.IsAbs(path) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
@@ -138,9 +139,9 @@ func checkPath(path string, handOver func(string) error) error {
 		err := handOver(p)
 		if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
 			// The agent may have asked the user, who would wonder why an allowed call fails.
-			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			return errors.Join(jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused this, whatever the user has allowed: %v; add the folder to "+
-					"the session to use it", outside)
+					"the session to use it", outside), outside)
 		}
 		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)

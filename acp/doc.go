@@ -68,7 +68,8 @@
 //   - A message of the backend to the client: host.check in host.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
 //     request that is the first to mention its tool call is also recorded (permission.go), and one
-//     to read in the roots may be answered here (allow.go).
+//     to read in the roots may be answered here (allow.go). A file outside that the backend wants to
+//     read is asked about and read here (outside_read.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors
 //     into violations. folders.go adds the folders that the user declared to requests that name
 //     none. roots_command.go answers /roots, roots_change.go adds and removes folders, and

@@ -37,6 +37,8 @@ type host struct {
 	replays  sync.Mutex // held while an update is replayed; locked before mu
 	replayed *replayed  // nil unless the backend replays a history
 
+	outside outsideReads
+
 	saving sync.Mutex // states are stored in the order of the calls; locked before mu
 
 	conventions []discovery.Convention // set by the first scan; nil for the default
@@ -64,6 +66,7 @@ const (
 
 func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
 	return &host{agent: a, id: id, workspace: w, scanning: make(chan struct{}, 1),
+		outside: outsideReads{make(chan struct{}, 1), make(map[string]bool)},
 		settled: make(chan struct{})}
 }
 
@@ -212,16 +215,16 @@ func (h *host) advance(phase hostPhase) (buffered []backend.Update, s *session) 
 
 // Update implements [backend.Updates].
 func (h *host) Update(ctx context.Context, u backend.Update) error {
-	return h.send(ctx, u, (*session).update)
+	return h.sendUpdate(ctx, u, (*session).update)
 }
 
 // Commit implements [backend.Updates].
 func (h *host) Commit(ctx context.Context, u backend.Update) error {
-	return h.send(ctx, u, (*session).commit)
+	return h.sendUpdate(ctx, u, (*session).commit)
 }
 
-// send buffers an update, or sends it once those that were buffered are sent.
-func (h *host) send(ctx context.Context, u backend.Update, send sender) error {
+// sendUpdate buffers an update, or sends it once those that were buffered are sent.
+func (h *host) sendUpdate(ctx context.Context, u backend.Update, send sender) error {
 	u = announceRoots(u)
 	if buffered, err := h.buffer(u); buffered || err != nil {
 		return err
@@ -301,21 +304,26 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 
 // Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if method == protocol.RequestPermission && h.check(method, params) == nil {
-		if s := h.live(); s != nil {
-			return s.requestPermission(ctx, params, func() backend.Work {
-				return h.call(ctx, method, params)
-			})
+	s := h.live()
+	if err := h.check(method, params); err != nil {
+		return func() (backend.Raw, error) {
+			_, isOutside := errors.AsType[*workspace.OutsideError](err)
+			if isOutside && s != nil && method == protocol.ReadTextFile {
+				return h.readOutside(ctx, params, err)
+			}
+			return nil, err
 		}
 	}
-	return h.call(ctx, method, params)
+	if s != nil && method == protocol.RequestPermission {
+		return s.requestPermission(ctx, params, func() backend.Work {
+			return h.send(ctx, method, params)
+		})
+	}
+	return h.send(ctx, method, params)
 }
 
-// call checks and sends a request.
-func (h *host) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if err := h.check(method, params); err != nil {
-		return func() (backend.Raw, error) { return nil, err }
-	}
+// send sends a request that was checked.
+func (h *host) send(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return backend.Work(h.agent.conn.Call(ctx, method, putSessionID(params, h.id)))
 }
 
@@ -334,7 +342,10 @@ type unrecorded struct{ *host }
 
 // Call implements [backend.Client].
 func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return u.call(ctx, method, params)
+	if err := u.check(method, params); err != nil {
+		return func() (backend.Raw, error) { return nil, err }
+	}
+	return u.send(ctx, method, params)
 }
 
 // Notify implements [backend.Client].

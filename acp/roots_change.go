@@ -331,26 +331,13 @@ func (r *rootsReply) confirm(q question) (backend.Answer, error) {
 		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: q.always + cwd})
 	}
 	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: q.reject})
-	id := sdk.ToolCallId("roots-" + rand.Text()[:16])
 	about := q.about + "\n\n" + text.Block("", strings.Join(paths, "\n"))
-	shown := sdk.ToolCallUpdate{
-		ToolCallId: id, Title: &q.title,
-		Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
-	}
-	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(r.ctx,
-		r.session.host)
-	status := sdk.ToolCallStatusCompleted
-	switch {
-	case err != nil:
-		return answer, err
-	case answer == backend.Cancelled:
-		return answer, backend.ErrCancelled
-	case answer == backend.RejectOnce:
-		status = sdk.ToolCallStatusFailed
-	}
-	return answer, r.updates.Update(r.ctx,
-		backend.NewUpdate(sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status))))
+	return r.session.host.ask(r.ctx, r.updates, sdk.ToolCallUpdate{
+		ToolCallId: sdk.ToolCallId("roots-" + rand.Text()[:16]),
+		Title:      &q.title,
+		Kind:       sdk.Ptr(sdk.ToolKindOther),
+		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
+	}, offers)
 }
 
 // reopen opens the session with other params in place of the active one. Requests that arrive

@@ -199,6 +199,7 @@ func TestSessionsAreApart(t *testing.T) {
 	require.Contains(t, c.texts(two, "roots")[0], b)
 	secret := filepath.Join(b, "secret")
 	require.NoError(t, os.WriteFile(secret, nil, 0o600))
+	c.permit("reject-once")
 	require.Contains(t, c.texts(one, `call fs/read_text_file {"path":"`+secret+`"}`)[0], "outside")
 }
 

@@ -215,7 +215,8 @@ type Updates interface {
 
 // Client sends requests and notifications to the client. A message is rejected with an [*Error],
 // without being sent, if the client did not advertise the capability for its method or its paths
-// are outside the session's folders. Outside a session, methods that need one are rejected.
+// are outside the session's folders, but a file outside that is to be read is read by the adapter if
+// the user allows it. Outside a session, methods that need one are rejected.
 // session/update is not sent this way, but with [Updates] and [Host].Replay.
 //
 // Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by

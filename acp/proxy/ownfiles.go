@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -31,8 +30,6 @@ const (
 	writeMethod = sdk.ClientMethodFsWriteTextFile
 
 	tempVariable = "TMPDIR"
-
-	maxOwnText = 16 << 20 // bytes of a file that are returned at once
 )
 
 // ownDir is a directory that belongs to a child. It need not exist.
@@ -144,9 +141,8 @@ func (s *session) ownFile(
 		return nil, false
 	}
 	var r struct {
-		Path        string
-		Line, Limit *int
-		Content     *string
+		Path    string
+		Content *string
 	}
 	if json.Unmarshal(params, &r) != nil || filepath.Clean(r.Path) != r.Path ||
 		!filepath.IsAbs(r.Path) {
@@ -162,7 +158,12 @@ func (s *session) ownFile(
 				func(w *workspace.Workspace) error {
 					path := filepath.Join(dir.real, rel)
 					if method == readMethod {
-						result, err = readOwn(ctx, w, path, r.Line, r.Limit)
+						file, err := w.Open(path)
+						if err != nil {
+							return err
+						}
+						defer file.Close()
+						result, err = backend.ReadTextFile(ctx, file, params)
 						return err
 					}
 					if r.Content == nil {
@@ -221,28 +222,4 @@ func (d ownDir) withWorkspace(
 		return fmt.Errorf("%s was replaced: it is %s now", d.real, real)
 	}
 	return use(w)
-}
-
-// readOwn returns the response with the lines of a file. line is the first one, 1 if it is nil, and
-// limit their number, nil for all.
-func readOwn(
-	ctx context.Context, w *workspace.Workspace, path string, line, limit *int,
-) (backend.Raw, error) {
-	o := workspace.TextOptions{MaxLines: math.MaxInt, MaxBytes: maxOwnText}
-	if line != nil {
-		o.First = *line
-	}
-	if limit != nil {
-		o.MaxLines = max(*limit, 1)
-	}
-	text, err := w.ReadText(ctx, path, o)
-	if err != nil {
-		return nil, err
-	}
-	if text.Cut == workspace.CutByBytes || text.Cut == workspace.CutInLine {
-		return nil, fmt.Errorf(
-			"%s has more than %d MiB from line %d on: read fewer lines with limit", path,
-			maxOwnText>>20, text.First)
-	}
-	return backend.Encode(sdk.ReadTextFileResponse{Content: text.Content}), nil
 }

@@ -1,0 +1,181 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// A file outside the roots that a backend wants to read through the client is never passed on: the
+// user is asked, and then the file is read here, from the handle that was open when the question
+// was asked.
+
+// outsideReads are the files outside the roots that a session was asked to read.
+type outsideReads struct {
+	turn    chan struct{}   // holds one value while a file is asked about or read
+	allowed map[string]bool // real paths, until the session is closed or opened again; guarded by turn
+}
+
+// readOutside answers a request of the backend to read a file outside the roots. refusal is the
+// error if the user cannot be asked: because the file does not exist, is not a regular file, or
+// policy denies it.
+func (h *host) readOutside(
+	ctx context.Context, params backend.Raw, refusal error,
+) (backend.Raw, error) {
+	select {
+	case h.outside.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-h.outside.turn }()
+	path, _, err := pathMember(params, "path")
+	if err != nil {
+		return nil, refusal
+	}
+	file, err := h.openOutside(ctx, path)
+	if err != nil {
+		return nil, errors.Join(refusal, context.Cause(ctx))
+	}
+	defer file.Close()
+	real := file.Ref().Real()
+	if !h.outside.allowed[real] {
+		if err := h.askToRead(ctx, path, real, refusal); err != nil {
+			return nil, err
+		}
+		again, err := h.openOutside(ctx, path)
+		if err != nil || !sameFile(again, file) {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+				"acp-agent refused this: %s was replaced while you were asked", path)
+		}
+		_ = again.Close()
+	}
+	return fromDisk(ctx, h.agent, func() (backend.Raw, error) {
+		result, err := backend.ReadTextFile(ctx, file, params)
+		if err != nil {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
+		}
+		return result, nil
+	})
+}
+
+// openOutside opens the regular file that path leads to, without reading it. It fails if policy
+// denies the file, or if path could mean another file to somebody else.
+func (h *host) openOutside(ctx context.Context, path string) (*workspace.File, error) {
+	var file *workspace.File
+	err := h.agent.onDiskOrUndo(ctx, func() (err error) {
+		file, err = openOutside(ctx, path, h.agent.options.Workspace)
+		return err
+	}, func() {
+		if file != nil {
+			_ = file.Close()
+		}
+	})
+	if err != nil { // it may still be being opened
+		return nil, err
+	}
+	return file, nil
+}
+
+func openOutside(
+	ctx context.Context, path string, o workspace.Options,
+) (*workspace.File, error) {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return nil, errors.New("the path can be read in several ways")
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	// Files there tell about this process, such as its environment.
+	if proc, err := workspace.ParseDir("/proc"); err == nil {
+		o.Policy.Deny = append(slices.Clone(o.Policy.Deny), proc)
+	}
+	roots, err := workspace.NewRoots(filepath.Dir(real), nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, roots, o)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	file, err := w.Open(real)
+	if err != nil {
+		return nil, err
+	}
+	if file.Ref().Real() != real {
+		return nil, errors.Join(errors.New("the path was replaced"), file.Close())
+	}
+	return file, nil
+}
+
+// sameFile reports whether both files are the same, at the same path.
+func sameFile(a, b *workspace.File) bool {
+	infoA, errA := a.Stat()
+	infoB, errB := b.Stat()
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB) &&
+		a.Ref().Real() == b.Ref().Real()
+}
+
+// askToRead asks the user whether the file at the real path may be read, and returns nil if so.
+// path is what the backend asked for, and refusal the error if the client cannot ask.
+func (h *host) askToRead(ctx context.Context, path, real string, refusal error) error {
+	about := "The agent wants to read a file outside the folders of this session:\n\n" +
+		text.Block("", text.Printable(real))
+	if path != real {
+		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
+			text.Block("", text.Printable(path))
+	}
+	answer, err := h.ask(ctx, h, sdk.ToolCallUpdate{
+		ToolCallId: sdk.ToolCallId("read-" + rand.Text()[:16]),
+		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),
+		Kind:       sdk.Ptr(sdk.ToolKindRead),
+		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
+	}, []backend.Offer{
+		{Answer: backend.AllowOnce, Label: "Allow once"},
+		{Answer: backend.AllowAlways, Label: "Allow this file in this session"},
+		{Answer: backend.RejectOnce, Label: "Reject"},
+	})
+	switch {
+	case answer == backend.Cancelled || ctx.Err() != nil:
+		return err
+	case err != nil:
+		return refusal
+	case answer == backend.RejectOnce:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"the user did not allow reading %s, which is outside the session's folders", path)
+	case answer == backend.AllowAlways:
+		h.outside.allowed[real] = true
+	}
+	return nil
+}
+
+// ask asks a question about a tool call of the adapter's own, and sends to the call's outcome. If
+// the client cancels the question, the error is [backend.ErrCancelled].
+func (h *host) ask(
+	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, offers []backend.Offer,
+) (backend.Answer, error) {
+	call.Status = sdk.Ptr(sdk.ToolCallStatusPending)
+	answer, err := backend.Question{ToolCall: backend.Encode(call), Offers: offers}.Ask(ctx, h)
+	status := sdk.ToolCallStatusCompleted
+	switch {
+	case err != nil:
+		return answer, err
+	case answer == backend.Cancelled:
+		return answer, backend.ErrCancelled
+	case answer == backend.RejectOnce:
+		status = sdk.ToolCallStatusFailed
+	}
+	return answer, to.Update(ctx,
+		backend.NewUpdate(sdk.UpdateToolCall(call.ToolCallId, sdk.WithUpdateStatus(status))))
+}
