@@ -16,9 +16,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// clientCapabilities are the members of initialize's clientCapabilities that allow methods. A
-// member that is not valid counts as not advertised.
+// clientCapabilities are the members of initialize's clientCapabilities that allow methods, and
+// what is known about the client besides. A member that is not valid counts as not advertised.
 type clientCapabilities struct {
+	unlimited bool // it is among unlimitedClients
+
 	readTextFile, writeTextFile, terminal, elicitation bool
 	elicitationModes                                   []string // "form", "url"
 }
@@ -27,6 +29,8 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 	capabilities := members(members(params)["clientCapabilities"])
 	files := members(capabilities["fs"])
 	elicitation := members(capabilities["elicitation"])
+	var name string
+	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)
 	var modes []string
 	for _, mode := range []string{"form", "url"} {
 		if strictjson.IsObject(elicitation[mode]) {
@@ -34,6 +38,7 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 		}
 	}
 	return &clientCapabilities{
+		unlimited:     isUnlimited(name),
 		readTextFile:  isTrue(files["readTextFile"]),
 		writeTextFile: isTrue(files["writeTextFile"]),
 		terminal:      isTrue(capabilities["terminal"]),

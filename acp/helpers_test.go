@@ -86,9 +86,6 @@ func connect(t tester, o acp.Options) *client {
 	if o.Backend == nil {
 		o.Backend = using(&scripted{})
 	}
-	if o.ReplayRate == 0 {
-		o.ReplayRate = -1 // these clients take what comes
-	}
 	in, clientOut := io.Pipe()
 	clientIn, out := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
@@ -281,7 +278,7 @@ func (c *client) initialize() json.RawMessage {
 	c.t.Helper()
 	return c.call("initialize",
 		`{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,`+
-			`"writeTextFile":true},"terminal":true}}`)
+			`"writeTextFile":true},"terminal":true},"clientInfo":{"name":"zed","version":"1"}}`)
 }
 
 // open makes a session and returns its id.

@@ -54,8 +54,9 @@ type Options struct {
 	// permission request shows that it does so inside the session's roots and does nothing else.
 	AllowReads bool
 	// ReplayRate is how many updates a second a load replays at most, after the first 512, so that
-	// clients which read faster than they handle what they read are not flooded. Default 6,000;
-	// negative for no limit.
+	// clients which read faster than they handle what they read are not flooded. Negative means no
+	// limit. Default: no limit for clients that are known to keep any number of updates, and 6,000
+	// for all others.
 	ReplayRate int
 	// AgentCommand returns a command line that runs the agent of a session, for the error about a
 	// session of another agent: acp-agent with --agent NAME, or with -- and a program. If it is nil,
@@ -105,7 +106,6 @@ type tuning struct {
 
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "dev")
-	o.ReplayRate = cmp.Or(o.ReplayRate, 6_000)
 	if o.AgentCommand == nil {
 		o.AgentCommand = func(a sessionstore.Agent) string {
 			return strings.TrimSuffix("acp-agent -- "+a.Profile, " -- ")

@@ -1,16 +1,55 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// replayBurst is how many updates of a load are sent without delay.
-const replayBurst = 512
+const (
+	// replayBurst is how many updates of a load are sent without delay.
+	replayBurst = 512
+	// defaultReplayRate is how many updates a second follow for a client that is not among
+	// unlimitedClients.
+	defaultReplayRate = 6_000
+)
+
+// unlimitedClients are the clientInfo.name of clients that keep any number of updates which they
+// have not handled yet. docs/editors.md says where that is known from. A name that ends with "."
+// stands for all that begin with it.
+var unlimitedClients = []string{
+	"acpx",
+	"Agentic.nvim",
+	"agent-shell",
+	"AionUi",
+	"CodeCompanion.nvim",
+	"JetBrains.", // then the product, such as "IntelliJ IDEA"
+	"toad",
+	"vscode-acp-client",
+	"zed",
+}
+
+// isUnlimited reports whether the client called name is among unlimitedClients.
+func isUnlimited(name string) bool {
+	return slices.ContainsFunc(unlimitedClients, func(known string) bool {
+		return name == known || strings.HasSuffix(known, ".") && strings.HasPrefix(name, known)
+	})
+}
+
+// replayRate returns the limit for a load, in updates a second; negative for none.
+func (a *agent) replayRate() int {
+	chosen := a.options.ReplayRate
+	if chosen == 0 && a.capabilities.Load().unlimited {
+		return -1
+	}
+	return cmp.Or(chosen, defaultReplayRate)
+}
 
 // replayRate limits the rate of a load's replay to what clients can handle. A pipe pushes back when
 // a client does not read, but some clients read everything and keep what they have not handled yet:

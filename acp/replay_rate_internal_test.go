@@ -1,7 +1,9 @@
 package acp
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,5 +75,22 @@ func TestReplayWithoutLimit(t *testing.T) {
 func waits(l *replayRate, n int) {
 	for range n {
 		l.wait(context.Background())
+	}
+}
+
+// Clause A27.
+func TestReplayRateOfClient(t *testing.T) {
+	for name, want := range map[string]int{
+		`"zed"`: -1, `"JetBrains.IntelliJ IDEA"`: -1, `"JetBrains.GoLand"`: -1,
+		`"CodeCompanion.nvim"`: -1, `"agent-shell"`: -1,
+		`"zedlike"`: defaultReplayRate, `"JetBrains"`: defaultReplayRate, `""`: defaultReplayRate,
+		`null`: defaultReplayRate, `7`: defaultReplayRate,
+	} {
+		for _, chosen := range []int{0, -1, 100} {
+			a := &agent{options: Options{ReplayRate: chosen}}
+			a.capabilities.Store(readClientCapabilities(
+				json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`)))
+			require.Equal(t, cmp.Or(chosen, want), a.replayRate(), name)
+		}
 	}
 }

@@ -23,11 +23,9 @@ func (a *agent) acceptLoad(
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
 	l := &load{agent: a, at: at, cause: cause}
-	if cause == backend.Load {
-		l.rate = newReplayRate(ctx, a.options.ReplayRate)
-	}
+	request := ctx
 	return func() (json.RawMessage, error) {
-		ctx, cancel := a.requestContext(ctx)
+		ctx, cancel := a.requestContext(request)
 		defer cancel()
 		ok := false
 		defer func() {
@@ -42,6 +40,9 @@ func (a *agent) acceptLoad(
 		var err error
 		if l.params, err = a.decodeSession(ctx, params, fields); err != nil {
 			return nil, err
+		}
+		if cause == backend.Load {
+			l.rate = newReplayRate(request, a.replayRate())
 		}
 		s, result, err := l.run(ctx)
 		if err != nil {

@@ -1253,3 +1253,25 @@ func TestRenamedFolder(t *testing.T) {
 		"it is not a folder of the session")
 	require.Contains(t, c.say(added, "/roots remove "+at("old", "shared")), "Removed")
 }
+
+// An editor that is known to keep up loads 20,000 updates, from the backend and from the store.
+func BenchmarkLongLoad(b *testing.B) {
+	const updates = 20_000
+	store, dir, id := memstore.New(b), b.TempDir(), ""
+	for _, from := range []struct {
+		name    string
+		backend backend.Backend
+	}{{"backend", &replayer{says: numbers(updates)}}, {"store", &scripted{}}} {
+		c := connect(b, acp.Options{Store: store, Backend: using(from.backend)})
+		c.initialize()
+		if id == "" {
+			id = c.open(dir)
+		}
+		b.Run(from.name, func(b *testing.B) {
+			for b.Loop() {
+				c.call("session/load", rootsParams(id, dir))
+			}
+			b.ReportMetric(updates*float64(b.N)/b.Elapsed().Seconds(), "updates/s")
+		})
+	}
+}

@@ -74,8 +74,8 @@ func newSettings() *settings {
 		"`POLICY` for file systems mounted below a root: none, existing (only those mounted when "+
 			"the session opened) or any can be accessed")
 	f.Var(intValue{&set.replayRate, -1}, "replay-rate",
-		"replay at most `N` updates per second when a session is loaded (default 6000; -1 for no "+
-			"limit)")
+		"replay at most `N` updates per second when a session is loaded (-1 for no limit; default "+
+			"6000, or no limit for editors that are known to keep up)")
 	f.Var(allowValue{&set.allowReads}, "allow",
 		"let the agent do `WHAT` without asking you: read, which means to read and search files "+
 			"in the session's folders (default nothing)")
