@@ -15,13 +15,17 @@ LLAMA       := testdata/node-llama
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
 RACE        := -race -gcflags=modernc.org/...=-race=false
 
-.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
+.PHONY: build release test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
 OUT         ?= bin/
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(OUT) $(PROGRAM)
+
+# What is published for a version, into dist/: archives, npm packages, checksums and more.
+release:
+	go run ./internal/release -out dist
 
 # Every test, with the race detector. Packages leave no goroutines, so it need not wait a second for
 # them at the end of each. Without vet: that is a target of its own.

@@ -187,7 +187,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 			backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
 	if _, given := top["authMethods"]; !given {
-		result = strictjson.Set(result, "authMethods", json.RawMessage(`[]`))
+		result = strictjson.Set(result, "authMethods", authMethods)
 	}
 	return strictjson.Set(result, "protocolVersion",
 		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil

@@ -214,13 +214,13 @@ func (a *agent) passToBackend(
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
 	if a.init.done() {
-		return jsonrpc.Work(a.backend.Call(ctx, r.Method, r.Params))
+		return a.callBackend(ctx, r)
 	}
 	return func() (json.RawMessage, error) {
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
-		return run(jsonrpc.Work(a.backend.Call(ctx, r.Method, r.Params)), r.Method)
+		return run(a.callBackend(ctx, r), r.Method)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // the lines below its own; packages on one line do not know of each other.
 var layers = [][]string{
 	{"internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
+	{"internal/release"},
 	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream"},
 	{"internal/test/interop/program"},
 	{"internal/test/interop/gosdk", "internal/test/interop/modelserver", "internal/test/interop/pipes", "internal/test/interop/schema", "internal/test/interop/scripted", "internal/test/interop/stock"},
@@ -31,7 +32,7 @@ var layers = [][]string{
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
 	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
-	{"internal/privatefile", "internal/text"},
+	{"internal/privatefile", "internal/text", "internal/version"},
 }
 
 // reserved are modules that only the listed packages may import.

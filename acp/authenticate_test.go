@@ -1,0 +1,36 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// A client finds one method to sign in, which succeeds, and nothing else.
+func TestNoSignIn(t *testing.T) {
+	c := connect(t, acp.Options{})
+	answer := c.try("initialize", `{"protocolVersion":1}`)
+	require.Nil(t, answer.Error)
+	var result struct{ AuthMethods []struct{ ID, Name, Type string } }
+	require.NoError(t, json.Unmarshal(answer.Result, &result))
+	require.Len(t, result.AuthMethods, 1)
+	method := result.AuthMethods[0]
+	require.NotEmpty(t, method.Name)
+	require.Empty(t, method.Type) // which means agent
+	for request, params := range map[string]string{
+		"authenticate": `{"methodId":"` + method.ID + `"}`, "logout": `{}`,
+	} {
+		answer := c.try(request, params)
+		require.Nil(t, answer.Error, request)
+		require.JSONEq(t, `{}`, string(answer.Result), request)
+	}
+	wrong := c.try("authenticate", `{"methodId":"other"}`).Error
+	require.NotNil(t, wrong)
+	require.Equal(t, jsonrpc.CodeInvalidParams, wrong.Code)
+	require.Contains(t, wrong.Message, "no sign-in")
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
+}
