@@ -157,7 +157,7 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 // options returns the options of the server.
 func (m mcpFlags) options(set *settings, logger *slog.Logger) (o mcpserver.Options, err error) {
 	o = mcpserver.Options{
-		Version: version(), Timeout: m.timeout, MaxMessage: set.maxLine, Logger: logger,
+		Version: ownVersion().Number, Timeout: m.timeout, MaxMessage: set.maxLine, Logger: logger,
 	}
 	if o.Workspace, err = set.workspace(); err != nil {
 		return o, err

@@ -164,7 +164,7 @@ func runPrompt(
 	show := newPrinter(s.out)
 	permit := newPermissions(s, show, r)
 	options := client.Options{
-		Name: "acp-agent run", Version: version(), MaxLine: set.maxLine,
+		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
 		Updates: show.update, Permission: permit.answer,
 	}
 	if r.json {

@@ -191,7 +191,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir",
+	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(), "stateDir",
 		dir, "config", set.config.path)
 	store, err := set.serverStore(logger)
 	if err != nil {
@@ -211,7 +211,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		AllowReads:   set.allowReads,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,
-		Version:      version(),
+		Version:      ownVersion().Number,
 		Logger:       logger,
 	})
 	logger.Info("ending")

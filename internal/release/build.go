@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/acp-agent/acp-agent/internal/version"
+)
+
+// A target is a platform in Go's terms.
+type target struct{ os, arch string }
+
+var allTargets = []target{
+	{"darwin", "amd64"}, {"darwin", "arm64"},
+	{"linux", "amd64"}, {"linux", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"},
+}
+
+func hostTarget() target { return target{runtime.GOOS, runtime.GOARCH} }
+
+// executable returns the file name of the program.
+func (t target) executable() string {
+	if t.os == "windows" {
+		return "acp-agent.exe"
+	}
+	return "acp-agent"
+}
+
+// compile builds the program for each target and reads the version from the first. An archive needs
+// a date that is the same in every run, so it must be known.
+func (r *release) compile(ctx context.Context, work string, targets []target) error {
+	for _, t := range targets {
+		p := program{t, filepath.Join(work, t.os+"_"+t.arch, t.executable())}
+		if err := r.compileOne(ctx, p); err != nil {
+			return err
+		}
+		r.programs = append(r.programs, p)
+	}
+	info, err := buildinfo.ReadFile(r.programs[0].path)
+	if err != nil {
+		return err
+	}
+	r.version = version.Of(info)
+	if r.version.Date.IsZero() {
+		return errors.New("the commit is not known: build in a git clone, with git in PATH")
+	}
+	return nil
+}
+
+// compileOne builds one program as the Makefile does, and records the commit in it.
+func (r *release) compileOne(ctx context.Context, p program) error {
+	path, err := filepath.Abs(p.path)
+	if err != nil {
+		return err
+	}
+	_, err = r.run(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch},
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", path,
+		"./cmd/acp-agent")
+	return err
+}
+
+// run runs a command in the checkout with additional environment variables and returns what it
+// prints.
+func (r *release) run(
+	ctx context.Context, env []string, name string, args ...string,
+) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = r.checkout
+	cmd.Env = append(os.Environ(), env...)
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s%s", cmd, err, out, problems.Bytes())
+	}
+	return out, err
+}
+
+// collect collects what goes into each archive beside the program: documents, licences, shell
+// completions and manual pages.
+func (r *release) collect(ctx context.Context, work string) error {
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		content, err := os.ReadFile(filepath.Join(r.checkout, name))
+		if err != nil {
+			return err
+		}
+		r.files = append(r.files, file{name, content, plain})
+	}
+	licences, err := r.licences(ctx)
+	if err != nil {
+		return err
+	}
+	r.files = append(r.files, file{"LICENSES-OF-MODULES.txt", licences, plain})
+	if err := r.collectCompletions(ctx, work); err != nil {
+		return err
+	}
+	return r.collectManual(ctx, work)
+}
+
+// collectCompletions lets the program for this machine print its completions.
+func (r *release) collectCompletions(ctx context.Context, work string) error {
+	host := program{hostTarget(), filepath.Join(work, "host", hostTarget().executable())}
+	built := func(p program) bool { return p.target == host.target }
+	if i := slices.IndexFunc(r.programs, built); i >= 0 {
+		host = r.programs[i]
+	} else if err := r.compileOne(ctx, host); err != nil {
+		return err
+	}
+	for shell, name := range map[string]string{
+		"bash": "acp-agent.bash", "zsh": "_acp-agent", "fish": "acp-agent.fish",
+		"powershell": "acp-agent.ps1",
+	} {
+		script, err := r.run(ctx, nil, host.path, "completion", shell)
+		if err != nil {
+			return err
+		}
+		r.files = append(r.files, file{"completions/" + name, script, plain})
+	}
+	return nil
+}
+
+// collectManual lets a test of the command line write its manual pages: the program itself does not
+// link what generates them.
+func (r *release) collectManual(ctx context.Context, work string) error {
+	dir := filepath.Join(work, "man")
+	date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)
+	_, err := r.run(ctx, []string{date}, "go", "test", "-vet=off", "-count=1",
+		"-run", "^TestManual$", "./cmd/acp-agent", "-manual", dir)
+	if err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		r.files = append(r.files, file{"man/" + filepath.Base(page), content, plain})
+	}
+	return missing(len(pages), "manual pages")
+}
+
+// missing returns an error if there are none of something.
+func missing(n int, what string) error {
+	if n == 0 {
+		return fmt.Errorf("there are no %s", what)
+	}
+	return nil
+}

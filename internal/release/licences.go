@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// licenceFile matches the names of files that a distribution has to contain.
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
+
+// modules returns the modules that are linked into any of the programs, by path.
+func (r *release) modules() (map[string]*debug.Module, error) {
+	modules := make(map[string]*debug.Module)
+	for _, p := range r.programs {
+		info, err := buildinfo.ReadFile(p.path)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			modules[m.Path] = m
+		}
+	}
+	return modules, nil
+}
+
+// licences returns the licences of Go and of the linked modules. It fails if a module has none.
+func (r *release) licences(ctx context.Context) ([]byte, error) {
+	modules, err := r.modules()
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	all.WriteString("acp-agent contains the following software, under these licences.\n")
+	root, err := r.run(ctx, nil, "go", "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	err = addLicences(&all, "the Go standard library", strings.TrimSpace(string(root)))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		name := path + "@" + modules[path].Version
+		out, err := r.run(ctx, nil, "go", "mod", "download", "-json", name)
+		if err != nil {
+			return nil, err
+		}
+		var downloaded struct{ Dir string }
+		if err := json.Unmarshal(out, &downloaded); err != nil {
+			return nil, err
+		}
+		if err := addLicences(&all, name, downloaded.Dir); err != nil {
+			return nil, err
+		}
+	}
+	return all.Bytes(), nil
+}
+
+// addLicences writes the licence files in dir to all.
+func addLicences(all *bytes.Buffer, name, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	found := 0
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !licenceFile.MatchString(entry.Name()) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return err
+		}
+		found++
+		fmt.Fprintf(all, "\n\n=== %s: %s\n\n%s", name, entry.Name(), content)
+	}
+	return missing(found, "licence files in "+name)
+}

@@ -1,0 +1,115 @@
+// Command release builds what is published for a version of acp-agent: an archive for each
+// platform, npm packages, the entry of the ACP registry, a bill of materials and checksums. The
+// version is that of the commit's tag. It publishes nothing.
+//
+//	main.go      what is built, in order
+//	build.go     the programs, their completions and manual pages
+//	archive.go   archives, the same bytes in every run
+//	licences.go  the licences of linked modules
+//	sbom.go      the bill of materials
+//	npm.go       npm packages: acp-agent, and one for each platform
+//	registry.go  the entry of the ACP registry
+//
+// Two runs from the same commit and Go version make the same bytes.
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/version"
+)
+
+func main() {
+	out := flag.String("out", "dist", "write to the directory `DIR`, which is replaced")
+	host := flag.Bool("host", false, "build only for this machine's platform")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	targets := allTargets
+	if *host {
+		targets = []target{hostTarget()}
+	}
+	err := build(ctx, ".", *out, targets)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// A program is acp-agent built for a platform.
+type program struct {
+	target
+	path string // of the executable
+}
+
+// A release is what is being built.
+type release struct {
+	checkout string // the root of the source tree
+	out      string
+	version  version.Version
+	programs []program
+	// files go into each archive beside the program.
+	files []file
+}
+
+// build builds everything for the given targets into out, which it replaces.
+func build(ctx context.Context, checkout, out string, targets []target) error {
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	r := &release{checkout: checkout, out: out}
+	for _, step := range []func() error{
+		func() error { return r.compile(ctx, work, targets) },
+		func() error { return r.collect(ctx, work) },
+		r.writeArchives,
+		r.writeNPM,
+		r.writeRegistryEntry,
+		r.writeBillOfMaterials,
+		r.writeChecksums,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("acp-agent %s for %d platforms is in %s\n", r.version.Number, len(targets), out)
+	return nil
+}
+
+// write writes a file below the output directory.
+func (r *release) write(name string, content []byte) error {
+	path := filepath.Join(r.out, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}
+
+// writeChecksums writes the SHA-256 sum of each file, in the format of sha256sum.
+func (r *release) writeChecksums() error {
+	var sums strings.Builder
+	err := fs.WalkDir(os.DirFS(r.out), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(r.out, name))
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return r.write("checksums.txt", []byte(sums.String()))
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tagged is the version of the releases that tests build.
+const tagged = "1.2.3"
+
+// A release is built from a copy of the working tree with a tag, and everything is tested from its
+// files.
+func TestRelease(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("uses tar files")
+	}
+	first := buildTagged(t)
+	t.Run("the same bytes in another checkout", func(t *testing.T) {
+		require.Equal(t, checksums(t, first), checksums(t, buildTagged(t)))
+	})
+	t.Run("archive", func(t *testing.T) { testArchive(t, first) })
+	t.Run("registry", func(t *testing.T) { testRegistry(t, first) })
+	t.Run("npm", func(t *testing.T) { testNPM(t, first) })
+}
+
+// buildTagged commits a copy of the working tree, tags it, builds a release for this platform from
+// it and returns the release's directory.
+func buildTagged(t *testing.T) string {
+	t.Helper()
+	work, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	checkout := t.TempDir()
+	for _, args := range [][]string{
+		{"init", "-q"},
+		{"--work-tree=" + work, "add", "-A"},
+		{"-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false",
+			"commit", "-q", "-m", "A release"},
+		{"-c", "tag.gpgsign=false", "tag", "v" + tagged},
+		{"checkout", "-q", "--force", "HEAD", "--", "."},
+	} {
+		dir := "--git-dir=" + filepath.Join(checkout, ".git")
+		git := exec.Command("git", append([]string{dir}, args...)...)
+		git.Dir = checkout
+		const date = "2026-01-02T03:04:05Z"
+		git.Env = append(os.Environ(), "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
+		out, err := git.CombinedOutput()
+		require.NoError(t, err, "%s: %s", git, out)
+	}
+	out := filepath.Join(t.TempDir(), "dist")
+	require.NoError(t, build(t.Context(), checkout, out, []target{hostTarget()}))
+	return out
+}
+
+func checksums(t *testing.T, dist string) string {
+	t.Helper()
+	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
+	require.NoError(t, err)
+	return string(sums)
+}
+
+// unpack unpacks a compressed tar file and returns the directory.
+func unpack(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.Open(path)
+	require.NoError(t, err)
+	defer content.Close()
+	compressed, err := gzip.NewReader(content)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	archive := tar.NewReader(compressed)
+	for {
+		header, err := archive.Next()
+		if err == io.EOF {
+			return dir
+		}
+		require.NoError(t, err)
+		require.True(t, filepath.IsLocal(header.Name))
+		require.Equal(t, "2026-01-02", header.ModTime.UTC().Format("2006-01-02"))
+		name := filepath.Join(dir, header.Name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		b, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, b, fs.FileMode(header.Mode)))
+	}
+}
+
+// archive returns the unpacked archive for this platform.
+func archive(t *testing.T, dist string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dist, "acp-agent_"+tagged+"_*.tar.gz"))
+	require.NoError(t, err)
+	require.Len(t, paths, 1)
+	return unpack(t, paths[0])
+}
+
+func testArchive(t *testing.T, dist string) {
+	dir := archive(t, dist)
+	out, err := exec.Command(filepath.Join(dir, "acp-agent"), "version").Output()
+	require.NoError(t, err)
+	require.Regexp(t, `^acp-agent 1\.2\.3 \S+ go\S+ commit [0-9a-f]{40} of 2026-01-02\n$`,
+		string(out))
+	for name, content := range map[string]string{
+		"LICENSE":                       "Apache License",
+		"README.md":                     "# acp-agent",
+		"CHANGELOG.md":                  "# Changelog",
+		"LICENSES-OF-MODULES.txt":       "=== modernc.org/sqlite@",
+		"completions/acp-agent.bash":    "acp-agent",
+		"completions/_acp-agent":        "#compdef acp-agent",
+		"man/acp-agent.1":               ".TH",
+		"man/acp-agent-sessions-list.1": ".TH",
+	} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Contains(t, string(b), content, name)
+	}
+	var bom struct {
+		Components []struct{ Name, Version, PURL string }
+	}
+	readJSON(t, filepath.Join(dist, "acp-agent_"+tagged+".cdx.json"), &bom)
+	require.Greater(t, len(bom.Components), 10)
+	for _, c := range bom.Components {
+		require.Equal(t, "pkg:golang/"+c.Name+"@"+c.Version, c.PURL)
+	}
+}
+
+func readJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, v))
+}
+
+// testRegistry repeats the checks of the ACP registry: the entry, the icon, and the first line that
+// the program prints with a new home directory and almost no environment.
+func testRegistry(t *testing.T, dist string) {
+	var entry registryEntry
+	readJSON(t, filepath.Join(dist, "registry", "acp-agent", "agent.json"), &entry)
+	require.Regexp(t, regexp.MustCompile(`^[a-z][a-z0-9-]*$`), entry.ID)
+	require.Regexp(t, regexp.MustCompile(`^\d+\.\d+\.\d+$`), entry.Version)
+	require.NotEmpty(t, entry.Name)
+	require.NotEmpty(t, entry.Description)
+	require.Len(t, entry.Distribution.Binary, 1)
+	for platform, binary := range entry.Distribution.Binary {
+		require.Regexp(t, `^(darwin|linux|windows)-(aarch64|x86_64)$`, platform)
+		require.Regexp(t, `\.(zip|tar\.gz)$`, binary.Archive)
+		require.NotContains(t, binary.Archive, "latest")
+		require.Contains(t, binary.Archive, entry.Version)
+		require.FileExists(t, filepath.Join(archive(t, dist), binary.Cmd))
+		require.Contains(t, checksums(t, dist), binary.SHA256+"  "+filepath.Base(binary.Archive))
+	}
+	svg, err := os.ReadFile(filepath.Join(dist, "registry", "acp-agent", "icon.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(svg), `width="16" height="16"`)
+	for _, paint := range regexp.MustCompile(`(?:fill|stroke)="([^"]*)"`).FindAllSubmatch(svg, -1) {
+		require.Contains(t, []string{"currentColor", "none"}, string(paint[1]))
+	}
+	testInitialize(t, exec.Command(filepath.Join(archive(t, dist), "acp-agent")))
+}
+
+// testInitialize starts an agent and requires a way to sign in.
+func testInitialize(t *testing.T, agent *exec.Cmd) {
+	t.Helper()
+	agent.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "TERM=dumb"}
+	agent.Dir = t.TempDir()
+	in, err := agent.StdinPipe()
+	require.NoError(t, err)
+	out, err := agent.StdoutPipe()
+	require.NoError(t, err)
+	var stderr bytes.Buffer
+	agent.Stderr = &stderr
+	require.NoError(t, agent.Start())
+	_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{`+
+		`"protocolVersion":1,"clientInfo":{"name":"ACP Registry Validator","version":"1.0.0"},`+
+		`"clientCapabilities":{"terminal":true,"fs":{"readTextFile":true,"writeTextFile":true},`+
+		`"_meta":{"terminal_output":true,"terminal-auth":true}}}}`+"\n")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	require.NoError(t, err, stderr.String())
+	var answer struct {
+		Result struct {
+			AuthMethods []struct{ ID, Name, Type string }
+			AgentInfo   struct{ Version string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(line, &answer), string(line))
+	require.Equal(t, tagged, answer.Result.AgentInfo.Version)
+	require.NotEmpty(t, answer.Result.AuthMethods)
+	require.Contains(t, []string{"", "agent", "terminal"}, answer.Result.AuthMethods[0].Type)
+	require.NoError(t, in.Close())
+	require.NoError(t, agent.Wait(), stderr.String())
+	require.Empty(t, stderr.String())
+}
+
+// testNPM installs the packages from their files and starts the program with npx.
+func testNPM(t *testing.T, dist string) {
+	npm, err := exec.LookPath("npm")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("npm is not installed")
+	}
+	require.NoError(t, err)
+	packages, err := filepath.Glob(filepath.Join(dist, "npm", "*.tgz"))
+	require.NoError(t, err)
+	require.Len(t, packages, 2)
+	project := t.TempDir()
+	manifest := filepath.Join(project, "package.json")
+	require.NoError(t, os.WriteFile(manifest, []byte(`{"private":true}`), 0o600))
+	args := []string{"install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"}
+	install := exec.Command(npm, append(args, packages...)...)
+	install.Dir = project
+	out, err := install.CombinedOutput()
+	require.NoError(t, err, string(out))
+	npx := exec.Command("npx", "--offline", "acp-agent", "version")
+	npx.Dir = project
+	out, err = npx.Output()
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(out), "acp-agent "+tagged+" "), string(out))
+	testInitialize(t, exec.Command(filepath.Join(project, "node_modules", ".bin", "acp-agent")))
+}
