@@ -159,6 +159,12 @@ func (r *modelReport) ask(ctx context.Context, client *llm.Client) {
 	r.Offers = offers
 }
 
+// offered reports whether the server offers the model.
+func (r *modelReport) offered() bool {
+	return slices.Contains(r.Offers, r.Name) ||
+		slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
+}
+
 // describeKey says where the key comes from.
 func (m modelConfig) describeKey() string {
 	switch {
@@ -219,8 +225,7 @@ func printModels(s streams, reports []modelReport) error {
 				return err
 			}
 		}
-		if r.Error == "" && !slices.Contains(r.Offers, r.Name) &&
-			!slices.Contains(r.Offers, r.Name+":latest") { // as Ollama calls it
+		if r.Error == "" && !r.offered() {
 			if _, err := fmt.Fprintf(s.out, "It does not offer %q, the model of %s.\n", r.Name,
 				text.Plain(r.ID)); err != nil {
 				return err

@@ -61,25 +61,37 @@ func (f *appendFile) Write(b []byte) (int, error) {
 // close closes the file.
 func (f *appendFile) close() { _ = f.file.Close() }
 
-// warnAboutFiles warns about a configuration file and a state directory that other users own or can
-// write to: they could name commands to run, or add consents to start MCP servers.
+// warnAboutFiles logs the warnings about files.
 func (set *settings) warnAboutFiles(logger *slog.Logger) {
-	warnAboutFile(logger, "configuration file", set.config.path, "chmod go-w")
-	if dir, err := set.stateDirectory(); err == nil {
-		warnAboutFile(logger, "state directory", dir, "chmod 700")
+	for _, w := range set.fileWarnings() {
+		logger.Warn(w.text, "path", w.path)
 	}
 }
 
-func warnAboutFile(logger *slog.Logger, what, path, repair string) {
+// A fileWarning says who else can change a file of the program.
+type fileWarning struct{ path, text string }
+
+// fileWarnings returns warnings about a configuration file and a state directory that other users
+// own or can write to: they could name commands to run, or add consents to start MCP servers.
+func (set *settings) fileWarnings() []fileWarning {
+	warnings := warningsAbout("configuration file", set.config.path, "chmod go-w")
+	if dir, err := set.stateDirectory(); err == nil {
+		warnings = append(warnings, warningsAbout("state directory", dir, "chmod 700")...)
+	}
+	return warnings
+}
+
+func warningsAbout(what, path, repair string) (warnings []fileWarning) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return
+		return nil
 	}
 	if ownedByAnother(info) {
-		logger.Warn("the "+what+" belongs to another user", "path", path)
+		warnings = append(warnings, fileWarning{path, "the " + what + " belongs to another user"})
 	}
 	if writableByOthers(info) {
-		logger.Warn("other users can write to the "+what+"; make it private with "+repair,
-			"path", path, "mode", info.Mode().Perm())
+		warnings = append(warnings, fileWarning{path,
+			"other users can write to the " + what + "; make it private with " + repair})
 	}
+	return warnings
 }

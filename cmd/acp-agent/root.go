@@ -67,7 +67,7 @@ func newRoot(s streams) *cobra.Command {
 			case completing(cmd):
 				completeValues(cmd.Root(), set)
 				return nil
-			case showVersion, cmd.Name() == "version",
+			case showVersion, cmd.Name() == "version", cmd.Name() == "doctor",
 				cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
 				return nil // an invalid configuration must not break these commands
 			}
@@ -86,7 +86,7 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
 		newModels(s, set), newDiscover(s, set), newMCP(s, set),
-		newMCPRelay(s, set), newConsents(s, set), newVersion(s), newACP(s, set))
+		newMCPRelay(s, set), newConsents(s, set), newDoctor(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
 }

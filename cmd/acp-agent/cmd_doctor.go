@@ -1,0 +1,280 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for sessions, the agents
+and models of the configuration file, and the agents that are named. It starts each of these agents
+and asks the server of each model what it offers, and contacts nothing else.
+
+A line begins with ✓ if all is well, with ! if something may go wrong, and with ✗ if something does
+not work; then the exit status is 1.`
+
+// newDoctor returns the command that checks the installation.
+func newDoctor(s streams, set *settings) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [AGENT]...",
+		Short: "Check the configuration, the stored sessions, agents and models",
+		Long:  doctorHelp,
+		ValidArgsFunction: func(*cobra.Command, []string, string) (
+			[]string, cobra.ShellCompDirective,
+		) {
+			return profileNames(set.config.profiles()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			findings := set.examine(cmd.Context(), args)
+			if asJSON {
+				if err := writeJSON(s.out, map[string]any{"findings": findings}); err != nil {
+					return err
+				}
+			} else {
+				for _, f := range findings {
+					if _, err := fmt.Fprintln(s.out, text.Plain(f.String())); err != nil {
+						return err
+					}
+				}
+			}
+			if slices.ContainsFunc(findings, func(f finding) bool { return f.State == broken }) {
+				return errors.New("something does not work: see the lines with ✗")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// A finding is what doctor found out about one thing.
+type finding struct {
+	Subject string `json:"subject"`
+	State   state  `json:"state"`
+	// Text says what was found, and what to do if something is wrong.
+	Text string `json:"text"`
+}
+
+type state string
+
+const (
+	works    state = "works"
+	doubtful state = "doubtful"
+	broken   state = "broken"
+)
+
+// String returns the finding as a line.
+func (f finding) String() string {
+	mark := map[state]string{works: "✓", doubtful: "!", broken: "✗"}[f.State]
+	return fmt.Sprintf("%s %s: %s", mark, f.Subject, f.Text)
+}
+
+// judge returns what a check found: text if err is nil.
+func judge(subject, text string, err error) finding {
+	if err != nil {
+		return finding{subject, broken, err.Error()}
+	}
+	return finding{subject, works, text}
+}
+
+// examine checks everything. The configuration may be invalid.
+func (set *settings) examine(ctx context.Context, agents []string) []finding {
+	v := ownVersion()
+	findings := []finding{{"acp-agent", works,
+		fmt.Sprintf("%s for %s/%s", v.Number, runtime.GOOS, runtime.GOARCH)}}
+	err := set.load()
+	findings = append(findings, judge("configuration",
+		cmp.Or(set.config.path, "none; "+cmp.Or(defaultConfig(), "--config FILE")+
+			" would be read"), err))
+	if err != nil {
+		return findings
+	}
+	findings = append(findings, set.examineFiles(ctx)...)
+	for _, name := range slices.Sorted(maps.Keys(set.config.Agents)) {
+		if !slices.Contains(agents, name) {
+			agents = append(agents, name)
+		}
+	}
+	for _, name := range agents {
+		findings = append(findings, set.examineAgent(ctx, name)...)
+	}
+	if len(agents) == 0 {
+		findings = append(findings, finding{"agents", works,
+			"none configured; acp-agent doctor NAME checks a known one"})
+	}
+	return append(findings, set.examineModels(ctx)...)
+}
+
+// examineFiles checks the state directory, the session store, and who can change the program's
+// files.
+func (set *settings) examineFiles(ctx context.Context) []finding {
+	dir, err := set.stateDirectory()
+	if err == nil {
+		err = set.tryStore(ctx)
+	}
+	findings := []finding{judge("sessions", dir, err)}
+	for _, warning := range set.fileWarnings() {
+		findings = append(findings, finding{warning.path, doubtful, warning.text})
+	}
+	return findings
+}
+
+// tryStore opens the session store and reads a session, if there is one, and checks that the
+// directory can be written to.
+func (set *settings) tryStore(ctx context.Context) error {
+	store, err := set.serverStore(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	return set.withStore(io.Discard, func(store sessionstore.Store) error {
+		_, err := store.List(ctx, sessionstore.Query{Limit: 1})
+		return err
+	})
+}
+
+// examineAgent starts an agent and asks what it can do.
+func (set *settings) examineAgent(ctx context.Context, name string) []finding {
+	subject := "agent " + name
+	command, profile, err := set.agentCommand(name, nil)
+	if err != nil {
+		return []finding{judge(subject, "", err)}
+	}
+	path, err := exec.LookPath(command.Path)
+	if err != nil {
+		advice := "install it"
+		if profile.Install != "" {
+			advice += ": " + profile.Install
+		}
+		return []finding{{subject, broken, fmt.Sprintf("%s was not found in PATH: %s, or set "+
+			"agents.%s.command to its path", command.Path, advice, name)}}
+	}
+	agent, err := introduce(ctx, command)
+	findings := []finding{judge(subject, path+", "+describeAgent(agent), err)}
+	if err == nil && !inDesktopPath(path) && !filepath.IsAbs(command.Path) {
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("editors started from "+
+			"a desktop may not find %s: set agents.%s.command to %s", command.Path, name, path)})
+	}
+	return findings
+}
+
+// introduce starts an agent, introduces acp-agent to it and ends it.
+func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err error) {
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("it has not answered initialize within %v", patience))
+	defer cancel()
+	if command.Dir, err = os.MkdirTemp("", "acp-agent-doctor"); err != nil {
+		return client.Agent{}, err
+	}
+	defer os.RemoveAll(command.Dir)
+	child, err := process.Start(ctx, command, process.Options{
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return client.Agent{}, err
+	}
+	c := client.New(child.Stdout(), child.Stdin(), client.Options{
+		Name: "acp-agent doctor", Version: ownVersion().Number,
+	})
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(serving) }()
+	agent, err := c.Initialize(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer end()
+	stopErr := child.Stop(ending)
+	stop()
+	<-served // what it wrote after its answer does not matter
+	if err != nil {
+		if exit, ok := errors.AsType[*process.ExitError](child.Wait(ending)); ok {
+			err = exit // it says more than that the connection ended
+		}
+		return agent, fmt.Errorf("it does not answer as an ACP agent: %w", unwrapError(err))
+	}
+	return agent, stopErr
+}
+
+// describeAgent says what an agent can do with sessions and folders.
+func describeAgent(a client.Agent) string {
+	var info struct {
+		AgentInfo struct{ Name, Version string }
+	}
+	_ = json.Unmarshal(a.Raw, &info) // absent members are left out
+	can := []string{}
+	for _, c := range []struct {
+		has  bool
+		what string
+	}{{a.Load, "load"}, {a.Resume, "resume"}, {a.Fork, "fork"}, {a.List, "list"},
+		{a.AdditionalDirectories, "additional folders"}} {
+		if c.has {
+			can = append(can, c.what)
+		}
+	}
+	return strings.TrimSpace(info.AgentInfo.Name+" "+info.AgentInfo.Version) + ", can " +
+		cmp.Or(strings.Join(can, ", "), "only open new sessions")
+}
+
+// inDesktopPath reports whether programs in the directory of path are found by editors that a
+// desktop starts.
+func inDesktopPath(path string) bool {
+	return runtime.GOOS == "windows" || slices.Contains(
+		[]string{"/usr/local/bin", "/usr/bin", "/bin"}, filepath.Dir(path))
+}
+
+// examineModels asks the servers of all configured models for what they offer.
+func (set *settings) examineModels(ctx context.Context) []finding {
+	var findings []finding
+	for _, id := range set.config.modelIDs() {
+		reports, err := set.reportModels(ctx, []string{id})
+		if err != nil {
+			findings = append(findings, judge("model "+id, "", err))
+			continue
+		}
+		for _, r := range reports {
+			findings = append(findings, r.finding())
+		}
+	}
+	return findings
+}
+
+// finding says whether the model can be used.
+func (r modelReport) finding() finding {
+	f := finding{"model " + r.ID, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
+	switch {
+	case r.Error != "":
+		f.State, f.Text = broken, fmt.Sprintf("%s cannot be asked: %s", r.BaseURL, r.Error)
+	case !r.offered():
+		f.State = doubtful
+		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
+			r.BaseURL, r.Name, r.ID)
+	}
+	return f
+}
