@@ -117,6 +117,9 @@ type Artifact struct {
 	Applies Applies `json:"applies,omitzero"`
 	// Imports are the files that an instruction imports, in order.
 	Imports []Import `json:"imports,omitempty"`
+	// Unread are the absolute paths of further imports, which do not exist or were not read for
+	// another reason. They may have a ".." and lead through links.
+	Unread []string `json:"-"`
 	// Server is the configuration of a usable MCP server, otherwise nil.
 	Server *Server `json:"server,omitempty"`
 

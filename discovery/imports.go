@@ -18,6 +18,7 @@ type importer struct {
 	*scanner
 	a    *Artifact
 	read map[string]bool // real paths; a file is imported once
+	full bool            // whether a is known to import too many
 }
 
 // imports reads the files that a imports by words such as @path, and what they import. Relative
@@ -34,10 +35,14 @@ func (in *importer) follow(ctx context.Context, path, content string, depth int)
 		case ctx.Err() != nil:
 			return
 		case len(in.a.Imports) == in.limits.imports:
-			in.refuse(written, fmt.Sprintf("a file can import at most %d others",
-				in.limits.imports))
-			return
+			in.unread(targetOf(path, written))
+			if !in.full {
+				in.refuse(written, fmt.Sprintf("a file can import at most %d others",
+					in.limits.imports))
+			}
+			in.full = true
 		case depth > in.limits.importDepth:
+			in.unread(targetOf(path, written))
 			in.refuse(written, fmt.Sprintf("imports can be nested at most %d deep",
 				in.limits.importDepth))
 		default:
@@ -60,6 +65,7 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 	}
 	target, f, err := in.open(from, &written)
 	if err != nil {
+		in.unread(target)
 		in.refuseError(written, err)
 		return
 	}
@@ -76,6 +82,7 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 	imported := Artifact{Size: info.Size()}
 	content, ok := in.readText(&imported, f)
 	if !ok {
+		in.unread(target)
 		in.refuse(written, imported.Reason)
 		return
 	}
@@ -84,15 +91,31 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 	in.follow(ctx, target, content, depth+1)
 }
 
+// unread notes an import that was not read, up to a limit.
+func (in *importer) unread(target string) {
+	if len(in.a.Unread) < maxUnread {
+		in.a.Unread = append(in.a.Unread, target)
+	}
+}
+
+// maxUnread is the most imports of a file that are noted without being read.
+const maxUnread = 1000
+
+// targetOf returns the path of the file that written names in the file from.
+func targetOf(from, written string) string {
+	target := filepath.FromSlash(written)
+	if !filepath.IsAbs(target) {
+		target = from[:strings.LastIndexAny(from, `/`+string(filepath.Separator))+1] + target
+	}
+	return target
+}
+
 // open opens the file that written names in the file from. It removes punctuation from the end of
 // written until it finds a file.
 func (in *importer) open(from string, written *string) (target string, f *workspace.File,
 	err error) {
 	for {
-		target = filepath.FromSlash(*written)
-		if !filepath.IsAbs(target) {
-			target = from[:strings.LastIndexAny(from, `/`+string(filepath.Separator))+1] + target
-		}
+		target = targetOf(from, *written)
 		f, err = in.ws.Open(target)
 		shorter := strings.TrimRight(*written, ".,;:!?)")
 		if err == nil || shorter == *written || shorter == "" {

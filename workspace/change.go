@@ -38,6 +38,9 @@ type RemoveOptions struct {
 	// At, unless zero, is where path must still lead, as [Workspace.RemoveTarget] returned it. If
 	// it now points somewhere else, the error is a *[MovedError].
 	At Ref
+	// Directory, unless zero, describes the directory that must still be there. If something else
+	// is, the error is a *[ChangedError].
+	Directory Info
 }
 
 // Remove removes the file or empty directory at path. It removes a link itself, wherever it points,
@@ -50,6 +53,10 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 		}
 		if err := w.expect(path, o.At, t); err != nil {
 			return err
+		}
+		was := o.Directory.FileInfo
+		if was != nil && !(t.info.IsDir() && os.SameFile(was, t.info)) {
+			return &ChangedError{Path: path}
 		}
 		if err := t.dir.Remove(t.name); err != nil {
 			return failed("remove", path, err)

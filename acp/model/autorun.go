@@ -1,12 +1,19 @@
 package model
 
 import (
+	"cmp"
+	"context"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -15,34 +22,63 @@ import (
 // without being asked to: git, agents, and editors with their language servers. It returns "" for
 // other changes, which the user can accept beforehand. What only runs if a command says so, such as
 // a Makefile, is not meant: commands ask.
-func whyAsk(ws *workspace.Workspace, catalog *discovery.Catalog, c tools.Change) string {
+func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
+	c tools.Change) string {
 	// The root's own path counts, as the user spells it and as it is.
 	spelled, real := namesOf(c.Ref.Path()), namesOf(c.Ref.Real())
 	either := func(is func(names []string) bool) bool { return is(spelled) || is(real) }
+	isRepository, isEnvironment := surroundings(ws, c.Ref)
 	switch name := spelled[len(spelled)-1]; {
 	case either(isHidden):
 		return "it is hidden or in a hidden folder, and programs run what they find there"
-	case inRepository(ws, c.Ref):
+	case isRepository:
 		return "git takes a folder with these files for a repository, and runs what its " +
 			"configuration names"
+	case isEnvironment || either(isInstalled):
+		return "programs and editors load what is installed there"
 	case either(isForAgents):
 		return "agents follow or start what files of this name contain"
-	case isImported(catalog, c.Ref):
+	case either(isShortened):
+		return "on some disks its name is short for another, which may be one that programs run"
+	case isImported(ctx, ws, catalog, c.Ref):
 		return "instructions of the folder include it"
 	case c.Kind != tools.Write:
 		return ""
 	case either(isRunByEditors):
-		return "editors and their language servers run " + name + " by themselves"
+		return "editors and their language servers run " + text.Printable(name) + " by themselves"
 	case isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref):
 		return "it is a program"
 	}
 	return ""
 }
 
-// namesOf returns the names in a path in lower case, since many file systems ignore the case.
+// namesOf returns the names in a path, as [fold] does.
 func namesOf(p string) []string {
-	isSlash := func(r rune) bool { return r == '/' || r == '\\' }
-	return strings.FieldsFunc(strings.ToLower(p), isSlash)
+	names := strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
+	for i, name := range names {
+		names[i] = fold(name)
+	}
+	return names
+}
+
+// fold returns the same text for all spellings of a name that some file system takes for one: it
+// ignores upper and lower case, how characters are composed, invisible characters, dots and spaces
+// at the end, and the stream of a file after a colon.
+func fold(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
+		name = strings.ToLower(name)
+	} else {
+		name = strings.Map(func(r rune) rune {
+			if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point,
+				unicode.Variation_Selector) {
+				return -1
+			}
+			return r
+		}, name)
+		name = norm.NFKD.String(cases.Fold().String(norm.NFKD.String(name)))
+	}
+	return cmp.Or(strings.TrimRight(name, ". "), name)
 }
 
 // isHidden reports whether a file is hidden, or in a hidden directory or a git repository by name.
@@ -52,26 +88,43 @@ func isHidden(names []string) bool {
 	})
 }
 
-// inRepository reports whether a directory on the way to ref in its root looks like a git
-// repository, or would with ref. The check is stricter than git's own, so that no order in which
-// the parts are made goes unnoticed.
-func inRepository(ws *workspace.Workspace, ref workspace.Ref) bool {
-	names := strings.Split(ref.Rel(), "/")
+// isInstalled reports whether a file is in a directory of packages or of a Python environment by
+// name.
+func isInstalled(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.Contains([]string{"node_modules", "site-packages", "dist-packages",
+			"__pypackages__", "__pycache__", "venv", "virtualenv"}, name)
+	})
+}
+
+// isShortened reports whether a name may be the short form that Windows has for another, such as
+// GIT~1 for .git.
+func isShortened(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		before, after, _ := strings.Cut(name, "~")
+		return len(before) <= 6 && after != "" && '1' <= after[0] && after[0] <= '9'
+	})
+}
+
+// surroundings reports whether a directory on the way to ref in its root looks like a git
+// repository or a Python environment, or would with ref. The check of the repository is stricter
+// than git's own, so that no order in which the parts are made goes unnoticed.
+func surroundings(ws *workspace.Workspace, ref workspace.Ref) (isRepository, isEnvironment bool) {
 	dir := ref.Root().Dir.String()
-	for _, next := range names {
+	for next := range strings.SplitSeq(ref.Rel(), "/") {
 		has := func(name string) bool {
-			if strings.EqualFold(name, next) {
+			if fold(next) == strings.ToLower(name) {
 				return true
 			}
 			_, err := ws.Lstat(dir + "/" + name)
 			return err == nil
 		}
-		if has("HEAD") && (has("objects") || has("refs") || has("commondir")) {
-			return true
-		}
+		isRepository = isRepository ||
+			has("HEAD") && (has("objects") || has("refs") || has("commondir"))
+		isEnvironment = isEnvironment || has("pyvenv.cfg")
 		dir += "/" + next
 	}
-	return false
+	return isRepository, isEnvironment
 }
 
 // agentPatterns are the names in the patterns of discovery's table, in lower case.
@@ -96,14 +149,31 @@ func isForAgents(names []string) bool {
 	return false
 }
 
-// isImported reports whether the catalog has a file under another name, such as one that a
-// CLAUDE.md imports or that a link leads to.
-func isImported(catalog *discovery.Catalog, ref workspace.Ref) bool {
-	return slices.ContainsFunc(catalog.Artifacts(), func(a discovery.Artifact) bool {
-		return a.Ref == ref || slices.ContainsFunc(a.Imports, func(i discovery.Import) bool {
-			return i.Ref == ref
-		})
+// isImported reports whether the catalog, or an instruction of a directory above the file, has it
+// under another name, such as one that a CLAUDE.md imports, even if it does not exist yet, or that
+// a link leads to.
+func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
+	ref workspace.Ref) bool {
+	real := namesOf(ref.Real())
+	is := func(r workspace.Ref) bool {
+		return r != (workspace.Ref{}) && slices.Equal(namesOf(r.Real()), real)
+	}
+	all := catalog.Artifacts()
+	nested, _ := catalog.For(ctx, ref.Path())
+	return slices.ContainsFunc(append(all, nested...), func(a discovery.Artifact) bool {
+		return is(a.Ref) ||
+			slices.ContainsFunc(a.Imports, func(i discovery.Import) bool { return is(i.Ref) }) ||
+			slices.ContainsFunc(a.Unread, func(path string) bool { return is(leadsTo(ws, path)) })
 	})
+}
+
+// leadsTo returns where a path leads that need not exist, the zero Ref if that cannot be told.
+func leadsTo(ws *workspace.Workspace, path string) workspace.Ref {
+	ref, err := ws.WriteTarget(path)
+	if err != nil {
+		ref, _, _ = ws.MissingParents(path, false)
+	}
+	return ref
 }
 
 // matches reports whether names match a pattern of discovery.
@@ -132,12 +202,14 @@ func matches(pattern, names []string) bool {
 var editorFiles = []string{
 	"*.code-workspace",                     // tasks of Visual Studio Code
 	"*.config.[jt]s", "*.config.[cm][jt]s", // ESLint, Prettier, Tailwind …
+	"package.json",           // their configuration, which may name files to run
 	"build.rs", "cargo.toml", // rust-analyzer
 	"*.gradle", "*.gradle.kts", "build.sbt", // Java and Scala
 	"cmakelists.txt", "*.cmake", "package.swift", "mix.exs", // C++, Swift, Elixir
+	"cmakepresets.json", "cmakeuserpresets.json", "meson.build",
 	"gemfile", "*.gemspec", "pom.xml", // Ruby, Maven
-	"conftest.py", "sitecustomize.py", "*.pth", // Python
-	"usercustomize.py",
+	"conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", // Python
+	"pyproject.toml", "setup.cfg", "tox.ini", "mypy.ini", "pytest.ini", "pylintrc",
 	"*.csproj", "*.fsproj", "*.vbproj", "*.props", "*.targets", // MSBuild
 }
 

@@ -44,10 +44,15 @@ func (c *call) commandFiles(cmd shellCommand) commandFiles {
 		}
 	}
 	var found commandFiles
+	seen := map[string]bool{}
 	sum, room := sha256.New(), int64(maxHashed)
 	for _, word := range words {
 		for _, dir := range dirs {
 			path := absolute(dir, word)
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
 			hash, size, err := hashFile(ws, path, room)
 			room -= size
 			switch {
@@ -74,6 +79,8 @@ func hashFile(ws *workspace.Workspace, path string, max int64) ([]byte, int64, e
 		return nil, 0, err
 	case !info.Mode().IsRegular():
 		return nil, 0, fs.ErrInvalid
+	case info.Size() > max:
+		return nil, 0, errHashed
 	}
 	file, err := ws.Open(path)
 	if err != nil {

@@ -26,7 +26,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown := c.describeChange(change)
 	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
 	host := c.turn.host
-	if why := whyAsk(host.Workspace(), host.Catalog(), change); isEdit && why != "" {
+	if why := whyAsk(ctx, host.Workspace(), host.Catalog(), change); isEdit && why != "" {
 		isEdit = false
 		note := "This is asked even if you accept edits: " + why + "."
 		shown.Content = append(shown.Content, sdk.ToolContent(sdk.TextBlock(note)))

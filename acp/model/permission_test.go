@@ -292,9 +292,11 @@ func (e *editor) asksFor(path, content string) (asked int, told string) {
 // Clause B2.
 func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	root := dirtest.New(t, "run", "echo\n", "script", "#!/bin/sh\n", "bare/HEAD", "",
-		"bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "",
-		"CLAUDE.md", "Read @docs/style.md\n", "docs/style.md", "Be brief.\n")
+		"bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "", "env/pyvenv.cfg", "",
+		"CLAUDE.md", "Read @docs/style.md, @extra.md, @link/more.md and @later/Caf\u00e9.md.\n",
+		"docs/style.md", "Be brief.\n", "sub/CLAUDE.md", "@plan.md\n")
 	require.NoError(t, os.Chmod(filepath.Join(root, "run"), 0o755))
+	require.NoError(t, os.Symlink("docs", filepath.Join(root, "link")))
 	e := open(t, setup{roots: []string{root}})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
 	e.answer(backend.RejectOnce)
@@ -302,11 +304,24 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"AGENTS.md": "agents", "sub/agents.md": "agents", "CLAUDE.md": "agents",
 		"GEMINI.md": "agents", "opencode.json": "agents", "opencode.jsonc": "agents",
 		"skills/x/SKILL.md": "agents", "commands/x.md": "agents", "agents/x/y.md": "agents",
-		"hooks/hooks.json": "agents", "docs/style.md": "instructions of the folder",
+		"hooks/hooks.json": "agents",
+		"docs/style.md":    "instructions of the folder", "docs/Style.md": "instructions of the folder",
+		"extra.md": "instructions of the folder", "EXTRA.md": "instructions of the folder",
+		"docs/more.md": "instructions of the folder", "link/more.md": "instructions of the folder",
+		"later/cafe\u0301.md": "instructions of the folder", "sub/Plan.md": "instructions of the folder",
 		"run": "program", "script": "program",
 		"bare/config": "git", "bare/hooks/pre-commit": "git", "x.git": "hidden",
+		"x.GIT": "hidden", ".GIT/config": "hidden", "\u200c.git/config": "hidden",
+		"GIT~1/config": "short", "AGENTS~1.MD": "short", "agents.md.": "agents",
+		"AGENTS.md:x": "agents", "AGENT\u017f.md": "agents", "\uff21GENTS.md": "agents",
+		"S\u212aILL.md": "agents", "agents\u200b.md": "agents", "bare/\u200bconfig": "git",
 		"eslint.config.mjs": "editors", "build.rs": "editors", "my.code-workspace": "editors",
-		"a.go": "", "Makefile": "", "README.md": "", "docs/agents.txt": "", "main.rs": "",
+		"package.json": "editors", "pyproject.toml": "editors", "meson.build": "editors",
+		"node_modules/x/index.js": "installed", "a/Node_Modules/x.js": "installed",
+		"lib/site-packages/x.py": "installed", "venv/x.py": "installed", "env/x.py": "installed",
+		"other/pyvenv.cfg": "installed",
+		"a.go":             "", "Makefile": "", "README.md": "", "docs/agents.txt": "", "main.rs": "",
+		"environment/x.py": "", "caf\u00e9.md": "", "a~b.txt": "", "docs/extra.md": "",
 	} {
 		if dir := filepath.Join(root, filepath.Dir(path)); because != "" {
 			require.NoError(t, os.MkdirAll(dir, 0o700))

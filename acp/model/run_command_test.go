@@ -289,6 +289,22 @@ func TestAllowedCommandCoversItsFiles(t *testing.T) {
 		"even if files that it runs change")
 }
 
+// A command that was allowed as long as a file stays as it is asks again once the file is too large
+// to be compared.
+//
+// Clause B2.
+func TestAllowedCommandWithFilesThatGrow(t *testing.T) {
+	needShell(t)
+	root := dirtest.New(t, "data", "small\n")
+	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	e.answer(backend.AllowAlways)
+	grow := run("cat data | wc -c; truncate -s 65M data")
+	require.Contains(t, e.prompt("Run.", grow).asked[0].Options[1].Name, "as long as data stays")
+	e.answer(backend.RejectOnce)
+	require.Len(t, e.prompt("Run.", grow).asked, 1)
+	require.Len(t, e.prompt("Run.", grow).asked, 1, "it stays so")
+}
+
 // A directory that is replaced while the user is asked is not the one that they were shown.
 //
 // Clause B2.

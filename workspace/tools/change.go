@@ -303,16 +303,22 @@ func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
 		err = c.apply(ctx, ws)
 	}
 	if err != nil {
-		for _, dir := range slices.Backward(made) { // those that are still empty
-			_ = ws.Remove(dir.Path(), workspace.RemoveOptions{At: dir})
-		}
+		removeMade(ws, made)
 	}
 	return err
 }
 
+// removeMade removes directories that makeParents made, unless something was put there since.
+func removeMade(ws *workspace.Workspace, made []workspace.Info) {
+	for _, dir := range slices.Backward(made) {
+		at := dir.Ref()
+		_ = ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Directory: dir})
+	}
+}
+
 // makeParents creates the missing directories above the path, and returns those that it created. A
 // directory that somebody else has created in the meantime is the one that was shown.
-func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Ref, err error) {
+func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err error) {
 	if len(c.Parents) == 0 {
 		return nil, nil
 	}
@@ -333,7 +339,11 @@ func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Ref, err 
 		if err != nil {
 			return made, err
 		}
-		made = append(made, dir)
+		info, err := ws.Lstat(dir.Path())
+		if err != nil {
+			return made, err
+		}
+		made = append(made, info)
 	}
 	return made, nil
 }

@@ -95,3 +95,39 @@ func remove(path string) func(*testing.T, string) {
 		require.NoError(t, os.Remove(filepath.Join(top, path)))
 	}
 }
+
+// What somebody else has put in the place of a directory that was created for a change stays when
+// the change fails.
+func TestReplacedParentsStay(t *testing.T) {
+	for name, replace := range map[string]func(path string) error{
+		"file":      func(path string) error { return os.WriteFile(path, []byte("theirs"), 0o600) },
+		"link":      func(path string) error { return os.Symlink("b", path) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"content":   func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := plant(t, fileTree{"b": ""})
+			ws := openRoots(t, top)
+			c, err := planDirectory(ws, "one/two/three")
+			require.NoError(t, err)
+			made, err := c.makeParents(ws)
+			require.NoError(t, err)
+			two := filepath.Join(top, "one/two")
+			require.NoError(t, os.Rename(two, filepath.Join(top, "kept"))) // so its number is not reused
+			require.NoError(t, replace(two))
+			before := planted(t, top)
+			removeMade(ws, made)
+			require.Equal(t, before, planted(t, top))
+			_, err = os.Lstat(two)
+			require.NoError(t, err)
+		})
+	}
+	top := plant(t, fileTree{"b": ""})
+	ws := openRoots(t, top)
+	c, err := planDirectory(ws, "one/two/three")
+	require.NoError(t, err)
+	made, err := c.makeParents(ws)
+	require.NoError(t, err)
+	removeMade(ws, made)
+	require.NoDirExists(t, filepath.Join(top, "one"))
+}
