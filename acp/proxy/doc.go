@@ -44,8 +44,9 @@
 // unless its roots or MCP servers have changed in a way that only a lifecycle request can express.
 // A child is told a history in its next prompt: the end of the conversation, as text of limited
 // size. Such a session lacks the beginning in the child, so its replay never replaces the stored
-// history. Neither does the replay of an agent whose profile says that it is late or incomplete. A
-// child session is closed when no activation uses it. If opening it differently fails halfway, it
+// history. Neither does the replay of an agent whose profile says that it is late, if there is a
+// history. If the profile says that it is incomplete, only what follows the stored history is added
+// to it. A child session is closed when no activation uses it. If opening it differently fails halfway, it
 // is opened once more as it was.
 //
 // The profile may say that a session keeps additional directories which a load or resume no longer

@@ -62,9 +62,10 @@ type Profile struct {
 	// uses.
 	OwnTemp bool
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
+	// The stored history, if there is one, is shown instead.
 	LateReplay bool
 	// LossyReplay says that its replay at session/load lacks things that the user saw, such as
-	// edits. The stored history is shown instead.
+	// edits. The stored history is shown instead, and then what the agent did without us.
 	LossyReplay bool
 	// KeepsRoots says that its session can still write in additional directories that a load or
 	// resume no longer names. Such a session continues in a copy that the agent makes of it.

@@ -61,7 +61,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	if t.before == nil {
 		cs = s.use()
 	}
-	if _, late := s.updates.lateReplay(); cs != nil && !late {
+	if mode, _ := s.updates.state(); cs != nil && mode != discardingLate {
 		defer close(t.sent)
 		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
 	}
@@ -95,7 +95,7 @@ func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backe
 			return failed(err)
 		}
 	}
-	s.awaitReplay(t.ctx, cs)
+	s.discardReplay(t.ctx, cs)
 	return cs.child.whileUsed(s.send(cs, t, params))
 }
 

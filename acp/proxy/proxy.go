@@ -102,7 +102,12 @@ func (p *proxy) Open(
 	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop,
 		mustExist: a.MustExist}
 	profile := p.options.Profile
-	r.hideReplay = profile.LateReplay || profile.LossyReplay && r.state.RootsMode != RootsAuto
+	if a.Cause == backend.Load && (profile.LateReplay || profile.LossyReplay) {
+		if r.record, err = readRecord(a.History); err != nil {
+			return nil, backend.Opened{}, err
+		}
+		r.hideReplay = profile.LateReplay && r.record.times > 0
+	}
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
 	if previous, _ := a.Previous.(*session); previous != nil {
 		r.previous, s.announced = previous, previous.announced

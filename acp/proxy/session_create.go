@@ -83,7 +83,7 @@ func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 	if late {
 		cr.discard(id)
 	} else if cr.err = cs.attach(); cr.err == nil {
-		cr.owner.finishReplay(ctx, cr.method)
+		cr.owner.finishReplay(ctx, live)
 	}
 }
 

@@ -19,11 +19,12 @@ type openRequest struct {
 	child *child    // that opens the session
 	mode  RootsMode // how the child is given the roots
 
-	mustExist       bool // do not create a session if the child does not know that of state
-	historyOptional bool // the history need not be readable
-	hideReplay      bool // the child's replay must not be shown
-	reusable        bool // the child session of previous can be used as it is
-	copied          bool // a copy replaces the child session, which keeps directories it must lose
+	mustExist       bool   // do not create a session if the child does not know that of state
+	historyOptional bool   // the history need not be readable
+	hideReplay      bool   // the child's replay must not be shown
+	record          record // after which the child's replay is shown, because it is incomplete
+	reusable        bool   // the child session of previous can be used as it is
+	copied          bool   // a copy replaces the child session, which keeps directories it must lose
 
 	systemParts []contextPart // what the child is told in its system prompt
 }
@@ -36,10 +37,11 @@ func (r openRequest) current() *childSession {
 	return r.previous.running()
 }
 
-// showsReplay reports whether a replay by the child is shown to the client. If it lacks something,
-// or if its end is unknown, the stored history is shown instead.
+// showsReplay reports whether a replay by the child is shown to the client, or the part of it that
+// follows the record. If it lacks something, or if its end is unknown, the stored history is shown
+// instead.
 func (r openRequest) showsReplay() bool {
-	return r.cause == backend.Load && !r.state.Partial && !r.hideReplay
+	return r.cause == backend.Load && !r.hideReplay && (!r.state.Partial || r.record.times > 0)
 }
 
 // openMethod is a way to open a session of the child: a lifecycle request, or reuse.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -230,6 +231,75 @@ func TestLateReplay(t *testing.T) {
 	require.Equal(t, 4, pings, "until the agent has replayed nothing more, before the first turn")
 }
 
+// withAgent returns a system with a store of its own and an agent whose sessions are in dir.
+func withAgent(t *testing.T, dir string, late bool, p proxy.Profile) *system {
+	return newSystem(t, abilities{Load: true, LateReplay: late, Dir: dir}, proxy.Options{Profile: p})
+}
+
+// The agent was used without this program, which has no record of the session.
+//
+// Clause P7.
+func TestReplayWithoutRecord(t *testing.T) {
+	for name, p := range map[string]proxy.Profile{
+		"late": {LateReplay: true}, "lossy": {LossyReplay: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, first := t.TempDir(), roots(t, 0)
+			alone := withAgent(t, files, p.LateReplay, proxy.Profile{}).connect()
+			made, err := alone.NewSession(t.Context(), client.Setup{Roots: first})
+			require.NoError(t, err)
+			alone.prompt(made.ID, "one")
+			alone.disconnect()
+
+			h := withAgent(t, files, p.LateReplay, p)
+			for range 2 { // the second time it is on record
+				v := h.connect()
+				_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
+				require.NoError(t, err)
+				require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+				v.disconnect()
+			}
+			v := h.connect()
+			_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
+			require.NoError(t, err)
+			require.Equal(t, "agent N:one+two", v.prompt("c1", "two"))
+			require.Equal(t, []string{"one", "N:one", "two", "N:one+two"}, h.history("c1"))
+		})
+	}
+}
+
+// The record is shown as far as it goes, and then what the agent did without this program.
+//
+// Clause P7.
+func TestReplayAfterRecord(t *testing.T) {
+	files, first := t.TempDir(), roots(t, 0)
+	h := withAgent(t, files, false, proxy.Profile{LossyReplay: true})
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.prompt(s.ID, "same")
+	v.prompt(s.ID, "same")
+	v.disconnect()
+
+	alone := withAgent(t, files, false, proxy.Profile{}).connect()
+	_, err = alone.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
+	require.NoError(t, err)
+	alone.prompt("c1", "same")
+	alone.prompt("c1", "last")
+	alone.disconnect()
+
+	want := []string{"same", "N:same", "same", "N:same+same", "same", "N:same+same+same", "last",
+		"N:same+same+same+last"}
+	for range 2 {
+		v := h.connect()
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+		require.NoError(t, err)
+		require.Len(t, v.shown(), len(want))
+		require.Equal(t, want, h.history(s.ID))
+		v.disconnect()
+	}
+}
+
 // Clause A12.
 func TestFailedLoadDuringTurn(t *testing.T) {
 	// The first session is loaded while its turn runs, when the agent requires a login.
@@ -358,9 +428,14 @@ func (b *proxyTest) reopened(
 	return b.backend.Open(b.t.Context(), backend.Activation{
 		Cause: cause, State: []byte(b.client.state), Previous: previous,
 		Params:  backend.Raw(params),
-		History: func(func(backend.Update, error) bool) {},
+		History: asked,
 		Stop:    func(context.Context) error { return nil },
 	}, host{b.client})
+}
+
+// asked is a history with a prompt.
+func asked(yield func(backend.Update, error) bool) {
+	yield(backend.NewUpdate(sdk.UpdateUserMessageText("asked")), nil)
 }
 
 const (
@@ -420,16 +495,17 @@ func TestLossyReplay(t *testing.T) {
 	b := initialized(t, able+strings.Repeat(loaded, 2),
 		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
 	for _, c := range []struct {
-		state string
-		want  backend.Replay
+		history iter.Seq2[backend.Update, error]
+		want    backend.Replay
 	}{
-		{`{"v":1,"id":"child-1"}`, backend.FromBackend}, // there is no other history
-		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
+		{nil, backend.FromBackend}, // there is no other history
+		{asked, backend.FromStore},
 	} {
 		s, opened, err := b.backend.Open(t.Context(), backend.Activation{
-			Cause: backend.Load, State: []byte(c.state),
-			Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-			Stop:   func(context.Context) error { return nil },
+			Cause: backend.Load, State: []byte(`{"v":1,"id":"child-1","way":"context"}`),
+			Params:  backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			History: c.history,
+			Stop:    func(context.Context) error { return nil },
 		}, host{b.client})
 		require.NoError(t, err)
 		require.Equal(t, c.want, opened.Replay)

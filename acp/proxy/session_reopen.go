@@ -20,9 +20,14 @@ func (s *session) reopen(
 		return o, err
 	}
 	shows := method == byLoad && r.showsReplay()
-	if shows {
+	next := s.afterReplay(method)
+	late := shows && next == discardingLate
+	switch {
+	case shows && r.record.times > 0:
+		s.updates.skip(r.record)
+	case shows:
 		s.updates.set(replaying)
-	} else {
+	default:
 		s.updates.set(discarding)
 	}
 	cs.setRequester(s)
@@ -30,10 +35,17 @@ func (s *session) reopen(
 	o = openResult{session: cs, method: method}
 	o.result, err = r.child.requestFunc(ctx, string(method), params,
 		func(_ backend.Raw, err error) {
-			if err == nil {
-				replayed = s.finishReplay(ctx, method)
+			if err == nil && !late {
+				replayed = s.finishReplay(ctx, next)
 			}
 		})()
+	if err == nil && late {
+		s.awaitReplay(ctx, cs)
+		replayed = s.finishReplay(ctx, live)
+	}
+	if err == nil && shows {
+		err = s.updates.failure()
+	}
 	if err == nil {
 		cs.setResult(o.result)
 		o.shown = replayed
@@ -45,6 +57,14 @@ func (s *session) reopen(
 		o.shown = 0 // what came was dropped
 	}
 	return o, err
+}
+
+// afterReplay returns what happens to updates after the response to a request that replays.
+func (s *session) afterReplay(method openMethod) updateMode {
+	if method == byLoad && s.proxy.options.Profile.LateReplay {
+		return discardingLate
+	}
+	return live
 }
 
 // undoJoin undoes joinSaved after the lifecycle request has failed. Without a response, the child
@@ -95,13 +115,9 @@ func (s *session) joinSaved(ctx context.Context, r openRequest) (*childSession, 
 var errAlreadyOpen = errors.New(
 	"the agent's session is already open here under another id: close that one first")
 
-// finishReplay ends the replay when the response is read, passes on the latest states, and returns
-// how many updates were replayed. It runs on the read loop.
-func (s *session) finishReplay(ctx context.Context, method openMethod) (replayed int) {
-	next := live
-	if method == byLoad && s.proxy.options.Profile.LateReplay {
-		next = discardingLate
-	}
+// finishReplay ends the replay, passes on the latest states, and returns how many updates were
+// replayed. Usually the response has just been read, and it runs on the read loop.
+func (s *session) finishReplay(ctx context.Context, next updateMode) (replayed int) {
 	replayed, states := s.updates.end(next)
 	for _, state := range states {
 		if err := s.passOn(ctx, s.host, state); err != nil {
@@ -135,7 +151,7 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 		ctx, cancel := context.WithTimeoutCause(lasting, c.limits.EndTimeout, errNoAnswer)
 		defer cancel()
 		_, err = c.requestFunc(ctx, string(method), params, func(backend.Raw, error) {
-			s.finishReplay(lasting, method)
+			s.finishReplay(lasting, s.afterReplay(method))
 		})()
 	}
 	if err == nil {

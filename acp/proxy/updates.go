@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -15,8 +17,9 @@ type updateMode int
 const (
 	live           updateMode = iota // pass them on
 	replaying                        // pass them on as the history that a load shows
+	skipping                         // drop them until the record ends, then replay that and them
 	discarding                       // drop them: they are a history that was not asked for
-	discardingLate                   // drop them also after the response, until awaitReplay
+	discardingLate                   // drop them also after the response, until discardReplay
 )
 
 // updateFilter decides about the updates that the child sends while its session is opened. Of state
@@ -24,8 +27,59 @@ const (
 type updateFilter struct {
 	mu       sync.Mutex
 	mode     updateMode
-	replayed int // other updates so far, unless the mode is live
+	record   record // what is left of it in skipping
+	replayed int    // other updates so far, unless the mode is live or skipping
 	states   []backend.Update
+	err      error // why the record could not be shown
+}
+
+// record is the end of a conversation that is stored: its last prompt, without white space, and how
+// often the conversation has it. The zero value means that nothing is stored.
+type record struct {
+	prompt string
+	times  int
+}
+
+// readRecord returns the end of a stored history.
+func readRecord(history iter.Seq2[backend.Update, error]) (r record, err error) {
+	if history == nil {
+		return r, nil
+	}
+	prompts := make(map[string]int)
+	asking := ""
+	for u, err := range history {
+		if err != nil {
+			return r, err
+		}
+		said, ok := parseUtterance(u)
+		switch {
+		case ok && said.speaker == speakerUser:
+			asking += withoutSpace(said.text)
+			r.prompt = asking
+		case ok && asking != "":
+			prompts[asking]++
+			asking = ""
+		}
+	}
+	if asking != "" {
+		prompts[asking]++
+	}
+	r.times = prompts[r.prompt]
+	return r, nil
+}
+
+func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// skip notes that an agent replays a prompt, and reports whether that is not in the record any
+// more. Prompts of several blocks are taken for others: then nothing is.
+func (r *record) skip(said utterance) (over bool) {
+	if said.speaker != speakerUser {
+		return false
+	}
+	if over = r.times == 0; !over && withoutSpace(said.text) == r.prompt {
+		r.times--
+	}
+	return over
 }
 
 // isState reports whether only the latest update of a kind counts.
@@ -45,13 +99,42 @@ func (f *updateFilter) end(next updateMode) (replayed int, states []backend.Upda
 	return replayed, states
 }
 
+// skip sets the mode skipping.
+func (f *updateFilter) skip(r record) {
+	f.set(skipping)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.record, f.err = r, nil
+}
+
+// fail drops the rest of a replay because of an error.
+func (f *updateFilter) fail(err error) {
+	f.set(discarding)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// failure returns the error of the last replay that began with skip.
+func (f *updateFilter) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
 // take returns the mode for an update, and whether the filter keeps it. It counts an update that is
-// part of a history.
+// part of a history. It returns skipping once, for the first update after the record.
 func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.mode == live:
+	case f.mode == skipping && !isState(u.Kind):
+		if said, ok := parseUtterance(u); !ok || !f.record.skip(said) {
+			return discarding, false
+		}
+		f.mode, f.replayed = replaying, 1
+		return skipping, false
 	case !isState(u.Kind):
 		f.replayed++
 	case f.mode != discardingLate:
@@ -64,12 +147,11 @@ func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	return f.mode, false
 }
 
-// lateReplay returns how many updates of a late replay have come so far, and false if none is to be
-// expected.
-func (f *updateFilter) lateReplay() (replayed int, expected bool) {
+// state returns the mode, and how many updates of a history have come so far.
+func (f *updateFilter) state() (mode updateMode, replayed int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.replayed, f.mode == discardingLate
+	return f.mode, f.replayed
 }
 
 // handleUpdate passes on an update of cs. t is the turn it belongs to, or nil. Updates of a turn
@@ -85,6 +167,11 @@ func (s *session) handleUpdate(
 	switch {
 	case kept:
 		return nil
+	case mode == skipping:
+		if err := s.replayRecord(ctx); err != nil {
+			return err
+		}
+		return s.host.Replay(ctx, u)
 	case mode == replaying:
 		return s.host.Replay(ctx, u)
 	case mode != live && !isState(u.Kind):
@@ -110,27 +197,45 @@ func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Upda
 // before.
 const pingMethod = "_acp-agent/ping"
 
-// awaitReplay waits until a late replay is over, so that it is not taken for part of the turn that
-// is about to begin. It is over when the child answers a request without having replayed more: it
-// writes the rest of a replay while it waits for input.
-func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
-	before, expected := s.updates.lateReplay()
-	if !expected {
-		return
+// replayRecord shows the client the stored history, which the rest of the agent's replay follows. If
+// it cannot, it has the load fail.
+func (s *session) replayRecord(ctx context.Context) error {
+	for u, err := range sessionstore.Joined(s.history) {
+		if err == nil {
+			err = s.host.Replay(ctx, u)
+		}
+		if err != nil {
+			s.updates.fail(err)
+			return err
+		}
 	}
+	return nil
+}
+
+// discardReplay waits until a late replay that is dropped is over, so that it is not taken for part
+// of the turn that is about to begin.
+func (s *session) discardReplay(ctx context.Context, cs *childSession) {
+	if mode, _ := s.updates.state(); mode == discardingLate {
+		s.awaitReplay(ctx, cs)
+		s.updates.set(live)
+	}
+}
+
+// awaitReplay waits until a late replay is over. It is over when the child answers a request
+// without having replayed more: it writes the rest of a replay while it waits for input.
+func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.EndTimeout, errNoAnswer)
 	defer cancel()
-	for {
+	for before := -1; ; {
+		_, now := s.updates.state()
+		if now == before {
+			return
+		}
+		before = now
 		_, err := cs.child.request(ctx, pingMethod, backend.Raw(`{}`))()
 		if err != nil && responseError(err) == nil {
 			cs.child.log.Debug("the agent may still replay a conversation", "error", err)
-			break
+			return
 		}
-		now, _ := s.updates.lateReplay()
-		if now == before {
-			break
-		}
-		before = now
 	}
-	s.updates.set(live)
 }
