@@ -27,7 +27,8 @@ const (
 // stored, and buffers updates until the lifecycle response has been sent.
 type host struct {
 	agent     *agent
-	id        sessionstore.ID
+	id        sessionstore.ID // for the client
+	stored    sessionstore.ID // in the store; another one if the client's is the backend's own
 	workspace *workspace.Workspace
 	servers   *sessionServers
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
@@ -64,10 +65,11 @@ const (
 	hostClosed
 )
 
-func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
-	return &host{agent: a, id: id, workspace: w, scanning: make(chan struct{}, 1),
-		outside: outsideReads{make(chan struct{}, 1), make(map[string]bool)},
-		settled: make(chan struct{})}
+func newHost(a *agent, id, stored sessionstore.ID, w *workspace.Workspace) *host {
+	return &host{agent: a, id: id, stored: stored, workspace: w,
+		scanning: make(chan struct{}, 1),
+		outside:  outsideReads{make(chan struct{}, 1), make(map[string]bool)},
+		settled:  make(chan struct{})}
 }
 
 // Workspace implements [backend.Host].
@@ -153,7 +155,7 @@ func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend
 		h.mu.Unlock()
 		switch {
 		case stored:
-			h.agent.options.Store.History(h.agent.base, h.id)(yield)
+			h.agent.options.Store.History(h.agent.base, h.stored)(yield)
 		case given != nil:
 			given(yield)
 		}

@@ -544,3 +544,43 @@ func TestForkByIDOfAgent(t *testing.T) {
 	require.Equal(t, []string{"x"}, c.texts(fork.SessionID, "say x"))
 	require.Len(t, c.list(`{}`), 1)
 }
+
+// The backend's own id opens the session that is stored for it, which keeps its id.
+//
+// Clauses A13, A31.
+func TestStoredSessionByIDOfAgent(t *testing.T) {
+	a, b := folder(t), folder(t)
+	store := memstore.New(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
+	window := func() *client {
+		c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+		c.initialize()
+		return c
+	}
+	first := window()
+	id := first.list(`{}`)[0].SessionID
+	first.call("session/load", rootsParams(id, a, b))
+	require.Equal(t, []string{"x"}, first.texts(id, "say x"))
+
+	second := window()
+	second.call("session/load", rootsParams("one", a, b))
+	require.Equal(t, []string{"x"}, texts(second.messages(), "one"))
+	require.Equal(t, "fenced", first.try("session/prompt", promptParams(id, "say y")).reason(t),
+		"another window has it now")
+	require.Equal(t, []string{"y"}, second.texts("one", "say y"))
+	require.Equal(t, []string{b}, second.find(id).AdditionalDirectories)
+	require.Len(t, second.list(`{}`), 1)
+
+	first.call("session/load", rootsParams(id, a))
+	require.Equal(t, []string{"x", "y"}, texts(first.messages(), id)[1:])
+	require.NotNil(t, second.try("session/prompt", promptParams("one", "say z")).Error)
+	require.Len(t, first.list(`{}`), 1)
+
+	third := window()
+	third.call("session/fork", rootsParams("one", a))
+	third.call("session/archive", idParams("one"))
+	require.Len(t, third.list(`{}`), 1, "the fork")
+	third.call("session/delete", idParams("one"))
+	require.Equal(t, "not_found", third.try("session/load", rootsParams(id, a)).reason(t))
+	require.Equal(t, "not_found", third.try("session/load", rootsParams("one", a)).reason(t))
+}

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -10,12 +11,16 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// stored returns a stored session, which must belong to this agent.
+// stored returns a stored session, which must belong to this agent. Its id differs from the one that
+// a client uses if that is the backend's own.
 func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
 	if err := a.initialized(ctx); err != nil {
 		return sessionstore.Session{}, err
 	}
 	s, err := a.options.Store.Get(ctx, id)
+	if errors.As(err, new(*sessionstore.NotFoundError)) {
+		s, err = a.storedAs(ctx, id, err)
+	}
 	if err != nil {
 		return s, protocolError(err)
 	}
@@ -25,6 +30,28 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 				Expecting(a.options.AgentCommand(s.Agent)).Hinting(a.transferHint(id)))
 	}
 	return s, nil
+}
+
+// storedAs returns the stored session for which the backend has the given id, or unknown.
+func (a *agent) storedAs(
+	ctx context.Context, id sessionstore.ID, unknown error,
+) (sessionstore.Session, error) {
+	f := a.foreign()
+	if f == nil || len(id) > maxForeignID {
+		return sessionstore.Session{}, unknown
+	}
+	key := f.Key(f.State(string(id)))
+	if key == "" {
+		return sessionstore.Session{}, unknown
+	}
+	own, err := a.options.Store.Named(ctx, a.init.owner(), key)
+	if errors.As(err, new(*sessionstore.NotFoundError)) {
+		return sessionstore.Session{}, unknown
+	}
+	if err != nil {
+		return sessionstore.Session{}, err
+	}
+	return a.options.Store.Get(ctx, own)
 }
 
 // transferHint returns how to continue a session with this agent.

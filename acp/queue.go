@@ -259,14 +259,14 @@ func (qs *queues) find(id sessionstore.ID) *queue {
 	return qs.byID[id]
 }
 
-// activeIDs returns the ids of the active sessions.
+// activeIDs returns the stored ids of the active sessions.
 func (qs *queues) activeIDs() []sessionstore.ID {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	var ids []sessionstore.ID
-	for id, q := range qs.byID {
-		if q.active() != nil {
-			ids = append(ids, id)
+	for _, q := range qs.byID {
+		if s := q.active(); s != nil {
+			ids = append(ids, s.host.stored)
 		}
 	}
 	return ids

@@ -19,7 +19,7 @@ func (a *agent) replay(
 			return err
 		}
 	}
-	states, err := a.options.Store.States(ctx, s.id)
+	states, err := a.options.Store.States(ctx, s.host.stored)
 	if err != nil {
 		return protocolError(err)
 	}
@@ -55,7 +55,7 @@ func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate)
 		rate.wait(ctx)
 		return s.show(ctx, u)
 	}
-	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.id)) {
+	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {
 		if err != nil {
 			return protocolError(err)
 		}

@@ -35,7 +35,7 @@ func (r *replayed) discard(ctx context.Context) error {
 }
 
 func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
-	a, id := h.agent, h.id
+	a, id := h.agent, h.stored
 	if h.foreign {
 		id = ""
 	}

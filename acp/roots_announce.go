@@ -74,7 +74,7 @@ func (h *host) announceCommands() {
 	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] {
 		return
 	}
-	states, err := h.agent.options.Store.States(h.agent.base, h.id)
+	states, err := h.agent.options.Store.States(h.agent.base, h.stored)
 	if err != nil {
 		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
 		return

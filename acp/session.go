@@ -94,7 +94,7 @@ func (s *session) takeOver(
 	s.leasing.Lock()
 	defer s.leasing.Unlock()
 	change.Held = s.lease.Generation
-	l, err := s.agent.options.Store.Activate(ctx, s.id, change)
+	l, err := s.agent.options.Store.Activate(ctx, s.lease.ID, change)
 	if err == nil {
 		s.lease = l
 		return l, nil
@@ -104,7 +104,7 @@ func (s *session) takeOver(
 		return l, err
 	}
 	change.Held = 0
-	return s.agent.options.Store.Activate(ctx, s.id, change)
+	return s.agent.options.Store.Activate(ctx, s.lease.ID, change)
 }
 
 // sender is one of the methods of a session that show the client an update and record it.

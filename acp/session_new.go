@@ -36,7 +36,8 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 func (a *agent) create(
 	ctx context.Context, r *jsonrpc.Request, p sessionParams, source *openable,
 ) (json.RawMessage, error) {
-	o := opening{id: sessionstore.NewID(), params: p,
+	id := sessionstore.NewID()
+	o := opening{id: id, stored: id, params: p,
 		activation: backend.Activation{Cause: backend.New}}
 	title, notice := "", ""
 	if source != nil {
@@ -44,7 +45,7 @@ func (a *agent) create(
 		o.activation = backend.Activation{Cause: backend.Fork, State: source.State,
 			MustExist: source.foreign}
 		if !source.foreign {
-			o.activation.History = a.options.Store.Finished(ctx, p.id)
+			o.activation.History = a.options.Store.Finished(ctx, source.ID)
 		}
 	}
 	act, err := a.open(ctx, o)
@@ -104,7 +105,8 @@ func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session,
 
 // opening says which session is to be opened, and with what.
 type opening struct {
-	id         sessionstore.ID
+	id         sessionstore.ID // for the client
+	stored     sessionstore.ID // see host
 	params     sessionParams
 	activation backend.Activation // without Params
 	previous   *session           // the active session that a load or resume replaces, or nil
@@ -193,7 +195,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		act.broad = append(act.broad, broadDir(root.Real, a.home()))
 	}
 	act.params = o.params
-	act.host = newHost(a, act.id, act.workspace)
+	act.host = newHost(a, act.id, o.stored, act.workspace)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate,
 		o.activation.MustExist
 	if err := o.params.checkShown(act.workspace); err != nil {

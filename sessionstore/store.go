@@ -126,6 +126,10 @@ type Imports interface {
 	// to [MaxTombstones] of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
+	// Named returns the id of the session with this StateKey. It returns [*NotFoundError] if the
+	// agent has none.
+	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
+
 	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had
 	// been imported and then activated. history, if not nil, is its history, see [Activation].
 	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if

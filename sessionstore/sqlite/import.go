@@ -235,6 +235,22 @@ func (s *Store) Adopt(
 	return lease, err
 }
 
+// Named implements [sessionstore.Store].
+func (s *Store) Named(
+	ctx context.Context, agent sessionstore.Agent, stateKey string,
+) (id sessionstore.ID, err error) {
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `
+			SELECT id FROM agents JOIN runtime_keys ON runtime_keys.agent = agents.key JOIN sessions ON sessions.key = session
+			WHERE kind = ? AND profile = ? AND name = ?`, agent.Kind, agent.Profile, stateKey).Scan((*string)(&id))
+		if errors.Is(err, sql.ErrNoRows) {
+			return &sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)}
+		}
+		return err
+	})
+	return id, err
+}
+
 // importKnown updates the session at from its agent's list.
 func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstore.Imported) error {
 	updated := at.updated

@@ -64,6 +64,15 @@ func importedIsOne(t *testing.T, s store) {
 	record(t, s, lease, "hello", say("there"))
 	require.Len(t, history(t, s, "id of a"), 3)
 	require.Equal(t, "a", get(t, s, "id of a").StateKey)
+
+	named, err := s.Named(t.Context(), explore(), "a")
+	require.NoError(t, err)
+	require.Equal(t, sessionstore.ID("id of a"), named)
+	var unknown *sessionstore.NotFoundError
+	_, err = s.Named(t.Context(), explore(), "none")
+	require.ErrorAs(t, err, &unknown)
+	_, err = s.Named(t.Context(), sessionstore.Agent{Kind: "proxy"}, "a")
+	require.ErrorAs(t, err, &unknown, "of another agent")
 }
 
 func importAgain(t *testing.T, s store) {

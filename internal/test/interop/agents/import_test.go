@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -58,15 +59,19 @@ func TestWhatARealAgentHasAlreadyIsListed(t *testing.T) {
 // Clause A31.
 func TestSessionsOpenByTheAgentsOwnIDs(t *testing.T) {
 	t.Parallel()
-	for _, c := range []subject{opencode, claude} {
+	for _, c := range []subject{opencode, claude, gemini, pi} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.modules == morePackages && !*survey {
+				t.Skip("make interop-agents runs this")
+			}
 			s := onStage(t, c)
 			alone := s.alone(t, noFiles)
 			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
 			require.NoError(t, err)
 			s.prompt(alone, made.ID, "Before acp-agent.", modelserver.Say("It was long ago."))
 			alone.leave()
+			s.ageChats(t)
 
 			e := s.behind(t, noFiles)
 			_, err = e.LoadSession(within(t), "unknown", client.Setup{Roots: s.roots(t)})
@@ -78,6 +83,7 @@ func TestSessionsOpenByTheAgentsOwnIDs(t *testing.T) {
 			require.Contains(t, turn[0].Text(), "It was long ago.", "the model is told of the conversation")
 			require.Equal(t, []string{made.ID}, e.listed(client.Query{Cwd: s.roots(t).Cwd()}))
 			e.leave()
+			s.ageChats(t)
 
 			again := s.behind(t, noFiles)
 			_, err = again.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
@@ -144,4 +150,40 @@ func TestGeneratedTitleIsListed(t *testing.T) {
 		}
 		return false
 	}, patience, 200*time.Millisecond)
+}
+
+// Turns that pi made without acp-agent follow those on record, although its replay lacks edits.
+//
+// Clause P7.
+func TestReplayContinuesTheRecord(t *testing.T) {
+	if !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+	s := onStage(t, pi)
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	s.prompt(e, made.ID, "With acp-agent.", modelserver.Say("First answer."))
+	e.leave()
+
+	alone := s.alone(t, noFiles)
+	var own string
+	for listed, err := range alone.Sessions(within(t), client.Query{}) {
+		require.NoError(t, err)
+		own = listed.ID
+	}
+	_, err = alone.LoadSession(within(t), own, client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	s.prompt(alone, own, "Alone.", modelserver.Say("Second answer."))
+	alone.leave()
+
+	for range 2 {
+		e := s.behind(t, noFiles)
+		_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+		require.NoError(t, err)
+		for _, answer := range []string{"First answer.", "Second answer."} {
+			require.Equal(t, 1, strings.Count(e.heard(made.ID), `"text":"`+answer), e.heard(made.ID))
+		}
+		e.leave()
+	}
 }
