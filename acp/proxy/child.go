@@ -173,6 +173,10 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
 	result, err := c.request(ctx, protocol.Initialize, params)()
+	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
+		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
+			"check its command, many agents need an argument such as acp", c.process.Name())
+	}
 	if err != nil {
 		return err
 	}

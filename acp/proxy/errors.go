@@ -37,7 +37,7 @@ func (e *endedError) Error() string {
 	}
 	advice := "see its stderr in acp-agent's log, under child=" + e.Name
 	if e.Stderr != nil && len(e.Stderr) == 0 {
-		advice = "it wrote nothing to its stderr"
+		advice = "it wrote nothing to its stderr, so run its command in a terminal to see why"
 	}
 	if e.InSession {
 		advice = "try again: it is restarted and the session continues; " + advice

@@ -206,7 +206,7 @@ func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
 	if given != 1 || slices.Contains(names, "") {
 		return usagef(
 			"%s needs a CONSENT, --root DIR or --all; acp-agent consents list shows the consents",
-			cmd.CommandPath())
+			words(cmd))
 	}
 	return nil
 }

@@ -124,6 +124,9 @@ func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discove
 		return err
 	}
 	list, err := catalog.For(ctx, paths[0])
+	if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
+		return usagef("--for: %s is in none of the folders", text.Printable(outside.Path))
+	}
 	if err != nil {
 		return err
 	}

@@ -222,7 +222,7 @@ func (m mcpFlags) token() (string, error) {
 	}
 	file, err := os.Open(m.tokenFile)
 	if err != nil {
-		return "", usagef("--token-file: %v", err)
+		return "", usagef("--token-file: %v", fileError(err))
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -271,7 +271,11 @@ func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
 			"--http: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost",
 			addr)
 	}
-	return config.Listen(ctx, "tcp", addr)
+	listener, err := config.Listen(ctx, "tcp", addr)
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, usagef("--http: cannot listen on %s: %v", addr, failed.Err)
+	}
+	return listener, err
 }
 
 // listenUnix listens on a socket in a directory that only the user can access, which it creates if

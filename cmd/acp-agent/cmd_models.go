@@ -67,7 +67,7 @@ func newModels(s streams, set *settings) *cobra.Command {
 		Long:  modelsHelp,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s takes only one NAME (got %q as well)", cmd.CommandPath(), args[1])
+				return usagef("%s takes only one NAME (got %q as well)", words(cmd), args[1])
 			}
 			return nil
 		},

@@ -184,11 +184,23 @@ func printRoots(s streams, reports []rootReport, asJSON bool) error {
 func describeRootError(e workspace.RootError, cwd, dir string) string {
 	switch {
 	case e.Root < 0:
-		return fmt.Sprintf("%s: %s; --max-roots N changes it", dir, e.Problem())
+		return fmt.Sprintf("%s: %s", dir, tooMany(e.Detail))
 	case e.Root == 0:
 		dir = cwd
 	}
-	return fmt.Sprintf("%s %q %s", dir, e.Path, e.Problem())
+	problem := e.Problem()
+	switch {
+	case e.Reason == workspace.ReasonDenied && e.Detail == "":
+		problem = "is not in a folder of --within"
+	case e.Reason == workspace.ReasonDenied:
+		problem = "is refused, because acp-agent keeps its own files in " + e.Detail
+	}
+	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
+}
+
+// tooMany says that there are more folders than limit.
+func tooMany(limit string) string {
+	return fmt.Sprintf("too many folders: the limit is %s; --max-roots N changes it", limit)
 }
 
 // settingOf returns the setting that declares the root of an error.
@@ -222,7 +234,7 @@ func withFlagNames(err error, cwd, dir string) error {
 			found[i].Field, found[i].Index = "--"+dir, nil
 		}
 		if v.Reason == strictjson.TooMany {
-			found[i].Expected += "; --max-roots N changes it"
+			return errors.New(tooMany(v.Expected))
 		}
 	}
 	return strictjson.Refuse(found...)
@@ -248,7 +260,7 @@ func absolutePaths(paths ...string) ([]string, error) {
 	for i, path := range paths {
 		switch {
 		case path == "":
-			return nil, usagef("the path of a folder is empty")
+			return nil, usagef("the path of a folder is empty: use . for the current one")
 		case filepath.IsAbs(path):
 			full[i] = path
 		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -341,6 +342,9 @@ func unwrapError(err error) error {
 	var data struct{ Violations []strictjson.Violation }
 	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
 		return withFlagNames(strictjson.Refuse(data.Violations...), "cwd", "dir")
+	}
+	if answer.Code == protocol.CodeNotFound {
+		return fmt.Errorf("%s; acp-agent sessions list shows the sessions", answer.Message)
 	}
 	// Agents often put the cause there and answer with a message like "Internal error".
 	if cause := describe(answer.Data); cause != "" && !strings.Contains(answer.Message, cause) {

@@ -107,7 +107,7 @@ agent nor acp-agent changes it any more.`,
 			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
 				return usagef(
 					"%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
-					cmd.CommandPath())
+					words(cmd))
 			}
 			return nil
 		},

@@ -40,7 +40,7 @@ new one, and is told the last part of the conversation.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("%s needs the OLD and the NEW path of the folder (got %d arguments)",
-					cmd.CommandPath(), len(args))
+					words(cmd), len(args))
 			}
 			return nil
 		},

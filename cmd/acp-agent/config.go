@@ -151,7 +151,7 @@ func readConfig(path string) (config, error) {
 		return config{}, nil
 	}
 	if err != nil {
-		return config{}, usagef("configuration: %v", err)
+		return config{}, usagef("configuration: %v", fileError(err))
 	}
 	return parseConfig(path, text)
 }
@@ -285,7 +285,7 @@ func describeSyntaxError(path string, err error) string {
 		path = fmt.Sprintf("%s:%d", path, line)
 	}
 	if strings.HasSuffix(problem, "EOF") {
-		problem = "unexpected end of the file"
+		problem = "the file ends too early; a closing } or ] is missing"
 	}
 	return fmt.Sprintf("%s: not a JSON object: %s", path, problem)
 }

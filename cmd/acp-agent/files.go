@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // readRegular reads a file. It refuses pipes and devices, which might never end.
@@ -23,6 +25,30 @@ func readRegular(path string) ([]byte, error) {
 }
 
 var errNotRegular = errors.New("it is not a regular file")
+
+// fileError explains why a file cannot be opened, in words.
+func fileError(err error) error {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		if dir := filepath.Dir(failed.Path); !isDir(dir) {
+			return fmt.Errorf("there is no folder %s for the file %s", dir, filepath.Base(failed.Path))
+		}
+		return fmt.Errorf("there is no file %s", failed.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("you have no permission to open %s", failed.Path)
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%s is a folder: give a file", failed.Path)
+	}
+	return err
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 // appendFile appends to a log or trace. The first error of a write is told on stderr.
 type appendFile struct {
@@ -42,7 +68,7 @@ func openAppend(flag, path string, stderr io.Writer) (*appendFile, error) {
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, usagef("--%s: %v", flag, err)
+		return nil, usagef("--%s: %v", flag, fileError(err))
 	}
 	return &appendFile{file: file, flag: flag, stderr: stderr}, nil
 }

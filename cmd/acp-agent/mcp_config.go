@@ -32,7 +32,7 @@ func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
 	for _, path := range r.mcpConfigs {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, usagef("--mcp-config: %v", err)
+			return nil, usagef("--mcp-config: %v", fileError(err))
 		}
 		servers, err := parseMCPConfig(text)
 		if err != nil {
@@ -134,7 +134,7 @@ func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.M
 		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: url, Headers: headers,
 			Type: "http"}}
 	default:
-		v.Add(o.Field("type").Refuse(strictjson.Unsupported).Expecting("stdio, http or sse"))
+		v.Add(o.Field("type").Refuse(strictjson.Unsupported).Expecting("use stdio, http or sse"))
 		return sdk.McpServer{}
 	}
 }

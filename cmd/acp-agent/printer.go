@@ -303,40 +303,37 @@ func (p *printer) err() error {
 	return p.failed
 }
 
-// describe returns what a value of JSON says to a person: the text in it, without its syntax.
+// describe returns the sentences in a value of JSON: what it says to a person, without what is for
+// programs.
 func describe(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
 		return ""
 	}
-	const limit = 4 << 10
-	return text.Shorten(strings.Join(texts(value, nil), ", "), limit)
+	if whole, ok := value.(string); ok {
+		return text.Shorten(whole, maxDescription)
+	}
+	return text.Shorten(strings.Join(sentences(value, nil), "; "), maxDescription)
 }
 
-// texts appends the strings and numbers in a value of JSON to list, in an order that does not
-// depend on the order of members.
-func texts(value any, list []string) []string {
+// maxDescription is the most bytes of a description.
+const maxDescription = 4 << 10
+
+// sentences appends the strings of several words in a value of JSON to list.
+func sentences(value any, list []string) []string {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
-			switch member := value[name].(type) {
-			case map[string]any, []any, nil:
-				list = texts(member, list)
-			case string:
-				list = append(list, member)
-			default:
-				list = append(list, fmt.Sprintf("%s %v", name, member))
-			}
+			list = sentences(value[name], list)
 		}
 	case []any:
 		for _, element := range value {
-			list = texts(element, list)
+			list = sentences(element, list)
 		}
 	case string:
-		list = append(list, value)
-	case nil:
-	default:
-		list = append(list, fmt.Sprint(value))
+		if strings.Contains(strings.TrimSpace(value), " ") {
+			list = append(list, value)
+		}
 	}
 	return list
 }

@@ -65,12 +65,12 @@ func TestRetriesAndThoughts(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"details":"the model is busy"}`:                       "the model is busy",
-		`{"error":{"code":429,"message":"slow down"},"x":null}`: "code 429, slow down",
-		`"text"`:    "text",
-		`null`:      "",
-		`{}`:        "",
-		`["a","b"]`: "a, b",
-		``:          "",
+		`{"error":{"code":429,"message":"slow down"},"x":null}`: "slow down",
+		`"text"`:        "text",
+		`null`:          "",
+		`{}`:            "",
+		`["a b","c d"]`: "a b; c d",
+		``:              "",
 	} {
 		require.Equal(t, want, describe(json.RawMessage(raw)), raw)
 	}

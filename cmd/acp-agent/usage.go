@@ -17,12 +17,17 @@ func usagef(format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...)}
 }
 
+// words returns the words that call cmd, without the program.
+func words(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
 // noArgs rejects arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s takes no arguments (got %q); see %[1]s --help", cmd.CommandPath(), args[0])
+	return usagef("%s takes no arguments (got %q); see %[1]s --help", words(cmd), args[0])
 }
 
 // sessionArgs accepts between 1 and max sessions.
@@ -31,7 +36,7 @@ func sessionArgs(max int) cobra.PositionalArgs {
 		switch {
 		case len(args) == 0 || slices.Contains(args, ""):
 			return usagef("%s needs a SESSION; acp-agent sessions list shows them",
-				cmd.CommandPath())
+				words(cmd))
 		case len(args) > max:
 			return usagef("%s takes only one SESSION (got %q as well)", cmd.CommandPath(),
 				args[max])

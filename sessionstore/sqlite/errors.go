@@ -105,12 +105,13 @@ func describesCall(err error) bool {
 const (
 	hintPermissions = "make the directory and the file readable and writable for you, " +
 		"or choose another state directory"
-	hintSpace   = "free some space on its disk"
-	hintRepair  = "it is damaged and was not changed; run \"acp-agent sessions repair\""
-	hintForeign = "move it away, or choose another state directory"
-	hintNewer   = "update acp-agent, or choose another state directory"
-	hintBusy    = "another program keeps it locked; end programs that hang, then try again"
-	hintDisk    = "check the disk and its file system, then try again"
+	hintElsewhere = "choose another state directory"
+	hintSpace     = "free some space on its disk"
+	hintRepair    = "it is damaged and was not changed; run \"acp-agent sessions repair\""
+	hintForeign   = "move it away, or choose another state directory"
+	hintNewer     = "update acp-agent, or choose another state directory"
+	hintBusy      = "another program keeps it locked; end programs that hang, then try again"
+	hintDisk      = "check the disk and its file system, then try again"
 )
 
 func hintFor(err error) string {
@@ -125,9 +126,10 @@ func hintFor(err error) string {
 		return hintBusy
 	case errors.As(err, new(*fullError)):
 		return hintSpace
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS),
-		errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return hintPermissions
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrNotExist):
+		return hintElsewhere
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
