@@ -36,8 +36,9 @@ The configuration file can change these agents and add others:
   rootsRelay           "on" or "off": whether acp-agent tells the agent's MCP servers about the
                        session's folders
   login                how to log in to the agent, for error messages
-  identity             the name under which its sessions are stored. They belong to the agent however it is started;
-                       give two agents that run the same program different ones to keep their sessions apart
+  identity             the name under which its sessions are stored. They belong to the agent
+                       however it is started; give two agents that run the same program different
+                       ones to keep their sessions apart
 
 With --json, the list also contains how to install each agent and log in to it.`
 

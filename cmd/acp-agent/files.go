@@ -34,7 +34,8 @@ func fileError(err error) error {
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		if dir := filepath.Dir(failed.Path); !isDir(dir) {
-			return fmt.Errorf("there is no folder %s for the file %s", dir, filepath.Base(failed.Path))
+			return fmt.Errorf("there is no folder %s for the file %s", dir,
+				filepath.Base(failed.Path))
 		}
 		return fmt.Errorf("there is no file %s", failed.Path)
 	case errors.Is(err, fs.ErrPermission):
