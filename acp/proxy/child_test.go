@@ -154,6 +154,8 @@ func TestInitializeErrors(t *testing.T) {
 			[]string{"exit status 0: ", "see its stderr"}},
 		"ends in silence": {"exit 5\n", proxy.Options{},
 			[]string{"exit status 5; it wrote nothing to its stderr"}},
+		"no ACP": {"await initialize\n" + `refuse initialize {"code":-32601,"message":"no"}` + "\n",
+			proxy.Options{}, []string{"does not speak ACP", "initialize", "check its command"}},
 		"other version": {"await initialize\n" + `answer initialize {"protocolVersion":2}` + "\n",
 			proxy.Options{}, []string{"speaks version 2 of ACP"}},
 		"refuses": {"await initialize\n" + `refuse initialize {"code":-32000,"message":"log in"}` +

@@ -19,9 +19,8 @@ import (
 // newConsents returns the commands for permissions that were given for good.
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
-		Use: "consents",
-		Short: "List and revoke permissions to start MCP servers found in folders, and folders " +
-			"that you added",
+		Use:   "consents",
+		Short: "List and revoke what you allowed for good: MCP servers and folders",
 		Long: `An MCP server that is configured in a file of a folder is started only if you allow
 it. If you choose to always allow it, acp-agent remembers your consent, and also which folders you
 added to sessions with /roots add. consents lists these and revokes them.

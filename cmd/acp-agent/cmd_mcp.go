@@ -46,7 +46,7 @@ func newMCP(s streams, set *settings) *cobra.Command {
 	var m mcpFlags
 	cmd := &cobra.Command{
 		Use:   "mcp [--root DIR]... [flags]",
-		Short: "Serve file tools over MCP, in the roots of the client",
+		Short: "Serve file tools over MCP, in the folders of the client",
 		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools list,
 read, search, write and edit files, and create, move and delete files and directories, only in the
 roots that the client declares, and follow the client when its roots change. With --root the

@@ -18,7 +18,7 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "mcp-relay [flags] --roots-from SOCKET -- COMMAND ARGS...",
-		Short: "Start an MCP server and tell it the roots of a session",
+		Short: "Start an MCP server and tell it the folders of a session",
 		Long: `mcp-relay starts an MCP server, passes messages between it and its client unchanged,
 and answers the server's requests for roots with those of an acp-agent session.
 

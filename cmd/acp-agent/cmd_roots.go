@@ -19,14 +19,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newRoots returns the command that checks a set of root folders.
+// newRoots returns the command that checks a set of folders.
 func newRoots(s streams, set *settings) *cobra.Command {
 	var r rootFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "roots [--cwd DIR] [--dir DIR]...",
-		Short: "Check a set of root folders and explain the result",
-		Long: `roots shows what a session on these folders would work with: for each root its path
+		Short: "Check a set of folders and explain the result",
+		Long: `roots shows what a session on these folders would work with: for each folder its path
 as given, its real path and file URI, in order, what names it, and what is wrong with it. Without
 --dir it shows the folders of a session whose editor names none: those of ACP_AGENT_DIRS, of the
 configuration file, and those that you added to all sessions in the directory with /roots add. The
@@ -55,9 +55,9 @@ type rootFlags struct {
 
 // define adds the flags to cmd.
 func (r *rootFlags) define(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
+	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "use `DIR` as the session's working directory")
 	cmd.Flags().Var((*listValue)(&r.dirs), "dir",
-		"an additional root folder `DIR`; can be repeated")
+		"add the folder `DIR`; can be repeated")
 }
 
 // roots returns the root set, with absolute paths.

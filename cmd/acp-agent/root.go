@@ -15,18 +15,18 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-const rootHelp = `acp-agent is an ACP agent for sessions with several root folders. An editor
-starts it and speaks ACP with it over standard input and output.
+const rootHelp = `acp-agent is an ACP agent for sessions with several folders. An editor starts it
+and speaks ACP with it over standard input and output.
 
 On its own it answers from the session's folders; type /help in a session. With --model a language
 model answers, which can be on your machine. To run another agent behind it, name a known one with
 --agent or put its command after "--". Arguments after --agent NAME that acp-agent does not know
 are passed to that agent.
 
-Settings are taken from flags, environment variables and a JSON configuration file, in this order.
-For example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent and
---model are only flags, --dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as
-{"whenOmitted": "stored"}.
+Settings are taken from flags, environment variables and a JSON configuration file, which may have
+comments, in this order. For example, --state-dir can be set as ACP_AGENT_STATE_DIR or as
+{"stateDir": "..."}. --agent and --model are only flags. --dir can be set as ACP_AGENT_DIRS, a
+list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
 
 Editors that cannot send additional folders get those of --dir and of the section "workspaces" of
 the configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each
@@ -49,7 +49,7 @@ func newRoot(s streams) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
 		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
-		Short:         "An ACP agent for sessions with several root folders",
+		Short:         "An ACP agent for sessions with several folders",
 		Long:          rootHelp,
 		Example:       rootExample,
 		SilenceUsage:  true,
@@ -191,7 +191,8 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(), "stateDir",
+	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
+		"stateDir",
 		dir, "config", set.config.path)
 	store, err := set.serverStore(logger)
 	if err != nil {

@@ -54,8 +54,8 @@ func newSettings() *settings {
 	f.StringVar(&set.model, "model", "",
 		"answer with the configured model `NAME`; see acp-agent models")
 	f.Var((*listValue)(&set.dirs), "dir",
-		"add `DIR` to sessions whose editor names no folders; relative to the session's working "+
-			"directory; can be repeated")
+		"add the folder `DIR` to sessions whose editor names none; relative to the session's "+
+			"working directory; can be repeated")
 	f.BoolVar(&set.keepDirs, "keep-dirs", false,
 		"when an editor loads or copies a session without naming folders, keep those that it had")
 	f.StringVar(&set.stateDir, "state-dir", "",
@@ -65,20 +65,20 @@ func newSettings() *settings {
 	f.StringVar(&set.logFile, "log-file", "",
 		"append the log to `FILE` instead of writing it to standard error")
 	f.StringVar(&set.trace, "trace", "",
-		"append every message of the editor and of the agent behind, with its time and direction, "+
-			"to `FILE`; values of env and headers and secrets in URLs are masked")
+		"append every message to `FILE`, with its time and direction; env, headers and secrets in "+
+			"URLs are masked")
 	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
 	f.Var(intValue{&set.maxRoots, 1}, "max-roots",
-		"reject sessions with more than `N` root folders")
+		"reject sessions with more than `N` folders")
 	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts,
-		"`POLICY` for file systems mounted below a root: none, existing (only those mounted when "+
-			"the session opened) or any can be accessed")
+		"`POLICY` says which file systems mounted below a folder belong to it: none, existing "+
+			"(those mounted when the session opened) or any")
 	f.Var(intValue{&set.replayRate, -1}, "replay-rate",
 		"replay at most `N` updates per second when a session is loaded (-1 for no limit; default "+
 			"6000, or no limit for editors that are known to keep up)")
 	f.Var(allowValue{&set.allowReads}, "allow",
-		"let the agent do `WHAT` without asking you: read, which means to read and search files "+
-			"in the session's folders (default nothing)")
+		"do not ask you before the agent does `WHAT`: read lets it read and search files in the "+
+			"session's folders (default nothing)")
 	return set
 }
 
