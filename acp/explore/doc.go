@@ -32,13 +32,19 @@
 //
 // # Changing files
 //
-// /edit replaces a text, which must occur in the file exactly once. A line of seven equals signs
-// separates it from its replacement:
+// /edit replaces a text, which must occur in the file exactly once. It and its replacement are in
+// two Markdown code blocks, which all editors send unchanged:
 //
 //	/edit src/main.go
+//	```
 //		return nil
-//	=======
+//	```
+//	```
 //		return err
+//	```
+//
+// A line of seven equals signs between the two texts does as well if no empty line is beside it.
+// The content for /write can be in a code block too.
 //
 // Nothing is written unless the user allows it, each time. The permission request shows the
 // resolved path, the root it is in and the diff. If the path points somewhere else or the file has

@@ -5,15 +5,16 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// editSeparator is the line between the two texts of an edit.
+// editSeparator is the line between the two texts of an edit that are not in code blocks.
 const editSeparator = "======="
 
 const editUsage = "To edit a file, give the text to replace, which must occur in it exactly once," +
 	" and its replacement:\n\n" +
-	"```text\n/edit PATH\nold text\n" + editSeparator + "\nnew text\n```\n"
+	"````text\n/edit PATH\n```\nold text\n```\n```\nnew text\n```\n````\n"
 
 // editFile answers /edit.
 func (t *turn) editFile(ctx context.Context, p prompt) error {
@@ -32,11 +33,20 @@ func (t *turn) editFile(ctx context.Context, p prompt) error {
 	})
 }
 
-// parseEdit splits the lines below /edit at the first separator. The line end before it, and the
-// last one, do not belong to the texts. ok is false if there is no separator or no old text.
+// parseEdit reads the lines below /edit: two code blocks, or two texts with a separator between
+// them. The last line end of a text does not belong to it. ok is false if there is no old text. It
+// is also false if there is an empty line beside the separator: editors that take a prompt for
+// Markdown add such lines.
 func parseEdit(body string) (r tools.Replacement, ok bool) {
-	body = "\n" + strings.TrimSuffix(strings.ReplaceAll(body, "\r\n", "\n"), "\n") + "\n"
+	body = strings.ReplaceAll(body, "\r\n", "\n")
+	if first, rest, fenced := text.CutBlock(body); fenced {
+		second, rest, fenced := text.CutBlock(rest)
+		return tools.Replacement{Old: first, New: second},
+			fenced && first != "" && strings.TrimSpace(rest) == ""
+	}
+	body = "\n" + strings.TrimSuffix(body, "\n") + "\n"
 	before, after, found := strings.Cut(body, "\n"+editSeparator+"\n")
 	r.Old, r.New = strings.TrimPrefix(before, "\n"), strings.TrimSuffix(after, "\n")
-	return r, found && r.Old != ""
+	beside := strings.HasSuffix(r.Old, "\n") || strings.HasPrefix(r.New, "\n")
+	return r, found && r.Old != "" && !beside
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	writeUsage = "Give the path after the command, and the content of the file on the lines " +
-		"below:\n\n```text\n/write PATH\ncontent\n```\n"
+		"below, or in a code block if it has empty lines:\n\n```text\n/write PATH\ncontent\n```\n"
 	oneBlockUsage = "To change a file, send the command and its lines as one text, without links " +
 		"or other blocks.\n"
 )
@@ -32,6 +32,9 @@ func (t *turn) writeFile(ctx context.Context, p prompt) error {
 		return t.write(writeUsage)
 	}
 	content := p.body
+	if block, rest, ok := text.CutBlock(content); ok && strings.TrimSpace(rest) == "" {
+		content = block
+	}
 	if !strings.HasSuffix(content, "\n") {
 		content += "\n" // most editors strip the last one from a prompt
 	}

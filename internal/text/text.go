@@ -226,6 +226,29 @@ func Block(info, s string) string {
 	return f + info + "\n" + s + f + "\n"
 }
 
+// CutBlock returns what the fenced Markdown code block at the beginning of s contains, without its
+// last line end, and what follows the block. Empty lines may precede it. ok is false if s does not
+// begin with a complete block.
+func CutBlock(s string) (content, rest string, ok bool) {
+	opening, body, _ := strings.Cut(s, "\n")
+	for strings.TrimSpace(opening) == "" && body != "" {
+		opening, body, _ = strings.Cut(body, "\n")
+	}
+	mark := opening[:min(len(opening), 1)]
+	fence := opening[:len(opening)-len(strings.TrimLeft(opening, mark))]
+	if len(fence) < 3 || mark != "`" && mark != "~" {
+		return "", s, false
+	}
+	end := 0
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, fence) && strings.Trim(line, mark+" \t\r\n") == "" {
+			return strings.TrimSuffix(body[:end], "\n"), body[end+len(line):], true
+		}
+		end += len(line)
+	}
+	return "", s, false
+}
+
 // Code returns s as a Markdown code span on one line.
 func Code(s string) string {
 	s = Printable(s)

@@ -123,3 +123,28 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, "2 MiB", text.Size(int64(2<<20)))
 	require.Equal(t, "1 byte", text.Size(1))
 }
+
+func TestCutBlock(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"```\na\n```":                {"a", ""},
+		"\n \n~~~go\n\na\n\n~~~ \nb": {"\na\n", "b"},
+		"````\n```\n```` x\n`````\n": {"```\n```` x", ""},
+		"```\n```\n":                 {"", ""},
+	} {
+		content, rest, ok := text.CutBlock(in)
+		require.True(t, ok, in)
+		require.Equal(t, want, [2]string{content, rest}, in)
+	}
+	for _, in := range []string{"", "\n", "a", "``\na\n``", "```\na", "a\n```\n```\n", "``````"} {
+		_, rest, ok := text.CutBlock(in)
+		require.False(t, ok, in)
+		require.Equal(t, in, rest)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringOf(rapid.SampledFrom([]rune("`~ \nab"))).Draw(t, "s")
+		content, rest, ok := text.CutBlock(text.Block("x", s) + "after")
+		require.True(t, ok)
+		require.Equal(t, strings.TrimSuffix(s, "\n"), content)
+		require.Equal(t, "after", rest)
+	})
+}
