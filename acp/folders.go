@@ -36,7 +36,8 @@ const (
 // session that is loaded, resumed or copied, nil for a new one.
 //
 //   - A list of the client stays as it is, even if it is empty.
-//   - With KeepFolders, a session that is opened again or copied has the roots that are stored.
+//   - With KeepFolders, a session that is opened again has the roots that are stored, and a copy
+//     those of its source.
 //   - Otherwise it has those that the user declared for its cwd, and those that the user added to
 //     this session. What was added to the source of a copy was not added to the copy.
 func (a *agent) addFolders(

@@ -36,6 +36,16 @@ func (r *rootsReply) add(argument string) error {
 	if len(added) == 0 {
 		return r.say(text.Code(argument) + named.known)
 	}
+	if named.inFile {
+		usable, err := r.usable(added)
+		if err != nil {
+			return err
+		}
+		if len(usable) == 0 {
+			return r.say("Nothing was added.\n")
+		}
+		added = usable
+	}
 	allowed := r.consents(added, string(r.session.id))
 	next, err := r.withFolders(allowed)
 	if err != nil {
@@ -111,8 +121,9 @@ func (r *rootsReply) withFolders(consents []consent.Consent) (sessionParams, err
 
 // namedFolders are the folders that an argument of /roots add names.
 type namedFolders struct {
-	paths []string
-	known string // what to say about the argument if the session has them all
+	paths  []string
+	known  string // what to say about the argument if the session has them all
+	inFile bool   // a file lists them
 }
 
 // namedFolders returns the folder at the argument's path, or those that the file there lists, if
@@ -122,10 +133,12 @@ func (r *rootsReply) namedFolders(argument string) (namedFolders, error) {
 	return fromDisk(r.ctx, r.agent, func() (namedFolders, error) {
 		info, err := r.session.workspace.Stat(path)
 		if err != nil || info.IsDir() {
-			return namedFolders{[]string{path}, " is a folder of this session already.\n"}, nil
+			return namedFolders{paths: []string{path},
+				known: " is a folder of this session already.\n"}, nil
 		}
 		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.workspace, path)
-		named := namedFolders{known: " lists no folders that this session does not have.\n"}
+		named := namedFolders{known: " lists no folders that this session does not have.\n",
+			inFile: true}
 		for _, dir := range file.Folders {
 			named.paths = append(named.paths, dir.String())
 		}
@@ -161,6 +174,20 @@ func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 		}
 		return added, nil
 	})
+}
+
+// usable returns those folders that can be opened, and tells the user why the others cannot.
+func (r *rootsReply) usable(folders []workspace.Dir) (usable []workspace.Dir, err error) {
+	for _, dir := range folders {
+		alone := sessionParams{roots: workspace.RootsFrom(dir, workspace.Dirs{})}
+		why := r.try(alone)
+		if why == nil {
+			usable = append(usable, dir)
+		} else if err := r.say("Left out: " + text.Plain(why.Error()) + "\n\n"); err != nil {
+			return nil, err
+		}
+	}
+	return usable, r.ctx.Err()
 }
 
 // namelessViolation returns a violation as an error that does not name the field or setting: the

@@ -207,7 +207,7 @@ func TestAnsweredQuestionAboutFolder(t *testing.T) {
 	c.initialize()
 	cwd, a := folder(t), folder(t)
 	for answer, status := range map[string]string{"allow-once": "completed",
-		"reject-once": "failed"} {
+		"reject-once": "failed", "cancelled": "failed"} {
 		id := c.open(cwd)
 		c.permit(answer)
 		shown := func(do func()) (statuses []string) {
@@ -219,16 +219,18 @@ func TestAnsweredQuestionAboutFolder(t *testing.T) {
 					Update    struct{ SessionUpdate, Status string }
 				}
 				if json.Unmarshal(m.Params, &p) == nil && p.SessionID == id &&
-					p.Update.SessionUpdate == "tool_call_update" {
-					statuses = append(statuses, p.Update.Status)
+					strings.HasPrefix(p.Update.SessionUpdate, "tool_call") {
+					statuses = append(statuses, p.Update.SessionUpdate+" "+p.Update.Status)
 				}
 			}
 			return statuses
 		}
-		require.Equal(t, []string{status}, shown(func() { c.say(id, "/roots add "+a) }), answer)
+		want := []string{"tool_call pending", "tool_call_update " + status}
+		require.Equal(t, want, shown(func() {
+			c.call("session/prompt", promptParams(id, "/roots add "+a))
+		}), answer)
 		replayed := shown(func() { c.call("session/load", rootsParams(id, cwd)) })
-		require.Subset(t, []string{status}, replayed, answer)
-		require.NotEmpty(t, replayed, answer)
+		require.Equal(t, want, replayed, answer)
 	}
 }
 
@@ -494,4 +496,32 @@ func TestWorkspaceFile(t *testing.T) {
 	c.initialize()
 	c.call("session/resume", rootsParams(unprompted, cwd))
 	require.Contains(t, c.say(unprompted, "say one"), mention)
+}
+
+// Clause A33.
+func TestWorkspaceFileWithMissingFolders(t *testing.T) {
+	top := folder(t)
+	cwd, shared, gone := filepath.Join(top, "cwd"), filepath.Join(top, "shared"),
+		filepath.Join(top, "gone")
+	for _, dir := range []string{cwd, shared} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "a.code-workspace"),
+		[]byte(`{"folders":[{"path":"../gone"},{"path":"../shared"}]}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "go.work"), []byte("use ../gone\n"), 0o600))
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(cwd)
+	c.permit("allow-once")
+	said := c.say(id, "/roots add a.code-workspace")
+	require.Contains(t, said, "Left out: ")
+	require.Contains(t, said, gone)
+	require.Contains(t, said, "Added `"+shared+"`.")
+	require.Equal(t, bracketed(cwd, shared), c.roots(id))
+	require.NotContains(t, string(c.questions()[0].Params), gone)
+
+	said = c.say(id, "/roots add go.work")
+	require.Contains(t, said, "Left out: ")
+	require.Contains(t, said, "Nothing was added.")
+	require.Len(t, c.questions(), 1)
 }
