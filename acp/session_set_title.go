@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -18,7 +16,7 @@ import (
 const maxChosenTitle = 200
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
-// client has set.
+// client has set, until the client clears it with "".
 func (a *agent) setTitle(
 	ctx, _ context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
@@ -26,12 +24,8 @@ func (a *agent) setTitle(
 	if err != nil {
 		return nil, err
 	}
-	field := params.Field("title")
-	given, _ := field.Text() // checked when the request was accepted
+	given, _ := params.Field("title").Text() // checked when the request was accepted
 	title := text.Line(given, maxChosenTitle)
-	if title == "" {
-		return nil, strictjson.Refuse(field.Refuse(strictjson.Empty).Expecting("a title"))
-	}
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err
 	}
@@ -42,12 +36,16 @@ func (a *agent) setTitle(
 	return strictjson.Set(result, "title", quote(title)), nil
 }
 
-// rename shows the client a title that was chosen for the session.
+// rename shows the client a title that was chosen for the session, or that it has none if title is
+// "".
 func (s *session) rename(ctx context.Context, title string) {
-	s.titled.Store(true)
-	s.renamed.Store(true)
-	update := backend.NewUpdate(
-		sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
+	s.titled.Store(title != "")
+	s.renamed.Store(title != "")
+	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
+	if title == "" {
+		info["title"] = nil
+	}
+	update := backend.NewUpdate(info)
 	if err := s.show(ctx, update); err != nil {
 		s.agent.log.Debug("title not shown", "session", s.id, "error", err)
 	}

@@ -48,17 +48,40 @@ func TestSetTitle(t *testing.T) {
 	require.Equal(t, result.Title, c.find(id).Title)
 
 	for params, want := range map[string][]string{
-		titleParams(id, ""): {"title empty"}, titleParams(id, " \t\n"): {"title empty"},
 		idParams(id): {"title required"}, `{"sessionId":"` + id + `","title":null}`: {"title null"},
 		`{"title":7}`: {"sessionId required", "title type"}, `{"sessionId":"` + id +
 			`","Title":"x"}`: {"Title wrong_case"},
 	} {
 		require.ElementsMatch(t, want, c.try("session/set_title", params).findings(t), params)
 	}
-	require.Equal(t, `title "" is empty: give a title`,
-		c.try("session/set_title", titleParams(id, "")).Error.Message)
 	require.Equal(t, "not_found", c.try("session/set_title", titleParams("unknown", "x")).reason(t))
 	require.Equal(t, result.Title, c.find(id).Title)
+}
+
+// Clause A29.
+func TestClearTitle(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say first")
+	c.call("session/set_title", titleParams(id, "mine"))
+	require.Equal(t, `{"title":""}`, string(c.call("session/set_title", titleParams(id, " \n"))))
+	require.Contains(t, encode(c.messages()),
+		`"update":{"sessionUpdate":"session_info_update","title":null}`)
+	require.Empty(t, c.find(id).Title)
+	c.texts(id, "say second")
+	require.Equal(t, "say second", c.find(id).Title, "the next prompt gives it a title")
+	c.texts(id, "title the agent's")
+	require.Equal(t, "the agent's", c.find(id).Title, "or the agent")
+	require.Contains(t, encode(c.messages()), "the agent's")
+
+	c.call("session/close", idParams(id))
+	c.call("session/set_title", titleParams(id, "mine"))
+	c.call("session/set_title", titleParams(id, ""))
+	c.call("session/load", rootsParams(id, a))
+	c.texts(id, "title new")
+	require.Equal(t, "new", c.find(id).Title)
 }
 
 // What else an update says arrives, but for the title.

@@ -73,8 +73,9 @@ type Labels interface {
 	// Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
-	// Rename sets the title that a client chose, and notes that (see [Session]). Unlike SetTitle it
-	// needs no lease: any session can be renamed. It does not change Updated.
+	// Rename sets the title that a client chose, and notes that (see [Session]). If title is "", the
+	// session has no title and is not renamed any more. Unlike SetTitle, Rename needs no lease: any
+	// session can be renamed. It does not change Updated.
 	Rename(ctx context.Context, id ID, title string) error
 
 	// Archive archives a session, Unarchive undoes that. Nothing changes but what lists contain,

@@ -308,7 +308,7 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
-	return s.label(ctx, id, "renamed", 1, func(ctx context.Context, tx *sql.Tx, key int64) error {
+	return s.label(ctx, id, "renamed", title != "", func(ctx context.Context, tx *sql.Tx, key int64) error {
 		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
 	})
 }

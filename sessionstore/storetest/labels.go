@@ -89,6 +89,16 @@ func rename(t *testing.T, s store) {
 	require.Equal(t, "chosen", get(t, s, "one").Title)
 	all := listAll(t, s, sessionstore.Query{})
 	require.True(t, all[0].Renamed && all[1].Renamed)
+
+	for _, id := range []string{"id of a", "one"} {
+		require.NoError(t, s.Rename(t.Context(), sessionstore.ID(id), ""))
+		require.Empty(t, get(t, s, id).Title)
+		require.False(t, get(t, s, id).Renamed)
+	}
+	begin(t, s, lease, sessionstore.Turn{Title: "from the prompt"})
+	require.Equal(t, "from the prompt", get(t, s, "one").Title)
+	require.NoError(t, s.SetTitle(t.Context(), lease, "generated"))
+	require.Equal(t, "generated", get(t, s, "one").Title)
 }
 
 func labelUnknown(t *testing.T, s store) {

@@ -277,7 +277,8 @@ func (m *model) title(t *rapid.T) {
 
 func (m *model) rename(t *rapid.T) {
 	name, s := m.pick(t)
-	s.title, s.renamed = rapid.SampledFrom([]string{"v", "w"}).Draw(t, "chosen"), true
+	s.title = rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "chosen")
+	s.renamed = s.title != ""
 	require.NoError(t, m.store.Rename(t.Context(), m.id(name), s.title))
 }
 
