@@ -1275,3 +1275,27 @@ func BenchmarkLongLoad(b *testing.B) {
 		})
 	}
 }
+
+// odd is a backend whose lifecycle results have members that the adapter does not know.
+type odd struct{ scripted }
+
+func (r *odd) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	session, opened, err := r.scripted.Open(ctx, a, h)
+	opened.Result = backend.Raw(`{"sessionId":"theirs","x":{"n":1.0},"modes":{"y":[1e0]}}`)
+	return session, opened, err
+}
+
+// Clause P6.
+func TestUnknownMembersOfResultAreKept(t *testing.T) {
+	c := connect(t, acp.Options{Backend: using(&odd{})})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	for _, method := range opening {
+		result := string(c.call(method, rootsParams(id, a)))
+		require.Contains(t, result, `"x":{"n":1.0},"modes":{"y":[1e0]}`, method)
+		require.NotContains(t, result, "theirs", method)
+	}
+}

@@ -76,10 +76,12 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		place:   at,
 		done:    make(chan struct{}),
 	}
-	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(process.Stdout(), childInput{process}, 0),
+	c.conn = jsonrpc.NewConn(
+		jsonrpc.NewLines(process.Stdout(), childInput{process}, o.limits.MaxLine),
 		jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
 			OpaqueParams: true, Tap: c.tap(o.Trace), MaxQueue: o.limits.MaxQueue,
-			Grace: 100 * time.Millisecond, Logger: o.Logger,
+			TooLong: c.reportTooLong,
+			Grace:   100 * time.Millisecond, Logger: o.Logger,
 		})
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.stop = stop

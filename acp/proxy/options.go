@@ -51,6 +51,7 @@ type limits struct {
 	Backoff      time.Duration // before a start after two failures, doubled up to 5 times: 250 ms
 	ProcessGrace time.Duration // see process.Options.Grace
 	MaxQueue     int           // see jsonrpc.Options.MaxQueue, for output to the agent
+	MaxLine      int           // length of a message of the agent: 64 MiB
 
 	MaxHeld      int // messages for unknown sessions, or beyond MaxQueue: 1,000
 	MaxHeldBytes int // the same in bytes of params: 4 MiB
@@ -69,6 +70,7 @@ func (o Options) withDefaults() Options {
 	l.CancelGrace = cmp.Or(l.CancelGrace, 5*time.Second)
 	l.EndTimeout = cmp.Or(l.EndTimeout, 2*time.Second)
 	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
+	l.MaxLine = cmp.Or(l.MaxLine, 64<<20)
 	l.Backoff = cmp.Or(l.Backoff, 250*time.Millisecond)
 	l.MaxHeld = cmp.Or(l.MaxHeld, 1000)
 	l.MaxHeldBytes = cmp.Or(l.MaxHeldBytes, 4<<20)

@@ -348,6 +348,23 @@ func TestOrderAfterCancel(t *testing.T) {
 	}
 }
 
+// An update over the limit cannot be passed on. The user is told in its place.
+//
+// Clauses W3, P1.
+func TestUpdateOverTheLimit(t *testing.T) {
+	b := initialized(t, plain+opened+
+		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_before"}`)+
+		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_long","x":"`+strings.Repeat("x", 5000)+`"}`)+
+		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_behind"}`),
+		proxy.Options{}.With(proxy.Limits{MaxLine: 4096}))
+	b.open()
+	require.Contains(t, b.client.next(), "_before")
+	note := b.client.next()
+	require.Contains(t, note, "longer than 4 KiB. It is left out.")
+	require.Contains(t, note, `"note":true`)
+	require.Contains(t, b.client.next(), "_behind")
+}
+
 // Clause P4.
 func TestRequestsOutsideRoots(t *testing.T) {
 	r := someRoots(t)

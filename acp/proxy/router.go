@@ -9,6 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // message is a request or notification from the child, without its session id.
@@ -54,6 +56,20 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// reportTooLong tells the user in place of an update that is too long to be read. Its session id
+// usually comes first.
+func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
+	var method, id string
+	_ = json.Unmarshal(strictjson.Find(beginning, "method"), &method)
+	_ = json.Unmarshal(strictjson.Find(beginning, "params", protocol.SessionID), &id)
+	if method != protocol.SessionUpdate || id == "" {
+		return // it is logged
+	}
+	note := backend.Note("\n\nThe agent sent an update that is longer than " +
+		text.Size(int64(c.limits.MaxLine)) + ". It is left out.\n\n")
+	c.route(id, message{ctx: ctx, method: method, params: note.Raw})
 }
 
 // passOn passes on a message that names no session.

@@ -31,6 +31,9 @@ type Options struct {
 	// Tap, if set, is called with every message except blank ones and those over the limit. If it
 	// panics, that is logged, and it is not called again.
 	Tap Tap
+	// TooLong, if set, is called on the read loop with the beginning of each message over the limit
+	// that is not known to be a request or a response. It must not keep or change beginning.
+	TooLong func(ctx context.Context, beginning []byte)
 	// Logger receives problems that cannot be reported to the peer. Message content is never
 	// logged. Default: discard.
 	Logger *slog.Logger
@@ -246,6 +249,8 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	if m.isResponse {
 		c.calls.resolve(m.id.raw, response{err: fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit)})
 		m.id = ID{} // an error with this id would answer a request of the peer
+	} else if m.id.IsZero() && c.options.TooLong != nil {
+		c.options.TooLong(ctx, beginning)
 	}
 	c.reject(ctx, m.id, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
 }
