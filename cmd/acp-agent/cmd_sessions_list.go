@@ -172,7 +172,7 @@ func printFitting(
 				line.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+gap))
 			}
 		}
-		if _, err := fmt.Fprintln(out, line.String()); err != nil {
+		if _, err := fmt.Fprintln(out, cut(line.String(), width-1)); err != nil {
 			return err
 		}
 	}

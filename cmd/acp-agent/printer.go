@@ -162,7 +162,7 @@ func (p *printer) tool(update json.RawMessage) {
 			}
 		}
 	case p.width == 0:
-		if !known {
+		if !known && c.title != "" {
 			p.note("· %s", c.title)
 		}
 	case c.status == "completed" && before.status != "completed":
