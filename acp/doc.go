@@ -73,7 +73,9 @@
 //   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors
 //     into violations. folders.go adds the folders that the user declared to requests that name
 //     none. roots_command.go answers /roots, roots_change.go adds and removes folders, and
-//     roots_announce.go adds the command to what the backend announces.
+//     roots_announce.go adds the adapter's commands to what the backend announces.
+//   - MCP servers: mcp.go prepares them for a session and starts those found in roots;
+//     mcp_command.go answers /mcp.
 //   - What the user is told once: notice.go.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

@@ -227,7 +227,7 @@ func (h *host) Commit(ctx context.Context, u backend.Update) error {
 
 // sendUpdate buffers an update, or sends it once those that were buffered are sent.
 func (h *host) sendUpdate(ctx context.Context, u backend.Update, send sender) error {
-	u = announceRoots(u)
+	u = announceOwn(u)
 	if buffered, err := h.buffer(u); buffered || err != nil {
 		return err
 	}

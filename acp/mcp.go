@@ -20,7 +20,7 @@ import (
 )
 
 // serverChange is a change of a session's MCP servers, prepared for a new activation while
-// everything can still fail. The zero value is that of a backend that connects the servers itself.
+// everything can still fail.
 type serverChange struct {
 	set     *servers.Set
 	change  *servers.Change
@@ -33,9 +33,6 @@ type serverChange struct {
 func (a *agent) changeServers(
 	id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config,
 ) (serverChange, error) {
-	if a.init.mcpOwner() == backend.BackendConnects {
-		return serverChange{}, nil
-	}
 	for i := range configs {
 		if err := a.applyPolicy(&configs[i]); err != nil {
 			return serverChange{}, err
@@ -98,16 +95,18 @@ func (c *serverChange) abandon(ctx context.Context) error {
 
 // sessionServers are the MCP servers of a session.
 type sessionServers struct {
-	set   *servers.Set       // nil if the backend connects the servers
-	given []mcpclient.Config // by the client
+	set   *servers.Set
+	ours  bool               // the backend does not connect the servers, and uses set
+	given []mcpclient.Config // with the session
 
 	mu     sync.Mutex
 	found  []mcpclient.Config // in the roots, and allowed by the user
 	passed bool               // to the activation that replaces the session
 }
 
+// tools returns what the backend uses.
 func (s *sessionServers) tools() backend.Tools {
-	if s.set == nil {
+	if !s.ours {
 		return backend.NoTools{}
 	}
 	return s.set
@@ -126,7 +125,7 @@ func (s *sessionServers) close(ctx context.Context) error {
 	s.mu.Lock()
 	passed := s.passed
 	s.mu.Unlock()
-	if passed || s.set == nil {
+	if passed {
 		return nil
 	}
 	return s.set.Close(ctx)
@@ -134,13 +133,26 @@ func (s *sessionServers) close(ctx context.Context) error {
 
 // StartServer implements [backend.Host].
 func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error {
-	if h.servers.set == nil {
+	if !h.servers.ours {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the agent behind this one connects MCP servers itself: add %s to its configuration",
 			found.Name)
 	}
+	config, err := h.allowServer(ctx, found)
+	if err != nil {
+		return err
+	}
+	return h.addServer(config)
+}
+
+// allowServer asks the user whether an MCP server of the catalog may start, unless they have
+// allowed it for good. It returns the configuration to start.
+func (h *host) allowServer(
+	ctx context.Context, found discovery.Artifact,
+) (mcpclient.Config, error) {
+	var none mcpclient.Config
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+		return none, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
 	server := servers.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
@@ -153,17 +165,17 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 		err = server.ReadEnvFile(h.workspace, found.Root.Dir.String())
 	}
 	if err != nil {
-		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
+		return none, fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	server.Config.Dir, server.Start.Dir = dir, dir
 	consents := servers.NewConsents(h.agent.options.ConsentDir)
 	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
-		return err
+		return none, err
 	}
 	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while
-		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
+		return none, fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
-	return h.addServer(server.Start)
+	return server.Start, nil
 }
 
 // serverDir returns the working directory of a server found in a root: the root, or cwd relative to

@@ -29,7 +29,7 @@ func (a *agent) replay(
 		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
 			continue // the client learns it anyway
 		}
-		if err := s.show(ctx, announceRoots(u)); err != nil {
+		if err := s.show(ctx, announceOwn(u)); err != nil {
 			return err
 		}
 	}

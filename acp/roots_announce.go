@@ -10,29 +10,33 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// rootsEntry is the command as it is announced.
-var rootsEntry = sync.OnceValue(func() json.RawMessage {
-	return backend.Encode(backend.NewCommand(backend.RootsCommand,
-		"Show the session's folders, or add or remove one; asks first",
-		"[add DIR | remove DIR]"))
+// ownEntries are the adapter's commands as they are announced.
+var ownEntries = sync.OnceValue(func() []json.RawMessage {
+	return []json.RawMessage{
+		backend.Encode(backend.NewCommand(backend.RootsCommand,
+			"Show the session's folders, or add or remove one; asks first",
+			"[add DIR | remove DIR]")),
+		backend.Encode(explore.MCPCommand()),
+	}
 })
 
-// announceRoots returns an announcement of commands with /roots. A backend's command of this name
-// is left out.
-func announceRoots(u backend.Update) backend.Update {
+// announceOwn returns an announcement of commands with the adapter's. A backend's commands of these
+// names are left out.
+func announceOwn(u backend.Update) backend.Update {
 	if u.Kind != sessionstore.AvailableCommandsUpdate {
 		return u
 	}
 	const member = "availableCommands"
 	list := strictjson.Find(u.Raw, "update", member)
-	if mayHaveRoots(list) {
-		list = withoutRoots(list)
+	if mayHaveOwn(list) {
+		list = withoutOwn(list)
 	}
-	list, ok := strictjson.Append(list, rootsEntry())
+	list, ok := strictjson.Append(list, ownEntries()...)
 	if !ok {
 		return u
 	}
@@ -41,17 +45,20 @@ func announceRoots(u backend.Update) backend.Update {
 	return u
 }
 
-// mayHaveRoots reports whether there may be a command of this name in a list. It does not parse the
+// mayHaveOwn reports whether there may be a command of the adapter in a list. It does not parse the
 // list, because most have none.
-func mayHaveRoots(list json.RawMessage) bool {
-	return slices.ContainsFunc([]string{`"` + backend.RootsCommand + `"`, `/` +
-		backend.RootsCommand + `"`, `\u`}, func(s string) bool {
-		return bytes.Contains(list, []byte(s))
+func mayHaveOwn(list json.RawMessage) bool {
+	if bytes.Contains(list, []byte(`\u`)) {
+		return true
+	}
+	return slices.ContainsFunc(backend.AdapterCommands(), func(name string) bool {
+		return bytes.Contains(list, []byte(`"`+name+`"`)) ||
+			bytes.Contains(list, []byte(`/`+name+`"`))
 	})
 }
 
-// withoutRoots returns a list of commands without those of this name.
-func withoutRoots(list json.RawMessage) json.RawMessage {
+// withoutOwn returns a list of commands without those of the adapter.
+func withoutOwn(list json.RawMessage) json.RawMessage {
 	var commands []json.RawMessage
 	if json.Unmarshal(list, &commands) != nil {
 		return list
@@ -59,7 +66,7 @@ func withoutRoots(list json.RawMessage) json.RawMessage {
 	others := slices.DeleteFunc(slices.Clone(commands), func(c json.RawMessage) bool {
 		var name string
 		return json.Unmarshal(strictjson.Find(c, "name"), &name) == nil &&
-			strings.TrimPrefix(name, "/") == backend.RootsCommand
+			slices.Contains(backend.AdapterCommands(), strings.TrimPrefix(name, "/"))
 	})
 	if len(others) == len(commands) {
 		return list
@@ -68,7 +75,7 @@ func withoutRoots(list json.RawMessage) json.RawMessage {
 	return list
 }
 
-// announceCommands announces /roots for a backend that has announced no commands, neither now nor
+// announceCommands announces the adapter's commands for a backend that has announced no commands, neither now nor
 // before.
 func (h *host) announceCommands() {
 	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] {
@@ -85,7 +92,7 @@ func (h *host) announceCommands() {
 		return
 	}
 	_, _ = h.buffer(
-		announceRoots(backend.NewUpdate(
+		announceOwn(backend.NewUpdate(
 			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
 				AvailableCommands: []sdk.AvailableCommand{},
 			}})))

@@ -30,19 +30,15 @@ type rootsCommand struct {
 	argument string
 }
 
-// parseRootsCommand returns the /roots in the params of a prompt, if there is one.
-func parseRootsCommand(params backend.Raw) (c rootsCommand, ok bool) {
-	typed := prompts.ParseCommand(params)
-	if typed.Name != backend.RootsCommand {
-		return rootsCommand{}, false
-	}
+// parseRootsCommand returns the /roots that the user typed.
+func parseRootsCommand(typed prompts.Command) (c rootsCommand) {
 	// The blocks after it may be an editor's.
 	_, rest := text.CutWord(strings.TrimSpace(typed.Block.Text))
 	c.verb, c.argument = text.CutWord(rest)
-	return c, true
+	return c
 }
 
-// rootsReply answers /roots in a turn.
+// rootsReply answers a command of the adapter in a turn.
 type rootsReply struct {
 	*turn
 	agent   *agent
@@ -50,9 +46,8 @@ type rootsReply struct {
 	updates *turnUpdates
 }
 
-// answerRoots answers /roots. An error that the user can correct is part of the answer.
-func (a *agent) answerRoots(t *turn, updates *turnUpdates, c rootsCommand) (backend.Raw, error) {
-	r := &rootsReply{turn: t, agent: a, session: updates.session, updates: updates}
+// answer answers /roots. An error that the user can correct is part of the answer.
+func (r *rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	var err error
 	switch {
 	case c.verb == "":
@@ -67,8 +62,8 @@ func (a *agent) answerRoots(t *turn, updates *turnUpdates, c rootsCommand) (back
 	switch {
 	case err == nil:
 		return backend.Stopped(sdk.StopReasonEndTurn), nil
-	case t.ctx.Err() != nil:
-		return nil, context.Cause(t.ctx)
+	case r.ctx.Err() != nil:
+		return nil, context.Cause(r.ctx)
 	case errors.Is(err, backend.ErrCancelled): // the client cancelled the question
 		return backend.Stopped(sdk.StopReasonCancelled), nil
 	}
@@ -108,7 +103,7 @@ func (r *rootsReply) show() error {
 	if r.agent.init.mcpOwner() == backend.BackendConnects {
 		return r.say(b.String())
 	}
-	servers := r.session.servers.tools().Servers()
+	servers := r.session.servers.set.Servers()
 	if len(servers) == 0 {
 		b.WriteString("MCP servers: none\n")
 	} else {

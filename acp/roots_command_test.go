@@ -16,9 +16,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// rootsEntry is the command as it is announced.
-const rootsEntry = `{"description":"Show the session's folders, or add or remove one; asks ` +
-	`first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}`
+// ownEntries are the adapter's commands as they are announced.
+const ownEntries = `{"description":"Show the session's folders, or add or remove one; asks ` +
+	`first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"},` +
+	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
+	`folder (asks first), or read a resource",` +
+	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"}`
 
 // say returns what the agent said to a prompt, as one text.
 func (c *client) say(id, prompt string) string {
@@ -402,12 +405,12 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	m, _ := c.await(0, func(m message) bool {
 		return strings.Contains(string(m.Params), "available_commands_update")
 	})
-	require.Equal(t, []string{"roots"}, announced(t, m))
+	require.Equal(t, []string{"roots", "mcp"}, announced(t, m))
 	r.mu.Lock()
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update",`+
 			`"availableCommands":[{"name":"roots","description":"another"},`+
-			`{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"x","description":"<é>"}],`+
+			`{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"/mcp"},{"name":"x","description":"<é>"}],`+
 			`"_meta":{"k":1}}}`))
 	}
 	r.mu.Unlock()
@@ -416,7 +419,7 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	m, _ = c.await(before, func(m message) bool {
 		return strings.Contains(string(m.Params), `"name":"x"`)
 	})
-	require.Equal(t, []string{"x", "roots"}, announced(t, m))
+	require.Equal(t, []string{"x", "roots", "mcp"}, announced(t, m))
 	require.Contains(t, string(m.Params), `{"name":"x","description":"<é>"}`,
 		"the backend's commands stay as they are")
 	require.Contains(t, string(m.Params), `"_meta":{"k":1}`)

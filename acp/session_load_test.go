@@ -885,7 +885,7 @@ func shown(t *testing.T, messages []message, id string) []string {
 			require.NoError(t, json.Unmarshal(m.Params, &p))
 			require.Equal(t, id, p.SessionID)
 			// the adapter's own
-			if !strings.Contains(string(p.Update), `"availableCommands":[`+rootsEntry+`]`) {
+			if !strings.Contains(string(p.Update), `"availableCommands":[`+ownEntries+`]`) {
 				all = append(all, string(p.Update))
 			}
 		}
@@ -912,7 +912,7 @@ func TestKindsInReplay(t *testing.T) {
 	state := func(n string) []string {
 		return []string{
 			`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"c` + n +
-				`","description":"d"},` + rootsEntry + `]}`,
+				`","description":"d"},` + ownEntries + `]}`,
 			`{"sessionUpdate":"current_mode_update","currentModeId":"m` + n + `"}`,
 			`{"sessionUpdate":"config_option_update","configOptions":[],"_meta":{"n":` + n + `}}`,
 			`{"sessionUpdate":"usage_update","used":` + n + `,"size":9}`,

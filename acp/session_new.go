@@ -205,7 +205,8 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
 		return err
 	}
-	act.host.servers = &sessionServers{set: act.servers.set, given: act.servers.configs}
+	act.host.servers = &sessionServers{set: act.servers.set,
+		ours: a.init.mcpOwner() == backend.AdapterConnects, given: act.servers.configs}
 	return act.host.scan(ctx)
 }
 

@@ -101,9 +101,9 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// title returns the first line that the user typed, "" if that is a call of /roots.
+// title returns the first line that the user typed, "" if that calls a command of the adapter.
 func (p promptParams) title() string {
-	if _, ok := parseRootsCommand(p.rest); ok {
+	if _, ok := parseOwnCommand(p.rest); ok {
 		return ""
 	}
 	typed, _ := prompts.Typed(p.rest)
@@ -141,9 +141,9 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	s.showNotice(t.ctx)
 	o = t.await(a, func() (backend.Raw, error) {
 		defer at.release() // also after a panic
-		if call, ok := parseRootsCommand(p.rest); ok {
+		if call, ok := parseOwnCommand(p.rest); ok && !a.leaves(call) {
 			at.release()
-			return a.answerRoots(t, updates, call)
+			return a.answerOwn(t, updates, call, p.rest)
 		}
 		work := t.start(s, p.rest, updates)
 		at.release()
@@ -166,8 +166,8 @@ var errNotRun = errors.New("the turn did not run")
 func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error) {
 	q := at.queue
 	overlaps := false
-	_, changesRoots := parseRootsCommand(p.rest)
-	t.exclusive = changesRoots || !a.init.overlappingTurns()
+	_, mayReopen := parseOwnCommand(p.rest)
+	t.exclusive = mayReopen || !a.init.overlappingTurns()
 	turns := q.enter(t)
 	// a lifecycle request between them and t has failed, and ended none of them
 	if !fits(turns, a.turnLimit()) {

@@ -292,7 +292,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, send send
 	if sent > limit+afterFull {
 		return errTurnFull
 	}
-	return send(u.session, ctx, announceRoots(update))
+	return send(u.session, ctx, announceOwn(update))
 }
 
 // current returns the session to which updates are sent.

@@ -130,7 +130,7 @@ const (
 	// [Host.Tools].
 	AdapterConnects MCPOwner = iota
 	// BackendConnects means that the backend connects the mcpServers in the params of an
-	// activation. Its mcpCapabilities in Info.Initialize state the transports that it supports.
+	// activation, of which those with a [FoundDir] come from files in roots. Its mcpCapabilities in Info.Initialize state the transports that it supports.
 	BackendConnects
 )
 

@@ -13,9 +13,15 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// RootsCommand is the name of the slash command that the adapter answers itself, in front of any
-// backend. The adapter announces it, and a backend offers nothing else by this name.
-const RootsCommand = "roots"
+// The names of the slash commands that the adapter answers itself, in front of any backend. The
+// adapter announces them, and a backend offers nothing else by these names.
+const (
+	RootsCommand = "roots"
+	MCPCommand   = "mcp"
+)
+
+// AdapterCommands returns the names of the commands that the adapter answers.
+func AdapterCommands() []string { return []string{RootsCommand, MCPCommand} }
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.
 const maxDescription = 300
@@ -33,12 +39,12 @@ func NewCommand(name, description, hint string) sdk.AvailableCommand {
 // Commands announces the slash commands of a session. The zero value has announced nothing.
 type Commands struct{ announced Update }
 
-// Announce sends the backend's own commands and up to max skills and commands of the roots, unless
-// it sent the same last time.
+// Announce sends the backend's own commands, up to max skills and commands of the roots, and as many
+// known prompts of MCP servers, unless it sent the same last time.
 func (c *Commands) Announce(
 	ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int,
 ) error {
-	list, reserved := slices.Clone(own), []string{RootsCommand}
+	list, reserved := slices.Clone(own), AdapterCommands()
 	for _, o := range own {
 		reserved = append(reserved, o.Name)
 	}
@@ -53,6 +59,15 @@ func (c *Commands) Announce(
 			maxDescription)
 		list = append(list, NewCommand(f.Name, description,
 			cmp.Or(text.Printable(text.Line(f.Hint, maxDescription)), "[ARGUMENTS]")))
+	}
+	left := max
+	for _, s := range h.Tools().Servers() {
+		for _, p := range s.Prompts[:min(len(s.Prompts), left)] {
+			description := text.Attributed("Prompt of MCP server "+text.Quote(s.Name),
+				p.Description, maxDescription)
+			list = append(list, NewCommand(p.Name, description, p.Hint))
+			left--
+		}
 	}
 	update := NewUpdate(sdk.SessionAvailableCommandsUpdate{
 		SessionUpdate: string(sessionstore.AvailableCommandsUpdate), AvailableCommands: list,

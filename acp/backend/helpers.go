@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"encoding/json"
 	"fmt"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -38,6 +39,20 @@ func Note(text string) Update {
 		"content":       map[string]string{"type": "text", "text": text},
 		"_meta":         map[string]any{"acp-agent": map[string]bool{"note": true}},
 	})
+}
+
+// FoundMeta returns the _meta of an entry of mcpServers that a file in a root configures as a stdio
+// server. It is to be started in dir, with only the basic variables of our environment and those
+// that the entry names.
+func FoundMeta(dir string) map[string]any {
+	return map[string]any{"acp-agent": map[string]string{"foundDir": dir}}
+}
+
+// FoundDir returns the directory in which an entry of mcpServers with a FoundMeta is to be started,
+// "" for any other.
+func FoundDir(entry Raw) (dir string) {
+	_ = json.Unmarshal(strictjson.Find(entry, "_meta", "acp-agent", "foundDir"), &dir)
+	return dir
 }
 
 func chunk(kind sessionstore.Kind, text string) Update {

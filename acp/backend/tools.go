@@ -23,6 +23,10 @@ type Tools interface {
 	// ReadResource returns the content of a resource of the server with this name, or prefix of the
 	// names of its tools.
 	ReadResource(ctx context.Context, server, uri string) (ToolResult, error)
+	// Prompt returns the content of a prompt called "server:prompt", where server is as for
+	// ReadResource. arguments are what the user typed: NAME=VALUE for each, or only the values in
+	// the prompt's order.
+	Prompt(ctx context.Context, name, arguments string) (ToolResult, error)
 }
 
 // NoTools is the Tools of a session without MCP servers.
@@ -48,6 +52,11 @@ func (NoTools) Call(_ context.Context, _ Updates, name string, _ Raw) (ToolResul
 // ReadResource implements [Tools].
 func (NoTools) ReadResource(_ context.Context, server, _ string) (ToolResult, error) {
 	return ToolResult{}, &UnknownNameError{Kind: "server named", Name: server}
+}
+
+// Prompt implements [Tools].
+func (NoTools) Prompt(_ context.Context, name, _ string) (ToolResult, error) {
+	return ToolResult{}, &UnknownNameError{Kind: "prompt", Name: name}
 }
 
 // Tool is a tool of an MCP server.
@@ -94,6 +103,15 @@ type ToolResult struct {
 	Cut string
 }
 
+// Prompt is a prompt of an MCP server: a slash command.
+type Prompt struct {
+	// Name is that of the command: "server:prompt".
+	Name string
+	// Description is in the server's words. Hint names the arguments; optional ones are in
+	// brackets.
+	Description, Hint string
+}
+
 // Resource is a resource of an MCP server.
 type Resource struct{ URI, Description string }
 
@@ -123,6 +141,8 @@ const (
 	ServerWaiting ServerState = "waiting"
 	// ServerFailed means that it could not be started. It is tried again when it is next needed.
 	ServerFailed ServerState = "failed"
+	// ServerPassed means that the backend was told of it and connects it itself.
+	ServerPassed ServerState = "passed on"
 	// ServerStopped means that the session was closed or no longer has the server.
 	ServerStopped ServerState = "stopped"
 )
@@ -133,7 +153,9 @@ type ServerStatus struct {
 	Name, Prefix string
 	// Transport is "stdio", "http" or "sse".
 	Transport string
-	State     ServerState
+	// File is the path of the file in a root that configures it, "" if the client does.
+	File  string
+	State ServerState
 	// Waiting says why it is still starting, such as "it has not answered yet"; otherwise it is "".
 	Waiting string
 	// Err is the reason why it failed or ended, nil otherwise.
@@ -150,6 +172,8 @@ type ServerStatus struct {
 	Modern            bool
 	// Instructions are what the server says about its use.
 	Instructions string
+	// Prompts are those that were listed last, nil if they were not.
+	Prompts []Prompt
 	// RootsDeclared reports whether the server may ask for the roots.
 	RootsDeclared bool
 	// SentRoots are the URIs of the roots that were last sent to it, and SentAt is the time; nil
@@ -162,7 +186,7 @@ type ServerStatus struct {
 
 // UnknownNameError is returned for a name that no server offers.
 type UnknownNameError struct {
-	// Kind is "tool" or "server named".
+	// Kind is "tool", "prompt" or "server named".
 	Kind string
 	// Name is the unknown name.
 	Name string

@@ -40,18 +40,30 @@ func commands() []command {
 		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
 		{"commands", "", "List the commands found in the folders, with their state",
 			(*turn).listCommands},
-		{"mcp", "[tools | start NAME | read SERVER URI]",
-			"List the MCP servers, list their tools, start one configured in a folder (asks " +
-				"first), or read a resource", (*turn).mcp},
+		mcpCommand(),
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
 		{"help", "", "Show this list", (*turn).help},
 	}
 }
 
-// builtinNames returns the names of the built-in commands and that of the adapter's, which nothing
-// else can have.
+func mcpCommand() command {
+	return command{backend.MCPCommand, "[tools | start NAME | read SERVER URI]",
+		"List the MCP servers, list what they offer, start one configured in a folder (asks " +
+			"first), or read a resource", (*turn).mcp}
+}
+
+// announced returns the command as it is announced.
+func (c command) announced() sdk.AvailableCommand {
+	return backend.NewCommand(c.name, c.description, c.input)
+}
+
+// MCPCommand returns /mcp as it is announced.
+func MCPCommand() sdk.AvailableCommand { return mcpCommand().announced() }
+
+// builtinNames returns the names of the built-in commands and of the adapter's, which nothing else
+// can have.
 func builtinNames() []string {
-	names := []string{backend.RootsCommand}
+	names := backend.AdapterCommands()
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
@@ -74,7 +86,7 @@ func (t *turn) answer(ctx context.Context, p prompt) error {
 	if err := t.dispatch(ctx, p); err != nil {
 		return err
 	}
-	return t.flush()
+	return t.announceCommands(ctx, t.updates) // with prompts that are known now
 }
 
 func (t *turn) dispatch(ctx context.Context, p prompt) error {
@@ -120,6 +132,9 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 			return t.explainUnusable(named[0])
 		}
 	}
+	if strings.Contains(p.command, ":") {
+		return t.serverPrompt(ctx, p)
+	}
 	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command),
 		helpText()))
 }
@@ -146,7 +161,7 @@ func helpText() string {
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
 	for _, c := range commands() {
-		own = append(own, backend.NewCommand(c.name, c.description, c.input))
+		own = append(own, c.announced())
 	}
 	return s.announced.Announce(ctx, s.host, to, own, s.limits.commands)
 }

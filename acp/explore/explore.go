@@ -45,8 +45,7 @@ func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backen
 func (e explorer) Open(
 	ctx context.Context, _ backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	s := &session{limits: e.limits, host: h, roots: labelRoots(h.Workspace()),
-		mentioned: make(map[string]bool)}
+	s := newSession(h, e.limits)
 	if err := s.announceCommands(ctx, h); err != nil {
 		return nil, backend.Opened{}, err
 	}
@@ -64,29 +63,42 @@ type session struct {
 	host      backend.Host
 	roots     []root
 	announced backend.Commands
-	started   map[serverKey]bool // the servers configured in roots that were started
-	mentioned map[string]bool    // instructions of directories that answers have named
+	foreign   bool            // it has another backend, for which only /mcp is answered
+	mentioned map[string]bool // instructions of directories that answers have named
+}
+
+func newSession(h backend.Host, l limits) *session {
+	return &session{limits: l, host: h, roots: labelRoots(h.Workspace()),
+		mentioned: make(map[string]bool)}
 }
 
 func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }
 
 // Prompt answers one prompt.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	return func() (backend.Raw, error) {
-		p, err := readPrompt(params)
-		if err != nil {
-			return nil, err
-		}
-		t := &turn{session: s, reply: newReply(ctx, u, s.limits.bytes)}
-		err = t.answer(ctx, p)
-		switch {
-		case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
-			return backend.Stopped(sdk.StopReasonCancelled), nil
-		case err != nil:
-			return nil, err
-		default:
-			return backend.Stopped(sdk.StopReasonEndTurn), nil
-		}
+	return func() (backend.Raw, error) { return s.run(ctx, params, u, (*turn).answer) }
+}
+
+// run has answer answer a prompt.
+func (s *session) run(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+	answer func(*turn, context.Context, prompt) error,
+) (backend.Raw, error) {
+	p, err := readPrompt(params)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{session: s, reply: newReply(ctx, u, s.limits.bytes)}
+	if err = answer(t, ctx, p); err == nil {
+		err = t.flush()
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
+		return backend.Stopped(sdk.StopReasonCancelled), nil
+	case err != nil:
+		return nil, err
+	default:
+		return backend.Stopped(sdk.StopReasonEndTurn), nil
 	}
 }
 

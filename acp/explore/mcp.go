@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,15 @@ const (
 	maxSchema       = 1 << 10
 	maxInstructions = 8 << 10
 )
+
+// AnswerMCP answers the /mcp in the params of a prompt, for a session with another backend.
+func AnswerMCP(
+	ctx context.Context, params backend.Raw, h backend.Host, u backend.Updates,
+) (backend.Raw, error) {
+	s := newSession(h, defaultLimits)
+	s.foreign = true
+	return s.run(ctx, params, u, (*turn).mcp)
+}
 
 // mcp answers /mcp.
 func (t *turn) mcp(ctx context.Context, p prompt) error {
@@ -54,6 +64,18 @@ func (t *turn) readResource(ctx context.Context, argument string) error {
 		return t.writeServerError(ctx, err)
 	}
 	return t.showResult("MCP server "+text.Code(server)+" returned", result)
+}
+
+// serverPrompt answers /SERVER:PROMPT.
+func (t *turn) serverPrompt(ctx context.Context, p prompt) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	result, err := t.host.Tools().Prompt(ctx, p.command, p.text)
+	if err != nil {
+		return t.writeServerError(ctx, err)
+	}
+	return t.showResult("The prompt "+text.Code(p.command)+" returned", result)
 }
 
 // showServers shows the session's MCP servers and those configured in the roots. It starts none.
@@ -140,6 +162,9 @@ func describeServerState(s backend.ServerStatus) string {
 		return max(time.Until(at), time.Second).Round(time.Second).String()
 	}
 	switch {
+	case s.State == backend.ServerPassed:
+		return "passed on to the agent, which connects it; " + text.Code("/mcp tools") +
+			" connects it once more to show what it offers"
 	case s.State == backend.ServerIdle:
 		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
 	case s.State == backend.ServerWaiting && !s.RetryAt.IsZero():
@@ -157,11 +182,6 @@ func describeServerState(s backend.ServerStatus) string {
 		return string(s.State)
 	}
 }
-
-// serverKey identifies a server configured in a root.
-type serverKey struct{ file, name string }
-
-func keyOf(a discovery.Artifact) serverKey { return serverKey{a.Path, a.Name} }
 
 // describeConfigured describes a server configured in a root: its whole command without secrets,
 // and how to start it.
@@ -184,7 +204,7 @@ func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 		lines = append(lines, "  "+text.Printable(d.String()))
 	}
 	switch {
-	case t.started[keyOf(a)]:
+	case t.isStarted(a):
 		return append(lines, "  started in this session, see above")
 	case t.hasServer(a.Name):
 		return append(lines,
@@ -193,6 +213,13 @@ func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 		return append(lines, "  found, not started: /mcp start "+text.Printable(
 			a.Name)+" starts it, if you allow it")
 	}
+}
+
+// isStarted reports whether the session has a server that was found.
+func (s *session) isStarted(a discovery.Artifact) bool {
+	return slices.ContainsFunc(s.host.Tools().Servers(), func(started backend.ServerStatus) bool {
+		return started.Name == a.Name && started.File == a.Path
+	})
 }
 
 // hasServer reports whether the session has an MCP server called name.
@@ -208,7 +235,7 @@ func (s *session) hasServer(name string) bool {
 // unstarted says where to find the servers configured in the roots, "" if all are started.
 func (t *turn) unstarted() string {
 	for _, a := range t.host.Catalog().Active(discovery.MCPServer) {
-		if !t.started[keyOf(a)] && !t.hasServer(a.Name) {
+		if !t.isStarted(a) && !t.hasServer(a.Name) {
 			return " " + text.Code("/mcp") +
 				" shows those that the folders configure and that are not started."
 		}
@@ -229,17 +256,18 @@ func (t *turn) startServer(ctx context.Context, name string) error {
 	case a.State != discovery.Active:
 		return t.write(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name),
 			text.Printable(a.Reason)))
-	case t.hasServer(name) && !t.started[keyOf(a)]:
+	case t.hasServer(name) && !t.isStarted(a):
 		return t.write(fmt.Sprintf("The MCP server %s was not started: the client provides "+
 			"another server with this name.\n", text.Code(name)))
 	}
 	if err := t.host.StartServer(ctx, a); err != nil {
 		return t.writeServerError(ctx, err)
 	}
-	if t.started == nil {
-		t.started = make(map[serverKey]bool)
+	for _, s := range t.host.Tools().Servers() {
+		if s.Name == name && s.State == backend.ServerPassed {
+			return t.write(describeServer(s))
+		}
 	}
-	t.started[keyOf(a)] = true
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	listings, err := t.host.Tools().List(ctx) // starts it
@@ -329,7 +357,15 @@ func (t *turn) showListing(l backend.Listing, share int) error {
 	var lines, short []string
 	for _, tool := range l.Tools {
 		described := describeTool(tool)
+		if t.foreign { // has no /call
+			described[0] = strings.Replace(described[0], "/call", "tool", 1)
+		}
 		lines, short = append(lines, described...), append(short, described[0])
+	}
+	for _, p := range l.Prompts {
+		line := text.Attributed(strings.TrimSpace("prompt /"+p.Name+" "+p.Hint), p.Description,
+			maxDescription)
+		lines, short = append(lines, line), append(short, line)
 	}
 	for _, r := range l.Resources {
 		line := text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description,

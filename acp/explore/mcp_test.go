@@ -55,6 +55,11 @@ func (f *fakeTools) ReadResource(
 	return f.result, f.err
 }
 
+func (f *fakeTools) Prompt(_ context.Context, name, arguments string) (backend.ToolResult, error) {
+	f.log = append(f.log, "prompt "+name+" "+arguments)
+	return f.result, f.err
+}
+
 func (f *fakeTools) Call(
 	_ context.Context, _ backend.Updates, name string, arguments backend.Raw,
 ) (backend.ToolResult, error) {
@@ -142,8 +147,10 @@ func TestMCPStart(t *testing.T) {
 	require.Empty(t, c.client.started)
 
 	f.status = nil
-	c.client.onStart = func(discovery.Artifact) error {
-		f.status = []backend.ServerStatus{ready("db")}
+	c.client.onStart = func(a discovery.Artifact) error {
+		found := ready("db")
+		found.File = a.Path
+		f.status = []backend.ServerStatus{found}
 		return nil
 	}
 	require.Contains(t, c.ask("/mcp start db").text(), "MCP server **`db`** (stdio): ready")
@@ -275,4 +282,29 @@ func TestMCPRead(t *testing.T) {
 	f.err = &backend.UnknownNameError{Kind: "server named", Name: "x"}
 	require.Contains(t, c.ask("/mcp read x a:b").text(),
 		"have no server named x. `/mcp tools` lists what they offer.")
+}
+
+func TestServerPrompt(t *testing.T) {
+	server := ready("e")
+	f := &fakeTools{status: []backend.ServerStatus{server}, result: backend.ToolResult{
+		Content: []backend.Raw{backend.Raw(`{"type":"text","text":"Review it."}`)}}}
+	c := withTools(t, f, plant(t, nil))
+	a := c.ask("/e:review a.go terse")
+	require.Contains(t, a.text(), "The prompt `e:review` returned:\n\n```text\nReview it.\n```")
+	require.Equal(t, []string{"prompt e:review a.go terse"}, f.log)
+
+	server.Prompts = []backend.Prompt{{Name: "e:review", Description: "Reviews.", Hint: "file [style]"}}
+	f.status = []backend.ServerStatus{server}
+	f.tools = []backend.Tool{{Name: "e.t", Hints: backend.Hints{Unstated: true}}}
+	a = c.ask("/mcp tools")
+	require.Contains(t, a.text(), "prompt /e:review file [style]: Reviews.")
+	announced := a.updates[0]
+	require.Equal(t, "available_commands_update", announced.Kind)
+	last := announced.Commands[len(announced.Commands)-1]
+	require.Equal(t, "e:review", last["name"])
+	require.Equal(t, "Prompt of MCP server \"e\": Reviews.", last["description"])
+	require.Equal(t, map[string]any{"hint": "file [style]"}, last["input"])
+
+	f.err = &backend.UnknownNameError{Kind: "prompt", Name: "x:y"}
+	require.Contains(t, c.ask("/x:y").text(), "have no prompt x:y")
 }

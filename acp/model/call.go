@@ -51,9 +51,9 @@ type call struct {
 
 // callInput are the arguments that say what a call is about.
 type callInput struct {
-	Path, To, Pattern, Glob, Query, Command string
-	Paths                                   []string
-	Offset                                  int
+	Path, To, Pattern, Glob, Query, Command, Server, URI string
+	Paths                                                []string
+	Offset                                               int
 }
 
 // where says where a search looks.

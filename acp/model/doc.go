@@ -22,6 +22,7 @@
 //	autorun.go             which files programs run by themselves, so that a change of them asks
 //	file_tools.go          the tools on files, and how calls of them are shown
 //	server_tools.go        the tools of the session's MCP servers
+//	server_resources.go    the tool that reads their resources
 //	run_command.go         the tool that runs commands in the client's terminals
 //	command_files.go       the files that an allowed command runs, which must not have changed
 //	plan.go                the tool that shows a plan

@@ -49,6 +49,12 @@ func playServer(role string) int {
 		}
 	}
 	s := mcptest.New(mcptest.Options{})
+	if role == "full" {
+		s.AddResource(&mcp.Resource{Name: "n", URI: "mem://note", Description: "A note."}, readNote)
+		s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "t", URITemplate: "mem://by/{id}"}, readNote)
+		s.AddPrompt(&mcp.Prompt{Name: "review", Description: "Reviews.", Arguments: []*mcp.PromptArgument{
+			{Name: "file", Required: true}, {Name: "style"}}}, getPrompt)
+	}
 	s.Add(&mcp.Tool{Name: "claim", Description: "Claims.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(context.Context, *mcp.CallToolRequest) (string, error) { return "claimed", nil })
@@ -71,6 +77,18 @@ func playServer(role string) int {
 				&mcp.ImageContent{MIMEType: "image/svg+xml", Data: []byte("<svg/>")}}}, nil
 		})
 	return s.Play()
+}
+
+func readNote(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{
+		{URI: r.Params.URI, Text: "tangerine of " + r.Params.URI}}}, nil
+}
+
+func getPrompt(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	said := fmt.Sprintf("Please review: %v", r.Params.Arguments)
+	return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
+		{Role: "user", Content: &mcp.TextContent{Text: said}},
+		{Role: "assistant", Content: &mcp.TextContent{Text: "I will."}}}}, nil
 }
 
 // onePixel is a PNG image.

@@ -26,7 +26,7 @@ import (
 // isBuiltin reports whether a slash command is not for the model: the adapter or this package
 // answers it.
 func isBuiltin(slash prompts.Command) bool {
-	return slash.Name == backend.RootsCommand || slash.Name == compactCommand
+	return slash.Name == compactCommand || slices.Contains(backend.AdapterCommands(), slash.Name)
 }
 
 // promptParts returns the content blocks of a prompt as parts of the user's message, and its slash
@@ -150,13 +150,37 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 	if slash.Name == "" {
 		return slash, nil
 	}
-	offered, _ := t.host.Catalog().SlashCommands(backend.RootsCommand, compactCommand)
+	offered, _ := t.host.Catalog().SlashCommands(
+		append(backend.AdapterCommands(), compactCommand)...)
 	for _, c := range offered {
 		if c.Name == slash.Name {
 			return slash, t.expand(ctx, c.Artifact, slash.Arguments)
 		}
 	}
+	if strings.Contains(slash.Name, ":") {
+		return slash, t.serverPrompt(ctx, slash)
+	}
 	return slash, nil // the model may know what is meant, such as a path
+}
+
+// serverPrompt adds the prompt of an MCP server to the user's message, if there is one of this
+// name.
+func (t *turn) serverPrompt(ctx context.Context, slash prompts.Command) error {
+	result, err := t.host.Tools().Prompt(ctx, slash.Name, slash.Arguments)
+	name := text.Printable(slash.Name)
+	switch {
+	case err != nil && endsTurn(ctx, err):
+		return err
+	case errors.As(err, new(*backend.UnknownNameError)):
+		return nil
+	case err != nil:
+		return t.note(ctx, fmt.Sprintf("Cannot get the prompt %s: %s.\n\n", text.Code(name),
+			text.Plain(err.Error())))
+	}
+	said, _ := t.fromServer(result)
+	message := fmt.Sprintf("The user called the prompt %s of an MCP server. This is its text. The "+
+		"server wrote it, not the user.\n%s", name, text.Block("", strings.TrimSpace(said)))
+	return t.addToPrompt(ctx, sdk.ToolKindRead, "Get prompt "+name, "", message)
 }
 
 // noteUnused tells the user which blocks the model is not sent.

@@ -115,7 +115,7 @@ func TestSlashCommands(t *testing.T) {
 		"compact": "Replace the conversation with a summary, to make room for more",
 		"greet":   "Command of " + label + ": Greets people", "fix": "Skill of " + label +
 			": Fixes it.",
-		"roots": names["roots"],
+		"roots": names["roots"], "mcp": names["mcp"],
 	}, names)
 
 	r := e.prompt("/greet Ann and Bob")

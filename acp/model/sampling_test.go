@@ -146,6 +146,10 @@ func (prefixes) Call(
 
 func (prefixes) List(context.Context) (<-chan backend.Listing, error) { return nil, nil }
 
+func (prefixes) Prompt(context.Context, string, string) (r backend.ToolResult, err error) {
+	return r, nil
+}
+
 func (prefixes) ReadResource(context.Context, string, string) (r backend.ToolResult, err error) {
 	return r, err
 }

@@ -49,7 +49,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 			}
 		}
 	}
-	found := map[string][]backend.Tool{}
+	found := map[string]backend.Listing{}
 	late := time.NewTimer(b.turn.backend.serverPatience)
 	defer late.Stop()
 	for open := true; open && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool {
@@ -59,7 +59,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		case l, more := <-listings:
 			open = more
 			delete(waiting, l.Prefix)
-			found[l.Prefix] = l.Tools
+			found[l.Prefix] = l
 			if err := b.turn.noteFailure(ctx, l); err != nil {
 				return err
 			}
@@ -70,12 +70,20 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		}
 	}
 	state.late = waiting
+	var withResources []backend.Listing
 	for _, s := range servers {
-		for _, t := range found[s.Prefix] {
+		l := found[s.Prefix]
+		for _, t := range l.Tools {
 			if m.mayChange() || t.Hints.ReadOnly {
 				b.addRemote(t)
 			}
 		}
+		if len(l.Resources) > 0 {
+			withResources = append(withResources, l)
+		}
+	}
+	if withResources != nil {
+		b.add(resourceTool(withResources))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type tool struct {
 // isParallel reports whether calls neither change anything nor ask the user, so that they can run
 // at the same time.
 func (t tool) isParallel() bool {
-	return t.Annotations.ReadOnly && t.Name != planName && t.remote == ""
+	return t.Annotations.ReadOnly && t.Name != planName && t.Name != resourceName && t.remote == ""
 }
 
 // toolbox holds the tools that the model has in a turn's step.

@@ -55,6 +55,9 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 	}
 	for range maxSteps {
 		reason, err := t.step(ctx)
+		if err == nil && reason != "" {
+			err = t.announceCommands(ctx, t.updates) // with prompts that are known now
+		}
 		switch {
 		case err != nil:
 			return t.explain(ctx, err)

@@ -109,7 +109,7 @@ func (s *session) rootCommands(announced backend.Raw) (offered, taken []discover
 	if catalog == nil {
 		return nil, nil
 	}
-	names := slices.Concat([]string{backend.RootsCommand}, commonCommands(),
+	names := slices.Concat(backend.AdapterCommands(), commonCommands(),
 		s.proxy.options.Profile.Commands, commandNames(announced))
 	return catalog.SlashCommands(names...)
 }

@@ -13,10 +13,13 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 )
 
-// rootsEntry is what the adapter adds to every announcement.
-const rootsEntry = `,{` +
+// ownEntries are what the adapter adds to every announcement.
+const ownEntries = `,{` +
 	`"description":"Show the session's folders, or add or remove one; asks first",` +
-	`"input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}]`
+	`"input":{"hint":"[add DIR | remove DIR]"},"name":"roots"},` +
+	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
+	`folder (asks first), or read a resource",` +
+	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"}]`
 
 const (
 	deploy = ".claude/commands/deploy.md"
@@ -32,7 +35,7 @@ func TestChildCommandsUnchanged(t *testing.T) {
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` +
-		strings.TrimSuffix(odd, "]") + rootsEntry + `}`}, v.announcements())
+		strings.TrimSuffix(odd, "]") + ownEntries + `}`}, v.announcements())
 }
 
 // Clause A25.
@@ -53,7 +56,7 @@ func TestCommandsOfAllRoots(t *testing.T) {
 		`"availableCommands":[ {"name":"review","description":"mine","n":1.0} `+
 		`,{"description":"Bakes bread. (from `+all.Cwd().String()+`)","name":"baking"}`+
 		`,{"description":"Deploys. (from `+all.At(1).String()+
-		`)","input":{"hint":"WHERE"},"name":"deploy"}`+rootsEntry+`}`, got[len(got)-1])
+		`)","input":{"hint":"WHERE"},"name":"deploy"}`+ownEntries+`}`, got[len(got)-1])
 	require.Len(t, got, 1, "A27: once")
 
 	t.Run("again after a change", func(t *testing.T) {
@@ -91,7 +94,7 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 	v.prompt(s.ID, "two")
 	got := v.announcedSoFar()
 	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+
-		strings.TrimPrefix(rootsEntry, ",")+`}`, got[len(got)-1])
+		strings.TrimPrefix(ownEntries, ",")+`}`, got[len(got)-1])
 }
 
 // A folder cannot replace a command of the agent, which may obey commands that it has not

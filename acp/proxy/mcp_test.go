@@ -107,6 +107,26 @@ func dirsOf(all workspace.Roots) (dirs []string) {
 	return dirs
 }
 
+// A server found in a root is started by a relay, as the user has allowed, whether or not the relay
+// tells it the roots.
+//
+// Clause A25.
+func TestFoundServersAreStartedByARelay(t *testing.T) {
+	h := newSystem(t, abilities{}, proxy.Options{Relay: process.Command{Path: "/opt/acp-agent",
+		Args: []string{"mcp-relay"}}})
+	given := sdk.McpServerStdio{Name: "given", Command: "x", Args: []string{},
+		Env: []sdk.EnvVariable{}}
+	found := sdk.McpServerStdio{Name: "found", Command: "x", Args: []string{"--a"},
+		Env: []sdk.EnvVariable{{Name: "N", Value: "v"}}, Meta: backend.FoundMeta("/a dir")}
+	_, err := h.connect().NewSession(t.Context(), client.Setup{Roots: roots(t, 1),
+		MCPServers: []sdk.McpServer{{Stdio: &given}, {Stdio: &found}}})
+	require.NoError(t, err)
+	sent := h.sentServers("session/new")
+	require.JSONEq(t, string(backend.Encode(given)), string(sent[0]))
+	require.JSONEq(t, `{"name":"found","command":"/opt/acp-agent","args":["mcp-relay","--found-in",`+
+		`"/a dir","--env","N","--","x","--a"],"env":[{"name":"N","value":"v"}]}`, string(sent[1]))
+}
+
 // Clause P1.
 func TestToolServer(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true},

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 
@@ -121,6 +122,7 @@ type stdioServer struct {
 	Type    *string
 	Command *string
 	Args    []string
+	Env     []sdk.EnvVariable
 }
 
 // isStdio reports whether an entry of mcpServers is a stdio server.
@@ -130,16 +132,24 @@ func isStdio(server json.RawMessage) bool {
 		(p.Type == nil || *p.Type == "stdio")
 }
 
-// withRelays puts a relay in front of each stdio server in the params of a lifecycle request.
+// withRelays puts a relay in front of the stdio servers in the params of a lifecycle request: in
+// front of all if they ask it for the roots, and of those found in roots, which it starts as the
+// user has allowed.
 func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
-	if s.relays == nil || !s.proxy.wrapsServers() {
-		return params, nil
-	}
 	servers, wrapped := listServers(params), false
 	for i, server := range servers {
-		if isStdio(server) {
-			servers[i], wrapped = s.relays.wrap(s.proxy.options.Relay, server), true
+		asks, found := s.relays != nil && s.proxy.wrapsServers(), backend.FoundDir(server) != ""
+		if !isStdio(server) || !asks && !found {
+			continue
 		}
+		if s.proxy.options.Relay.Path == "" {
+			return nil, errors.New("an MCP server found in a folder needs a relay to be started")
+		}
+		r := s.relays
+		if !asks {
+			r = nil
+		}
+		servers[i], wrapped = r.wrap(s.proxy.options.Relay, server), true
 	}
 	if !wrapped {
 		return params, nil
@@ -149,16 +159,29 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 }
 
 // wrap puts a relay in front of a stdio server. Its other members stay as they are. A server with a
-// malformed environment is left to the agent, which will say what is wrong.
+// malformed environment is left to the agent, which will say what is wrong. A nil r leaves the
+// server's requests for roots to the agent.
 func (r *relays) wrap(relay Command, server json.RawMessage) json.RawMessage {
 	var p stdioServer
 	_ = json.Unmarshal(server, &p) // checked by isStdio
-	env, ok := strictjson.Append(strictjson.Find(server, "env"), backend.Encode(r.secret()))
-	if !ok {
-		return server
+	if dir := backend.FoundDir(server); dir != "" {
+		relay.Args = append(slices.Clone(relay.Args), "--found-in", dir)
+		for _, v := range p.Env {
+			relay.Args = append(relay.Args, "--env", v.Name)
+		}
+		_, server, _ = strictjson.Take(server, "_meta")
 	}
-	command := r.publisher.Wrap(relay, Command{Path: *p.Command, Args: p.Args})
+	command := Command{Path: *p.Command, Args: p.Args}
+	if r == nil {
+		command = mcprelay.Wrap(relay, command)
+	} else {
+		env, ok := strictjson.Append(strictjson.Find(server, "env"), backend.Encode(r.secret()))
+		if !ok {
+			return server
+		}
+		server = strictjson.Set(server, "env", env)
+		command = r.publisher.Wrap(relay, command)
+	}
 	server = strictjson.Set(server, "command", backend.Encode(command.Path))
-	server = strictjson.Set(server, "args", backend.Encode(command.Args))
-	return strictjson.Set(server, "env", env)
+	return strictjson.Set(server, "args", backend.Encode(command.Args))
 }

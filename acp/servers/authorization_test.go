@@ -426,7 +426,7 @@ func TestNobodyIsAskedToSignIn(t *testing.T) {
 		},
 		"with a key":          func(c *mcpclient.Config) { c.URL += "?api_key=tangerine" },
 		"with a password":     func(c *mcpclient.Config) { c.URL = strings.Replace(c.URL, "://", "://u:tangerine@", 1) },
-		"that a folder named": func(c *mcpclient.Config) { c.Found = true },
+		"that a folder named": func(c *mcpclient.Config) { c.File = "/a/.mcp.json" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(func(url string) (string, error) { panic(url) })

@@ -15,7 +15,8 @@
 //
 // # Where to find things
 //
-//   - servers.go: a session's servers, their lists and resources; policy.go: what they may do
+//   - servers.go: a session's servers, their lists and resources; prompt.go: their prompts;
+//     policy.go: what they may do
 //   - call.go, permission.go, result.go: a call of a tool, whether the user is asked, what comes back
 //   - host.go: questions of servers to the user; sampling.go: those to the session's model
 //   - found.go, found_files.go: servers that files in roots configure; consent.go: starting them

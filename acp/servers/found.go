@@ -276,7 +276,7 @@ func (s *FoundServer) Expand(folder string) error {
 			pairs[i].Value = expand(pairs[i].Value)
 		}
 	}
-	c.Found = true
+	c.File = s.File
 	s.Start = c
 	return failed
 }

@@ -121,12 +121,12 @@ func describeStatus(s mcpclient.Status) backend.ServerStatus {
 		s.Waiting += ": " + openPage(s.SignIn)
 	}
 	return backend.ServerStatus{
-		Name: s.Name, Prefix: s.Prefix, Transport: string(s.Transport),
+		Name: s.Name, Prefix: s.Prefix, Transport: string(s.Transport), File: s.File,
 		State: backend.ServerState(s.State), Waiting: s.Waiting, Err: border(s.Err),
 		RetryAt: s.RetryAt, Restarts: s.Restarts,
 		Product: s.Product, Revision: s.Revision, Modern: s.Modern, Instructions: s.Instructions,
 		RootsDeclared: s.RootsDeclared, SentRoots: s.SentRoots, SentAt: s.SentAt,
-		Warnings: s.Warnings,
+		Warnings: s.Warnings, Prompts: describePrompts(s.Prompts),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
@@ -16,11 +17,13 @@ import (
 // newMCPRelay returns the command that stands between an agent and one of its MCP servers.
 func newMCPRelay(s streams, set *settings) *cobra.Command {
 	var socket string
+	var found process.Command
 	cmd := &cobra.Command{
-		Use:   "mcp-relay [flags] --roots-from SOCKET -- COMMAND ARGS...",
-		Short: "Start an MCP server and tell it the folders of a session",
+		Use:   "mcp-relay [flags] -- COMMAND ARGS...",
+		Short: "Start an MCP server as a session wants it",
 		Long: `mcp-relay starts an MCP server, passes messages between it and its client unchanged,
-and answers the server's requests for roots with those of an acp-agent session.
+and answers the server's requests for roots with those of an acp-agent session. A server
+that was found in a folder is started there, with few variables of the environment.
 
 It is not meant to be started by hand: acp-agent makes the agent behind it start its MCP servers
 with this command, and provides the socket and the secret in ` + mcprelay.SecretVariable + `.`,
@@ -30,15 +33,20 @@ with this command, and provides the socket and the secret in ` + mcprelay.Secret
 			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
 				return usagef("mcp-relay needs the command of an MCP server after --; " +
 					"see acp-agent mcp-relay --help")
-			case socket == "":
-				return usagef("mcp-relay needs --roots-from SOCKET; see acp-agent mcp-relay --help")
+			case socket == "" && found.Dir == "":
+				return usagef("mcp-relay needs --roots-from SOCKET or --found-in DIR; " +
+					"see acp-agent mcp-relay --help")
 			}
-			return relayMCP(cmd.Context(), s, set, socket,
-				process.Command{Path: args[0], Args: args[1:]})
+			found.Path, found.Args = args[0], args[1:]
+			return relayMCP(cmd.Context(), s, set, socket, foundCommand(found))
 		},
 	}
 	cmd.Flags().StringVar(&socket, "roots-from", "",
 		"the `SOCKET` of the session that provides the roots")
+	cmd.Flags().StringVar(&found.Dir, "found-in", "",
+		"start the server in `DIR`, with only basic variables of the environment")
+	cmd.Flags().StringArrayVar(&found.Env, "env", nil,
+		"with --found-in, also pass on the variable `NAME`; repeatable")
 	set.accept(cmd, "log-level", "log-file", "max-line")
 	return cmd
 }
@@ -48,7 +56,7 @@ func relayMCP(
 	ctx context.Context, s streams, set *settings, socket string, server process.Command,
 ) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
-	if secret == "" {
+	if secret == "" && socket != "" {
 		return usagef("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
 	}
 	logger, closeLog, err := set.openLog(s.err)
@@ -64,6 +72,19 @@ func relayMCP(
 		return &statusError{exit.Code}
 	}
 	return err
+}
+
+// foundCommand returns the command of a server, whose Env has only names so far. If it has a
+// directory, it gets these variables and the basic ones.
+func foundCommand(c process.Command) process.Command {
+	if c.Dir == "" {
+		return c
+	}
+	c.Base = mcpclient.BasicEnvironment()
+	for i, name := range c.Env {
+		c.Env[i] = name + "=" + os.Getenv(name)
+	}
+	return c
 }
 
 // plainLines is a slog.Handler that writes only the messages. It passes on the standard error of a

@@ -59,7 +59,7 @@ var (
 // a page. A file in a root must not send the user to a page.
 func (c Config) mayAuthorize() bool {
 	u, err := url.Parse(c.URL)
-	if err != nil || c.Transport != HTTP || c.Found || u.User != nil {
+	if err != nil || c.Transport != HTTP || c.File != "" || u.User != nil {
 		return false
 	}
 	for name := range u.Query() {

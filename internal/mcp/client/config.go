@@ -41,9 +41,9 @@ type Config struct {
 	// URL and Headers reach an http or sse server.
 	URL     string
 	Headers []Pair
-	// Found says that a file in a root configures the server, so that it gets only the basic
-	// variables of our environment.
-	Found bool
+	// File is the path of the file in a root that configures the server, which then gets only the
+	// basic variables of our environment. It is "" for a server of the client's.
+	File string
 	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and what
 	// may be a secret in URLs, are kept out anyway.
 	Secrets []string
@@ -90,7 +90,7 @@ const (
 // Apply makes the server follow a policy. To a server that a file in a root configures, and so
 // named, nothing is granted, but what the policy denies stays denied.
 func (c *Config) Apply(p Policy) {
-	if c.Found {
+	if c.File != "" {
 		p.Trusted, p.Templates = false, false
 		if p.Roots == On {
 			p.Roots = Default
@@ -124,7 +124,7 @@ func isLoopback(address string) bool {
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
 		c.URL == other.URL && c.Dir == other.Dir && c.Policy == other.Policy &&
-		c.Found == other.Found && slices.Equal(c.Args, other.Args) &&
+		c.File == other.File && slices.Equal(c.Args, other.Args) &&
 		slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 

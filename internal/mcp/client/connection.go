@@ -35,6 +35,7 @@ type connection struct {
 	ended     chan struct{} // closed when the connection has ended
 	tools     listCache[Tool]
 	resources listCache[*mcp.Resource]
+	prompts   listCache[Prompt]
 	calls     activeCalls
 
 	mu     sync.Mutex
@@ -111,8 +112,8 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	}
 	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
 	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
-	if s.config.Found {
-		command.Base = basicEnvironment()
+	if s.config.File != "" {
+		command.Base = BasicEnvironment()
 	}
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
@@ -139,6 +140,9 @@ func (c *connection) client() *mcproots.Client {
 			},
 			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
 				c.resources.invalidate()
+			},
+			PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+				c.prompts.invalidate()
 			},
 			LoggingMessageHandler:       c.logMessage,
 			ProgressNotificationHandler: c.calls.progress,

@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// BasicVariables returns the names of the environment variables that a [Config].Found server gets
-// although its configuration does not name them. Others may be secrets, or make it do something
-// else than its configuration says.
+// BasicVariables returns the names of the environment variables that a server that a
+// file in a root configures gets although the file does not name them. Others may be secrets, or
+// make it do something else than the file says.
 func BasicVariables() []string {
 	if runtime.GOOS == "windows" { // where programs do not start without some of them
 		return []string{
@@ -19,8 +19,8 @@ func BasicVariables() []string {
 	return []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 }
 
-// basicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
-func basicEnvironment() []string {
+// BasicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
+func BasicEnvironment() []string {
 	env := []string{}
 	for _, name := range BasicVariables() {
 		if value, set := os.LookupEnv(name); set {

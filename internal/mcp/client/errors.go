@@ -19,7 +19,7 @@ var ErrClosed = errors.New("the MCP servers were stopped")
 
 // NotFoundError is returned for a name that no server has or offers.
 type NotFoundError struct {
-	Kind string // "tool" or "server named"
+	Kind string // "tool", "prompt" or "server named"
 	Name string
 }
 

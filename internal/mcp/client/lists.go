@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,15 @@ func (c *listCache[T]) get(
 		c.known, c.fetched, c.list = true, version, l
 	}
 	return c.list.items, nil
+}
+
+// latest returns the items that were fetched last, nil while they are being fetched.
+func (c *listCache[T]) latest() []T {
+	if !c.mu.TryLock() {
+		return nil
+	}
+	defer c.mu.Unlock()
+	return c.list.items
 }
 
 // describeCut says what is left out of the list, if it was cut.
@@ -109,6 +119,21 @@ func collect[T any](c *connection, kind string, fetch func(cursor string) (page[
 	}
 }
 
+// withNames returns a list of what named makes of each item and a unique name for it.
+func withNames[T, N any](
+	l list[*T], name func(*T) string, named func(item *T, unique string) N,
+) list[N] {
+	names := make([]string, len(l.items))
+	for i, item := range l.items {
+		names[i] = name(item)
+	}
+	result := list[N]{cut: l.cut}
+	for i, unique := range uniqueNames(names, nil) {
+		result.items = append(result.items, named(l.items[i], unique))
+	}
+	return result
+}
+
 // Listing is what a server offers, and its status afterwards. If it could not list everything, Err
 // says why.
 type Listing struct {
@@ -145,14 +170,16 @@ func (s *Set) List(ctx context.Context) (<-chan Listing, error) {
 func (s *server) list(ctx context.Context) Listing {
 	l, err := fromServer(ctx, s, func(ctx context.Context, c *connection) (l Listing, err error) {
 		var listing sync.WaitGroup
-		var resourcesErr error
+		var resourcesErr, promptsErr error
 		listing.Go(func() { l.Resources, resourcesErr = c.listResources(ctx) })
+		listing.Go(func() { _, promptsErr = c.listPrompts(ctx) }) // for the status
 		l.Tools, err = c.listTools(ctx)
 		listing.Wait()
 		limits := s.set.options.limits
-		l.Cut = append(c.tools.describeCut("tools", limits),
-			c.resources.describeCut("resources", limits)...)
-		return l, cmp.Or(err, resourcesErr)
+		l.Cut = slices.Concat(c.tools.describeCut("tools", limits),
+			c.resources.describeCut("resources", limits),
+			c.prompts.describeCut("prompts", limits))
+		return l, cmp.Or(err, resourcesErr, promptsErr)
 	})
 	l.Status = s.status()
 	switch {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -258,6 +259,34 @@ func TestResources(t *testing.T) {
 	require.Equal(t, "the content", content.Contents[0].Text)
 	_, err = f.ReadResource(t.Context(), "one", "mem://b")
 	require.ErrorContains(t, err, "MCP server one: ")
+}
+
+func TestPrompts(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), self("my server", "sdk"))
+	require.Nil(t, f.Servers()[0].Prompts, "nothing is started to know them")
+	asked := ""
+	get := func(name string) (*mcp.GetPromptResult, error) {
+		return f.GetPrompt(t.Context(), name, func(p *mcp.Prompt) (map[string]string, error) {
+			asked = p.Arguments[0].Name
+			return map[string]string{"name": "Ada"}, nil
+		})
+	}
+	for _, name := range []string{"my_server:greet", "my server:greet"} {
+		r, err := get(name)
+		require.NoError(t, err)
+		require.Equal(t, "Greet Ada.", r.Messages[0].Content.(*mcp.TextContent).Text)
+		require.Equal(t, "name", asked)
+	}
+	known := f.Servers()[0].Prompts
+	require.Len(t, known, 1)
+	require.Equal(t, "my_server:greet", known[0].Name)
+	for _, name := range []string{"my_server:other", "another:greet", "greet", ":"} {
+		_, err := get(name)
+		var unknown *mcpclient.NotFoundError
+		require.ErrorAs(t, err, &unknown, name)
+		require.Equal(t, "prompt", unknown.Kind)
+	}
 }
 
 // Clause M4.

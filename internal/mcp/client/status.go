@@ -23,7 +23,9 @@ const (
 type Status struct {
 	ServerID
 	Transport Transport
-	State     State
+	// File is that of the server's Config.
+	File  string
+	State State
 	// Waiting says what a server that is starting waits for. SignIn is the page where the user is
 	// to sign in, if it waits for that.
 	Waiting, SignIn string
@@ -36,6 +38,8 @@ type Status struct {
 	// Product is the name and version that the server reports, Revision the revision of MCP that it
 	// speaks, and Instructions what it says about its use. They are "" until it was connected.
 	Product, Revision, Instructions string
+	// Prompts are those that were listed last, nil if they were not.
+	Prompts []Prompt
 	// Modern says that Revision is 2026-07-28 or later.
 	Modern bool
 	// RootsDeclared says that the server may ask for the roots.
@@ -52,7 +56,7 @@ func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := Status{
-		ServerID: s.id(), Transport: s.config.Transport, State: s.state, Err: s.err,
+		ServerID: s.id(), Transport: s.config.Transport, File: s.config.File, State: s.state, Err: s.err,
 		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
 	}
 	if s.state == Starting {
@@ -73,7 +77,7 @@ func (s *server) status() Status {
 	}
 	r := c.peer.InitializeResult()
 	status.Revision, status.Modern = r.ProtocolVersion, c.peer.Modern()
-	status.Instructions = r.Instructions
+	status.Instructions, status.Prompts = r.Instructions, c.prompts.latest()
 	if i := r.ServerInfo; i != nil {
 		status.Product = text.Name(i.Name) + " " + text.Name(i.Version)
 	}

@@ -51,15 +51,7 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 			return page[mcp.Tool]{r.Tools, r.NextCursor}, nil
 		}
 		listed, err := collect(c, "tools", fetch, name)
-		names := make([]string, len(listed.items))
-		for i, t := range listed.items {
-			names[i] = t.Name
-		}
-		tools := list[Tool]{cut: listed.cut}
-		for i, name := range uniqueNames(names, nil) {
-			tools.items = append(tools.items, c.server.tool(listed.items[i], name))
-		}
-		return tools, err
+		return withNames(listed, name, c.server.tool), err
 	})
 }
 

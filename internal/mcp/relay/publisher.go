@@ -128,11 +128,18 @@ func (p *Publisher) Secret() string { return p.secret }
 // acp-agent mcp-relay. The directory, environment and name are the server's, plus the relay's
 // environment and the secret.
 func (p *Publisher) Wrap(relay, server process.Command) process.Command {
+	relay.Args = slices.Concat(relay.Args, []string{"--roots-from", p.Address()})
+	wrapped := Wrap(relay, server)
+	wrapped.Env = append(wrapped.Env, SecretVariable+"="+p.secret)
+	return wrapped
+}
+
+// Wrap returns the command of a relay without a publisher in front of server.
+func Wrap(relay, server process.Command) process.Command {
 	wrapped := server
 	wrapped.Path = relay.Path
-	wrapped.Args = slices.Concat(relay.Args,
-		[]string{"--roots-from", p.Address(), "--", server.Path}, server.Args)
-	wrapped.Env = slices.Concat(server.Env, relay.Env, []string{SecretVariable + "=" + p.secret})
+	wrapped.Args = slices.Concat(relay.Args, []string{"--", server.Path}, server.Args)
+	wrapped.Env = slices.Concat(server.Env, relay.Env)
 	return wrapped
 }
 

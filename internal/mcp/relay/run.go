@@ -19,7 +19,8 @@ import (
 
 // Options configure a relay.
 type Options struct {
-	// Address is the path of the publisher's socket, Secret what the publisher expects.
+	// Address is the path of the publisher's socket, "" for none, and Secret what the publisher
+	// expects.
 	Address, Secret string
 	// MaxMessage is the longest line that is inspected, in bytes; longer lines pass unchanged.
 	// Default 64 MiB.
@@ -107,6 +108,9 @@ func subscribe(ctx context.Context, o Options) *subscription {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	s := &subscription{log: o.Logger}
+	if o.Address == "" {
+		return s
+	}
 	conn, in, err := dial(ctx, o.Address, o.Secret, allLists)
 	if err == nil {
 		s.conn, s.in = conn, in

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -177,7 +178,7 @@ type modernCapabilities struct {
 func recovered[T any](call func() (T, error)) (_ T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the server's response is malformed: %v", p)
+			err = errors.New("the server's response is malformed")
 		}
 	}()
 	return call()

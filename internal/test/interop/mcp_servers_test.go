@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
@@ -51,6 +52,45 @@ func TestServerEverything(t *testing.T) {
 	require.Equal(t, mcptest.URIs(t, more...), a.ask(id, "/call e.get-roots-list", "").echoed(), "what was allowed for good is not asked again")
 	a.reload(id, dirs[:1], server)
 	require.Equal(t, mcptest.URIs(t, dirs[:1]...), a.ask(id, "/call e.get-roots-list", "allow_once").echoed())
+}
+
+func TestServerEverythingInEverySession(t *testing.T) {
+	server := stdioServer("e", npmtest.Everything(t))
+	const document = "demo://resource/static/document/features.md"
+	stage := onModelStage(t)
+	local := []string{"--config", filepath.Join(stage.dir, "config.json"), "--model", "local"}
+	for name, args := range map[string][]string{
+		"explore": nil, "model": local, "agent": {"--", program.Path(), "--state-dir", t.TempDir()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t, args...).initialize()
+			id := a.served([]string{folder(t)}, server)
+			listed := a.ask(id, "/mcp tools", "").text
+			require.Contains(t, listed, "e.get-roots-list")
+			require.Contains(t, listed, "resource "+document)
+			require.Contains(t, listed, "prompt /e:args-prompt city [state]: A prompt with two arguments")
+			require.Contains(t, a.ask(id, "/mcp", "").text, "These instructions are written for an LLM")
+			read := a.ask(id, "/mcp read e "+document, "").text
+			require.Contains(t, read, "The resource `"+document+"`")
+			require.Contains(t, read, "# Everything Server")
+			require.Contains(t, a.ask(id, "/mcp read e demo://none", "").text, "This did not work: MCP server e: ")
+			said := a.ask(id, "/e:args-prompt Bern", "").text
+			switch name {
+			case "explore":
+				require.Contains(t, said, "What's weather in Bern?")
+				require.Contains(t, a.ask(id, "/e:args-prompt", "").text, `needs the argument "city"`)
+			case "model":
+				requests := stage.model.Requests()
+				sent := string(requests[len(requests)-1].Body)
+				require.Contains(t, sent, "What's weather in Bern?")
+				require.Contains(t, sent, "These instructions are written for an LLM")
+				order := modelserver.UseWith("read_resource", `{"server":"e","uri":"`+document+`"}`)
+				require.Equal(t, "end_turn", a.ask(id, modelserver.Prompt("Read.", order), "").stop)
+				requests = stage.model.Requests()
+				require.Contains(t, string(requests[len(requests)-1].Body), "# Everything Server")
+			}
+		})
+	}
 }
 
 // read reads a file through server-filesystem and returns the tool's answer.

@@ -62,6 +62,11 @@ func AddTools(s *Server) {
 	s.AddTool(&mcp.Tool{Name: "survey", InputSchema: anything()}, survey)
 	s.AddTool(&mcp.Tool{Name: "sample", InputSchema: anything()}, sample)
 	addOddResults(s)
+	s.AddPrompt(&mcp.Prompt{Name: "greet", Arguments: []*mcp.PromptArgument{{Name: "name", Required: true}}},
+		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user",
+				Content: &mcp.TextContent{Text: "Greet " + r.Params.Arguments["name"] + "."}}}}, nil
+		})
 	s.AddResource(&mcp.Resource{URI: "mem://a", Name: "a", MIMEType: "text/plain"},
 		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "mem://a", Text: "the content"}}}, nil

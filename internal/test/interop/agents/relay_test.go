@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,6 +51,35 @@ func TestTheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 				e.leave()
 				require.Empty(t, s.processes(t))
 			})
+		})
+	}
+}
+
+// A server that a folder configures reaches the agent once the user has started it.
+//
+// Clause A25.
+func TestARealAgentGetsAServerFoundInAFolder(t *testing.T) {
+	t.Parallel()
+	for _, s := range []subject{opencode, claude} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, s)
+			command := npmtest.Filesystem(t)
+			config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+				filesystem: map[string]any{"command": command[0], "args": append(command[1:], ".")}}})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(s.first, ".mcp.json"), config, 0o644))
+			e := s.relaying(t, "on")
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+			require.NoError(t, err)
+			_, err = e.Prompt(within(t), made.ID, sdk.TextBlock("/mcp start "+filesystem))
+			require.NoError(t, err)
+			require.Contains(t, e.permissions(), "Start MCP server")
+			require.Contains(t, e.heard(made.ID), "passed on to the agent")
+			require.Contains(t, s.serverReads(e, made.ID, s.first), "banana", "its tools are called")
+			require.Contains(t, fmt.Sprint(s.processes(t)), "--found-in "+s.first)
+			e.leave()
+			require.Empty(t, s.processes(t))
 		})
 	}
 }

@@ -1,0 +1,148 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// The adapter answers the slash command /mcp itself, whatever backend a session has except
+// package explore, which answers it in the same way. In a session whose agent connects them, they are started a second time if
+// the command needs that, and one that the user starts from a folder is passed on to the agent: the
+// session is opened again with it, as /roots does with folders.
+
+// parseOwnCommand returns the command in the params of a prompt if the adapter answers it.
+func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
+	typed := prompts.ParseCommand(params)
+	return typed, slices.Contains(backend.AdapterCommands(), typed.Name)
+}
+
+// leaves reports whether the backend answers a command of the adapter itself.
+func (a *agent) leaves(c prompts.Command) bool {
+	return c.Name == backend.MCPCommand && a.init.owner().Kind == explore.Kind
+}
+
+// answerOwn answers a command of the adapter.
+func (a *agent) answerOwn(
+	t *turn, updates *turnUpdates, c prompts.Command, params backend.Raw,
+) (backend.Raw, error) {
+	r := &rootsReply{turn: t, agent: a, session: updates.session, updates: updates}
+	if c.Name == backend.RootsCommand {
+		return r.answer(parseRootsCommand(c))
+	}
+	return explore.AnswerMCP(t.ctx, params, &commandHost{r.session.host, r}, updates)
+}
+
+// commandHost is the host of a turn that answers /mcp. It is that of the session, also after the
+// session was opened again.
+type commandHost struct {
+	backend.Host
+	reply *rootsReply
+}
+
+// Tools implements [backend.Host].
+func (h *commandHost) Tools() backend.Tools {
+	s := h.reply.session.servers
+	if s.ours {
+		return s.set
+	}
+	return passedTools{s.set}
+}
+
+// passedTools are the servers of a session whose agent connects them, and which are connected here
+// only to show the user what they offer.
+type passedTools struct{ backend.Tools }
+
+// Servers implements [backend.Tools].
+func (t passedTools) Servers() []backend.ServerStatus {
+	all := t.Tools.Servers()
+	for i := range all {
+		if all[i].State == backend.ServerIdle {
+			all[i].State = backend.ServerPassed
+		}
+	}
+	return all
+}
+
+// StartServer implements [backend.Host].
+func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact) error {
+	r := h.reply
+	if r.agent.init.mcpOwner() == backend.AdapterConnects {
+		return r.session.host.StartServer(ctx, found)
+	}
+	config, err := r.session.host.allowServer(ctx, found)
+	if err != nil {
+		return err
+	}
+	return r.passServer(config)
+}
+
+// passServer has the agent connect a server that was found in a root: it opens the session again
+// with the server in addition, in place of one that was found under the same name.
+func (r *rootsReply) passServer(config mcpclient.Config) error {
+	offered := r.agent.init.transports()
+	if config.Transport == mcpclient.HTTP && !offered.http ||
+		config.Transport == mcpclient.SSE && !offered.sse {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"the agent cannot use it: it takes no MCP servers of type %s", config.Transport)
+	}
+	p := r.session.params
+	p.id = r.session.id
+	var entries []backend.Raw
+	if list := strictjson.Find(p.rest, protocol.MCPServers); len(list) > 0 {
+		if err := json.Unmarshal(list, &entries); err != nil {
+			return err
+		}
+	}
+	p.servers = nil
+	var kept []backend.Raw
+	for i, c := range r.session.params.servers {
+		if c.File == "" || c.Name != config.Name {
+			p.servers, kept = append(p.servers, c), append(kept, entries[i])
+		}
+	}
+	p.servers = append(p.servers, config)
+	list, _ := strictjson.Append(nil, append(kept, foundEntry(config))...)
+	var err error
+	if p.rest, err = strictjson.Put(p.rest, protocol.MCPServers, list); err != nil {
+		return err
+	}
+	if err := r.reopen(p); err != nil {
+		return fmt.Errorf("the agent does not take the server: %w", err)
+	}
+	return nil
+}
+
+// foundEntry returns a server found in a root as an entry of mcpServers.
+func foundEntry(c mcpclient.Config) backend.Raw {
+	type pair struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	pairs := func(all []mcpclient.Pair) []pair {
+		list := []pair{}
+		for _, p := range all {
+			list = append(list, pair(p))
+		}
+		return list
+	}
+	entry := map[string]any{"name": c.Name}
+	if c.Transport == mcpclient.Stdio {
+		entry["command"], entry["args"], entry["env"] = c.Command, append([]string{}, c.Args...),
+			pairs(c.Env)
+		entry["_meta"] = backend.FoundMeta(c.Dir)
+	} else {
+		entry["type"], entry["url"], entry["headers"] = c.Transport, c.URL, pairs(c.Headers)
+	}
+	return backend.Encode(entry)
+}

@@ -1,0 +1,119 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// Clause A25.
+func TestMCPCommandWithAnyBackend(t *testing.T) {
+	c := served(t, acp.Options{Backend: using(&scripted{})})
+	a := folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	id := c.serve([]string{a}, server("ours", "files"))
+	require.Contains(t, c.say(id, "/mcp"), "MCP server **`ours`** (stdio): idle")
+	listed := c.say(id, "/mcp tools")
+	require.Contains(t, listed, "tool ours.where")
+	require.NotContains(t, listed, "/call", "only one backend has it")
+	c.permit("reject-once")
+	require.Contains(t, c.say(id, "/mcp start found"), "not used")
+	c.permit("allow-once")
+	require.Contains(t, c.say(id, "/mcp start found"), "MCP server **`found`** (stdio): ready")
+	require.Contains(t, c.say(id, "/mcp"), "started in this session")
+	require.Empty(t, c.find(id).Title, "a command of the adapter is no title")
+	require.Contains(t, c.use(id, "found.where"), "in "+a, "the backend has it too")
+	require.Contains(t, c.say(id, "/mcp start ours"), "No folder configures")
+	require.Contains(t, c.say(id, "/mcp nonsense"), "Use `/mcp`")
+}
+
+// A server that the user starts from a folder is passed on to an agent that connects its servers.
+//
+// Clause A25.
+func TestMCPCommandPassesFoundServersOn(t *testing.T) {
+	var mu sync.Mutex
+	var activations []backend.Activation
+	r := &scripted{mcp: backend.BackendConnects, opened: func(a backend.Activation, _ backend.Host) {
+		mu.Lock()
+		defer mu.Unlock()
+		activations = append(activations, a)
+	}}
+	last := func() (cause backend.Cause, entries []backend.Raw) {
+		mu.Lock()
+		defer mu.Unlock()
+		a := activations[len(activations)-1]
+		require.NoError(t, json.Unmarshal(strictjson.Find(a.Params, "mcpServers"), &entries))
+		return a.Cause, entries
+	}
+	c := served(t, acp.Options{Backend: using(r), ConsentDir: t.TempDir()})
+	a, b := folder(t), folder(t)
+	declare(t, b, "found", "files", []string{"--one"}, map[string]string{"SECRET": "s3cret-value"})
+	id := c.serve([]string{a, b}, server("ours", "files"))
+	require.Contains(t, c.say(id, "/mcp"), "MCP server **`ours`** (stdio): passed on to the agent")
+	c.permit("reject-once")
+	require.Contains(t, c.say(id, "/mcp start found"), "not used")
+	require.Len(t, activations, 1)
+
+	c.permit("allow-always")
+	require.Contains(t, c.say(id, "/mcp start found"),
+		"MCP server **`found`** (stdio): passed on to the agent, which connects it")
+	cause, entries := last()
+	require.Equal(t, backend.Resume, cause)
+	require.Len(t, entries, 2)
+	require.Equal(t, `"ours"`, string(strictjson.Find(entries[0], "name")))
+	require.Equal(t, b, backend.FoundDir(entries[1]), "where it is to be started")
+	require.Empty(t, backend.FoundDir(entries[0]))
+	require.Contains(t, string(entries[1]), `{"name":"SECRET","value":"s3cret-value"}`)
+	require.Contains(t, c.say(id, "/mcp"), "started in this session")
+	require.Equal(t, []string{""}, c.texts(id, "servers"), "the backend connects them itself")
+
+	asked := len(c.questions())
+	declare(t, b, "found", "files", []string{"--two"}, nil)
+	require.Contains(t, c.say(id, "/mcp start found"), "passed on")
+	require.Len(t, c.questions(), asked+1, "it is another one now")
+	_, entries = last()
+	require.Len(t, entries, 2, "which takes the place of the first")
+	require.Contains(t, string(entries[1]), `"--two"`)
+	require.Contains(t, c.say(id, "/mcp tools"), "tool found.where")
+
+	require.Contains(t, c.say(id, "/roots remove "+a), "cannot be removed")
+	c.call("session/load", servedParams(id, []string{a, b}, server("ours", "files")))
+	_, entries = last()
+	require.Len(t, entries, 1, "the list of a load is the complete list")
+
+	remote := `{"mcpServers":{"remote":{"type":"http","url":"http://127.0.0.1:1/mcp"}}}`
+	require.NoError(t, os.WriteFile(filepath.Join(b, ".mcp.json"), []byte(remote), 0o600))
+	require.Contains(t, c.say(id, "/mcp start remote"), "it takes no MCP servers of type http")
+}
+
+// A session whose agent does not take the server stays as it is.
+//
+// Clause A25.
+func TestMCPCommandWhenTheAgentRefuses(t *testing.T) {
+	h := proctest.Watch(t)
+	r := &scripted{mcp: backend.BackendConnects}
+	c := served(t, acp.Options{Backend: using(r)})
+	a := folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	id := c.serve([]string{a})
+	r.refuse = &backend.Error{Code: -32000, Message: "no more servers"}
+	c.permit("allow-once")
+	require.Contains(t, c.say(id, "/mcp start found"), "no more servers")
+	r.refuse = nil
+	said := c.say(id, "/mcp")
+	require.Contains(t, said, "The session has no MCP servers.")
+	require.True(t, strings.Contains(said, "found, not started"), said)
+	require.Equal(t, bracketed(a), c.roots(id))
+	c.leave()
+	h.None()
+}

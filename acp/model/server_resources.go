@@ -1,0 +1,97 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// resourceName is the name of the tool that reads resources of MCP servers.
+const resourceName = "read_resource"
+
+type resourceInput struct {
+	Server string `json:"server" jsonschema:"the name of an MCP server"`
+	URI    string `json:"uri,omitempty" jsonschema:"the URI of the resource; leave it out to list those of the server"`
+}
+
+// resourceTool returns the tool that reads resources of the servers in listings, which have some.
+func resourceTool(listings []backend.Listing) tool {
+	var names []string
+	for _, l := range listings {
+		names = append(names, text.Quote(text.Name(l.Name)))
+	}
+	run := func(c *call, ctx context.Context, in resourceInput) (string, error) {
+		i := slices.IndexFunc(listings, func(l backend.Listing) bool {
+			return in.Server == l.Name || in.Server == l.Prefix
+		})
+		switch {
+		case i < 0:
+			return "", fmt.Errorf("no MCP server with resources is called %s; use %s",
+				text.Quote(text.Name(in.Server)), strings.Join(names, " or "))
+		case in.URI == "":
+			return listResources(listings[i]), nil
+		}
+		return c.readResource(ctx, listings[i], in.URI)
+	}
+	forCall := tools.Define(tools.Tool{
+		Name: resourceName,
+		Description: "Read or list the resources of an MCP server. Servers with resources: " +
+			strings.Join(names, ", ") + ".",
+		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
+	}, run)
+	title := func(in callInput) string {
+		if in.URI == "" {
+			return "List the resources of MCP server " + show(in.Server)
+		}
+		return "Read " + show(in.URI) + " of MCP server " + show(in.Server)
+	}
+	return tool{Tool: forCall(nil), display: display{sdk.ToolKindRead, title}, forCall: forCall}
+}
+
+// listResources returns the resources of a server for the model, in the server's words.
+func listResources(l backend.Listing) string {
+	var b strings.Builder
+	for _, r := range l.Resources {
+		b.WriteString(text.Attributed("- "+text.Truncate(r.URI, 500), r.Description, 300) + "\n")
+		if b.Len() > maxResult {
+			return text.Prefix(b.String(), maxResult) + "\n[… truncated]"
+		}
+	}
+	return b.String()
+}
+
+// readResource reads a resource. The user is asked about one that the server does not list: the URI
+// may tell the server something.
+func (c *call) readResource(
+	ctx context.Context, l backend.Listing, uri string,
+) (string, error) {
+	isListed := func(r backend.Resource) bool { return r.URI == uri }
+	if !slices.ContainsFunc(l.Resources, isListed) {
+		title := "Read a resource that MCP server " + text.Quote(text.Name(l.Name)) +
+			" does not list"
+		shown := backend.ToolCall{Content: []any{
+			sdk.ToolContent(sdk.TextBlock("The server gets this URI:\n\n" + text.Block("", uri)))}}
+		shown.Title = &title
+		offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
+		if _, err := c.askUser(ctx, shown, offers); err != nil {
+			return "", err
+		}
+	}
+	result, err := c.turn.host.Tools().ReadResource(ctx, l.Prefix, uri)
+	if err != nil {
+		return "", err
+	}
+	if len(result.Content) == 0 {
+		return "", errors.New("the server returned nothing")
+	}
+	said, _ := c.turn.fromServer(result)
+	return said, nil
+}
