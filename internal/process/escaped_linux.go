@@ -1,13 +1,57 @@
 package process
 
 import (
+	"bytes"
 	"crypto/rand"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// awaitEnd waits until a child has ended, and leaves it a zombie: as long as that is not waited
+// for, neither its id nor that of its group is reused.
+func awaitEnd(cmd *exec.Cmd) {
+	for {
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// hasMembers reports whether a group has members that have not ended.
+func hasMembers(pgid int) bool {
+	for _, id := range processes() {
+		if group, err := syscall.Getpgid(id); err == nil && group == pgid && !isZombie(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// isZombie reports whether a process has ended and was not waited for.
+func isZombie(id int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(id), "stat"))
+	name := bytes.LastIndexByte(stat, ')')
+	return err != nil || name < 0 || bytes.HasPrefix(stat[name:], []byte(") Z"))
+}
+
+// processes returns the ids of all processes.
+func processes() (ids []int) {
+	all, _ := os.ReadDir("/proc")
+	for _, entry := range all {
+		if id, err := strconv.Atoi(entry.Name()); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
 
 // family recognizes the descendants of a child by an environment variable that only they inherit.
 // It also finds those that left the group, by setsid or as a daemon. The name of the variable is
@@ -25,10 +69,8 @@ func (f family) signalOutside(pgid int, s syscall.Signal) (ids []int) {
 	if f.variable == "" {
 		return nil
 	}
-	all, _ := os.ReadDir("/proc")
-	for _, entry := range all {
-		id, err := strconv.Atoi(entry.Name())
-		if err != nil || !f.has(id) {
+	for _, id := range processes() {
+		if !f.has(id) {
 			continue
 		}
 		if group, err := syscall.Getpgid(id); err == nil && group != pgid && f.signal(id, s) {

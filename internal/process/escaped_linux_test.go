@@ -124,6 +124,28 @@ func TestGroupIsKilledWithOurProcess(t *testing.T) {
 	}
 }
 
+// The id of the child, which is that of its group, is not reused while the group may be signalled.
+//
+// Clause W9.
+func TestChildIsReapedAfterItsGroup(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	p := start(t, process.Command{Path: "sh", Args: []string{"-c",
+		`setsid sh -c 'trap "" TERM; echo $$ > "$0.new"; mv "$0.new" "$0"; sleep 60' "$0" &
+while ! test -e "$0"; do sleep 0.01; done`, pidFile}}, process.Options{}.WithTermGrace(patience))
+	stat := filepath.Join("/proc", strconv.Itoa(p.PID()), "stat")
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(stat)
+		return strings.Contains(string(text), ") Z ")
+	}, patience, time.Millisecond, "it was reaped while others of its family lived")
+	text, err := os.ReadFile(pidFile)
+	require.NoError(t, err)
+	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(-id, syscall.SIGKILL))
+	require.NoError(t, p.Wait(bounded(t)))
+	require.NoFileExists(t, stat)
+}
+
 // A command that prints a key may have started an agent that keeps it.
 func TestOutputKeepsDaemons(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")

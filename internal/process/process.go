@@ -105,10 +105,11 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	p.stderr.start(stderr)
 	started <- nil
 
+	awaitEnd(cmd)
+	p.group.end(p.options.termGrace)
 	// The streams are our own pipes, so Wait waits only for the process. How it ended is in
 	// ProcessState.
 	_ = cmd.Wait()
-	p.group.end(p.options.termGrace)
 	p.stdout.end()
 	stderr.end()
 	p.stderr.wait(p.options.Grace)

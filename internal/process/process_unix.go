@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"os/exec"
 	"slices"
 	"sync"
@@ -40,24 +39,20 @@ func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }
 func (g *group) kill()      { g.signal(syscall.SIGKILL) }
 
-// signal sends s to the group, or only checks it if s is 0. It reports whether the group has
-// members; an error other than ESRCH means that it has one that we may not signal.
-func (g *group) signal(s syscall.Signal) bool {
+// signal sends s to the group.
+func (g *group) signal(s syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return false
+	if !g.closed {
+		_ = syscall.Kill(-g.pgid, s)
 	}
-	return !errors.Is(syscall.Kill(-g.pgid, s), syscall.ESRCH)
 }
 
-// end ends the rest of the group and of the family after the leader has been waited for, and makes
-// later signals do nothing. The id of a group is not reused while it has members.
+// end ends the rest of the group and of the family after [awaitEnd], and makes later signals do
+// nothing.
 func (g *group) end(grace time.Duration) {
 	if !g.endsWith(syscall.SIGTERM, grace) {
-		// Killed processes stay zombies where process 1 does not reap them, so do not wait for
-		// long.
-		g.endsWith(syscall.SIGKILL, 100*time.Millisecond)
+		g.endsWith(syscall.SIGKILL, 100*time.Millisecond) // one that hangs in the kernel stays
 	}
 	g.mu.Lock()
 	g.closed = true
@@ -70,11 +65,12 @@ func (g *group) end(grace time.Duration) {
 func (g *group) endsWith(s syscall.Signal, grace time.Duration) bool {
 	const interval = 5 * time.Millisecond // there is no notification of a grandchild's end
 	deadline := time.Now().Add(grace)
-	inGroup := g.signal(s)
+	found := hasMembers(g.pgid)
+	g.signal(s)
 	outside := g.family.signalOutside(g.pgid, s)
-	for found := inGroup || len(outside) > 0; ; time.Sleep(interval) {
+	for found = found || len(outside) > 0; ; time.Sleep(interval) {
 		outside = slices.DeleteFunc(outside, func(id int) bool { return !g.family.has(id) })
-		if len(outside) == 0 && !g.signal(0) {
+		if len(outside) == 0 && !hasMembers(g.pgid) {
 			if !found {
 				return true
 			}

@@ -92,3 +92,6 @@ func (g *group) end(time.Duration) {
 	_ = windows.CloseHandle(g.job)
 	g.job = 0
 }
+
+// awaitEnd waits for a child.
+func awaitEnd(cmd *exec.Cmd) { _ = cmd.Wait() }
