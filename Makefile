@@ -27,10 +27,15 @@ build:
 release:
 	go run ./internal/release -out dist
 
-# Every test, with the race detector. Packages leave no goroutines, so it need not wait a second for
-# them at the end of each. Without vet: that is a target of its own.
+# Every test. The product's run with the race detector; those in internal/test are clients of a
+# program that is built without it, and of other programs. Packages leave no goroutines, so it need
+# not wait a second for them at the end of each. Without vet: that is a target of its own.
 test: $(PACKAGES)
-	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m ./...
+	status=0; \
+	go test -vet=off -timeout 10m ./internal/test/... || status=1; \
+	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m \
+		$$(go list ./... | grep -v /internal/test/) || status=1; \
+	exit $$status
 
 # Every benchmark, once each. Those in docs/reference.md come from here.
 bench: build
@@ -66,8 +71,10 @@ fuzz:
 		done; \
 	done
 
-# The store against 500 kills of the program; make test makes 60.
+# The store against 500 kills of the program, and sessions against a model in 500 random runs; make
+# test makes 60 and 30.
 kills: $(PACKAGES)
+	go test $(RACE) -count=1 -timeout 30m -run 'TestModel$$' ./acp -rapid.checks 500
 	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestKills ./internal/test/interop
 
 # A whole session with every agent that runs without an account, the tables of docs/agents.md, and

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
-func TestMain(m *testing.M) { proctest.Main(m, play) }
+func TestMain(m *testing.M) {
+	proctest.Play(play)
+	// Each check of TestModel is a whole session. -rapid.checks runs more.
+	if err := flag.Set("rapid.checks", "30"); err != nil {
+		panic(err)
+	}
+	proctest.Main(m, play)
+}
 
 // patience bounds every wait of a test, so that a hang fails instead of hanging.
 const patience = time.Minute

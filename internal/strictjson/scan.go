@@ -149,7 +149,8 @@ func (n name) is(plain string) bool {
 	if !n.escaped() {
 		return string(n[1:len(n)-1]) == plain
 	}
-	return string(n.text()) == plain
+	const longest = len(`\u0000`) // of an escaped byte
+	return len(n) <= longest*len(plain)+2 && string(n.text()) == plain
 }
 
 // text returns n unquoted, sharing memory with n if possible.

@@ -21,7 +21,7 @@ import (
 
 // Clause S7.
 func TestQueryPlans(t *testing.T) {
-	s := large(t, 1_000) // plans do not depend on how many there are
+	s := large(t, manySessions)
 	explain := func(text string, args ...any) (plan []string) {
 		require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 			rows, err := tx.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, args...)
@@ -140,18 +140,19 @@ func large(t testing.TB, n int) *Store {
 		}
 		exec("INSERT INTO agents VALUES (1, 'explore', '')")
 		indexes := dropIndexes(ctx, t, tx)
-		insert, err := tx.PrepareContext(ctx, `
-			INSERT INTO sessions (cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
-				id, updated, strand, listing, agent, title, created, generation, turns, open, last)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'a title of some words', 1700000000000, 1, 0, 0, 0)`)
-		require.NoError(t, err)
-		defer insert.Close()
-		for i := range n {
-			id := fmt.Sprintf("%08x-0000-4000-8000-%012x", i*2654435761%(1<<32), i)
-			values := append(columnsOf(manyKeys(t, i)).values(), id, 1_700_000_000_000+i/3, i+1, i/7%3)
-			_, err := insert.ExecContext(ctx, values...)
-			require.NoError(t, err)
+		const insert = "INSERT INTO sessions (cwd, dirs, real_cwd, real_dirs, " +
+			"cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash, id, updated, strand, listing, " +
+			"agent, title, created, generation, turns, open, last) "
+		const rest = `printf('%08x-0000-4000-8000-%012x', i*2654435761 % (1<<32), i),
+			1700000000000 + i/3, i + 1, i/7%3, 1, 'a title of some words', 1700000000000, 1, 0, 0, 0`
+		for i := range min(n, projects) {
+			exec(insert+"SELECT ?, ?, ?, ?, ?, ?, ?, ?, "+rest+" FROM (SELECT ? AS i)",
+				append(columnsOf(manyKeys(t, i)).values(), i)...)
 		}
+		exec("WITH RECURSIVE numbers(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM numbers WHERE i + 1 < ?2) "+
+			insert+"SELECT cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, "+
+			"real_dirs_hash, "+rest+
+			" FROM numbers, sessions WHERE strand = i % ?1 + 1 AND i < ?2", projects, n)
 		exec("UPDATE meta SET generations = ?", n)
 		for _, index := range indexes {
 			exec(index)
