@@ -137,11 +137,12 @@ func (f frontmatter) hint() string {
 }
 
 // oneLine returns s as one line of at most max characters, without characters that are not visible.
+// The result does not share the memory of s, which may be a whole file.
 func oneLine(s string, max int) string {
-	return text.Line(strings.Map(func(r rune) rune {
+	return strings.Clone(text.Line(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || unicode.IsSpace(r) {
 			return r
 		}
 		return -1
-	}, s), max)
+	}, s), max))
 }

@@ -230,7 +230,7 @@ func workInRoots(t *testing.T, s *stage, known *session) error {
 func (s *stage) way(t *testing.T, told string) string {
 	switch processes := fmt.Sprint(s.processes(t)); {
 	case strings.Contains(told, onlyForTheAgent):
-		return "in words"
+		return "in the prompt"
 	case strings.Contains(processes, "--include-directories"):
 		return "by its flag"
 	}
