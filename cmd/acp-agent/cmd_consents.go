@@ -42,9 +42,12 @@ func (set *settings) consents() (*consent.Store, error) {
 	return consent.NewStore(consentDir(dir)), nil
 }
 
-// consentsOf returns the consents for these roots. Roots that no longer exist have no real path, so
-// they are also compared as they are spelled.
+// consentsOf returns the consents for these roots, all if there are none. Roots that no longer exist
+// have no real path, so they are also compared as they are spelled.
 func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, error) {
+	if len(roots) == 0 {
+		return consents.List()
+	}
 	dirs, err := absolute(roots...)
 	if err != nil {
 		return nil, withFlagNames(err, "root", "root")
@@ -107,7 +110,7 @@ secrets, so they are neither stored nor shown.`,
 			if err != nil {
 				return err
 			}
-			found, err := l.find(consents)
+			found, err := consentsOf(consents, l.roots)
 			if err != nil {
 				return err
 			}
@@ -119,13 +122,6 @@ secrets, so they are neither stored nor shown.`,
 		"only consents for the folder `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
-}
-
-func (l consentsListFlags) find(consents *consent.Store) ([]consent.Consent, error) {
-	if len(l.roots) == 0 {
-		return consents.List()
-	}
-	return consentsOf(consents, l.roots)
 }
 
 func (l consentsListFlags) print(s streams, found []consent.Consent) error {
@@ -212,10 +208,7 @@ func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
 
 // find returns the consents to revoke.
 func (c revokeFlags) find(consents *consent.Store, names []string) ([]consent.Consent, error) {
-	switch {
-	case c.all:
-		return consents.List()
-	case len(c.roots) > 0:
+	if len(names) == 0 {
 		return consentsOf(consents, c.roots)
 	}
 	var found []consent.Consent

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,12 +17,13 @@ import (
 // permissions answers permission requests: it asks the user on a terminal, allows them once with
 // --yes, and refuses them otherwise.
 type permissions struct {
-	show    *printer      // nil to show nothing
-	yes     bool          // allow without asking
-	answers func() answer // reads what the user types, nil to ask nobody
+	show *printer      // nil to show nothing
+	yes  bool          // allow without asking
+	user *bufio.Reader // what the user types, nil to ask nobody
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
+	typed   chan answer // receives what a read returns that has not been used, nil if none runs
 }
 
 // newPermissions returns the permissions for a run. Questions are asked where the user sees them:
@@ -35,26 +35,17 @@ func newPermissions(s streams, show *printer, r runFlags) *permissions {
 		p.show = nil
 	case r.yes || !s.interactive():
 	case isTerminal(s.out):
-		p.answers = lines(s.in)
+		p.user = bufio.NewReader(s.in)
 	case isTerminal(s.err):
-		p.answers, p.show = lines(s.in), newPrinter(s.err)
+		p.user, p.show = bufio.NewReader(s.in), newPrinter(s.err)
 	}
 	return p
 }
 
-// answer is a line that the user typed, or an error such as [io.EOF].
+// answer is a line that the user typed, or why there is none.
 type answer struct {
 	line string
 	err  error
-}
-
-// lines returns a function that reads a line of in.
-func lines(in io.Reader) func() answer {
-	buffered := bufio.NewReader(in)
-	return func() answer {
-		line, err := buffered.ReadString('\n')
-		return answer{strings.TrimSpace(line), err}
-	}
 }
 
 // answer answers a request, one at a time.
@@ -92,7 +83,7 @@ func (p *permissions) choose(
 	switch {
 	case p.yes:
 		kind, how = sdk.PermissionOptionKindAllowOnce, "allowed once"
-	case p.answers != nil && len(options) > 0:
+	case p.user != nil && len(options) > 0:
 		if chosen := p.ask(ctx, options); chosen != nil {
 			return chosen, text.Line(text.Plain(chosen.Name), 80)
 		}
@@ -123,13 +114,21 @@ func (p *permissions) ask(
 	}
 	for {
 		p.show.ask(strings.TrimSpace(question.String()) + ":")
-		// The read cannot be interrupted. After an interruption the program ends.
-		typed := make(chan answer, 1)
-		go func() { typed <- p.answers() }()
+		if p.typed == nil {
+			// The read cannot be interrupted. It ends with the program, or answers the next
+			// question.
+			typed := make(chan answer, 1)
+			p.typed = typed
+			go func() {
+				line, err := p.user.ReadString('\n')
+				typed <- answer{strings.TrimSpace(line), err}
+			}()
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case a := <-typed:
+		case a := <-p.typed:
+			p.typed = nil
 			p.show.typed()
 			if i := chosen(a.line, keys, options); i >= 0 {
 				return &options[i]
@@ -164,7 +163,7 @@ func (p *permissions) err() error {
 		return nil
 	}
 	hint := ""
-	if p.answers == nil && !p.yes {
+	if p.user == nil && !p.yes {
 		hint = "; run it on a terminal to be asked, or with --yes to allow each once"
 	}
 	requests := text.Count(p.refused, "request for permission was", "requests for permission were")
