@@ -126,14 +126,14 @@ func (r permissionRequest) allowOnce() string {
 	return option
 }
 
-// reads reports whether the tool call reads or searches files, and all paths that it names are
-// inside. It does not trust the kind alone: agents derive it from what their models ask for, and
+// reads reports whether the tool call reads or searches files, and all paths that it names, at least
+// one, are inside. It does not trust the kind alone: agents derive it from what their models ask for, and
 // some call a shell command that only reads a file a read.
 func (r permissionRequest) reads(inside func(path string) bool) bool {
 	call := r.ToolCall
 	if call.ID == "" ||
 		call.Kind != string(sdk.ToolKindRead) && call.Kind != string(sdk.ToolKindSearch) ||
-		len(call.Locations) == 0 || len(call.Locations) > maxLocations {
+		len(call.Locations) > maxLocations {
 		return false
 	}
 	for _, l := range call.Locations {
@@ -151,11 +151,11 @@ func (r permissionRequest) reads(inside func(path string) bool) bool {
 	default:
 		return false
 	}
-	paths := maxLocations
+	paths := 0
 	return harmless(call.RawInput, func(path string) bool {
-		paths--
-		return paths >= 0 && inside(path)
-	})
+		paths++
+		return paths <= maxLocations && inside(path)
+	}) && len(call.Locations)+paths > 0
 }
 
 // harmless reports whether a tool's input contains no command and no path that is not inside.
@@ -206,7 +206,11 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 	defer s.endUpdate()
 	id := r.ToolCall.ID
 	known, isKnown := s.toolCalls[id]
-	title := cmp.Or(known.title, r.ToolCall.Title, r.ToolCall.Kind+" "+r.ToolCall.Locations[0].Path)
+	path := ""
+	if len(r.ToolCall.Locations) > 0 {
+		path = " " + r.ToolCall.Locations[0].Path
+	}
+	title := cmp.Or(known.title, r.ToolCall.Title, r.ToolCall.Kind+path)
 	title = strings.TrimSuffix(title, allowedMark) + allowedMark
 	if isKnown {
 		s.setAllowed(id, true)

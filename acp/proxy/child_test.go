@@ -156,6 +156,10 @@ func TestInitializeErrors(t *testing.T) {
 			[]string{"exit status 5; it wrote nothing to its stderr"}},
 		"no ACP": {"await initialize\n" + `refuse initialize {"code":-32601,"message":"no"}` + "\n",
 			proxy.Options{}, []string{"does not speak ACP", "initialize", "check its command"}},
+		"repeats its input": {"await initialize\n" +
+			`send {"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}` + "\nawait reply 7\n" +
+			`refuse initialize {"code":-32601,"message":"no"}` + "\n",
+			proxy.Options{}, []string{"does not speak ACP"}},
 		"other version": {"await initialize\n" + `answer initialize {"protocolVersion":2}` + "\n",
 			proxy.Options{}, []string{"speaks version 2 of ACP"}},
 		"refuses": {"await initialize\n" + `refuse initialize {"code":-32000,"message":"log in"}` +

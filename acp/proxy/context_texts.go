@@ -40,15 +40,14 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 		}
 		b.WriteString(line + "\n")
 	}
-	b.WriteString("You may read and change files in all of them. Use absolute paths outside the " +
-		"working directory.\n")
+	b.WriteString("You may read and change files in all of them, by absolute paths.\n")
 	if tools.name != "" {
 		does := "lists, reads, searches, writes and edits"
 		if tools.readOnly {
 			does = "lists, reads and searches"
 		}
-		fmt.Fprintf(&b, "Where your own tools do not reach, use the MCP server %q: it %s files "+
-			"in all of them.\n", tools.name, does)
+		fmt.Fprintf(&b, "For files outside the working directory, use the tools of the MCP "+
+			"server %q: it %s files in all of them.\n", tools.name, does)
 	}
 	return b.String()
 }

@@ -77,6 +77,7 @@ func KnownProfiles() []Profile {
 			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
+			ModeNotice: "[MODE_UPDATE] ",
 			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md",
 				".gemini/skills/*/SKILL.md", ".gemini/commands/**"},
 			FindsInRoots: []string{"**/GEMINI.md"},
@@ -118,7 +119,7 @@ func KnownProfiles() []Profile {
 			Name: "pi", Title: "pi", Command: "pi-acp",
 			Packages: []string{"pi-acp"},
 			// It does not connect MCP servers.
-			LossyReplay: true, Tools: ToolsOff,
+			LossyReplay: true, Tools: ToolsOff, Banner: "pi v",
 			Finds: []string{"AGENTS.md"}, FindsOtherwise: []string{"CLAUDE.md"},
 			Login:   "pi, then /login",
 			Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",

@@ -9,8 +9,11 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -67,6 +70,10 @@ type Profile struct {
 	// LossyReplay says that its replay at session/load lacks things that the user saw, such as
 	// edits. The stored history is shown instead, and then what the agent did without us.
 	LossyReplay bool
+	// ModeNotice is the beginning of an agent's message that is followed by its new mode and stands
+	// for current_mode_update; Banner is that of a message outside turns that is not part of the
+	// conversation. Empty if it has none.
+	ModeNotice, Banner string
 	// KeepsRoots says that its session can still write in additional directories that a load or
 	// resume no longer names. Such a session continues in a copy that the agent makes of it.
 	KeepsRoots bool
@@ -89,6 +96,24 @@ type Profile struct {
 	// Checked is the version with which all this was verified. If it is empty, the profile follows
 	// the agent's documentation.
 	Checked string
+}
+
+// interpret returns what an update of the agent stands for, or false if it says nothing.
+func (p Profile) interpret(u backend.Update, inTurn bool) (backend.Update, bool) {
+	if u.Kind != sessionstore.AgentMessageChunk || p.ModeNotice == "" && p.Banner == "" {
+		return u, true
+	}
+	said, _ := parseUtterance(u)
+	mode, changes := strings.CutPrefix(said.text, p.ModeNotice)
+	switch {
+	case p.ModeNotice != "" && changes && mode != "" && !strings.ContainsAny(mode, " \n"):
+		return backend.NewUpdate(sdk.SessionUpdate{
+			CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{
+				CurrentModeId: sdk.SessionModeId(mode)}}), true
+	case p.Banner != "" && !inTurn && strings.HasPrefix(said.text, p.Banner):
+		return u, false
+	}
+	return u, true
 }
 
 // commonCommands returns the names of slash commands that most agents obey, some without announcing

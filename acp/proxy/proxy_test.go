@@ -216,6 +216,23 @@ func TestUnknownSession(t *testing.T) {
 	require.Contains(t, b.received("")[0], `"code":-32602`)
 }
 
+// Clause P6.
+func TestMessagesThatAreNotConversation(t *testing.T) {
+	said := func(text string) string {
+		return "send " + fmt.Sprintf(update, string(chunk("agent", text)))
+	}
+	b := initialized(t, plain+opened+said("pi v1\n---")+said("[MODE_UPDATE] plan")+
+		said("[MODE_UPDATE] is a word")+"await session/prompt\n"+said("pi v1")+answered,
+		proxy.Options{Profile: proxy.Profile{ModeNotice: "[MODE_UPDATE] ", Banner: "pi v"}})
+	s, _ := b.open()
+	require.Equal(t, `host update {"update":{"currentModeId":"plan",`+
+		`"sessionUpdate":"current_mode_update"}}`, b.client.next())
+	require.Contains(t, b.client.next(), "is a word")
+	_, err := b.prompt(s)
+	require.NoError(t, err)
+	require.Contains(t, b.client.next(), "pi v1")
+}
+
 // lines are the lines that a client received, in order.
 type lines struct {
 	mu  sync.Mutex

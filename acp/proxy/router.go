@@ -36,6 +36,9 @@ func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 // accept handles what the child sends. It runs on the read loop: while the client does not take an
 // update, nothing more is read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if r.Method == protocol.Initialize { // a program that repeats its input, such as cat
+		return nil
+	}
 	id, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil || id == "" {
 		return c.passOn(ctx, r)

@@ -160,6 +160,9 @@ func (s *session) handleUpdate(
 	ctx context.Context, cs *childSession, t *turn, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
+	if ok {
+		u, ok = s.proxy.options.Profile.interpret(u, t != nil)
+	}
 	if !ok {
 		return nil
 	}
