@@ -74,6 +74,20 @@ func (o Object) All() iter.Seq2[string, json.RawMessage] {
 	}
 }
 
+// Fields yields all members in order, including duplicates. For many members it is much faster than
+// [Object.Field].
+func (o Object) Fields() iter.Seq2[string, Field] {
+	return func(yield func(string, Field) bool) {
+		for _, m := range o.members {
+			name := string(m.name.text())
+			f := Field{at: o.at.member(name), raw: o.raw[m.value:m.end:m.end], parsed: m.parsed}
+			if !yield(name, f) {
+				return
+			}
+		}
+	}
+}
+
 // Len returns the number of members, including duplicates.
 func (o Object) Len() int { return len(o.members) }
 

@@ -120,9 +120,8 @@ func (s *schema) decode(tool string, arguments json.RawMessage,
 	var ignored []string
 	given := make(map[string]any, object.Len())
 	seen := make(map[string]bool, object.Len())
-	for name, raw := range object.All() {
+	for name, field := range object.Fields() {
 		property, known := s.Properties[name]
-		field := object.Field(name)
 		switch {
 		case seen[name]:
 			rejected.add("%s is given twice", name)
@@ -132,7 +131,7 @@ func (s *schema) decode(tool string, arguments json.RawMessage,
 			ignored = append(ignored, text.Truncate(name, maxIgnoredName))
 		case field.IsNull() && !slices.Contains(s.Required, name):
 		default:
-			value, unknown, ok := s.check(name, field, raw)
+			value, unknown, ok := s.check(name, field)
 			given[name] = value
 			ignored = append(ignored, unknown...)
 			if !ok {
@@ -201,9 +200,9 @@ func (s *schema) names() string {
 
 // check decodes the value of a property and reports whether it is valid. Integers are int64.
 // unknown names the members of objects in it that the schema does not have.
-func (s *schema) check(name string, field strictjson.Field,
-	raw json.RawMessage) (value any, unknown []string, ok bool) {
-	if json.Unmarshal(raw, &value) != nil {
+func (s *schema) check(name string,
+	field strictjson.Field) (value any, unknown []string, ok bool) {
+	if json.Unmarshal(field.Raw(), &value) != nil {
 		return nil, nil, false
 	}
 	value, unknown = normal(s.Properties[name], value)
@@ -213,7 +212,7 @@ func (s *schema) check(name string, field strictjson.Field,
 	if number, ok := value.(float64); ok {
 		return int64(number), unknown, math.Abs(number) <= math.MaxInt32
 	}
-	return value, unknown, wellFormed(field)
+	return value, unknown, wellFormed(s.Properties[name], field)
 }
 
 // normal returns a value with the numbers in strings as numbers, and without the members of objects
@@ -253,8 +252,10 @@ func normal(s *jsonschema.Schema, value any) (_ any, unknown []string) {
 	return value, unknown
 }
 
-// wellFormed reports whether a value has neither lone surrogates nor a name twice.
-func wellFormed(field strictjson.Field) bool {
+// wellFormed reports whether a value, which is valid, has neither lone surrogates nor a name twice.
+// It does not look into members that the schema does not have: reading each level of a deep value
+// anew would take long.
+func wellFormed(s *jsonschema.Schema, field strictjson.Field) bool {
 	switch field.Raw()[0] {
 	case '"':
 		_, wrong := field.Text()
@@ -262,14 +263,14 @@ func wellFormed(field strictjson.Field) bool {
 	case '[':
 		items, wrong := field.Items()
 		return wrong == nil && !slices.ContainsFunc(items,
-			func(item strictjson.Field) bool { return !wellFormed(item) })
+			func(item strictjson.Field) bool { return !wellFormed(s.Items, item) })
 	case '{':
 		object, wrong := field.Object()
 		if _, twice := object.Duplicate(); wrong != nil || twice {
 			return false
 		}
-		for name := range object.All() {
-			if !wellFormed(object.Field(name)) {
+		for name, member := range object.Fields() {
+			if of := s.Properties[name]; of != nil && !wellFormed(of, member) {
 				return false
 			}
 		}

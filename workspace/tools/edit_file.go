@@ -85,7 +85,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 			if limited.Err() != nil {
 				return "", context.Cause(limited)
 			}
-			after, how, err := r.applyLoosely(in.Path, edited, s.limits.fileSize)
+			after, how, err := r.applyLoosely(limited, in.Path, edited, s.limits.fileSize)
 			if err != nil && len(replacements) > 1 {
 				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1,
 					len(replacements), err)

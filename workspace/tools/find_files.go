@@ -24,9 +24,13 @@ type fileFilter struct {
 	Ignored string   `json:"ignored,omitempty"`
 }
 
+// maxExcluded bounds the globs that are matched with every path.
+const maxExcluded = 100
+
 func (fileFilter) constrain(in *schema) {
 	in.describe("exclude", "globs to omit")
 	in.describe("ignored", "files that git ignores; default leave_out")
+	in.atMostItems("exclude", maxExcluded)
 	in.oneOf("ignored", "leave_out", "include")
 }
 

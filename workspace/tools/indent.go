@@ -2,6 +2,7 @@ package tools
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -36,7 +37,7 @@ func (a adaptation) notes() (notes []string) {
 // applyLoosely is [Replacement.Apply], but if the text to replace does not occur exactly, it also
 // finds whole lines that differ from it only in their indentation or in white space at their ends,
 // and indents the new text as those lines are.
-func (r Replacement) applyLoosely(path, content string,
+func (r Replacement) applyLoosely(ctx context.Context, path, content string,
 	maxSize int64) (edited string, how adaptation, err error) {
 	edited, err = r.Apply(path, content, maxSize)
 	var failed *MatchError
@@ -44,12 +45,12 @@ func (r Replacement) applyLoosely(path, content string,
 		return edited, how, err
 	}
 	r = r.withLineEndings(content)
-	edited, how, err = r.applyLines(path, content, maxSize)
+	edited, how, err = r.applyLines(ctx, path, content, maxSize)
 	if !errors.As(err, &failed) || failed.Count > 0 {
 		return edited, how, err
 	}
 	if shorter, ok := r.withoutLastBlank(); ok {
-		edited, how, err = shorter.applyLines(path, content, maxSize)
+		edited, how, err = shorter.applyLines(ctx, path, content, maxSize)
 		how.trailing = true
 	}
 	return edited, how, err
@@ -78,19 +79,22 @@ func (r Replacement) withoutLastBlank() (shorter Replacement, ok bool) {
 func isBlankLine(line string) bool { return strings.TrimSpace(line) == "" }
 
 // applyLines replaces whole lines that are loosely like the old text.
-func (r Replacement) applyLines(path, content string,
+func (r Replacement) applyLines(ctx context.Context, path, content string,
 	maxSize int64) (edited string, how adaptation, err error) {
 	none := &MatchError{Path: path}
-	old := splitLines(r.Old)
+	old, replacement := splitLines(r.Old), splitLines(r.New)
 	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines ||
-		len(old)*count > maxCompared {
+		(len(old)+len(replacement))*count > maxCompared {
 		return "", how, none
 	}
-	lines, replacement := splitLines(content), splitLines(r.New)
+	lines := splitLines(content)
 	var b strings.Builder
 	var found []int
 	rest := 0 // the first line that is not in b
 	for at := 0; at+len(old) <= len(lines); at++ {
+		if ctx.Err() != nil {
+			return "", how, context.Cause(ctx)
+		}
 		window := lines[at : at+len(old)]
 		indents, ok := compareLines(old, window)
 		if !ok {
@@ -146,8 +150,8 @@ func cutEnding(line string) (text, ending string) {
 const (
 	// maxLines is the most lines of a file in which indentation is adapted.
 	maxLines = 1_000_000
-	// maxCompared is the most lines that are compared, if every one must be.
-	maxCompared = 50_000_000
+	// maxCompared is the most lines that are compared and indented, if every one must be.
+	maxCompared = 20_000_000
 )
 
 // compareLines compares lines with old, and returns how their indentation differs. ok is false if

@@ -277,14 +277,14 @@ func worth(texts []string) int {
 	return 4*shortest - len(texts) + maxLiterals
 }
 
-// spellings returns every mixture of upper and lower case of the longest part of runes that does
-// not have too many.
+// spellings returns every mixture of upper and lower case of the longest part of runes, up to
+// maxExact, that does not have too many.
 func spellings(runes []rune) []string {
 	var best []string
 	size := 0
 	for from := range runes {
 		texts := []string{""}
-		for i := from; i < len(runes) && runes[i] != '\n'; i++ {
+		for i := from; i < min(len(runes), from+maxExact) && runes[i] != '\n'; i++ {
 			forms := folds(runes[i])
 			if len(texts)*len(forms) > maxLiterals {
 				break

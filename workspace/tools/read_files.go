@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -89,8 +90,11 @@ func (r readFiles) String() string {
 	}
 	if r.Cut != nil {
 		var names []string
-		for _, path := range r.Unread {
+		for _, path := range r.Unread[:min(len(r.Unread), maxPaths)] {
 			names = append(names, text.Printable(path))
+		}
+		if more := len(r.Unread) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
 		}
 		r.Cut.How = "Read the others in another call: " + strings.Join(names, ", ")
 		parts = append(parts, r.Cut.note())

@@ -135,14 +135,18 @@ type plain string
 
 func (p plain) String() string { return string(p) }
 
-// Paths returns the paths in the arguments of a call, as the model wrote them. Some may be empty.
+// maxPaths is the most paths of one call that are looked at or told besides those it reads.
+const maxPaths = 100
+
+// Paths returns the paths in the arguments of a call, as the model wrote them, up to a limit. Some
+// may be empty.
 func Paths(arguments json.RawMessage) []string {
 	var in struct {
 		Path, To string
 		Paths    []string
 	}
 	_ = json.Unmarshal(arguments, &in)
-	return append([]string{in.Path, in.To}, in.Paths...)
+	return append([]string{in.Path, in.To}, in.Paths[:min(len(in.Paths), maxPaths)]...)
 }
 
 // pathIn returns the argument path, or the only path of several, or "".
