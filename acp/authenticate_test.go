@@ -15,7 +15,9 @@ func TestNoSignIn(t *testing.T) {
 	c := connect(t, acp.Options{})
 	answer := c.try("initialize", `{"protocolVersion":1}`)
 	require.Nil(t, answer.Error)
-	var result struct{ AuthMethods []struct{ ID, Name, Type string } }
+	var result struct {
+		AuthMethods []struct{ ID, Name, Type string }
+	}
 	require.NoError(t, json.Unmarshal(answer.Result, &result))
 	require.Len(t, result.AuthMethods, 1)
 	method := result.AuthMethods[0]

@@ -17,7 +17,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Model describes a model: where it is, and what it accepts.
+// Model describes a model: where it is, and what it accepts. Its fields:
+//
+//	ID      string  // the user's name for it
+//	API     API     // OpenAI or Anthropic
+//	BaseURL string  // default: that of the company that defined the API
+//	Name    string  // the server's name for it
+//	Key     func(ctx context.Context, rejected string) (string, error)
+//	                // returns the server's key; nil if it needs none. rejected is "", or the key
+//	                // that the server has just rejected
+//	ContextTokens int   // of a request and its answer; default 128,000
+//	MaxTokens     int   // of the answer; 0 for the default of the API
+//	TextOnly      bool  // accepts no images
 type Model = llm.Model
 
 // API is the wire format of a model's server.

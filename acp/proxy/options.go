@@ -9,7 +9,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Command says how to start a program: its path, arguments and additional environment.
+// Command says how to start a program. Its fields:
+//
+//	Path string    // the program; a name without a separator is looked up in our PATH
+//	Args []string  // the arguments after its name
+//	Env  []string  // NAME=VALUE, added to Base
+//	Base []string  // our environment if nil
+//	Dir  string    // the working directory, "" for ours
+//	Name string    // its name in the log and in errors; default: the base name of Path
 type Command = process.Command
 
 // Options configure a proxy. The zero value is usable.
