@@ -73,7 +73,8 @@ func protocolError(err error) error {
 			strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
 	case errors.As(err, &unavailable):
 		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
-			reasonData{Reason: "store_unavailable", Path: unavailable.Medium, Hint: unavailable.Hint})
+			reasonData{Reason: "store_unavailable", Path: unavailable.Medium,
+				Hint: unavailable.Hint})
 	default:
 		return err
 	}

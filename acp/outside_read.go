@@ -25,7 +25,7 @@ import (
 // outsideReads are the files outside the roots that a session was asked to read.
 type outsideReads struct {
 	turn    chan struct{}   // holds one value while a file is asked about or read
-	allowed map[string]bool // real paths, until the session is closed or opened again; guarded by turn
+	allowed map[string]bool // real paths, until the session ends or is opened again; guarded by turn
 }
 
 // readOutside answers a request of the backend to read a file outside the roots. refusal is the

@@ -176,7 +176,8 @@ func (q *queue) idle() bool {
 	return len(q.line) == 0 && q.session == nil && len(q.turns) == 0
 }
 
-// waitingTurn reports whether the ticket is that of a turn that was not entered. The queue is locked.
+// waitingTurn reports whether the ticket is that of a turn that was not entered. The queue is
+// locked.
 func (at *ticket) waitingTurn() bool { return at.turn != nil && !at.turn.entered }
 
 // holds reports whether the ticket holds the queue.

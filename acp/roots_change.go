@@ -56,8 +56,8 @@ func (r *rootsReply) add(argument string) error {
 	}
 	answer, err := r.confirm(question{
 		title: "Add " + listed(added) + " to the session",
-		about: r.broadWarning(added) + "The session, its agent and its MCP servers get the same access to this as to the " +
-			"working directory:",
+		about: r.broadWarning(added) + "The session, its agent and its MCP servers get the same " +
+			"access to this as to the working directory:",
 		folders: added,
 		once:    "Add to this session", always: "Add to this and later sessions in ",
 		reject:       "Do not add",
@@ -92,8 +92,8 @@ func (r *rootsReply) broadWarning(dirs []workspace.Dir) string {
 	var b strings.Builder
 	for _, dir := range dirs {
 		if what := broadDir(dir, r.agent.home()); what != "" {
-			fmt.Fprintf(&b, "**Warning:** %s %s. If you add it, the agent and its MCP servers reach "+
-				"everything in it, %s.\n\n", shownPath(dir), what, broadGrant)
+			fmt.Fprintf(&b, "**Warning:** %s %s. If you add it, the agent and its MCP servers "+
+				"reach everything in it, %s.\n\n", shownPath(dir), what, broadGrant)
 		}
 	}
 	return b.String()

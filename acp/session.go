@@ -344,7 +344,9 @@ func (r *record) add(ctx context.Context, u backend.Update) error {
 }
 
 // flush waits until u and everything before it is stored.
-func (r *record) flush(ctx context.Context, _ backend.Update) error { return r.current().Flush(ctx) }
+func (r *record) flush(ctx context.Context, _ backend.Update) error {
+	return r.current().Flush(ctx)
+}
 
 // restart starts a new recorder if the current one has failed and the session is not gone. What was
 // not stored is lost, but the turn that it belonged to has failed.

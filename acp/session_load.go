@@ -109,7 +109,8 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		endTurn = func(context.Context) error { return nil }
 	}
 	stop := sync.OnceValue(func() error { return endTurn(ctx) })
-	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous, rate: l.rate,
+	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
+		rate: l.rate,
 		activation: backend.Activation{
 			Cause: l.cause, State: l.stored.State, MustExist: l.stored.foreign,
 			Stop: func(context.Context) error { return stop() },

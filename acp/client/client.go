@@ -74,9 +74,8 @@ type Client struct {
 // [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
 	c := &Client{options: o, running: running{sessions: make(map[string]*prompts)}}
-	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
-		OpaqueParams: true, Tap: o.Trace,
-	})
+	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), jsonrpc.HandlerFunc(c.accept),
+		jsonrpc.Options{OpaqueParams: true, Tap: o.Trace})
 	return c
 }
 
