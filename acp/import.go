@@ -13,23 +13,28 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// importBatch is how many sessions are imported in one write.
-const importBatch = 100
-
 // maxListedMeta is the size up to which _meta of the backend's sessions is kept.
 const maxListedMeta = 16 << 10
 
+const (
+	// maxImports is the number of working directories whose sessions are imported for themselves.
+	// A list of a further one is answered after an import of all sessions.
+	maxImports = 16
+	// runningImports is the number of imports that ask the backend at the same time.
+	runningImports = 2
+)
+
 // imports imports the sessions that a backend knows by itself (see [backend.Foreign]) into the
-// store, so that lists have one source. A session/list imports those that its cwd matches, and
-// waits for that for a limited time.
+// store, so that lists have one source. A session/list begins an import of those that its cwd
+// matches, and is answered from the store.
 type imports struct {
-	mu   sync.Mutex
-	runs map[workspace.Dir]*importRun // the latest for each cwd, the zero Dir for all
+	mu      sync.Mutex
+	runs    map[workspace.Dir]*importRun // the latest for each cwd, the zero Dir for all
+	running chan struct{}                // has a token for each one that asks
 }
 
 // importRun imports all sessions, or those with a certain working directory.
@@ -39,9 +44,9 @@ type importRun struct {
 	begun   time.Time
 	ended   chan struct{} // closed at the end
 
-	mu    sync.Mutex              // held while a batch is stored
-	batch []sessionstore.Imported // not stored yet
-	err   error                   // of the store
+	mu      sync.Mutex              // held while sessions are stored
+	waiting []sessionstore.Imported // not stored yet
+	err     error                   // of the store
 }
 
 // foreign returns the backend as one that knows sessions by itself, nil if it does not.
@@ -59,22 +64,45 @@ func (a *agent) stateKey(state []byte) string {
 }
 
 // refreshImports imports the backend's sessions with the working directory cwd, or all if it is the
-// zero Dir, unless that was done just now. It returns when that is done or takes too long; then
-// what has come by then is stored, and the import continues in the background.
-func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) {
+// zero Dir, in the background, unless that was done just now. It waits a moment, since a backend
+// that runs already is fast. It returns nil if the backend has no sessions of its own.
+func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) *importRun {
 	f := a.foreign()
 	if f == nil {
-		return
+		return nil
 	}
 	run := a.imports.begin(a, f, cwd)
-	late := time.NewTimer(time.Until(run.begun.Add(a.options.tuning.ImportWait)))
+	run.wait(ctx, time.Now().Add(a.options.tuning.ImportGrace))
+	return run
+}
+
+// wait waits until the import has ended, at most until a time. It reports whether it has.
+func (r *importRun) wait(ctx context.Context, until time.Time) bool {
+	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
 	select {
-	case <-run.ended:
+	case <-r.ended:
+		return true
 	case <-late.C:
-		run.flush(a.base)
 	case <-ctx.Done():
 	}
+	return false
+}
+
+// waitForFirst waits until the import has ended or takes too long. Then a page of what has come by
+// then is stored, and the import continues in the background.
+func (r *importRun) waitForFirst(ctx context.Context) {
+	if r.wait(ctx, r.begun.Add(r.agent.options.tuning.ImportWait)) || ctx.Err() != nil ||
+		!r.mu.TryLock() { // it is being stored
+		return
+	}
+	defer r.mu.Unlock()
+	r.storeNewest(r.agent.base, sessionstore.PageSize+1)
+}
+
+// isRefresh reports whether an earlier import had the session, and so the others that there were.
+func (r *importRun) isRefresh(s sessionstore.Session) bool {
+	return !s.Listed.IsZero() && s.Listed.Before(r.begun.Truncate(time.Millisecond))
 }
 
 // begin starts an import if one is due, and returns the latest one of cwd. An import of all
@@ -90,16 +118,26 @@ func (i *imports) begin(a *agent, f backend.Foreign, cwd workspace.Dir) *importR
 	if all := i.runs[workspace.Dir{}]; all != nil && all.over() {
 		return all
 	}
+	if i.runs[cwd] == nil && len(i.runs) >= maxImports {
+		cwd = workspace.Dir{}
+	}
 	if run := i.runs[cwd]; run != nil {
 		return run
 	}
 	run := &importRun{agent: a, foreign: f, begun: time.Now(), ended: make(chan struct{})}
 	if i.runs == nil {
 		i.runs = make(map[workspace.Dir]*importRun)
+		i.running = make(chan struct{}, runningImports)
 	}
 	i.runs[cwd] = run
 	a.running.Go(func() {
 		defer close(run.ended)
+		select {
+		case i.running <- struct{}{}:
+			defer func() { <-i.running }()
+		case <-a.base.Done():
+			return
+		}
 		_ = a.guard("listing sessions", func() error {
 			run.importFrom(a.base, cwd)
 			return nil
@@ -131,95 +169,92 @@ func (r *importRun) over() bool {
 }
 
 // importFrom imports the sessions with the working directory cwd, under this name or its real path,
-// or all if it is the zero Dir.
+// or all if it is the zero Dir. It removes those that the backend no longer has.
 func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	reals := make(realPaths)
-	if cwd.IsZero() {
-		r.importAll(ctx, nil, reals)
-	} else {
-		r.importAll(ctx, &cwd, reals)
-		if real := reals.of(cwd); real != cwd {
-			r.importAll(ctx, &real, reals)
+	l := sessionstore.Listed{Asked: time.Now(), StateKeys: make(map[string]bool)}
+	asked := []*workspace.Dir{nil}
+	if !cwd.IsZero() {
+		l.Cwds = slices.Compact([]workspace.Dir{cwd, reals.of(cwd)})
+		asked = asked[:0]
+		for i := range l.Cwds {
+			asked = append(asked, &l.Cwds[i])
 		}
 	}
-	r.flush(ctx)
+	complete := true
+	for _, dir := range asked {
+		complete = r.collect(ctx, dir, reals, l.StateKeys) && complete
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.storeNewest(ctx, len(r.waiting))
+	if !complete || r.err != nil || ctx.Err() != nil {
+		return
+	}
+	a := r.agent
+	n, err := a.options.Store.Retain(ctx, a.init.owner(), l)
+	switch {
+	case err != nil:
+		a.log.Warn("cannot remove sessions that the agent no longer has", "error", err)
+	case n > 0:
+		a.log.Debug("removed sessions that the agent no longer has", "sessions", n)
+	}
 }
 
-// importAll imports the sessions that the backend yields, up to the limit. It skips those that
-// cannot be stored.
-func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals realPaths) {
+// collect collects the sessions that the backend yields, up to the limit, and their names. It skips
+// those that cannot be stored. It reports whether the backend has no others.
+func (r *importRun) collect(
+	ctx context.Context, cwd *workspace.Dir, reals realPaths, names map[string]bool,
+) (complete bool) {
 	a := r.agent
 	seen := 0
 	for s, err := range r.foreign.Sessions(ctx, cwd) {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return false
+		}
 		if err != nil {
 			a.log.Warn("cannot list the agent's sessions", "error", err)
-			return
+			return false
 		}
 		seen++
 		if seen > a.options.tuning.ImportMax {
 			a.log.Warn("the agent has too many sessions: the rest is not listed",
 				"limit", a.options.tuning.ImportMax)
-			return
+			return false
 		}
-		n, err := imported(r.foreign, s, reals)
+		names[r.foreign.Key(s.State)] = true
+		n, err := convertForeign(r.foreign, s, reals)
 		if err != nil {
 			a.log.Warn("cannot import a session of the agent", "error", err)
 			continue
 		}
-		if !r.add(ctx, n) {
-			return
-		}
+		r.mu.Lock()
+		r.waiting = append(r.waiting, n)
+		r.mu.Unlock()
 	}
+	return true
 }
 
-// add adds a session to the batch, which it stores when it is full. It reports whether the import
-// can continue.
-func (r *importRun) add(ctx context.Context, n sessionstore.Imported) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.batch = append(r.batch, n)
-	if len(r.batch) == importBatch {
-		r.flushLocked(ctx)
-	}
-	return r.err == nil
-}
-
-// flush stores the batch.
-func (r *importRun) flush(ctx context.Context) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.flushLocked(ctx)
-}
-
-func (r *importRun) flushLocked(ctx context.Context) {
-	if len(r.batch) == 0 || r.err != nil {
+// storeNewest stores up to n of the sessions that were collected, those with the newest activity
+// first: a list may be read meanwhile. The caller holds the lock.
+func (r *importRun) storeNewest(ctx context.Context, n int) {
+	n = min(n, len(r.waiting))
+	if n == 0 || r.err != nil {
 		return
 	}
+	slices.SortStableFunc(r.waiting, func(x, y sessionstore.Imported) int {
+		return y.Updated.Compare(x.Updated)
+	})
 	a := r.agent
-	added, err := a.options.Store.Import(ctx, a.init.owner(), r.batch)
-	r.err = err
-	if err != nil {
-		a.log.Warn("cannot import the agent's sessions", "error", err)
-		return
+	var added int
+	added, r.err = a.options.Store.Import(ctx, a.init.owner(), r.waiting[:n])
+	r.waiting = r.waiting[n:]
+	if r.err != nil {
+		a.log.Warn("cannot import the agent's sessions", "error", r.err)
 	}
-	r.batch = r.batch[:0]
 	if added > 0 {
 		a.log.Debug("imported sessions of the agent", "sessions", added)
 	}
-}
-
-// imported converts a backend's session for the store. It rejects one in a directory that contains
-// the home directory: a session may have such a working directory, but not because the agent says
-// so, and clients load a listed session with the directory that is listed.
-func imported(
-	f backend.Foreign, s backend.ForeignSession, reals realPaths,
-) (sessionstore.Imported, error) {
-	n, err := convertForeign(f, s, reals)
-	if err == nil && broadDir(reals.of(s.Cwd), reals.of(homeDir())) != "" {
-		err = fmt.Errorf("its working directory %s contains your home directory; start a new "+
-			"session to work there", text.Printable(s.Cwd.String()))
-	}
-	return n, err
 }
 
 // convertForeign converts a backend's session for the store.
@@ -305,7 +340,7 @@ func (a *agent) findListed(
 				a.log.Debug("cannot list the agent's sessions", "error", err)
 				break
 			}
-			if f.Key(s.State) == key {
+			if f.Key(s.State) == key && !s.Cwd.IsZero() {
 				return s, true
 			}
 		}

@@ -114,6 +114,13 @@ func (k *knowing) CallStored(
 	return k.tells, k.undying
 }
 
+// remember replaces the sessions that it has.
+func (k *knowing) remember(own ...backend.ForeignSession) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.own = own
+}
+
 func (k *knowing) times() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,30 +303,103 @@ func TestImportSkipsInvalidSessions(t *testing.T) {
 	require.Contains(t, log.String(), "the child died")
 }
 
-// A client sends the cwd of a listed session back when it loads the session, so the agent's word
-// must not open everything.
-//
-// Clause A24.
-func TestImportSkipsSessionsInBroadFolders(t *testing.T) {
+// Clauses A24, A31.
+func TestImportedSessionsInBroadFolders(t *testing.T) {
 	home, err := os.UserHomeDir()
 	require.NoError(t, err)
-	link := filepath.Join(t.TempDir(), "link")
-	require.NoError(t, os.Symlink(home, link))
 	top := filepath.VolumeName(home) + string(filepath.Separator)
-	log := &logtest.Text{}
-	r := &knowing{own: []backend.ForeignSession{theirs(t, "good", folder(t))}}
-	broad := []string{top, home, filepath.Dir(home), link, filepath.Join(t.TempDir(), "missing") +
-		strings.Repeat("/..", 40)}
+	r := &knowing{}
+	broad := []string{top, filepath.Dir(home), home}
 	for i, dir := range broad {
 		r.own = append(r.own, theirs(t, fmt.Sprint("broad ", i), dir))
 	}
-	c := connect(t, acp.Options{Backend: r.serve, Logger: log.Logger(slog.LevelWarn)})
+	c := connect(t, acp.Options{Backend: r.serve})
 	c.initialize()
-	sessions := c.list(`{}`)
-	require.Len(t, sessions, 1)
-	require.Equal(t, "title of good", sessions[0].Title)
+	require.Len(t, c.list(`{}`), len(broad))
+	sessions := c.list(encode(map[string]any{"cwd": home}))
+	require.Empty(t, sessions[0].AdditionalDirectories)
+	id := sessions[0].SessionID
+	c.call("session/load", rootsParams(id, home))
+	require.Contains(t, fmt.Sprint(c.texts(id, "say hi")), "This session reaches everything in it")
+	require.Equal(t, []string{"hi"}, c.texts(id, "say hi"), "once")
+}
+
+// A session that was deleted in the agent disappears from lists. What is stored of it stays.
+//
+// Clause A31.
+func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
+	a := folder(t)
+	r := &knowing{}
+	for _, name := range []string{"kept", "untouched", "opened"} {
+		r.own = append(r.own, theirs(t, name, a))
+	}
+	store := memstore.New(t)
+	o := acp.Options{Backend: r.serve, Store: store}.With(
+		acp.Tuning{ImportEvery: time.Nanosecond, ImportGrace: patience})
+	c := connect(t, o)
+	c.initialize()
+	ids := map[string]string{}
+	for _, s := range c.list(`{}`) {
+		ids[s.Title] = s.SessionID
+	}
+	c.call("session/load", rootsParams(ids["title of opened"], a))
+	c.texts(ids["title of opened"], "say hi")
+	r.remember(r.own[:1]...)
+	titles := func(params string) (titles []string) {
+		for _, s := range c.list(params) {
+			titles = append(titles, s.Title)
+		}
+		return titles
+	}
+	require.Equal(t, []string{"title of kept"}, titles(encode(map[string]any{"cwd": a})))
+	require.Equal(t, []string{"title of kept"}, titles(`{}`))
+	_, err := store.Get(t.Context(), sessionstore.ID(ids["title of untouched"]))
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+	opened, err := store.Get(t.Context(), sessionstore.ID(ids["title of opened"]))
+	require.NoError(t, err)
+	require.True(t, opened.Gone)
+
+	r.remember(theirs(t, "kept", a), theirs(t, "opened", a))
+	require.Len(t, titles(`{}`), 2, "it is back")
+	r.broken = errors.New("the child died")
+	r.remember()
+	require.Len(t, titles(`{}`), 2, "the list is not complete")
+}
+
+// A list in a later process does not wait for the agent, and the next one sees what the agent said.
+//
+// Clause A31.
+func TestLaterListsDoNotWait(t *testing.T) {
+	a := folder(t)
+	store := memstore.New(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
+	c := connect(t, acp.Options{Backend: r.serve, Store: store})
+	c.initialize()
+	require.Len(t, c.list(`{}`), 1)
 	c.leave()
-	require.Equal(t, len(broad), log.Count("contains your home directory"))
+
+	later := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)},
+		hangs: make(chan struct{})}
+	c = connect(t, acp.Options{Backend: later.serve, Store: store}.With(
+		acp.Tuning{ImportGrace: time.Nanosecond, ImportWait: time.Hour}))
+	c.initialize()
+	require.Len(t, c.list(`{}`), 1)
+	close(later.hangs)
+	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 2 }, patience, time.Millisecond)
+	require.Equal(t, 1, later.times())
+}
+
+// Clause A31.
+func TestImportsOfManyDirectoriesAreBounded(t *testing.T) {
+	r := &knowing{hangs: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
+	c.initialize()
+	for range 50 {
+		c.list(encode(map[string]any{"cwd": folder(t)}))
+	}
+	close(r.hangs)
+	c.leave()
+	require.LessOrEqual(t, r.times(), 17, "16 directories and an import of all")
 }
 
 // Clause A31.

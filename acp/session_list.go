@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -40,8 +41,9 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
+		var run *importRun
 		if p.cursor == "" {
-			a.refreshImports(ctx, p.cwd)
+			run = a.refreshImports(ctx, p.cwd)
 		}
 		query, err := fromDisk(ctx, a, func() (sessionstore.Query, error) {
 			return p.query(a.init.owner()), nil
@@ -52,6 +54,10 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		query.Unused = sessionstore.UnusedFilter{
 			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
 		page, err := a.options.Store.List(ctx, query)
+		if err == nil && run != nil && !slices.ContainsFunc(page.Sessions, run.isRefresh) {
+			run.waitForFirst(ctx)
+			page, err = a.options.Store.List(ctx, query)
+		}
 		if err != nil {
 			return nil, protocolError(err)
 		}
@@ -91,7 +97,9 @@ type listParams struct {
 // query returns the store's query. It looks up the real paths of the filters, which may wait for a
 // disk.
 func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
-	q := sessionstore.Query{Agent: owner, Archive: p.archive, Cursor: p.cursor}
+	q := sessionstore.Query{
+		Agent: owner, Archive: p.archive, Cursor: p.cursor, WithoutGone: true,
+	}
 	if !p.cwd.IsZero() {
 		q.Cwd = sessionstore.FilterDir(p.cwd)
 	}

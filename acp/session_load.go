@@ -186,8 +186,8 @@ func (l *load) setNotice(s *session, act *activation) {
 	switch {
 	case l.previous != nil:
 		s.notice, s.prompted = l.previous.notice, l.previous.prompted
-	case l.stored.Title == "" && l.stored.Turns == 0:
-		known = workspace.Roots{}
+	case l.stored.Turns == 0:
+		known, s.prompted = workspace.Roots{}, l.stored.Title != ""
 	default:
 		s.prompted = true
 	}

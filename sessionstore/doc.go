@@ -38,6 +38,7 @@
 //     [Position] the order of a list.
 //   - [Keys.Validate] and [Imported.Validate] check arguments; [Keys.WithCwd] computes the keys
 //     after an activation.
+//   - [Imported.NewTitle] decides whether a title yields to the agent's.
 //   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
 //
 // Package sessionstore/storetest tests it:

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const (
@@ -36,6 +38,17 @@ type Imported struct {
 	Archived bool
 	// Meta is its _meta in the agent's list, or nil.
 	Meta json.RawMessage
+}
+
+// Listed describes a complete list of an agent's sessions, see [Imports.Retain].
+type Listed struct {
+	// Asked is the time when the agent was asked. Sessions that it listed first after that, in
+	// another process perhaps, stay.
+	Asked time.Time
+	// Cwds are the working directories whose sessions are listed; nil means all.
+	Cwds []workspace.Dir
+	// StateKeys has the names of the sessions in the list.
+	StateKeys map[string]bool
 }
 
 // Validate returns an error unless the session can be stored.

@@ -41,6 +41,10 @@ type Session struct {
 	Turns int64
 	// Archived is set by [Labels.Archive], Renamed by [Labels.Rename].
 	Archived, Renamed bool
+	// Listed is when its agent listed it first (see [Imports.Import]), the zero time if it has not.
+	Listed time.Time
+	// Gone says that the agent no longer lists it (see [Imports.Retain]).
+	Gone bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage
 }

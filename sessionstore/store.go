@@ -118,8 +118,8 @@ type Histories interface {
 
 // Imports is the part of a [Store] for sessions that an agent has without it.
 type Imports interface {
-	// Import stores the sessions that an agent lists itself, all or none, and returns the number of
-	// new ones. A new session gets the id it comes with and an empty history. A known one (by
+	// Import stores the sessions that an agent lists itself, in their order, and returns the number
+	// of new ones. If one is invalid, none is stored. A new session gets the id it comes with and an empty history. A known one (by
 	// StateKey) gets a later Updated, the Meta, and its title (see [Imported.NewTitle]) unless it
 	// was renamed or is unused. Whether it is archived stays. An unused one that the agent lists with later activity counts as imported
 	// from then on, see [UnusedGrace]. A session that was deleted here, or whose StateKey was
@@ -130,6 +130,12 @@ type Imports interface {
 	// Named returns the id of the session with this StateKey. It returns [*NotFoundError] if the
 	// agent has none.
 	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
+
+	// Retain removes the sessions that the agent listed once (see Import) and which its complete list
+	// l no longer has, and returns their number. One that was never opened or renamed here is
+	// deleted. Others are kept: they are gone until the agent lists them, has another StateKey for
+	// them, or they are prompted.
+	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
 
 	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had
 	// been imported and then activated. history, if not nil, is its history, see [Activation].

@@ -271,7 +271,9 @@ type Foreign interface {
 	// this name, nil if it cannot.
 	State(key string) []byte
 	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or
-	// all if it is nil. An error ends the iteration.
+	// all if it is nil. An error ends the iteration: without one there are no others, and what was
+	// listed before and no longer is counts as deleted. It is [errors.ErrUnsupported] if the backend
+	// has no list.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent:
 	// session/delete, session/set_title, session/archive or session/unarchive. The session need not
@@ -284,7 +286,7 @@ type Foreign interface {
 type ForeignSession struct {
 	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
 	State []byte
-	// Cwd is the session's working directory, as far as the backend knows it. There are no other
+	// Cwd is the session's working directory, zero if the backend does not know it. There are no other
 	// roots: only the client grants those, and a listed session would suggest them to it.
 	Cwd workspace.Dir
 	// Title is one line, or "".

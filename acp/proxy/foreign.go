@@ -30,16 +30,14 @@ func (p *proxy) State(key string) []byte {
 }
 
 // Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived
-// ones. It yields none if the child could not open them. Malformed entries are skipped.
+// ones. If the child could not open them, it does not ask. Entries without an id are skipped.
 func (p *proxy) Sessions(
 	ctx context.Context, cwd *workspace.Dir,
 ) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
 		c, err := p.listingChild(ctx)
-		if c == nil {
-			if err != nil {
-				yield(backend.ForeignSession{}, err)
-			}
+		if err != nil {
+			yield(backend.ForeignSession{}, err)
 			return
 		}
 		cursors := make(map[string]bool)
@@ -59,28 +57,35 @@ func (p *proxy) Sessions(
 					return
 				}
 			}
-			if cursor = page.NextCursor; cursor == "" || cursors[cursor] {
-				return // the end, or the list repeats itself
-			}
-			cursors[cursor] = true
-			if limit := p.options.limits.MaxPages; len(cursors) >= limit {
-				c.log.Warn("the agent's list of sessions is too long", "pages", limit)
+			if cursor = page.NextCursor; cursor == "" {
 				return
 			}
+			limit := p.options.limits.MaxPages
+			switch {
+			case cursors[cursor]:
+				err = errors.New("the agent's list of sessions repeats itself")
+			case len(cursors)+1 >= limit:
+				err = fmt.Errorf("the agent's list of sessions has more than %d pages", limit)
+			}
+			if err != nil {
+				yield(backend.ForeignSession{}, err)
+				return
+			}
+			cursors[cursor] = true
 		}
 	}
 }
 
-// listingChild returns a child that lists sessions and can open them, nil if the agent does not.
+// listingChild returns a child that lists sessions and can open them, or [errors.ErrUnsupported].
 func (p *proxy) listingChild(ctx context.Context) (*child, error) {
 	if !opensListed(p.agentInfo()) {
-		return nil, nil
+		return nil, errors.ErrUnsupported
 	}
 	c, err := p.mainChild(ctx)
-	if err != nil || !opensListed(c.info) {
-		return nil, err
+	if err == nil && !opensListed(c.info) {
+		err = errors.ErrUnsupported
 	}
-	return c, nil
+	return c, err
 }
 
 func opensListed(a client.Agent) bool { return a.List && (a.Load || a.Resume) }
@@ -116,8 +121,9 @@ func (c *child) listSessions(
 	return page, nil
 }
 
-// parseListed reads an entry of the child's list. It ignores additional directories: a client would
-// send them back as roots when it loads the session, so the child could choose its own.
+// parseListed reads an entry of the child's list. Without a valid working directory the session
+// cannot be opened, but exists. It ignores additional directories: a client would send them back as
+// roots when it loads the session, so the child could choose its own.
 func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	var entry struct {
 		ID      json.RawMessage `json:"sessionId"`
@@ -137,7 +143,7 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	}
 	cwd, err := workspace.ParseDir(entry.Cwd)
 	if err != nil {
-		return backend.ForeignSession{}, err
+		cwd = workspace.Dir{}
 	}
 	updated, err := time.Parse(time.RFC3339, entry.Updated)
 	if err != nil {

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -126,10 +127,12 @@ func TestSessionsLimit(t *testing.T) {
 	f := newForeign(t, abilities{List: true, Resume: true, Page: 2},
 		proxy.Options{}.With(proxy.Limits{MaxPages: 2}), 5, t.TempDir())
 	n := 0
-	for range f.Sessions(t.Context(), nil) {
-		n++
+	for _, err := range f.Sessions(t.Context(), nil) {
+		if n++; n > 4 {
+			require.ErrorContains(t, err, "more than 2 pages")
+		}
 	}
-	require.Equal(t, 4, n)
+	require.Equal(t, 5, n)
 }
 
 func TestSessionsMalformed(t *testing.T) {
@@ -147,10 +150,16 @@ func TestSessionsMalformed(t *testing.T) {
 	f := b.backend.(backend.Foreign)
 	var all []backend.ForeignSession
 	for s, err := range f.Sessions(t.Context(), nil) {
-		require.NoError(t, err)
+		if err != nil {
+			require.ErrorContains(t, err, "repeats itself")
+			break
+		}
 		all = append(all, s)
 	}
-	require.Len(t, all, 1)
+	require.Len(t, all, 2)
+	require.Equal(t, "a", f.Key(all[0].State), "it exists, but cannot be opened")
+	require.True(t, all[0].Cwd.IsZero())
+	all = all[1:]
 	require.Equal(t, "b", f.Key(all[0].State))
 	require.Equal(t, "real title", all[0].Title)
 	require.True(t, all[0].Updated.IsZero())
@@ -187,17 +196,17 @@ func TestListedTitlesWithContext(t *testing.T) {
 }
 
 func TestSessionsThatCannotBeOpened(t *testing.T) {
-	for range newForeign(t, abilities{List: true}, proxy.Options{}, 2,
+	for _, err := range newForeign(t, abilities{List: true}, proxy.Options{}, 2,
 		t.TempDir()).Sessions(t.Context(), nil) {
-		require.Fail(t, "the agent can neither load nor resume")
+		require.ErrorIs(t, err, errors.ErrUnsupported, "the agent can neither load nor resume")
 	}
 }
 
 func TestSessionsNotSupported(t *testing.T) {
 	b := initialized(t, plain)
 	f := b.backend.(backend.Foreign)
-	for range f.Sessions(t.Context(), nil) {
-		require.Fail(t, "there are none")
+	for _, err := range f.Sessions(t.Context(), nil) {
+		require.ErrorIs(t, err, errors.ErrUnsupported)
 	}
 	require.Empty(t, f.Key(nil))
 	require.Empty(t, f.Key([]byte(`{"v":1,"id":7}`)))
@@ -206,7 +215,7 @@ func TestSessionsNotSupported(t *testing.T) {
 	require.Nil(t, result)
 	for _, err := range proxy.New(b.command,
 		proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
-		require.ErrorContains(t, err, "call initialize first")
+		require.ErrorIs(t, err, errors.ErrUnsupported, "it is not initialized")
 	}
 }
 

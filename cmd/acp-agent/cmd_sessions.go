@@ -42,6 +42,8 @@ type sessionReport struct {
 	UpdatedAt             time.Time       `json:"updatedAt"`
 	Turns                 int64           `json:"turns"`
 	Archived              bool            `json:"archived,omitempty"`
+	// Gone says that the agent has deleted the session. What is stored of it stays.
+	Gone bool `json:"deletedInAgent,omitempty"`
 	// Directories describes how the agent behind acp-agent learns about the folders.
 	Directories string `json:"directories,omitempty"`
 }
@@ -59,8 +61,17 @@ func report(s sessionstore.Session) sessionReport {
 		ID: s.ID, Agent: agent, Directories: directories,
 		Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
 		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
-		Archived: s.Archived,
+		Archived: s.Archived, Gone: s.Gone,
 	}
+}
+
+// titleColumn returns what tables of sessions show as the title.
+func titleColumn(s sessionstore.Session) string {
+	title := text.Line(text.Plain(s.Title), 80)
+	if s.Gone {
+		title = strings.TrimSpace("[deleted in the agent] " + title)
+	}
+	return title
 }
 
 func newSessionsDelete(s streams, set *settings) *cobra.Command {

@@ -35,7 +35,8 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 		Use:   "list [--cwd DIR] [--dir DIR]... [--no-dirs] [--archived] [--limit N]",
 		Short: "List stored sessions, newest activity first",
 		Long: `list shows the sessions of all agents. --dir selects sessions whose additional
-folders are exactly these, in this order.
+folders are exactly these, in this order. A session that was deleted in its agent
+is marked; delete removes what is stored of it.
 
 On a terminal the list fits its width: ids, titles and folders are shortened. Elsewhere it has
 whole ids and folders, and times in UTC.`,
@@ -125,7 +126,7 @@ func (l listFlags) list(
 			r := report(session)
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime),
 				text.Printable(r.Agent), folders(session.Keys.Roots, workspace.Dir.String),
-				text.Line(text.Plain(r.Title), 80))
+				titleColumn(session))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -146,7 +147,7 @@ func printFitting(
 	for _, session := range found {
 		rows = append(rows, []string{
 			text.Prefix(string(session.ID), id), since(session.Updated, now),
-			cmp.Or(text.Line(text.Plain(session.Title), 80), "-"),
+			cmp.Or(titleColumn(session), "-"),
 			text.Printable(report(session).Agent), folders(session.Keys.Roots, fromHome),
 		})
 	}

@@ -89,19 +89,13 @@ const keyedColumns = `sessions.key, strand, name,
 
 // readKeyed returns the sessions that a query for keyedColumns finds.
 func readKeyed(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []keyed, err error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = each(ctx, tx, query, args, func(rows *sql.Rows) error {
 		var k keyed
-		if err := rows.Scan(&k.key, &k.strand, &k.name, &k.unused); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&k.key, &k.strand, &k.name, &k.unused)
 		all = append(all, k)
-	}
-	return all, rows.Err()
+		return err
+	})
+	return all, err
 }
 
 // separateNamesakes leaves one session with each name that two agents have. It is the one that was

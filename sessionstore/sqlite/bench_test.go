@@ -198,3 +198,52 @@ func BenchmarkWriteWhilePruning(b *testing.B) {
 		require.NoError(b, s.Close())
 	}
 }
+
+// listing returns n sessions as an agent lists them.
+func listing(b *testing.B, n int) []sessionstore.Imported {
+	all := make([]sessionstore.Imported, n)
+	for i := range all {
+		name := fmt.Sprint(i)
+		all[i] = sessionstore.Imported{
+			ID: sessionstore.ID(name), StateKey: name, State: []byte(`{"v":1,"id":"` + name + `"}`), Keys: manyKeys(b, i%100),
+			Title: "title of " + name, Updated: time.UnixMilli(int64(1_700_000_000_000 + i)),
+		}
+	}
+	return all
+}
+
+// BenchmarkImport imports the 20,000 sessions of an agent for the first time, and again.
+func BenchmarkImport(b *testing.B) {
+	all := listing(b, 20_000)
+	agent := sessionstore.Agent{Kind: "proxy", Profile: "x"}
+	l := sessionstore.Listed{StateKeys: make(map[string]bool)}
+	for _, n := range all {
+		l.StateKeys[n.StateKey] = true
+	}
+	run := func(b *testing.B, s *Store) {
+		_, err := s.Import(b.Context(), agent, all)
+		require.NoError(b, err)
+		l.Asked = time.Now().Add(time.Hour)
+		n, err := s.Retain(b.Context(), agent, l)
+		require.NoError(b, err)
+		require.Zero(b, n)
+	}
+	var s *Store
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			s = New(Options{Dir: b.TempDir()})
+			run(b, s)
+			b.StopTimer()
+			b.Cleanup(func() { _ = s.Close() })
+			b.StartTimer()
+		}
+	})
+	s = New(Options{Dir: b.TempDir()})
+	defer s.Close()
+	run(b, s)
+	b.Run("again", func(b *testing.B) {
+		for b.Loop() {
+			run(b, s)
+		}
+	})
+}

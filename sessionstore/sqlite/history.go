@@ -181,22 +181,15 @@ type span struct {
 
 // inheritedSpans returns the part of a session's history that it shares with the sessions it was
 // forked from, in order.
-func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) ([]span, error) {
-	rows, err := tx.QueryContext(ctx,
-		"SELECT strand, last FROM inherits WHERE session = ? ORDER BY last", session)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var spans []span
-	for rows.Next() {
-		var s span
-		if err := rows.Scan(&s.strand, &s.last); err != nil {
-			return nil, err
-		}
-		spans = append(spans, s)
-	}
-	return spans, rows.Err()
+func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) (spans []span, err error) {
+	err = each(ctx, tx, "SELECT strand, last FROM inherits WHERE session = ? ORDER BY last",
+		[]any{session}, func(rows *sql.Rows) error {
+			var s span
+			err := rows.Scan(&s.strand, &s.last)
+			spans = append(spans, s)
+			return err
+		})
+	return spans, err
 }
 
 // spans returns the session's history up to a segment: what it inherited, then its own strand.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +16,13 @@ import (
 // tombstoneRenewal is the age at which a tombstone is renewed when its session is still listed. It
 // is not renewed each time, so that importing an unchanged list writes nothing.
 const tombstoneRenewal = 24 * time.Hour
+
+const (
+	// comparedSessions is the number of listed sessions that are compared with the store at once,
+	// importedSessions that of those that are stored in one transaction.
+	comparedSessions = 2000
+	importedSessions = 100
+)
 
 // Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without the
 // write lock.
@@ -25,35 +34,67 @@ func (s *Store) Import(
 			return 0, err
 		}
 	}
-	var fresh []sessionstore.Imported
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		fresh, err = s.outdated(ctx, tx, agent, sessions)
-		return err
-	})
-	if err != nil || len(fresh) == 0 {
-		return 0, err
-	}
-	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		key, err := agentKey(ctx, tx, agent)
-		if err != nil {
+	for some := range slices.Chunk(sessions, comparedSessions) {
+		var fresh []sessionstore.Imported
+		err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			fresh, err = s.outdated(ctx, tx, agent, some)
 			return err
-		}
-		added = 0
-		for _, n := range fresh {
-			isNew, err := s.importOne(ctx, tx, key, agent, n)
-			if err != nil {
-				return err
+		})
+		for piece := range slices.Chunk(fresh, importedSessions) {
+			n := 0
+			if err == nil {
+				err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+					n, err = s.importSome(ctx, tx, agent, piece)
+					return err
+				})
 			}
-			if isNew {
-				added++
+			added += n
+			if err == nil {
+				err = pause(ctx, minPause)
 			}
 		}
-		return nil
-	})
+		if err != nil {
+			return added, err
+		}
+	}
+	return added, nil
+}
+
+// importSome imports sessions, and returns the number of new ones.
+func (s *Store) importSome(
+	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
+) (added int, err error) {
+	key, err := agentKey(ctx, tx, agent)
 	if err != nil {
 		return 0, err
 	}
+	records, err := importRecords(ctx, tx, key, namesOf(sessions))
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range sessions {
+		at, ok := records[n.StateKey]
+		if !ok || at.session == 0 && at.deleted == 0 {
+			added++
+			// A list may have it twice.
+			records[n.StateKey], err = s.insertImported(ctx, tx, agent, n, s.clock())
+		} else {
+			err = s.importKnown(ctx, tx, key, at, n)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	return added, nil
+}
+
+// namesOf returns the state keys of sessions.
+func namesOf(sessions []sessionstore.Imported) []string {
+	names := make([]string, len(sessions))
+	for i, n := range sessions {
+		names[i] = n.StateKey
+	}
+	return names
 }
 
 // importRecord describes the stored session, or the tombstone, of a session that an agent lists.
@@ -62,28 +103,59 @@ type importRecord struct {
 	title, meta               string
 	renamed                   bool
 	unused                    bool  // as in [sessionstore.UnusedFilter]
+	listed                    bool  // by its agent, now and before
 	deleted                   int64 // when it was deleted or given up, 0 if it was not
 }
 
+// findImported returns the record of one session.
 func findImported(
 	ctx context.Context, tx *sql.Tx, agent int64, stateKey string,
-) (at importRecord, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT deleted FROM tombstones WHERE agent = ? AND name = ?",
-		agent, tombstoneName(stateKey)).Scan(&at.deleted)
-	if !errors.Is(err, sql.ErrNoRows) {
-		return at, err
+) (importRecord, error) {
+	found, err := importRecords(ctx, tx, agent, []string{stateKey})
+	return found[stateKey], err
+}
+
+// importRecords returns the records of the sessions with some state keys that the store knows.
+func importRecords(
+	ctx context.Context, tx *sql.Tx, agent int64, stateKeys []string,
+) (map[string]importRecord, error) {
+	found := make(map[string]importRecord, len(stateKeys))
+	err := each(ctx, tx, `
+		SELECT name, sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
+			NOT imported AND turns = 0 AND last = 0, listed > 0 AND listing <> ?3
+		FROM json_each(?1) CROSS JOIN runtime_keys ON runtime_keys.agent = ?2 AND name = value
+		JOIN sessions ON sessions.key = runtime_keys.session
+		LEFT JOIN labels ON labels.session = sessions.key`,
+		[]any{asJSON(stateKeys), agent, goneListing}, func(rows *sql.Rows) error {
+			var (
+				name string
+				at   importRecord
+			)
+			err := rows.Scan(&name, &at.session, &at.created, &at.updated, &at.title, &at.meta,
+				&at.renamed, &at.unused, &at.listed)
+			found[name] = at
+			return err
+		})
+	if err != nil {
+		return nil, err
 	}
-	err = tx.QueryRowContext(ctx, `
-		SELECT sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
-			NOT imported AND turns = 0 AND last = 0
-		FROM runtime_keys JOIN sessions ON sessions.key = runtime_keys.session
-		LEFT JOIN labels ON labels.session = sessions.key
-		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).
-		Scan(&at.session, &at.created, &at.updated, &at.title, &at.meta, &at.renamed, &at.unused)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	hashed := make(map[string]string, len(stateKeys))
+	for _, stateKey := range stateKeys {
+		hashed[hex.EncodeToString(tombstoneName(stateKey))] = stateKey
 	}
-	return at, err
+	err = each(ctx, tx, `
+		SELECT lower(hex(name)), deleted FROM tombstones
+		WHERE agent = ?2 AND name IN (SELECT unhex(value) FROM json_each(?1))`,
+		[]any{asJSON(slices.Collect(maps.Keys(hashed))), agent}, func(rows *sql.Rows) error {
+			var (
+				name string
+				at   importRecord
+			)
+			err := rows.Scan(&name, &at.deleted)
+			found[hashed[name]] = at
+			return err
+		})
+	return found, err
 }
 
 // outdated returns the sessions of which the store does not have the latest.
@@ -94,13 +166,15 @@ func (s *Store) outdated(
 	if err != nil || len(agents) == 0 {
 		return sessions, err
 	}
+	names := namesOf(sessions)
 	var fresh []sessionstore.Imported
 	for key := range agents {
+		records, err := importRecords(ctx, tx, key, names)
+		if err != nil {
+			return nil, err
+		}
 		for _, n := range sessions {
-			at, err := findImported(ctx, tx, key, n.StateKey)
-			if err != nil {
-				return nil, err
-			}
+			at := records[n.StateKey]
 			title, err := at.newTitle(ctx, tx, n)
 			if err != nil {
 				return nil, err
@@ -121,7 +195,7 @@ func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	case at.session == 0:
 		return true
 	}
-	return string(n.Meta) != at.meta || at.usedSince(n) ||
+	return !at.listed || string(n.Meta) != at.meta || at.usedSince(n) ||
 		!n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
 }
 
@@ -151,46 +225,30 @@ func (at importRecord) newTitle(
 	return n.NewTitle(at.title, slices.Collect(updatesIn(first))), nil
 }
 
-// importOne imports a session, and reports whether it is new.
-func (s *Store) importOne(
-	ctx context.Context, tx *sql.Tx, agentKey int64, agent sessionstore.Agent, n sessionstore.Imported,
-) (isNew bool, err error) {
-	at, err := findImported(ctx, tx, agentKey, n.StateKey)
-	if err != nil {
-		return false, err
-	}
-	switch {
-	case at.deleted != 0:
-		err = exec(ctx, tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
-			s.clock(), agentKey, tombstoneName(n.StateKey))
-		return false, err
-	case at.session != 0:
-		return false, importKnown(ctx, tx, at, n)
-	}
-	return true, s.insertImported(ctx, tx, agent, n)
-}
-
-// insertImported stores a new session that an agent knows.
+// insertImported stores a new session that an agent knows, and has listed at the given time, 0 for
+// not at all.
 func (s *Store) insertImported(
-	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported,
-) error {
-	updated := s.clock()
+	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported, listed int64,
+) (at importRecord, err error) {
+	at = importRecord{updated: s.clock(), title: n.Title, meta: string(n.Meta), listed: listed != 0}
 	if !n.Updated.IsZero() {
-		updated = n.Updated.UnixMilli()
+		at.updated = n.Updated.UnixMilli()
 	}
-	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
+	at.created = at.updated
+	_, at.session, err = s.insert(ctx, tx, sessionstore.NewSession{
 		ID: n.ID, Agent: agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, updated)
+	}, at.updated)
 	if err == nil {
-		err = markImported(ctx, tx, key)
+		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
+			listed, at.session)
 	}
 	if err == nil && n.Archived {
-		err = setLabel(ctx, tx, key, "archived", 1)
+		err = setLabel(ctx, tx, at.session, "archived", 1)
 	}
 	if err == nil && len(n.Meta) > 0 {
-		err = setLabel(ctx, tx, key, "meta", string(n.Meta))
+		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
 	}
-	return err
+	return at, err
 }
 
 // Adopt implements [sessionstore.Store].
@@ -215,7 +273,7 @@ func (s *Store) Adopt(
 		} else if at.deleted != 0 {
 			return &sessionstore.NotFoundError{ID: n.ID}
 		}
-		if err := s.insertImported(ctx, tx, agent, n); err != nil {
+		if _, err := s.insertImported(ctx, tx, agent, n, 0); err != nil {
 			return err
 		}
 		r, err := find(ctx, tx, n.ID)
@@ -241,7 +299,8 @@ func (s *Store) Named(
 ) (id sessionstore.ID, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
-			SELECT id FROM agents JOIN runtime_keys ON runtime_keys.agent = agents.key JOIN sessions ON sessions.key = session
+			SELECT id FROM agents JOIN runtime_keys ON runtime_keys.agent = agents.key
+			JOIN sessions ON sessions.key = session
 			WHERE kind = ? AND profile = ? AND name = ?`, agent.Kind, agent.Profile, stateKey).Scan((*string)(&id))
 		if errors.Is(err, sql.ErrNoRows) {
 			return &sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)}
@@ -251,29 +310,41 @@ func (s *Store) Named(
 	return id, err
 }
 
-// importKnown updates the session at from its agent's list.
-func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstore.Imported) error {
+// importKnown updates a session, or its tombstone, from its agent's list.
+func (s *Store) importKnown(
+	ctx context.Context, tx *sql.Tx, agent int64, at importRecord, n sessionstore.Imported,
+) error {
+	if at.deleted != 0 {
+		return exec(ctx, tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
+			s.clock(), agent, tombstoneName(n.StateKey))
+	}
 	updated := at.updated
 	if !n.Updated.IsZero() {
 		updated = max(updated, n.Updated.UnixMilli())
 	}
 	title, err := at.newTitle(ctx, tx, n)
-	if err != nil {
-		return err
+	if err == nil {
+		err = exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
+			title, updated, at.session)
 	}
-	err = exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
-		title, updated, at.session)
 	if err == nil && string(n.Meta) != at.meta {
 		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
 	}
 	if err == nil && at.usedSince(n) {
-		err = markImported(ctx, tx, at.session)
+		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", at.session)
 	}
-	return err
-}
-
-func markImported(ctx context.Context, tx *sql.Tx, key int64) error {
-	return exec(ctx, tx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", key)
+	if err != nil || at.listed {
+		return err
+	}
+	err = exec(ctx, tx, "UPDATE runtime_keys SET listed = ? WHERE session = ?",
+		s.clock(), at.session)
+	if err != nil {
+		return err
+	}
+	return exec(ctx, tx, `
+		UPDATE sessions SET listing =
+			coalesce((SELECT archived FROM labels WHERE session = sessions.key), 0)
+		WHERE key = ? AND listing = ?`, at.session, goneListing)
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is

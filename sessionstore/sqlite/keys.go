@@ -59,11 +59,16 @@ func realColumn(list []workspace.Dir) column {
 
 // listColumn returns the column of a list, as JSON. Lists are compared by this text.
 func listColumn(paths []string) column {
-	text, err := json.Marshal(paths)
+	return columnOf(asJSON(paths))
+}
+
+// asJSON encodes a list of strings or numbers.
+func asJSON(list any) string {
+	text, err := json.Marshal(list)
 	if err != nil {
-		panic("sqlite: strings cannot be encoded: " + err.Error())
+		panic("sqlite: a list cannot be encoded: " + err.Error())
 	}
-	return columnOf(string(text))
+	return string(text)
 }
 
 // keyTexts are the columns cwd, dirs, real_cwd and real_dirs of a session.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -100,19 +99,13 @@ func agentsOf(
 		agents[key] = a
 		return agents, err
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT key, kind, profile FROM agents")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, tx, "SELECT key, kind, profile FROM agents", nil, func(rows *sql.Rows) error {
 		var key int64
-		if err := rows.Scan(&key, &a.Kind, &a.Profile); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&key, &a.Kind, &a.Profile)
 		agents[key] = a
-	}
-	return agents, rows.Err()
+		return err
+	})
+	return agents, err
 }
 
 // records returns the sessions at positions, in their order. It leaves out those whose rows are
@@ -124,36 +117,25 @@ func (s *Store) records(
 	for i, p := range positions {
 		keys[i] = p.key
 	}
-	list, err := json.Marshal(keys)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := tx.QueryContext(ctx, recordsQuery, string(list))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	found := make(map[int64]sessionstore.Session, len(positions))
 	parsed := make(parsedKeys)
-	for rows.Next() {
+	err := each(ctx, tx, recordsQuery, []any{asJSON(keys)}, func(rows *sql.Rows) error {
 		key, agent, r, err := scanRecord(rows, parsed)
 		if errors.As(err, new(*damageError)) {
 			s.warnDamaged(key, r.ID, err)
-			continue
-		}
-		if err != nil {
-			return nil, err
+			return nil
 		}
 		r.Agent = agents[agent]
 		found[key] = r
-	}
+		return err
+	})
 	sessions := make([]sessionstore.Session, 0, len(positions))
 	for _, p := range positions {
 		if r, ok := found[p.key]; ok {
 			sessions = append(sessions, r)
 		}
 	}
-	return sessions, rows.Err()
+	return sessions, err
 }
 
 // warnDamaged logs that a session is left out of lists, once.
@@ -172,6 +154,7 @@ const (
 	ordinaryListing = iota
 	archivedListing
 	unusedListing
+	goneListing // sessions that their agent no longer lists
 )
 
 // indexRange is a part of an index: the sessions of an agent with a listing and certain values in
@@ -211,12 +194,11 @@ func listingRanges(q sessionstore.Query) []indexRange {
 	if q.Archive == sessionstore.ArchivedToo {
 		ranges = append(ranges, indexRange{listing: archivedListing})
 	}
+	if !q.WithoutGone {
+		ranges = append(ranges, indexRange{listing: goneListing})
+	}
 	if unused.since != 0 && len(q.Unused.Keep) > 0 {
-		keep, err := json.Marshal(q.Unused.Keep)
-		if err != nil {
-			panic("sqlite: strings cannot be encoded: " + err.Error())
-		}
-		unused.keep = string(keep)
+		unused.keep = asJSON(q.Unused.Keep)
 		ranges = append(ranges, unused)
 	}
 	return ranges
@@ -267,19 +249,14 @@ func positionsOf(index, where string) string {
 	return "SELECT updated, id, key FROM sessions INDEXED BY " + index + " WHERE " + where
 }
 
-func readPositions(ctx context.Context, tx *sql.Tx, query string, args []any) ([]position, error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var positions []position
-	for rows.Next() {
+func readPositions(
+	ctx context.Context, tx *sql.Tx, query string, args []any,
+) (positions []position, err error) {
+	err = each(ctx, tx, query, args, func(rows *sql.Rows) error {
 		var p position
-		if err := rows.Scan(&p.updated, &p.id, &p.key); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&p.updated, &p.id, &p.key)
 		positions = append(positions, p)
-	}
-	return positions, rows.Err()
+		return err
+	})
+	return positions, err
 }

@@ -69,20 +69,14 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 func (s *Store) pruneKeys(ctx context.Context, unused, all, after int64) (keys []int64, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		keys = nil
-		rows, err := tx.QueryContext(ctx, "SELECT key FROM sessions WHERE "+pruneCondition+
-			" AND key > ?3 ORDER BY key LIMIT ?4", unused, all, after, pruneBatch)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		query := "SELECT key FROM sessions WHERE " + pruneCondition + " AND key > ?3 ORDER BY key LIMIT ?4"
+		args := []any{unused, all, after, pruneBatch}
+		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			var key int64
-			if err := rows.Scan(&key); err != nil {
-				return err
-			}
+			err := rows.Scan(&key)
 			keys = append(keys, key)
-		}
-		return rows.Err()
+			return err
+		})
 	})
 	return keys, err
 }

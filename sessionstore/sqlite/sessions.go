@@ -191,7 +191,8 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 const (
 	recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, " +
 		"title, created, updated, generation, turns, " +
-		"coalesce(archived, 0), coalesce(renamed, 0), coalesce(meta, '')"
+		"coalesce(archived, 0), coalesce(renamed, 0), coalesce(meta, ''), listing, " +
+		"coalesce((SELECT listed FROM runtime_keys WHERE session = key), 0)"
 	recordTables = "sessions LEFT JOIN labels ON labels.session = sessions.key"
 )
 
@@ -204,14 +205,20 @@ func scanRecord(
 		texts            keyTexts
 		created, updated int64
 		meta             string
+		listing, listed  int64
 	)
 	err = row.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
-		&r.Title, &created, &updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed, &meta)
+		&r.Title, &created, &updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed, &meta,
+		&listing, &listed)
 	if err != nil {
 		return 0, 0, r, err
 	}
 	r.Keys, err = parsed.parse(texts)
 	r.Created, r.Updated = timeOf(created), timeOf(updated)
+	r.Gone = listing == goneListing
+	if listed != 0 {
+		r.Listed = timeOf(listed)
+	}
 	if meta != "" {
 		r.Meta = json.RawMessage(meta)
 	}

@@ -276,6 +276,23 @@ func exec(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
 	return err
 }
 
+// each calls do with each row of a query, until it returns an error.
+func each(
+	ctx context.Context, tx *sql.Tx, query string, args []any, do func(*sql.Rows) error,
+) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 func rollback(tx *sql.Tx) error {
 	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func importTests() []testCase {
@@ -21,7 +22,11 @@ func importTests() []testCase {
 		{"a session that saves the state key of an imported one replaces it", importedMeanwhile},
 		{"A14/a fork has no state key until it saves one", forkHasNoName},
 		{"A31/state keys of agents are independent", namesOfAgents},
-		{"an import is all or nothing", importWhole},
+		{"an invalid session keeps the others from being imported", importWhole},
+		{"A31/a session that its agent no longer lists is removed", retain},
+		{"A31/a complete list of a directory is about this directory", retainByCwd},
+		{"A31/what an agent never listed stays", retainUnlisted},
+		{"A31/a gone session is back when it is used again", retainAndUse},
 		{"A31/a session that the agent knows is adopted", adopt},
 		{"A31/a session is adopted in the place of one that was imported", adoptImported},
 		{"P7/a session is adopted with its history", adoptHistory},
@@ -322,4 +327,111 @@ func adoptHistory(t *testing.T, s store) {
 	record(t, s, lease, "hello")
 	require.Len(t, history(t, s, "id of a"), 2)
 	require.NoError(t, newDraft(t, s, "", say("unused")).Discard(t.Context()))
+}
+
+// retainOnly tells the store that the agent has only the sessions with these state keys.
+func retainOnly(t *testing.T, s store, stateKeys ...string) (removed int) {
+	t.Helper()
+	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), StateKeys: map[string]bool{}}
+	for _, stateKey := range stateKeys {
+		l.StateKeys[stateKey] = true
+	}
+	removed, err := s.Retain(t.Context(), explore(), l)
+	require.NoError(t, err)
+	return removed
+}
+
+// ordinary returns the ids of the sessions that are not gone.
+func ordinary(t *testing.T, s store) []string {
+	t.Helper()
+	return ids(listAll(t, s, sessionstore.Query{Agent: explore(), WithoutGone: true}))
+}
+
+// opened activates an imported session and begins a turn in it.
+func opened(t *testing.T, s store, id sessionstore.ID) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Activate(t.Context(), id, sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	record(t, s, lease, "hello", say("there"))
+	return lease
+}
+
+func retain(t *testing.T, s store) {
+	var all []sessionstore.Imported
+	for _, name := range []string{"kept", "untouched", "opened", "renamed", "archived", "opened and archived"} {
+		all = append(all, listedByAgent(t, name))
+	}
+	importSessions(t, s, all...)
+	opened(t, s, "id of opened")
+	opened(t, s, "id of opened and archived")
+	require.NoError(t, s.Rename(t.Context(), "id of renamed", "chosen"))
+	require.NoError(t, s.Archive(t.Context(), "id of archived"))
+	require.NoError(t, s.Archive(t.Context(), "id of opened and archived"))
+	require.Equal(t, 5, retainOnly(t, s, "kept"))
+	require.Equal(t, []string{"id of kept"}, ordinary(t, s))
+	all = all[1:]
+	for _, id := range []string{"id of opened", "id of renamed", "id of opened and archived"} {
+		require.True(t, get(t, s, id).Gone, id)
+	}
+	require.ElementsMatch(t, []string{"id of kept", "id of opened", "id of renamed", "id of opened and archived"},
+		ids(listAll(t, s, sessionstore.Query{})))
+	require.Len(t, history(t, s, "id of opened"), 2, "what is stored here stays")
+	require.Zero(t, retainOnly(t, s, "kept"), "again")
+
+	require.Equal(t, 2, importSessions(t, s, all...), "those that were deleted are new")
+	require.Len(t, ordinary(t, s), 6)
+	require.False(t, get(t, s, "id of opened").Gone)
+	require.Equal(t, []string{"id of opened and archived"},
+		ids(listAll(t, s, sessionstore.Query{Archive: sessionstore.OnlyArchived})), "as before")
+}
+
+func retainByCwd(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	b.Keys = keys(t, "lib")
+	importSessions(t, s, a, b)
+	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), Cwds: []workspace.Dir{dir(t, "other"), dir(t, "app")}}
+	other, err := s.Retain(t.Context(), sessionstore.Agent{Kind: "proxy"}, l)
+	require.NoError(t, err)
+	require.Zero(t, other, "the list of another agent")
+	n, err := s.Retain(t.Context(), explore(), l)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, []string{"id of b"}, ordinary(t, s))
+}
+
+func retainUnlisted(t *testing.T, s store) {
+	asked := time.Now().Add(-time.Hour)
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "ours", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
+	})
+	require.NoError(t, err)
+	record(t, s, lease, "hello")
+	adoptSession(t, s, listedByAgent(t, "adopted"), nil)
+	create(t, s, "nameless")
+	require.Zero(t, retainOnly(t, s))
+	require.Len(t, ordinary(t, s), 3)
+	require.Zero(t, get(t, s, "ours").Listed)
+
+	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "adopted"))
+	require.NotZero(t, get(t, s, "ours").Listed)
+	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: asked})
+	require.NoError(t, err)
+	require.Zero(t, n, "they were listed after the agent was asked")
+	require.Equal(t, 2, retainOnly(t, s))
+	require.Equal(t, []string{"nameless"}, ordinary(t, s))
+}
+
+func retainAndUse(t *testing.T, s store) {
+	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c"))
+	a, b := opened(t, s, "id of a"), opened(t, s, "id of b")
+	opened(t, s, "id of c")
+	require.Equal(t, 3, retainOnly(t, s))
+	_, err := s.Activate(t.Context(), "id of c", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Empty(t, ordinary(t, s), "opening one changes nothing")
+	record(t, s, a, "again")
+	require.NoError(t, s.SaveState(t.Context(), b, []byte("x"), "another"))
+	require.ElementsMatch(t, []string{"id of a", "id of b"}, ordinary(t, s))
+	require.Zero(t, retainOnly(t, s), "the agent has not listed them since")
+	require.Len(t, ordinary(t, s), 2)
 }

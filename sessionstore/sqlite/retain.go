@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Retain implements [sessionstore.Store].
+func (s *Store) Retain(
+	ctx context.Context, agent sessionstore.Agent, l sessionstore.Listed,
+) (n int, err error) {
+	var missing []int64
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		missing, err = missingSessions(ctx, tx, agent, l)
+		return err
+	})
+	for some := range slices.Chunk(missing, pruneSessions) {
+		if err == nil {
+			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+				for _, session := range some {
+					if err := retire(ctx, tx, session); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err == nil {
+			n += len(some)
+			err = pause(ctx, minPause)
+		}
+	}
+	if len(missing) > 0 {
+		s.eraseSoon()
+	}
+	return n, err
+}
+
+// missingSessions returns the sessions that the agent listed before, and which are not in l.
+func missingSessions(
+	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, l sessionstore.Listed,
+) (missing []int64, err error) {
+	agents, err := agentsOf(ctx, tx, agent)
+	if err != nil {
+		return nil, err
+	}
+	var cwds []string
+	for _, dir := range l.Cwds {
+		cwds = append(cwds, dir.String())
+	}
+	for key := range agents {
+		err := each(ctx, tx, `
+			SELECT sessions.key, name FROM runtime_keys JOIN sessions ON sessions.key = session
+			WHERE runtime_keys.agent = ?1 AND listed BETWEEN 1 AND ?2 - 1 AND listing <> ?3
+				AND (?4 = 'null' OR cwd IN (SELECT value FROM json_each(?4)))`,
+			[]any{key, l.Asked.UnixMilli(), goneListing, asJSON(cwds)}, func(rows *sql.Rows) error {
+				var (
+					session int64
+					name    string
+				)
+				err := rows.Scan(&session, &name)
+				if !l.StateKeys[name] {
+					missing = append(missing, session)
+				}
+				return err
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+// retire deletes a session that its agent has deleted, if it was never opened or renamed here. It
+// leaves others out of lists.
+func retire(ctx context.Context, tx *sql.Tx, session int64) error {
+	r := row{key: session}
+	var untouched bool
+	err := tx.QueryRowContext(ctx, `
+		SELECT strand, generation = strand AND turns = 0 AND last = 0 AND NOT coalesce(renamed, 0)
+			AND EXISTS (SELECT 1 FROM runtime_keys WHERE session = key AND imported)
+		FROM sessions LEFT JOIN labels ON labels.session = key WHERE key = ?`, session).
+		Scan(&r.strand, &untouched)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case !untouched:
+		return exec(ctx, tx, "UPDATE sessions SET listing = ? WHERE key = ?", goneListing, session)
+	}
+	if err := countDelete(ctx, tx); err != nil {
+		return err
+	}
+	return deleteRows(ctx, tx, r)
+}
