@@ -26,5 +26,5 @@ func Explanation(lines []string) []string {
 		}
 	}
 	slices.Reverse(s.recent)
-	return explanation(s.recent)
+	return explanation(s.recent[max(0, len(s.recent)-maxRecent):])
 }

@@ -127,6 +127,18 @@ func TestExitError_explanation(t *testing.T) {
 			"panic: no\ngoroutine 1 [running]:\nmain.main()"},
 		"npm": {"npm ERR! code E404\nnpm ERR! 404 Not Found\n",
 			"npm ERR! code E404\nnpm ERR! 404 Not Found"},
+		"Go flags": {"flag provided but not defined: -x\nUsage of server:\n  -a string\n    \tthe a\n",
+			"flag provided but not defined: -x"},
+		"clap": {"error: unexpected argument '--x' found\n\n  tip: try '--y'\n\n" +
+			"Usage: server [OPTIONS]\n\nFor more information, try '--help'.\n",
+			"error: unexpected argument '--x' found\n  tip: try '--y'"},
+		"argparse": {"usage: server [-h] --root ROOT\nserver: error: the following arguments are " +
+			"required: --root\n",
+			"server: error: the following arguments are required: --root"},
+		"a long usage": {"Unknown option: --x\nUsage:\n" + strings.Repeat("  --flag  sets it\n", 90) +
+			"See the manual.\n", "Unknown option: --x"},
+		"only a usage": {"Server 1.0\nUsage: server DIR\n  --help  shows this\n",
+			"Usage: server DIR\n  --help  shows this"},
 		"a path is no error": {"reading /var/error/x, 0 errors\nbye\n", "bye"},
 		"a long line": {"Error: " + strings.Repeat("x", 1000),
 			"Error: " + strings.Repeat("x", 293) + "…"},

@@ -67,15 +67,16 @@ type stderrLine struct {
 	read time.Time
 }
 
-// maxRecent is the number of lines that are kept to explain how the child ended.
-const maxRecent = 30
+// maxRecent is the number of lines that are kept to explain how the child ended, so many that a
+// usage text does not displace the error before it, and maxRecentLine is the most bytes of one.
+const maxRecent, maxRecentLine = 100, 1 << 10
 
 // keep adds a line to the recent ones.
-func (s *stderrLog) keep(text string) {
+func (s *stderrLog) keep(line string) {
 	if len(s.recent) == maxRecent {
 		s.recent = s.recent[1:]
 	}
-	s.recent = append(s.recent, stderrLine{text, time.Now()})
+	s.recent = append(s.recent, stderrLine{text.Truncate(line, maxRecentLine), time.Now()})
 }
 
 // errorLine matches a line that looks like the message of an error. An indented line is code or a
@@ -83,9 +84,17 @@ func (s *stderrLog) keep(text string) {
 const errorLine = `(?i)^(|\S|\S.*[^\w/.-])\w*` +
 	`(error|exception|panic|panicked|fatal|uncaught)\b|^npm ERR!`
 
+// complaintLine matches a line that says what is wrong without the word error, as many programs do
+// about their arguments. usageLine matches the beginning of a usage text.
+const (
+	complaintLine = `(?i)^(\S.*\b)?(not defined|unknown|unrecogni[sz]ed|invalid|cannot|can't|` +
+		`could not|missing|required|no such|not found|denied|failed|refused)\b`
+	usageLine = `(?i)^usage\b`
+)
+
 // explanation returns the lines that explain why a child ended whose stderr ended in recent: the
-// first that looks like an error and what follows it, or the last line. Lines that were written a
-// while before the last one are older messages.
+// first that looks like an error, or else like a complaint, or begins a usage text, and what follows
+// it, or the last line. Lines that were written a while before the last one are older messages.
 func explanation(recent []stderrLine) []string {
 	const (
 		maxLines = 5
@@ -96,15 +105,24 @@ func explanation(recent []stderrLine) []string {
 		return nil
 	}
 	last := len(recent) - 1
-	isError := regexp.MustCompile(errorLine)
-	first := slices.IndexFunc(recent, func(l stderrLine) bool {
-		return recent[last].read.Sub(l.read) < burst && isError.MatchString(l.text)
-	})
+	first := -1
+	for _, pattern := range []string{errorLine, complaintLine, usageLine} {
+		matches := regexp.MustCompile(pattern).MatchString
+		if first < 0 {
+			first = slices.IndexFunc(recent, func(l stderrLine) bool {
+				return recent[last].read.Sub(l.read) < burst && matches(l.text)
+			})
+		}
+	}
 	if first < 0 {
 		first = last
 	}
+	isUsage := regexp.MustCompile(usageLine).MatchString
 	var lines []string
-	for _, l := range recent[first:min(first+maxLines, len(recent))] {
+	for i, l := range recent[first:min(first+maxLines, len(recent))] {
+		if i > 0 && isUsage(l.text) {
+			break
+		}
 		lines = append(lines, text.Plain(text.Truncate(l.text, maxBytes)))
 	}
 	return lines
