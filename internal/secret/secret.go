@@ -138,11 +138,11 @@ func isWord(s string) bool {
 	return len(s) <= longest
 }
 
-// plainSegment matches what is no secret in the path of a URL: up to four words or short numbers,
-// such as "mcp", "v1", "my-server" and "2025-11-25".
+// plainSegment matches what is no secret in the path of a URL: up to four words, a version or a date,
+// such as "mcp", "my-server", "v1" and "2025-11-25".
 var plainSegment = sync.OnceValue(func() *regexp.Regexp {
-	const part = `([A-Za-z]?[a-z]{0,15}|v?[0-9]{1,4})`
-	return regexp.MustCompile(`^` + part + `([-_.]` + part + `){0,3}$`)
+	return regexp.MustCompile(`^([A-Za-z]?[a-z]{0,15}([-_.][a-z]{1,16}){0,3}` +
+		`|v?[0-9]{1,4}([.][0-9]{1,3}){0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
 })
 
 func isPlainSegment(segment string) bool { return plainSegment().MatchString(segment) }

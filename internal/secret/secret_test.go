@@ -101,6 +101,8 @@ func TestHideURL(t *testing.T) {
 		"https://example.com/api/mcp/s/OTk5YWJj/mcp?x=1":           "https://example.com/api/mcp/s/[secret]/mcp?[secret]",
 		"https://example.com/0b8e5f6c-1d2e-4f3a-9b8c-7d6e5f4a3b2c": "https://example.com/[secret]",
 		"https://example.com/abcdefghijklmnopqrstuvw":              "https://example.com/[secret]",
+		"https://example.com/tangerine-1":                          "https://example.com/[secret]",
+		"https://example.com/v1.2/mcp.json":                        "https://example.com/v1.2/mcp.json",
 		"https://example.com/12345678":                             "https://example.com/[secret]",
 		"https://example.com/a-b-c-d-e":                            "https://example.com/[secret]",
 		"https://example.com/mcp%2Fv1":                             "https://example.com/[secret]",

@@ -82,7 +82,7 @@ func TestHTTPServerRefuses(t *testing.T) {
 // Clause M4.
 func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "no account for "+strings.Split(r.URL.Path, "/")[2]+" at http://"+r.Host+"/login/tangerine", http.StatusForbidden)
+		http.Error(w, "no account for "+strings.Split(r.URL.Path, "/")[2]+" at http://"+r.Host+"/login/tangerine-4", http.StatusForbidden)
 	})
 	server := httptest.NewServer(refuse)
 	defer server.Close()
