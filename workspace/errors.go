@@ -10,7 +10,7 @@ import (
 
 // ErrClosed is returned by operations on a closed Workspace.
 var ErrClosed = errors.New("the session's workspace is closed: " +
-	"its roots have changed or the session has ended, so ask again")
+	"its folders have changed or the session has ended, so ask again")
 
 // maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a
 // million errors.
@@ -179,7 +179,7 @@ type ProtectedError struct {
 
 func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("%s cannot be moved or removed: it is or contains %s, "+
-		"which is a root or denied by policy", e.Path, e.Dir)
+		"which is a folder of the session or denied by policy", e.Path, e.Dir)
 }
 
 // OutsideError is returned for a path that is not in the workspace, or leads through something that
@@ -192,7 +192,7 @@ type OutsideError struct {
 }
 
 func (e *OutsideError) Error() string {
-	return fmt.Sprintf("%s is outside the session's roots: %s (%s)", e.Path, e.Why, few(e.Roots))
+	return fmt.Sprintf("%s is outside the session's folders: %s (%s)", e.Path, e.Why, few(e.Roots))
 }
 
 // fewRoots is how many roots an error message names.
@@ -203,15 +203,15 @@ func few(roots Roots) string {
 	var paths []string
 	for i, dir := range roots.All() {
 		if i == fewRoots {
-			return fmt.Sprintf("the roots are %s and %d more", strings.Join(paths, ", "),
+			return fmt.Sprintf("the folders are %s and %d more", strings.Join(paths, ", "),
 				roots.Len()-i)
 		}
 		paths = append(paths, dir.path)
 	}
 	if len(paths) == 1 {
-		return "the only root is " + paths[0]
+		return "the only folder is " + paths[0]
 	}
-	return "the roots are " + strings.Join(paths, ", ")
+	return "the folders are " + strings.Join(paths, ", ")
 }
 
 // ReplacedError is returned for a path in a root whose directory was replaced, if the directory

@@ -22,18 +22,18 @@ func TestErrorMessages(t *testing.T) {
 	ws := openWith(t,
 		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "private"))}},
 		g.a, g.b)
-	roots := fmt.Sprintf(" (the roots are %s, %s)", g.a, g.b)
+	roots := fmt.Sprintf(" (the folders are %s, %s)", g.a, g.b)
 	for path, want := range map[string]string{
-		"../out/secret": "../out/secret is outside the session's roots: " + g.out +
+		"../out/secret": "../out/secret is outside the session's folders: " + g.out +
 			" is in none of them" + roots,
-		"..": ".. is outside the session's roots: it leads to " + g.dir +
+		"..": ".. is outside the session's folders: it leads to " + g.dir +
 			", which is in none of them" + roots,
-		"/etc/passwd": "/etc/passwd is outside the session's roots: /etc is in none of them" +
+		"/etc/passwd": "/etc/passwd is outside the session's folders: /etc is in none of them" +
 			roots,
-		"d/out/secret": "d/out/secret is outside the session's roots: the link " + g.a +
+		"d/out/secret": "d/out/secret is outside the session's folders: the link " + g.a +
 			"/d/out leads to " + g.out +
 			", which is in none of them" + roots,
-		"../B/chained": "../B/chained is outside the session's roots: the link " + g.b +
+		"../B/chained": "../B/chained is outside the session's folders: the link " + g.b +
 			"/d/up leads to " + g.out +
 			", which is in none of them" + roots,
 		"loop": "loop leads through more than 40 links, perhaps in a circle: the last was " +
@@ -71,7 +71,7 @@ func TestErrorMessagesListFewRoots(t *testing.T) {
 		roots = append(roots, mkdir(t, filepath.Join(dir, fmt.Sprint(i))))
 	}
 	_, err := open(t, roots[0], roots[1:]...).Open("../x")
-	require.ErrorContains(t, err, "(the roots are "+strings.Join(roots[:4], ", ")+" and 6 more)")
+	require.ErrorContains(t, err, "(the folders are "+strings.Join(roots[:4], ", ")+" and 6 more)")
 	_, err = open(t, roots[0]).Open("../x")
-	require.ErrorContains(t, err, "(the only root is "+roots[0]+")")
+	require.ErrorContains(t, err, "(the only folder is "+roots[0]+")")
 }

@@ -65,7 +65,7 @@ func (w *Workspace) HandOverDir(path string) error {
 }
 
 var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
-	"which may be outside the session's roots: use a copy of it", fs.ErrPermission)
+	"which may be outside the session's folders: use a copy of it", fs.ErrPermission)
 
 func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
 	if err := w.begin(); err != nil {

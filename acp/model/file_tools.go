@@ -20,9 +20,9 @@ type display struct {
 
 // fileDisplays has an entry for each tool of package tools.
 var fileDisplays = map[string]display{
-	"list_roots":     {sdk.ToolKindRead, func(callInput) string { return "List the roots" }},
-	"list_directory": {sdk.ToolKindRead, titlePath("List ", "the first root")},
-	"directory_tree": {sdk.ToolKindRead, titlePath("Show the tree of ", "the roots")},
+	"list_roots":     {sdk.ToolKindRead, func(callInput) string { return "List the folders" }},
+	"list_directory": {sdk.ToolKindRead, titlePath("List ", "the working directory")},
+	"directory_tree": {sdk.ToolKindRead, titlePath("Show the tree of ", "the folders")},
 	"find_files": {sdk.ToolKindSearch, func(in callInput) string {
 		return "Find " + cmp.Or(show(in.Glob), "files") + in.where()
 	}},

@@ -80,7 +80,7 @@ func (c *call) askUser(
 // the difference.
 func (c *call) describeChange(change tools.Change) backend.ToolCall {
 	path, root := change.Ref.Path(), change.Ref.Root().Dir.String()
-	title := text.Printable(path) + " in root " + text.Printable(root)
+	title := text.Printable(path) + " in folder " + text.Printable(root)
 	s := backend.ToolCall{Content: []any{}}
 	s.Locations = backend.Locations(path, change.FirstLine())
 	switch change.Kind {

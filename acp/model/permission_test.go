@@ -52,7 +52,7 @@ func TestAskingForChanges(t *testing.T) {
 	require.Equal(t, changedTree, dirtest.Planted(t, root))
 	require.DirExists(t, filepath.Join(root, "dir"))
 	path := func(name string) string { return filepath.Join(root, name) }
-	in := " in root " + root
+	in := " in folder " + root
 	type diff struct {
 		Type, Path, NewText string
 		OldText             *string

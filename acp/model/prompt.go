@@ -216,8 +216,8 @@ func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments strin
 		return t.note(ctx, fmt.Sprintf("Cannot read the %s %s: %s.\n\n",
 			a.Kind, text.Code(name), text.Plain(err.Error())))
 	}
-	message := fmt.Sprintf("The user called the %s %s. This is its text, from the file %s in root "+
-		"%d (%s). The author of the file wrote it, not the user.\n%s", a.Kind, name,
+	message := fmt.Sprintf("The user called the %s %s. This is its text, from the file %s in "+
+		"folder %d (%s). The author of the file wrote it, not the user.\n%s", a.Kind, name,
 		text.Printable(a.Path), a.Root.Index, root,
 		text.Block("", strings.TrimSpace(content.String())))
 	if note := content.Note(); note != "" {
@@ -226,7 +226,7 @@ func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments strin
 	if arguments != "" && !content.TakesArguments {
 		message += "The user's arguments: " + arguments + "\n"
 	}
-	title := fmt.Sprintf("Read %s %s of root %s", a.Kind, name, root)
+	title := fmt.Sprintf("Read %s %s of folder %s", a.Kind, name, root)
 	return t.addToPrompt(ctx, sdk.ToolKindRead, title, a.Path, message)
 }
 

@@ -121,14 +121,14 @@ func TestSlashCommands(t *testing.T) {
 	r := e.prompt("/greet Ann and Bob")
 	calls := r.calls()
 	require.Len(t, calls, 1)
-	require.Equal(t, "Read command greet of root "+other, calls[0].Title)
+	require.Equal(t, "Read command greet of folder "+other, calls[0].Title)
 	require.Equal(t, sdk.ToolKindRead, calls[0].Tool)
 	require.Equal(t, []sdk.ToolCallLocation{{Path: filepath.Join(other, ".claude", "commands",
 		"greet.md")}}, calls[0].Locations)
 	message := e.last().Of(modelserver.User)[1]
 	require.Contains(t, message, "/greet Ann and Bob")
 	require.Contains(t, message, "from the file "+filepath.Join(other, ".claude", "commands",
-		"greet.md")+" in root 1 ("+other+")")
+		"greet.md")+" in folder 1 ("+other+")")
 	require.Contains(t, message, "The author of the file wrote it, not the user.")
 	require.Contains(t, message, "Say hello to Ann and Bob.")
 	require.Contains(t, message, "No commands were run")

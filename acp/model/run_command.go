@@ -30,7 +30,7 @@ const (
 
 type commandInput struct {
 	Command string `json:"command" jsonschema:"the command line"`
-	Cwd     string `json:"cwd,omitempty" jsonschema:"where to run it; default the first root"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"where to run; default the working directory"`
 	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"default 120, up to 600"`
 }
 
@@ -284,7 +284,7 @@ func (t terminal) output(ctx context.Context) (string, error) {
 	}
 	if out.Truncated {
 		said = "[… truncated: this is the end of the output. " +
-			"To see the rest, let the command write to a file in a root.]\n" + said
+			"To see the rest, let the command write to a file in a folder of the session.]\n" + said
 	}
 	return said, nil
 }

@@ -72,7 +72,7 @@ func describeServers(servers []backend.ServerStatus) string {
 // describeRoots lists the roots in order.
 func describeRoots(roots workspace.Roots) string {
 	var b strings.Builder
-	b.WriteString("The roots are:\n\n")
+	b.WriteString("The folders are:\n\n")
 	for i, dir := range roots.All() {
 		fmt.Fprintf(&b, "- %d: %s", i, text.Printable(dir.String()))
 		if i == 0 {
@@ -140,8 +140,8 @@ func (t *turn) tellRoots(ctx context.Context) error {
 		changes := strings.Join(append(added, removed...), "; ")
 		changes = cmp.Or(changes, "their order has changed")
 		title := "Told the model that the folders have changed: " + changes
-		message := "[The roots of the session have changed: " + changes + ". " +
-			"Paths outside of the roots cannot be reached. " + describeRoots(roots) + "]"
+		message := "[The folders of the session have changed: " + changes + ". " +
+			"Paths outside of them cannot be reached. " + describeRoots(roots) + "]"
 		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {
 			return err
 		}

@@ -92,13 +92,13 @@ func TestChangedRoots(t *testing.T) {
 		require.Len(t, r.calls(), 1-i, "only the first time")
 		require.Equal(t, 1,
 			strings.Count(e.last().Text(),
-				"The roots of the session have changed: added "+two+"; removed "+one+"."))
+				"The folders of the session have changed: added "+two+"; removed "+one+"."))
 		require.Contains(t, e.last().Instructions, "- 1: "+two+"\n")
 	}
 	e.answer(backend.AllowOnce)
 	e.prompt("/roots add " + one)
 	e.prompt("Look again")
-	require.Contains(t, e.last().Text(), "The roots of the session have changed: added "+one+".")
+	require.Contains(t, e.last().Text(), "The folders of the session have changed: added "+one+".")
 	require.NotContains(t, e.last().Text(), "/roots")
 
 	e.setup.roots = []string{cwd}

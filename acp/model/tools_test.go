@@ -37,10 +37,10 @@ func TestReading(t *testing.T) {
 		kind          sdk.ToolKind
 		location      string
 	}{
-		{modelserver.UseWith("list_roots", ``), "List the roots", b, sdk.ToolKindRead, ""},
+		{modelserver.UseWith("list_roots", ``), "List the folders", b, sdk.ToolKindRead, ""},
 		{modelserver.UseWith("list_directory", arguments("path", "sub")), "List sub", "x.go",
 			sdk.ToolKindRead, filepath.Join(a, "sub")},
-		{modelserver.UseWith("directory_tree", `{}`), "Show the tree of the roots", "b.txt",
+		{modelserver.UseWith("directory_tree", `{}`), "Show the tree of the folders", "b.txt",
 			sdk.ToolKindRead, ""},
 		{modelserver.UseWith("file_info", arguments("path", "a.txt")), "Look up a.txt", "8",
 			sdk.ToolKindRead, filepath.Join(a, "a.txt")},

@@ -88,7 +88,7 @@ func requireOutside(t *testing.T, h *host, top string, paths ...string) {
 			_, err := h.try(call(path))
 			var outside *workspace.OutsideError
 			require.ErrorAs(t, err, &outside, "%s %q", label, path)
-			require.ErrorContains(t, err, ". list_roots shows all roots")
+			require.ErrorContains(t, err, ". list_roots shows all folders")
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestCreateDirectory(t *testing.T) {
 	result, err := h.try("create_directory", args{"path": "one/two/three/"})
 	require.NoError(t, err)
 	above := filepath.Join(app, "one") + ", " + filepath.Join(app, "one/two")
-	require.Contains(t, result.Text, "three (root "+app+") was created\nalso created: "+above)
+	require.Contains(t, result.Text, "three (folder "+app+") was created\nalso created: "+above)
 	require.DirExists(t, filepath.Join(app, "one/two/three"))
 	require.Len(t, h.asked, 2, "there is one question")
 	require.Equal(t, "create directory "+filepath.Join(app, "one/two/three")+

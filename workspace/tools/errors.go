@@ -69,9 +69,9 @@ func (s *Set) hint(tool, path string, err error) string {
 	case errors.As(err, &replaced):
 		return "No file of that folder can be used until then"
 	case errors.Is(err, workspace.ErrClosed):
-		return "No files are accessible; list_roots shows the accessible directories"
+		return "No files are accessible; list_roots shows the accessible folders"
 	case errors.As(err, &outside):
-		return "list_roots shows all roots"
+		return "list_roots shows all folders"
 	case errors.As(err, &changed), errors.As(err, &moved):
 		return "Nothing was changed. Read it again before you decide what to do"
 	case errors.Is(err, syscall.ENOTEMPTY):

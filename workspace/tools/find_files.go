@@ -157,7 +157,7 @@ func (f foundFiles) String() string {
 	for _, file := range f.Files {
 		if file.Root != root {
 			root = file.Root
-			fmt.Fprintf(&b, "root %s:\n", text.Printable(root))
+			fmt.Fprintf(&b, "folder %s:\n", text.Printable(root))
 		}
 		b.WriteString(text.Printable(file.Path) + "\n")
 	}

@@ -121,7 +121,7 @@ func (l directoryList) String() string {
 		name := text.Printable(e.Name)
 		switch {
 		case e.Root != "":
-			fmt.Fprintf(&b, "%s/ (root %s)\n", name, text.Printable(e.Root))
+			fmt.Fprintf(&b, "%s/ (folder %s)\n", name, text.Printable(e.Root))
 		case e.Type == "directory":
 			fmt.Fprintf(&b, "%s/\n", name)
 		case e.Type == "file":

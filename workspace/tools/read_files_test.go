@@ -19,10 +19,10 @@ func TestReadFiles(t *testing.T) {
 	result, err := h.try("read_files", args{"paths": []string{"in", filepath.Join(lib, "in"),
 		"none", filepath.Join(top, "out/secret")}})
 	require.NoError(t, err)
-	require.Regexp(t, fmt.Sprintf(`^%[1]s/in \(root %[1]s\), lines 1 to 1 of 1, version \w+
+	require.Regexp(t, fmt.Sprintf(`^%[1]s/in \(folder %[1]s\), lines 1 to 1 of 1, version \w+
 fine
 
-%[2]s/in \(root %[2]s\), lines 1 to 1 of 1, version \w+
+%[2]s/in \(folder %[2]s\), lines 1 to 1 of 1, version \w+
 fine
 
 none could not be read: .*no such file.*

@@ -26,7 +26,7 @@ func locate(ref workspace.Ref) location {
 
 // String returns the location on one line.
 func (l location) String() string {
-	return text.Printable(l.Path) + " (root " + text.Printable(l.Root) + ")"
+	return text.Printable(l.Path) + " (folder " + text.Printable(l.Root) + ")"
 }
 
 // joinNative joins a directory and a name with the platform's separator.

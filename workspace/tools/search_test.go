@@ -68,7 +68,7 @@ func TestSearch(t *testing.T) {
 	result, err := h.try("search", args{"pattern": "needle", "context": 1})
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(app,
-		"a.go")+" (root "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary]\n", result.Text)
+		"a.go")+" (folder "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary]\n", result.Text)
 }
 
 func TestSearchIsBounded(t *testing.T) {

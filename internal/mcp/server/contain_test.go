@@ -75,7 +75,7 @@ func (w wired) verdict(a containmenttest.Attempt) string {
 
 // refusals are regular expressions for the error texts of the verdicts.
 var refusals = map[string]string{
-	"outside": "is outside the session's roots",
+	"outside": "is outside the session's folders",
 	"denied":  "is refused by policy",
 	"special": "not a regular file",
 	"missing": "no such file or directory|was replaced after the session started",

@@ -70,7 +70,7 @@ func TestModelSession(t *testing.T) {
 		use("run_command", map[string]any{"command": "sh test.sh"}), modelserver.Say("The tests pass."))
 	require.Len(t, e.questions(), 3)
 	for i, dir := range []string{app, lib} {
-		require.Contains(t, e.questions()[i], "in root "+dir)
+		require.Contains(t, e.questions()[i], "in folder "+dir)
 	}
 	require.Contains(t, e.questions()[2], "sh test.sh")
 	require.Contains(t, turn[2].Of(modelserver.Result)[4], "PASSED")
