@@ -17,12 +17,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"os/signal"
 	"os/user"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -72,14 +70,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 2
 	}
 	return 1
-}
-
-// boundGarbage makes the collector run more often while much memory is in use: messages of many
-// megabytes would otherwise leave as much garbage. GOMEMLIMIT takes precedence.
-func boundGarbage() {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(160 << 20)
-	}
 }
 
 // outputClosed reports whether err means that the reader of standard output has read enough, such

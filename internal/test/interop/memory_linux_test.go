@@ -58,6 +58,20 @@ func TestMemoryOfALongLine(t *testing.T) {
 	}
 }
 
+// Memory that a long message took is given back soon after it.
+//
+// Clause W3.
+func TestMemoryIsGivenBack(t *testing.T) {
+	t.Parallel()
+	a := start(t).initialize()
+	before := a.memory("VmRSS")
+	m := a.try("session/unknown", map[string]string{"text": strings.Repeat("x", 50<<20)})
+	require.NotNil(t, m.Error)
+	require.Greater(t, a.memory("VmHWM"), before+50)
+	require.Eventually(t, func() bool { return a.memory("VmRSS") < before+25 }, patience,
+		100*time.Millisecond)
+}
+
 // The client sends long requests and reads nothing.
 //
 // Clause W3.

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// boundGarbage makes the collector run more often while much memory is in use: messages of many
+// megabytes would otherwise leave as much garbage. It gives memory back to the system when the
+// program has been idle for a few seconds. GOMEMLIMIT takes precedence.
+func boundGarbage() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		new(garbage).collected()
+	}
+}
+
+const (
+	// memoryLimit is how much memory there may be before the collector runs more often.
+	memoryLimit = 160 << 20
+	// idleTime is how long after the last collection unused memory is given back.
+	idleTime = 5 * time.Second
+	// worthFreeing is how much memory there must be.
+	worthFreeing = 64 << 20
+)
+
+// garbage follows the collections of the program.
+type garbage struct {
+	mu      sync.Mutex
+	idle    *time.Timer // nil before there was much memory
+	freeing bool        // the next collection is that of free
+}
+
+// collected is called after each collection. The memory limit is at least half as high again as
+// what is live: below that, the collector would run without end.
+func (g *garbage) collected() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	live, used := measureMemory()
+	debug.SetMemoryLimit(max(memoryLimit, live+live/2))
+	switch {
+	case g.freeing:
+		g.freeing = false
+	case used < worthFreeing:
+	case g.idle == nil:
+		g.idle = time.AfterFunc(idleTime, g.free)
+	default:
+		g.idle.Reset(idleTime)
+	}
+	// The runtime has no notification of a collection other than the end of an object.
+	runtime.AddCleanup(&struct{ next *garbage }{}, (*garbage).collected, g)
+}
+
+// free collects garbage and gives unused memory back to the system.
+func (g *garbage) free() {
+	g.mu.Lock()
+	g.freeing = true
+	g.mu.Unlock()
+	debug.FreeOSMemory()
+}
+
+// measureMemory returns how many bytes were live at the last collection, and how many the program
+// has from the system.
+func measureMemory() (live, used int64) {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64()),
+		int64(samples[1].Value.Uint64() - samples[2].Value.Uint64())
+}
