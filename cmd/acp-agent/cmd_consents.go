@@ -42,8 +42,8 @@ func (set *settings) consents() (*consent.Store, error) {
 	return consent.NewStore(consentDir(dir)), nil
 }
 
-// consentsOf returns the consents for these roots, all if there are none. Roots that no longer exist
-// have no real path, so they are also compared as they are spelled.
+// consentsOf returns the consents for these roots, all if there are none. Roots that no longer
+// exist have no real path, so they are also compared as they are spelled.
 func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, error) {
 	if len(roots) == 0 {
 		return consents.List()
