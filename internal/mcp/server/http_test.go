@@ -331,7 +331,7 @@ func TestHTTPUnreadResponses(t *testing.T) {
 		require.Equal(t, 2, cutOff(unread))
 	})
 	t.Run("when others wait", func(t *testing.T) {
-		_, s, _ := block(t, limits{writeTimeout: time.Hour})
+		_, s, _ := block(t, limits{writeTimeout: time.Hour, callWait: patience})
 		got, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 		require.Equal(t, http.StatusOK, got, body)
 		s.CloseClientConnections()
