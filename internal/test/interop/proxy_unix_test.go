@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -171,10 +172,16 @@ func TestListedSessionsChooseNoRoots(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte(greedy), 0o600))
 	a := start(t, "--", "sh", script, cwd, loads).initialize()
 	sessions := a.list(nil)
-	require.Len(t, sessions, 1)
-	require.Equal(t, listed{SessionID: sessions[0].SessionID, Cwd: cwd, AdditionalDirectories: []string{}}, sessions[0])
+	require.Len(t, sessions, 2)
+	for _, s := range sessions {
+		require.Empty(t, s.AdditionalDirectories, s.Cwd)
+	}
+	first := slices.IndexFunc(sessions, func(s listed) bool { return s.Cwd == cwd })
+	require.GreaterOrEqual(t, first, 0)
+	require.Equal(t, "/", sessions[1-first].Cwd)
 	a.call("session/load", map[string]any{
-		"sessionId": sessions[0].SessionID, "cwd": sessions[0].Cwd, "additionalDirectories": sessions[0].AdditionalDirectories, "mcpServers": []any{},
+		"sessionId": sessions[first].SessionID, "cwd": cwd,
+		"additionalDirectories": sessions[first].AdditionalDirectories, "mcpServers": []any{},
 	}, nil)
 	loaded, err := os.ReadFile(loads)
 	require.NoError(t, err)
