@@ -23,7 +23,7 @@ type Folder struct {
 	// ~/.config/acp-agent/config.json".
 	Setting string
 
-	shown bool // Path is the real path that the user allowed, and must not lead elsewhere
+	confirmed bool // Path is the real path that the user allowed, and must not lead elsewhere
 }
 
 // The settings of folders that the user did not declare.
@@ -85,7 +85,7 @@ func (a *agent) consents() *consent.Store { return consent.NewStore(a.options.Co
 
 // addedFolder returns the folder that the user added with a consent.
 func addedFolder(c consent.Consent) Folder {
-	return Folder{Path: c.Folder.String(), Setting: c.Setting(), shown: true}
+	return Folder{Path: c.Folder.String(), Setting: c.Setting(), confirmed: true}
 }
 
 // keptFolders returns the stored folders, as declared where they are.
@@ -138,7 +138,7 @@ func (p *sessionParams) checkShown(w *workspace.Workspace) error {
 	known := foldersByDir(p.folders)
 	var wrong []strictjson.Violation
 	for _, root := range w.Opened() {
-		if f := known[root.Dir]; f.shown && root.Index > 0 && root.Real != root.Dir {
+		if f := known[root.Dir]; f.confirmed && root.Index > 0 && root.Real != root.Dir {
 			wrong = append(wrong, strictjson.NewViolation(f.Setting, f.Path, strictjson.Unreadable).
 				Expecting("it now leads to "+root.Real.String()+": add that folder instead"))
 		}

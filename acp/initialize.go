@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -195,7 +196,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 
 // sessionCapabilities are those of ACP that the adapter implements for every backend. Those of
 // drafts are in the table unstable.
-var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "list", "resume"}
+var sessionCapabilities = []string{protocol.AdditionalDirectories, "close", "delete", "list", "resume"}
 
 // agentCapabilities returns the backend's capabilities with those of the adapter.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {

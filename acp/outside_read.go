@@ -12,9 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -160,30 +158,4 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		h.outside.allowed[real] = true
 	}
 	return nil
-}
-
-// ask announces a tool call of the adapter itself, asks a question about it, and says how it ended.
-// If the client cancels the question, the error is [backend.ErrCancelled].
-func (h *host) ask(
-	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, offers []backend.Offer,
-) (backend.Answer, error) {
-	call.Status = sdk.Ptr(sdk.ToolCallStatusPending)
-	asked := backend.Encode(call)
-	announced := strictjson.Set(asked, "sessionUpdate", quote(string(sessionstore.ToolCall)))
-	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
-		return "", err
-	}
-	answer, err := backend.Question{ToolCall: asked, Offers: offers}.Ask(ctx, h)
-	status := sdk.ToolCallStatusCompleted
-	if err != nil || answer == backend.Cancelled || answer == backend.RejectOnce {
-		status = sdk.ToolCallStatusFailed
-	}
-	ended := backend.NewUpdate(sdk.UpdateToolCall(call.ToolCallId, sdk.WithUpdateStatus(status)))
-	if sent := to.Update(ctx, ended); err == nil {
-		err = sent
-	}
-	if err == nil && answer == backend.Cancelled {
-		err = backend.ErrCancelled
-	}
-	return answer, err
 }

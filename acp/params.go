@@ -28,10 +28,10 @@ var (
 	blockShape = shape(shapes{"annotations": annotationsShape, "resource": resourceShape},
 		"type", "text", "data", "mimeType", "uri", "name", "title", "description", "size", "_meta")
 
-	newShape = shape(shapes{"additionalDirectories": list(nil), "mcpServers": serversShape},
+	newShape = shape(shapes{protocol.AdditionalDirectories: list(nil), "mcpServers": serversShape},
 		"cwd", "_meta")
 
-	loadShape = shape(shapes{"additionalDirectories": list(nil), "mcpServers": serversShape},
+	loadShape = shape(shapes{protocol.AdditionalDirectories: list(nil), "mcpServers": serversShape},
 		protocol.SessionID, "cwd", "_meta")
 
 	promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
@@ -40,7 +40,7 @@ var (
 
 	setTitleShape = keys(protocol.SessionID, "title", "_meta")
 
-	listShape = shape(shapes{"additionalDirectories": list(nil)},
+	listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},
 		"cwd", "cursor", protocol.Archived, "_meta")
 
 	initializeShape = shape(shapes{

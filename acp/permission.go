@@ -169,3 +169,29 @@ func allows(params, result backend.Raw) bool {
 	}
 	return false
 }
+
+// ask announces a tool call of the adapter itself, asks a question about it, and says how it ended.
+// If the client cancels the question, the error is [backend.ErrCancelled].
+func (h *host) ask(
+	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, offers []backend.Offer,
+) (backend.Answer, error) {
+	call.Status = sdk.Ptr(sdk.ToolCallStatusPending)
+	asked := backend.Encode(call)
+	announced := strictjson.Set(asked, "sessionUpdate", quote(string(sessionstore.ToolCall)))
+	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
+		return "", err
+	}
+	answer, err := backend.Question{ToolCall: asked, Offers: offers}.Ask(ctx, h)
+	status := sdk.ToolCallStatusCompleted
+	if err != nil || answer == backend.Cancelled || answer == backend.RejectOnce {
+		status = sdk.ToolCallStatusFailed
+	}
+	ended := backend.NewUpdate(sdk.UpdateToolCall(call.ToolCallId, sdk.WithUpdateStatus(status)))
+	if sent := to.Update(ctx, ended); err == nil {
+		err = sent
+	}
+	if err == nil && answer == backend.Cancelled {
+		err = backend.ErrCancelled
+	}
+	return answer, err
+}

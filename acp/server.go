@@ -172,7 +172,7 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	}
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
-		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params"))
+		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
 	}
 	id := sessionstore.ID(given)
 	if id == "" || a.queues.find(id) == nil {

@@ -124,7 +124,7 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		p.cwd, err = workspace.ParseDir(path)
 		v.Add(rootViolations(err)...)
 	}
-	if field := params.Field("additionalDirectories"); field.Present() {
+	if field := params.Field(protocol.AdditionalDirectories); field.Present() {
 		// which reports what is wrong with them
 		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field))
 		p.additional, p.filtered = dirs.Without(p.cwd), true

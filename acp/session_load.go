@@ -166,7 +166,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 func (l *load) hintMoves(ctx context.Context, err error) error {
 	movable := []string{"cwd", keptSetting}
 	for _, f := range l.params.folders {
-		if f.shown {
+		if f.confirmed {
 			movable = append(movable, f.Setting)
 		}
 	}

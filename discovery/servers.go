@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -254,6 +255,16 @@ type serverConfig struct {
 	Enabled      *bool
 }
 
+// The references to environment variables in the files of opencode and Gemini CLI.
+var (
+	opencodeVariable = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\{env:([^{}]+)\}`)
+	})
+	geminiVariable = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	})
+)
+
 // decodeServer decodes the configuration of a server in a file of the format.
 func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 	var c serverConfig
@@ -275,7 +286,7 @@ func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 		if c.Type == "remote" {
 			c.Type = string(HTTP)
 		}
-		c.rewrite(regexp.MustCompile(`\{env:([^{}]+)\}`))
+		c.rewrite(opencodeVariable())
 	case CodexSettings:
 		var w struct {
 			Command, Cwd, URL string
@@ -312,7 +323,7 @@ func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 		} else if c.Type == "" && c.URL != "" {
 			c.Type = string(SSE)
 		}
-		c.rewrite(regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`))
+		c.rewrite(geminiVariable())
 	}
 	return c, err
 }

@@ -1,14 +1,14 @@
 package backend
 
 import (
-	"github.com/acp-agent/acp-agent/internal/protocol"
-
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
 // Answer is a user's answer to a [Question].

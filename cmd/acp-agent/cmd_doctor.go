@@ -238,8 +238,12 @@ func describeAgent(a client.Agent) string {
 			can = append(can, c.what)
 		}
 	}
-	return strings.TrimSpace(info.AgentInfo.Name+" "+info.AgentInfo.Version) + ", can " +
-		cmp.Or(strings.Join(can, ", "), "only open new sessions")
+	abilities := "can " + cmp.Or(strings.Join(can, ", "), "only open new sessions")
+	name := strings.TrimSpace(info.AgentInfo.Name + " " + info.AgentInfo.Version)
+	if name == "" {
+		return abilities
+	}
+	return name + ", " + abilities
 }
 
 // inDesktopPath reports whether programs in the directory of path are found by editors that a

@@ -25,8 +25,8 @@ are passed to that agent.
 
 Settings are taken from flags, environment variables and a JSON configuration file, which may have
 comments, in this order. For example, --state-dir can be set as ACP_AGENT_STATE_DIR or as
-{"stateDir": "..."}. --agent and --model are only flags. --dir can be set as ACP_AGENT_DIRS, a
-list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
+{"stateDir": "..."}. --agent and --model are only flags. --config can be set as ACP_AGENT_CONFIG,
+--dir as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
 
 Editors that cannot send additional folders get those of --dir and of the section "workspaces" of
 the configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each

@@ -18,10 +18,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// settings are the values of the program's flags. Except for --agent, --model, --config and --dir,
-// the flag state-dir can also be given as the environment variable ACP_AGENT_STATE_DIR and as
-// stateDir in the configuration file. A flag takes precedence over the environment, and the
-// environment over the file. An empty variable counts as unset.
+// settings are the values of the program's flags. Each flag, such as --state-dir, can also be given
+// as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir. But
+// --agent and --model are only flags, --config and --dir are flags and variables, and --keep-dirs is
+// whenOmitted in the file. A flag takes precedence over the environment, and the environment over
+// the file. An empty variable counts as unset.
 type settings struct {
 	stateDir   string
 	logLevel   slog.Level

@@ -186,7 +186,8 @@ func (c *Conn) finishRequests(deadline time.Time) {
 	c.log.Warn("requests did not end with their connection", "unanswered", len(late))
 }
 
-// flush waits until the closed queue is written, and reports whether that ended before the deadline.
+// flush waits until the closed queue is written, and reports whether that ended before the
+// deadline.
 func (c *Conn) flush(written <-chan error, deadline time.Time) bool {
 	select {
 	case err := <-written:

@@ -15,15 +15,15 @@ import (
 // strands: it notes them in the table dropped. Their segments, which may be many, are deleted
 // afterwards.
 //
-// A deleted row leaves copies in the files. secure_delete overwrites the row itself and, unless it is
-// set to FAST, the pages that it frees, which takes long if there are many. So deletes use FAST, and
-// the freed pages are given back to the file system afterwards, a few at a time. Left are the old
-// pages in the log, and cells that SQLite once moved to other b-tree pages: it does not overwrite
-// the place that they had before.
+// A deleted row leaves copies in the files. secure_delete overwrites the row itself and, unless it
+// is set to FAST, the pages that it frees, which takes long if there are many. So deletes use FAST,
+// and the freed pages are given back to the file system afterwards, a few at a time. Left are the
+// old pages in the log, and cells that SQLite once moved to other b-tree pages: it does not
+// overwrite the place that they had before.
 //
 // A delete counts itself in the table meta. Erasing deletes the segments, gives the freed pages
-// back, removes the copies, and records up to which delete that is done. Whoever opens or closes the store continues what a
-// killed process left.
+// back, removes the copies, and records up to which delete that is done. Whoever opens or closes
+// the store continues what a killed process left.
 
 const (
 	// eraseDelay is the time between a delete and the erasing of what it leaves, which deletes that
@@ -41,8 +41,8 @@ const (
 	// has a lock.
 	minPause = 2 * time.Millisecond
 	maxPause = 50 * time.Millisecond
-	// vacuumPages is the number of pages that are given back at once, overwrittenPages that of those
-	// that are overwritten at once.
+	// vacuumPages is the number of pages that are given back at once, overwrittenPages that of
+	// those that are overwritten at once.
 	vacuumPages      = 4
 	overwrittenPages = 16
 	// scanPages is the number of pages that are examined at once.
@@ -160,9 +160,9 @@ type eraser struct {
 	pieces  int // that were done
 }
 
-// inPieces calls step until it is done, in transactions of up to pieceSteps that hold the write lock
-// for about pieceTime. After each of them others may write. A transaction that fails because of a lock is
-// repeated. Unless the database is in memory, the log stays short.
+// inPieces calls step until it is done, in transactions of up to pieceSteps that hold the write
+// lock for about pieceTime. After each of them others may write. A transaction that fails because
+// of a lock is repeated. Unless the database is in memory, the log stays short.
 func (e *eraser) inPieces(
 	ctx context.Context, step func(context.Context, *sql.Tx) (done bool, err error),
 ) error {

@@ -341,7 +341,7 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
 			"roots", len(lost))
 		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
-			": it still has " + rootPaths(lost) + ", which was removed from the session.")
+			": the session no longer has " + rootPaths(lost) + ".")
 	}
 	s.disconnect(c)
 	return errRestart
@@ -415,8 +415,8 @@ const (
 		"or environment can replace them"
 	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates " +
 		"since 2026-07-28 and may drop after 2027-07-28; servers should call a model themselves"
-	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates " +
-		"them since 2026-07-28; its stderr is logged anyway"
+	deprecatedLogging deprecation = "this server sends log messages over MCP, which are " +
+		"deprecated since 2026-07-28; its stderr is logged anyway"
 )
 
 // warn logs a deprecation, once per server.
