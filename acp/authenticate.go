@@ -16,29 +16,31 @@ const noSignIn = "none"
 var authMethods = json.RawMessage(`[{"id":"` + noSignIn + `","name":"No sign-in",` +
 	`"description":"acp-agent needs no account."}]`)
 
-// callBackend lets the backend serve a request that names no active session. If it knows neither
-// authenticate nor logout, there is nothing to sign in to, and they succeed.
+// callBackend lets the backend serve a request that names no active session. authenticate by the
+// method that was added to its initialize succeeds. If the backend knows neither authenticate nor
+// logout, there is nothing to sign in to.
 func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	done := func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+	if r.Method == protocol.Authenticate && a.init.needsNoSignIn() && namesNoSignIn(r.Params) {
+		return done
+	}
 	if work := a.backend.Call(ctx, r.Method, r.Params); work != nil {
 		return jsonrpc.Work(work)
 	}
 	switch r.Method {
 	case protocol.Authenticate:
-		return func() (json.RawMessage, error) { return authenticate(r.Params) }
+		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"unknown methodId: acp-agent needs no sign-in and offers only %q", noSignIn))
 	case protocol.Logout:
-		return func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+		return done
 	}
 	return nil
 }
 
-// authenticate succeeds for the method that needs no sign-in.
-func authenticate(raw json.RawMessage) (json.RawMessage, error) {
-	var params struct {
+// namesNoSignIn reports whether the params of authenticate name the method that needs no sign-in.
+func namesNoSignIn(params json.RawMessage) bool {
+	var p struct {
 		MethodID string `json:"methodId"`
 	}
-	if err := json.Unmarshal(raw, &params); err != nil || params.MethodID != noSignIn {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"unknown methodId: acp-agent needs no sign-in and offers only %q", noSignIn)
-	}
-	return json.RawMessage(`{}`), nil
+	return json.Unmarshal(params, &p) == nil && p.MethodID == noSignIn
 }

@@ -1,12 +1,15 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
@@ -35,4 +38,20 @@ func TestNoSignIn(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeInvalidParams, wrong.Code)
 	require.Contains(t, wrong.Message, "no sign-in")
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
+}
+
+// rejecting is a backend that knows authenticate, but names no methods.
+type rejecting struct{ scripted }
+
+// Call implements [backend.Backend].
+func (r *rejecting) Call(_ context.Context, method string, _ backend.Raw) backend.Work {
+	return func() (backend.Raw, error) { return nil, errors.New("rejected " + method) }
+}
+
+// The method that was added to an agent's initialize is not passed to the agent.
+func TestNoSignInOfAgent(t *testing.T) {
+	c := connect(t, acp.Options{Backend: using(&rejecting{})})
+	c.initialize()
+	require.Nil(t, c.try("authenticate", `{"methodId":"none"}`).Error)
+	require.NotNil(t, c.try("authenticate", `{"methodId":"other"}`).Error)
 }

@@ -188,10 +188,10 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.storeNewest(ctx, len(r.waiting))
-	if !complete || r.err != nil || ctx.Err() != nil {
+	a := r.agent
+	if !complete || r.err != nil || ctx.Err() != nil || !a.init.completeLists() {
 		return
 	}
-	a := r.agent
 	n, err := a.options.Store.Retain(ctx, a.init.owner(), l)
 	switch {
 	case err != nil:

@@ -38,6 +38,7 @@ type knowing struct {
 	broken  error    // behind the last of them
 	undying error    // of CallStored
 	tells   backend.Raw
+	partial bool // its lists may leave sessions out
 	asked   int
 	told    []string // what CallStored was given
 }
@@ -136,6 +137,15 @@ func theirs(t *testing.T, name, cwd string) backend.ForeignSession {
 }
 
 func (k *knowing) serve() backend.Backend { return k }
+
+// Initialize implements [backend.Backend].
+func (k *knowing) Initialize(
+	ctx context.Context, params backend.Raw, c backend.Client,
+) (backend.Info, error) {
+	info, err := k.scripted.Initialize(ctx, params, c)
+	info.CompleteLists = !k.partial
+	return info, err
+}
 
 // Clause A31.
 func TestImportedSessions(t *testing.T) {
@@ -322,6 +332,22 @@ func TestImportedSessionsInBroadFolders(t *testing.T) {
 	c.call("session/load", rootsParams(id, home))
 	require.Contains(t, fmt.Sprint(c.texts(id, "say hi")), "This session reaches everything in it")
 	require.Equal(t, []string{"hi"}, c.texts(id, "say hi"), "once")
+}
+
+// What a list may leave out was not necessarily deleted.
+//
+// Clause A31.
+func TestSessionsThatAPartialListLeavesOut(t *testing.T) {
+	a := folder(t)
+	r := &knowing{partial: true}
+	r.own = []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}
+	c := connect(t, acp.Options{Backend: r.serve}.With(
+		acp.Tuning{ImportEvery: time.Nanosecond, ImportGrace: patience}))
+	c.initialize()
+	require.Len(t, c.list(`{}`), 2)
+	r.remember(r.own[:1]...)
+	require.Len(t, c.list(`{}`), 2)
+	require.Len(t, c.list(`{}`), 2)
 }
 
 // A session that was deleted in the agent disappears from lists. What is stored of it stays.

@@ -79,6 +79,21 @@ func (i *initialization) owner() sessionstore.Agent {
 	return sessionstore.Agent{Kind: info.Kind, Profile: info.Profile}
 }
 
+// needsNoSignIn reports whether the backend named no methods to sign in.
+func (i *initialization) needsNoSignIn() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, given := members(i.info.Initialize)["authMethods"]
+	return i.ok && !given
+}
+
+// completeLists reports whether a session that the backend no longer lists was deleted.
+func (i *initialization) completeLists() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.info.CompleteLists
+}
+
 // mcpOwner says who connects MCP servers.
 func (i *initialization) mcpOwner() backend.MCPOwner { return i.backend().MCP }
 

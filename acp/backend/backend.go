@@ -120,6 +120,10 @@ type Info struct {
 	// decides what becomes of both. For any other backend the adapter queues one prompt and rejects
 	// further ones.
 	OverlappingTurns bool
+	// CompleteLists says that what [Foreign].Sessions yields, if it ends without an error, is all
+	// that the agent has, so that a session that it yielded before and no longer does was deleted.
+	// Many agents leave out old sessions or those of other projects without saying so.
+	CompleteLists bool
 }
 
 // MCPOwner says who connects the MCP servers that a client configures for a session.
