@@ -52,12 +52,10 @@ func (h *host) readOutside(
 		if err := h.askToRead(ctx, path, real, refusal); err != nil {
 			return nil, err
 		}
-		again, err := h.openOutside(ctx, path)
-		if err != nil || !sameFile(again, file) {
+		if !h.isStill(ctx, path, file) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused this: %s was replaced while you were asked", path)
 		}
-		_ = again.Close()
 	}
 	return fromDisk(ctx, h.agent, func() (backend.Raw, error) {
 		result, err := backend.ReadTextFile(ctx, file, params)
@@ -66,6 +64,16 @@ func (h *host) readOutside(
 		}
 		return result, nil
 	})
+}
+
+// isStill reports whether path still leads to file.
+func (h *host) isStill(ctx context.Context, path string, file *workspace.File) bool {
+	again, err := h.openOutside(ctx, path)
+	if err != nil {
+		return false
+	}
+	defer again.Close()
+	return sameFile(again, file)
 }
 
 // openOutside opens the regular file that path leads to, without reading it. It fails if policy
@@ -147,7 +155,9 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		{Answer: backend.RejectOnce, Label: "Reject"},
 	})
 	switch {
-	case answer == backend.Cancelled || ctx.Err() != nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case answer == backend.Cancelled:
 		return err
 	case err != nil:
 		return refusal

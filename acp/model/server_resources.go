@@ -68,6 +68,9 @@ func listResources(l backend.Listing) string {
 	return b.String()
 }
 
+// maxUnlistedURI is the length of the longest URI that the user is asked about, in bytes.
+const maxUnlistedURI = 2 << 10
+
 // readResource reads a resource. The user is asked about one that the server does not list: the URI
 // may tell the server something.
 func (c *call) readResource(
@@ -75,6 +78,11 @@ func (c *call) readResource(
 ) (string, error) {
 	isListed := func(r backend.Resource) bool { return r.URI == uri }
 	if !slices.ContainsFunc(l.Resources, isListed) {
+		if len(uri) > maxUnlistedURI || !text.IsVisible(uri) || strings.Contains(uri, "\n") {
+			return "", fmt.Errorf("the server does not list this URI, and the user cannot be "+
+				"asked about it: it must have at most %d visible characters in one line",
+				maxUnlistedURI)
+		}
 		title := "Read a resource that MCP server " + text.Quote(text.Name(l.Name)) +
 			" does not list"
 		shown := backend.ToolCall{Content: []any{

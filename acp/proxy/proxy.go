@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -25,17 +24,8 @@ const Kind = "proxy"
 // backend implements [backend.Foreign].
 func New(command Command, o Options) backend.Backend {
 	o = o.withDefaults()
-	p := &proxy{command: command, options: o, log: o.Logger, children: newChildren(),
-		secrets: &secret.Scrubber{}}
-	p.secrets.AddEnvironment()
-	for _, arg := range command.Args {
-		p.secrets.AddURLsIn(arg)
-	}
-	for _, variable := range command.Env {
-		_, value, _ := strings.Cut(variable, "=")
-		p.secrets.Add(value)
-	}
-	return p
+	return &proxy{command: command, options: o, log: o.Logger, children: newChildren(),
+		secrets: secret.OfCommand(command.Args, command.Env)}
 }
 
 type proxy struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -192,8 +193,9 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 		return client.Agent{}, err
 	}
 	defer os.RemoveAll(command.Dir)
+	secrets := secret.OfCommand(command.Args, command.Env)
 	child, err := process.Start(ctx, command, process.Options{
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler), Secrets: secrets,
 	})
 	if err != nil {
 		return client.Agent{}, err
@@ -217,7 +219,8 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 		if exit, ok := errors.AsType[*process.ExitError](child.Wait(ending)); ok {
 			err = exit // it says more than that the connection ended
 		}
-		return agent, fmt.Errorf("it does not answer as an ACP agent: %w", unwrapError(err))
+		return agent, errors.New("it does not answer as an ACP agent: " +
+			secrets.Text(unwrapError(err).Error()))
 	}
 	return agent, stopErr
 }

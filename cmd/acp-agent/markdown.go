@@ -41,6 +41,10 @@ func (m *markdown) add(piece string) string {
 	for {
 		line, rest, ended := strings.Cut(m.pending, "\n")
 		if !ended {
+			if len(m.pending) > longestRendered {
+				b.WriteString(m.pending)
+				m.pending = ""
+			}
 			return b.String()
 		}
 		m.pending = rest
@@ -77,8 +81,15 @@ var syntax = sync.OnceValue(func() markdownSyntax {
 	}
 })
 
+// longestRendered is the length of the longest line that is rendered, in bytes: rendering takes
+// time that is quadratic in it.
+const longestRendered = 8 << 10
+
 // line renders a line, with its line feed.
 func (m *markdown) line(line string) string {
+	if len(line) > longestRendered {
+		return line + "\n"
+	}
 	s := syntax()
 	if m.fence != "" {
 		if end := strings.TrimSpace(line); strings.HasPrefix(end, m.fence) &&

@@ -112,11 +112,12 @@ func (p *permissions) ask(
 		}
 		fmt.Fprintf(&question, "[%s] %s  ", keys[i], text.Line(text.Plain(o.Name), 60))
 	}
+	p.forgetTyped()
 	for {
 		p.show.ask(strings.TrimSpace(question.String()) + ":")
 		if p.typed == nil {
-			// The read cannot be interrupted. It ends with the program, or answers the next
-			// question.
+			// The read cannot be interrupted. It ends with the program, or with what the user types
+			// at the next question.
 			typed := make(chan answer, 1)
 			p.typed = typed
 			go func() {
@@ -140,10 +141,27 @@ func (p *permissions) ask(
 	}
 }
 
+// forgetTyped discards lines that were read for a question before: they answer that one, or none.
+func (p *permissions) forgetTyped() {
+	if p.typed != nil {
+		select {
+		case <-p.typed:
+			p.typed = nil
+		default: // it still reads
+		}
+	}
+	if p.typed == nil {
+		_, _ = p.user.Discard(p.user.Buffered()) // never fails
+	}
+}
+
 // chosen returns the index of the option that the user typed, -1 for none: its key, its name, or
 // yes, no or always.
 func chosen(line string, keys []string, options []sdk.PermissionOption) int {
 	line = strings.ToLower(line)
+	if line == "" {
+		return -1
+	}
 	if slices.Contains([]string{"yes", "no", "always"}, line) {
 		line = line[:1]
 	}

@@ -30,6 +30,9 @@ type printer struct {
 	inLine   bool             // the last text did not end with a newline
 	calls    map[string]*call // by id
 	live     *call            // the call on the last line, which can be replaced
+	asking   bool             // a permission request is shown and not yet answered
+	held     []client.Update  // that arrived meanwhile
+	title    string           // of the permission request
 	failed   error            // the first write error
 }
 
@@ -95,9 +98,21 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // update prints messages, tool calls and retries, and ignores other updates.
+//
+// Updates that arrive while the user is asked are printed after the answer: they could pass for
+// another question.
 func (p *printer) update(_ context.Context, u client.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.asking {
+		p.held = append(p.held, u)
+		return
+	}
+	p.printUpdate(u)
+}
+
+// printUpdate prints an update.
+func (p *printer) printUpdate(u client.Update) {
 	switch u.Kind {
 	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
 		var chunk struct {
@@ -217,7 +232,8 @@ func (p *printer) permission(call sdk.ToolCallUpdate) {
 	if call.Title != nil {
 		title = *call.Title
 	}
-	p.note("%s %s", p.styled("?", style{bold}), text.Printable(title))
+	p.asking, p.title = true, text.Printable(title)
+	p.noteWrapped(p.styled("?", style{bold})+" ", p.title, style{})
 	for _, c := range call.Content {
 		switch {
 		case c.Diff != nil:
@@ -226,7 +242,7 @@ func (p *printer) permission(call sdk.ToolCallUpdate) {
 			for line := range strings.Lines(c.Content.Content.Text.Text) {
 				if shown := strings.TrimSpace(line); shown != "" {
 					indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-					p.note("  %s%s", indent, text.Printable(shown))
+					p.noteWrapped("  "+indent, text.Printable(shown), style{})
 				}
 			}
 		}
@@ -235,7 +251,7 @@ func (p *printer) permission(call sdk.ToolCallUpdate) {
 
 // diff prints a change of a file.
 func (p *printer) diff(d *sdk.ToolCallContentDiff) {
-	p.note("  %s", text.Printable(d.Path))
+	p.noteWrapped("  ", text.Printable(d.Path), style{})
 	old := ""
 	if d.OldText != nil {
 		old = *d.OldText
@@ -252,23 +268,42 @@ func (p *printer) diff(d *sdk.ToolCallContentDiff) {
 		case '@':
 			s = style{dim}
 		}
-		p.note("  %s", p.styled(text.Plain(strings.TrimSuffix(line, "\n")), s))
+		p.noteWrapped("  ", text.Plain(strings.TrimSuffix(line, "\n")), s)
 	}
 }
 
-// answered prints how a permission request was answered.
+// noteWrapped writes s in a style as separate lines that fit the terminal, all behind the same
+// indent. What is shown could otherwise go on at the beginning of a line, as if acp-agent said it.
+func (p *printer) noteWrapped(indent, s string, style style) {
+	room := max(p.width-columns(indent)-1, 20)
+	for p.width > 0 && columns(s) > room {
+		line := s[:prefixColumns(s, room)]
+		p.note("%s%s", indent, p.styled(line, style))
+		indent, s = strings.Repeat(" ", 2), s[len(line):]
+	}
+	p.note("%s%s", indent, p.styled(s, style))
+}
+
+// answered prints how a permission request was answered, and what arrived since it was shown.
 func (p *printer) answered(how string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.note("  (%s)", how)
+	p.asking = false
+	for _, u := range p.held {
+		p.printUpdate(u)
+	}
+	p.held = nil
 }
 
-// ask prints a question, behind which the user types.
-func (p *printer) ask(question string) {
+// ask prints the title of the permission request again, because its content can be long, and the
+// options, behind which the user types.
+func (p *printer) ask(options string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endLine()
-	p.print("  " + question + " ")
+	p.note("  %s", cut(p.title, max(p.width-3, 20)))
+	p.print("  " + options + " ")
 }
 
 // typed notes that the user has ended the line of a question.

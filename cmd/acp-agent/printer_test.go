@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -74,4 +75,32 @@ func TestDescribe(t *testing.T) {
 	} {
 		require.Equal(t, want, describe(json.RawMessage(raw)), raw)
 	}
+}
+
+// Text of the agent could pass for another question.
+func TestUpdatesWaitForTheAnswer(t *testing.T) {
+	var out strings.Builder
+	p := newPrinter(&out)
+	title := "Write f"
+	p.permission(sdk.ToolCallUpdate{Title: &title})
+	p.update(t.Context(), client.Update{Kind: "agent_message_chunk",
+		Update: json.RawMessage(`{"content":{"type":"text","text":"? Read g"}}`)})
+	p.ask("[y] Allow:")
+	require.NotContains(t, out.String(), "Read g")
+	p.answered("Allow")
+	require.Contains(t, out.String(), "(Allow)\n? Read g")
+}
+
+func TestLongLinesAreNotRendered(t *testing.T) {
+	var m markdown
+	long := strings.Repeat("__a *b* ", 200_000)
+	require.Equal(t, long+"\n", m.add(long)+m.add("\n")+m.rest())
+}
+
+func TestWrappedLinesOfQuestions(t *testing.T) {
+	var out strings.Builder
+	p := &printer{out: &out, width: 30, calls: make(map[string]*call)}
+	title := strings.Repeat("x", 40)
+	p.permission(sdk.ToolCallUpdate{Title: &title})
+	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
 )
@@ -43,6 +44,19 @@ func columns(s string) int {
 		n += columnsOf(r)
 	}
 	return n
+}
+
+// prefixColumns returns the length in bytes of the longest prefix of s that takes at most n columns,
+// and at least one character.
+func prefixColumns(s string, n int) int {
+	end := 0
+	for i, r := range s {
+		if n -= columnsOf(r); n < 0 && i > 0 {
+			break
+		}
+		end = i + utf8.RuneLen(r)
+	}
+	return end
 }
 
 // columnsOf returns how many columns r takes: two for the ideographs and syllables of East Asia and

@@ -189,7 +189,7 @@ func testInitialize(t *testing.T, agent *exec.Cmd) {
 		`"_meta":{"terminal_output":true,"terminal-auth":true}}}}`+"\n")
 	require.NoError(t, err)
 	line, err := bufio.NewReader(out).ReadBytes('\n')
-	require.NoError(t, err, stderr.String())
+	require.NoError(t, err)
 	var answer struct {
 		Result struct {
 			AuthMethods []struct{ ID, Name, Type string }

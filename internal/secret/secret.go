@@ -45,6 +45,21 @@ func (s *Scrubber) Add(value string) {
 	}))
 }
 
+// OfCommand returns a Scrubber with the secrets that a child process is given: those of our
+// environment, of its own variables (NAME=VALUE) and of URLs in its arguments.
+func OfCommand(args, env []string) *Scrubber {
+	s := &Scrubber{}
+	s.AddEnvironment()
+	for _, arg := range args {
+		s.AddURLsIn(arg)
+	}
+	for _, variable := range env {
+		_, value, _ := strings.Cut(variable, "=")
+		s.Add(value)
+	}
+	return s
+}
+
 // AddEnvironment adds the values of our own environment variables whose names are those of
 // credentials.
 func (s *Scrubber) AddEnvironment() {

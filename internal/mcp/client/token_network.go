@@ -46,7 +46,7 @@ const (
 // reachOf returns the reach of an address. One in which another address is embedded, because a
 // gateway or tunnel leads there, counts as that one.
 func reachOf(ip netip.Addr) reach {
-	ip = ip.Unmap()
+	ip = ip.Unmap().WithZone("") // no prefix contains an address with a zone
 	switch {
 	case !ip.IsValid(), ip.IsLoopback(), ip.IsUnspecified(), ip.Is4() && ip.As4()[0] == 0:
 		return loopback

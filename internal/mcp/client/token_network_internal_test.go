@@ -172,3 +172,8 @@ func TestSigningInThroughAProxy(t *testing.T) {
 	require.Equal(t, []string{"public.test:443", "unknown.test:443"}, through,
 		"the proxy knows what cannot be resolved here")
 }
+
+func TestReachOfAddressWithZone(t *testing.T) {
+	require.Equal(t, private, reachOf(netip.MustParseAddr("64:ff9b::10.0.0.1%eth0")))
+	require.Equal(t, private, reachOf(netip.MustParseAddr("fec0::1%eth0")))
+}
