@@ -165,9 +165,13 @@ func (t *transport) deliver(m jsonrpc.Message, size int) {
 	case isCall && !t.admit(request.ID, size):
 		return
 	case isCall && request.Method == "tools/call":
-		call := t.wait(request.ID)
-		t.waiting.Go(func() { t.deliverInTurn(request, call) })
-		return
+		if call := t.wait(request.ID); call != nil {
+			go func() {
+				defer t.waiting.Done()
+				t.deliverInTurn(request, call)
+			}()
+			return
+		}
 	case ok && request.Method == "notifications/cancelled" && t.withdraw(request):
 		return
 	}
@@ -208,10 +212,17 @@ func (t *transport) deliverInTurn(request *jsonrpc.Request, call *pendingCall) {
 	t.pass(request)
 }
 
-// wait registers that a request waits for slots.
+// wait registers that a request waits for slots, with a goroutine that calls waiting.Done. It
+// returns nil if the transport is closed: whoever waits for these goroutines closes it first.
 func (t *transport) wait(id jsonrpc.ID) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	select {
+	case <-t.closed:
+		return nil
+	default:
+	}
+	t.waiting.Add(1)
 	call := t.pending[encodeID(id)]
 	call.waiting = true
 	return call
@@ -351,7 +362,11 @@ func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
 
 // Close implements [mcp.Connection].
 func (t *transport) Close() error {
-	t.once.Do(func() { close(t.closed) })
+	t.once.Do(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		close(t.closed)
+	})
 	return nil
 }
 

@@ -121,8 +121,8 @@ func toolError(message string) *mcp.CallToolResult {
 func listRootsTool() *mcp.Tool {
 	return declaration(tools.Tool{
 		Name: "list_roots",
-		Description: "List the roots that the tools can access, and why others are not accessible. " +
-			"The first is the working directory.",
+		Description: "List the folders that the tools can access, and why others cannot be. The " +
+			"first is the working directory.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{}}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	})
