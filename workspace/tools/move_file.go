@@ -19,8 +19,8 @@ type movedFile struct {
 func moveFileTool() definition {
 	return define(Tool{
 		Name: "move_file",
-		Description: "Move or rename a file, link or directory, also to another folder. It never " +
-			"replaces anything.",
+		Description: "Move or rename a file, link or directory, also to another folder. Nothing " +
+			"is replaced.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "to")
