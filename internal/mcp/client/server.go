@@ -341,7 +341,7 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
 			"roots", len(lost))
 		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
-			": the session no longer has " + rootPaths(lost) + ".")
+			": it still has " + rootPaths(lost) + ", which the session no longer has.")
 	}
 	s.disconnect(c)
 	return errRestart
