@@ -133,7 +133,7 @@ func (r *release) collectCompletions(ctx context.Context, work string) error {
 func (r *release) collectManual(ctx context.Context, work string) error {
 	dir := filepath.Join(work, "man")
 	date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)
-	_, err := r.run(ctx, []string{date}, "go", "test", "-vet=off", "-count=1",
+	_, err := r.run(ctx, []string{date}, "go", "test", "-trimpath", "-vet=off", "-count=1",
 		"-run", "^TestManual$", "./cmd/acp-agent", "-manual", dir)
 	if err != nil {
 		return err
