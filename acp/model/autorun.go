@@ -26,7 +26,10 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	c tools.Change) string {
 	// The root's own path counts, as the user spells it and as it is.
 	spelled, real := namesOf(c.Ref.Path()), namesOf(c.Ref.Real())
-	either := func(is func(names []string) bool) bool { return is(spelled) || is(real) }
+	whole := namesIn(c.Ref.Path(), spelling) // on most disks a colon does not begin a stream
+	either := func(is func(names []string) bool) bool {
+		return is(spelled) || is(real) || is(whole)
+	}
 	isRepository, isEnvironment := surroundings(ws, c.Ref)
 	switch name := spelled[len(spelled)-1]; {
 	case either(isHidden):
@@ -53,7 +56,9 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 }
 
 // namesOf returns the names in a path, as [fold] does.
-func namesOf(p string) []string {
+func namesOf(p string) []string { return namesIn(p, fold) }
+
+func namesIn(p string, fold func(string) string) []string {
 	names := strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
 	for i, name := range names {
 		names[i] = fold(name)
@@ -62,10 +67,15 @@ func namesOf(p string) []string {
 }
 
 // fold returns the same text for all spellings of a name that some file system takes for one: it
-// ignores upper and lower case, how characters are composed, invisible characters, dots and spaces
-// at the end, and the stream of a file after a colon.
+// ignores what [spelling] does, and the stream of a file after a colon.
 func fold(name string) string {
 	name, _, _ = strings.Cut(name, ":")
+	return spelling(name)
+}
+
+// spelling returns a name without upper and lower case, how characters are composed, invisible
+// characters, and dots and spaces at the end.
+func spelling(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
 		name = strings.ToLower(name)
 	} else {

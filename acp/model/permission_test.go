@@ -316,6 +316,7 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"AGENTS.md:x": "agents", "AGENT\u017f.md": "agents", "\uff21GENTS.md": "agents",
 		"S\u212aILL.md": "agents", "agents\u200b.md": "agents", "bare/\u200bconfig": "git",
 		"eslint.config.mjs": "editors", "build.rs": "editors", "my.code-workspace": "editors",
+		"x:y.code-workspace": "editors", "x:y.git": "hidden",
 		"package.json": "editors", "pyproject.toml": "editors", "meson.build": "editors",
 		"node_modules/x/index.js": "installed", "a/Node_Modules/x.js": "installed",
 		"lib/site-packages/x.py": "installed", "venv/x.py": "installed", "env/x.py": "installed",
