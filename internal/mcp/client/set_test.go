@@ -350,7 +350,7 @@ func TestDeprecationWarnings(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, f.logs.Count("asks for roots, which MCP deprecates"))
-	require.Equal(t, 2, f.logs.Count("sends log messages by MCP, which deprecates"))
+	require.Equal(t, 2, f.logs.Count("sends log messages over MCP"))
 	for _, server := range f.Servers() {
 		want := 2
 		if server.Name == "old" {
