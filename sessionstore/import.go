@@ -3,7 +3,6 @@ package sessionstore
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +65,7 @@ func (s Imported) Validate() error {
 func (s Imported) NewTitle(present string, first []Update) string {
 	title := folded(strings.TrimRight(s.Title, ". …"))
 	switch {
-	case title == "", present != "" && placeholder.MatchString(title):
+	case title == "", present != "" && isPlaceholder(title):
 		return present
 	case len(first) == 0:
 		return s.Title
@@ -93,10 +92,23 @@ func (s Imported) NewTitle(present string, first []Update) string {
 	return s.Title
 }
 
-// placeholder matches a folded title that agents give sessions at first, such as "New session -
-// 2026-01-02T03:04:05.678Z".
-var placeholder = regexp.MustCompile(
-	`^(new|child|untitled)(session|chat|thread|conversation)?[-0-9tz:.]*$`)
+// isPlaceholder reports whether a folded title is one that agents give sessions at first, such as
+// "New session - 2026-01-02T03:04:05.678Z".
+func isPlaceholder(title string) bool {
+	for _, first := range []string{"new", "child", "untitled"} {
+		rest, ok := strings.CutPrefix(title, first)
+		if !ok {
+			continue
+		}
+		for _, noun := range []string{"session", "chat", "thread", "conversation", ""} {
+			time, ok := strings.CutPrefix(rest, noun)
+			if ok && strings.Trim(time, "-0123456789tz:.") == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // folded returns a text without white space and in lower case.
 func folded(s string) string {
