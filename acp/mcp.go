@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -23,7 +23,7 @@ import (
 // everything can still fail.
 type serverChange struct {
 	set     *servers.Set
-	change  *servers.Change
+	change  *mcpclient.Change
 	configs []mcpclient.Config
 	created bool // the set belongs to this activation, not to the session that it replaces
 }
@@ -61,14 +61,14 @@ func (a *agent) applyPolicy(c *mcpclient.Config) error {
 		return nil
 	}
 	return a.guard("MCPPolicy", func() error {
-		c.Apply(a.options.MCPPolicy(c.Name))
+		c.Apply(a.options.MCPPolicy(c.Name).forClient())
 		return nil
 	})
 }
 
 // prepareServers prepares a change of set. Too many servers are invalid params.
 func prepareServers(set *servers.Set, w *workspace.Workspace, configs []mcpclient.Config) (
-	*servers.Change, error) {
+	*mcpclient.Change, error) {
 	change, err := set.Prepare(w, configs)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
@@ -79,10 +79,8 @@ func prepareServers(set *servers.Set, w *workspace.Workspace, configs []mcpclien
 // apply makes the change. From then on the servers send their requests to h, and those to the model
 // to s, if it has one.
 func (c *serverChange) apply(h *host, s backend.Session) {
-	if c.change != nil {
-		m, _ := s.(backend.Sampler)
-		c.change.Commit(h, m)
-	}
+	m, _ := s.(backend.Sampler)
+	c.set.Commit(c.change, h, m)
 }
 
 // abandon closes the set of an activation that is given up.
@@ -213,7 +211,7 @@ func (h *host) addServer(config mcpclient.Config) error {
 	if err != nil {
 		return err
 	}
-	(&serverChange{change: change}).apply(h, session.backend)
+	(&serverChange{set: s.set, change: change}).apply(h, session.backend)
 	s.found = found
 	return nil
 }

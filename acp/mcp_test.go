@@ -19,7 +19,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -544,8 +543,8 @@ func TestStartServerWithTheNameOfAnother(t *testing.T) {
 
 // Clause A30.
 func TestPolicyOfFoundServer(t *testing.T) {
-	c := served(t, acp.Options{MCPPolicy: func(string) servers.Policy {
-		return servers.Policy{Trusted: true, Roots: servers.Off}
+	c := served(t, acp.Options{MCPPolicy: func(string) acp.MCPPolicy {
+		return acp.MCPPolicy{Trusted: true, Roots: new(false)}
 	}})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -564,11 +563,11 @@ func TestPolicyOfFoundServer(t *testing.T) {
 // Clause A30.
 func TestPolicyPanics(t *testing.T) {
 	var panics atomic.Bool
-	c := served(t, acp.Options{MCPPolicy: func(string) servers.Policy {
+	c := served(t, acp.Options{MCPPolicy: func(string) acp.MCPPolicy {
 		if panics.Load() {
 			panic("policy")
 		}
-		return servers.Policy{}
+		return acp.MCPPolicy{}
 	}})
 	a, b := folder(t), folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -663,12 +662,12 @@ func TestStartServerDuringLoad(t *testing.T) {
 			store := &hooked{Store: memstore.New(t)}
 			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			r := &scripted{started: started}
-			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) servers.Policy {
+			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) acp.MCPPolicy {
 				if name == "found" {
 					close(starting)
 					<-goOn
 				}
-				return servers.Policy{KeepOnShrink: true}
+				return acp.MCPPolicy{KeepOnShrink: true}
 			}}.With(acp.Tuning{CancelGrace: 1}))
 			a, b := folder(t), folder(t)
 			declare(t, a, "found", "files", nil, nil)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -41,8 +40,8 @@ type Options struct {
 	// secrets.
 	Trace func(sent bool, line []byte)
 	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero
-	// Policy holds for all.
-	MCPPolicy func(name string) servers.Policy
+	// policy holds for all.
+	MCPPolicy func(name string) MCPPolicy
 	// Withheld are the names of environment variables that MCP servers do not inherit, such as that
 	// of a model's key.
 	Withheld []string

@@ -25,9 +25,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tailscale/hujson"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/servers"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -69,22 +69,23 @@ type agentConfig struct {
 	Roots      *proxy.RootsMode  `json:"roots"`
 	RootsFlag  *string           `json:"rootsFlag"`
 	RootsTools *proxy.ToolsMode  `json:"rootsTools"`
-	RootsRelay servers.Switch    `json:"rootsRelay"`
+	RootsRelay *onOff            `json:"rootsRelay"`
 	Login      string            `json:"login"`
 	Identity   string            `json:"identity"`
 }
 
 // serverConfig says what an MCP server may do.
 type serverConfig struct {
-	Roots         servers.Switch `json:"roots"`
-	OnShrink      keepOnShrink   `json:"onShrink"`
-	Templates     servers.Switch `json:"templates"`
-	ReadOnlyTools trusted        `json:"readOnlyTools"`
-	Era           legacy         `json:"era"`
+	Roots         *onOff       `json:"roots"`
+	OnShrink      keepOnShrink `json:"onShrink"`
+	Templates     onOff        `json:"templates"`
+	ReadOnlyTools trusted      `json:"readOnlyTools"`
+	Era           legacy       `json:"era"`
 }
 
-// The words of a configuration for members of [servers.Policy].
+// The words of a configuration for members of [acp.MCPPolicy].
 type (
+	onOff        bool
 	keepOnShrink bool
 	trusted      bool
 	legacy       bool
@@ -241,7 +242,7 @@ func configOptions() json.Options {
 			parsed(choice(map[string]whenOmitted{
 				"configured": useConfigured, "stored": useStored,
 			})),
-			parsed(choice(map[string]servers.Switch{"on": servers.On, "off": servers.Off})),
+			parsed(choice(map[string]onOff{"off": false, "on": true})),
 			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
 			parsed(choice(map[string]legacy{"auto": false, "legacy": true})),
 			parsed(choice(map[string]model.API{
@@ -515,9 +516,7 @@ func (a agentConfig) apply(p *proxy.Profile) {
 	if a.RootsFlag != nil {
 		p.Flag, p.FlagSplits = *a.RootsFlag, ""
 	}
-	if a.RootsRelay != servers.Default {
-		p.Relay = a.RootsRelay == servers.On
-	}
+	override(&p.Relay, (*bool)(a.RootsRelay))
 	p.Env = slices.Clone(p.Env)
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		p.Env = append(p.Env, name+"="+a.Env[name])
@@ -578,13 +577,13 @@ func (c config) model(id string) model.Model {
 }
 
 // mcpPolicy returns the policy for the MCP server called name.
-func (c config) mcpPolicy(name string) servers.Policy {
+func (c config) mcpPolicy(name string) acp.MCPPolicy {
 	s, configured := c.MCPServers[name]
 	if !configured {
 		s = c.MCPServers["*"]
 	}
-	return servers.Policy{
-		Roots: s.Roots, KeepOnShrink: bool(s.OnShrink), Templates: s.Templates == servers.On,
+	return acp.MCPPolicy{
+		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
 		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era),
 	}
 }

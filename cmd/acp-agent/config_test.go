@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp"
 )
 
 func TestMCPPolicy(t *testing.T) {
@@ -13,8 +13,8 @@ func TestMCPPolicy(t *testing.T) {
 		[]byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"},
 			"*": {"onShrink": "notify", "era": "auto"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, servers.Policy{Legacy: true, Roots: servers.Off}, c.mcpPolicy("old"))
-	require.Equal(t, servers.Policy{KeepOnShrink: true}, c.mcpPolicy("another"))
+	require.Equal(t, acp.MCPPolicy{Legacy: true, Roots: new(false)}, c.mcpPolicy("old"))
+	require.Equal(t, acp.MCPPolicy{KeepOnShrink: true}, c.mcpPolicy("another"))
 	_, err = parseConfig("c.json", []byte(`{"mcpServers": {"old": {"era": "ancient"}}}`))
 	require.ErrorContains(t, err, `"ancient" must be one of: auto, legacy`)
 }

@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest"}, // imported by tests only
 	{"cmd/acp-agent"},
 	{"acp"},
-	{"acp/explore", "acp/model", "acp/proxy", "acp/servers"},
+	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/client", "internal/consent"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},

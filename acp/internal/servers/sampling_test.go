@@ -150,7 +150,7 @@ func newSampling(t *testing.T, server mcpclient.Config) *sampling {
 	s := &sampling{newFixture(t, mcpclient.Options{}), &reviewer{newHost(), make(chan review, 100)}, &model{}}
 	change, err := s.Prepare(open(t, folder(t)), []mcpclient.Config{server})
 	require.NoError(t, err)
-	change.Commit(s.user, s.model)
+	s.Commit(change, s.user, s.model)
 	return s
 }
 

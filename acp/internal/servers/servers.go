@@ -26,7 +26,7 @@ type Set struct {
 
 var _ backend.Tools = (*Set)(nil)
 
-// NewSet returns a set without servers. They come with the first [Change].
+// NewSet returns a set without servers. They come with the first Commit.
 func NewSet(starter *mcpclient.Starter, o mcpclient.Options) *Set {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -62,37 +62,29 @@ type Session interface {
 	backend.Updates // shows what happens outside of calls
 }
 
-// Change is a change of a set's roots and servers that has been checked but not made. It may be
-// dropped.
-type Change struct {
-	set    *Set
-	change *mcpclient.Change
-}
-
 // Prepare checks a change to the roots of w and to configs, the complete and ordered list of
-// servers. It has no effect. The error is a [*mcpclient.TooManyError], [backend.ErrClosed], or that
-// w was closed.
-func (s *Set) Prepare(w *workspace.Workspace, configs []mcpclient.Config) (*Change, error) {
+// servers. It has no effect, and the change may be dropped. The error is a
+// [*mcpclient.TooManyError], [backend.ErrClosed], or that w was closed.
+func (s *Set) Prepare(
+	w *workspace.Workspace, configs []mcpclient.Config,
+) (*mcpclient.Change, error) {
 	change, err := s.client.Prepare(w, configs)
-	if err != nil {
-		return nil, border(err)
-	}
-	return &Change{s, change}, nil
+	return change, border(err)
 }
 
-// Commit makes the change and sends permission requests and messages to session from then on. m
+// Commit makes a change and sends permission requests and messages to session from then on. m
 // answers the servers that ask the session's model; it is nil if there is none. Commit cannot fail
 // and does not wait for servers. The session's previous turn must have ended. Changes are committed
 // in the order in which they were prepared.
-func (c *Change) Commit(session Session, m backend.Sampler) {
-	c.set.mu.Lock()
-	c.set.session = session
-	c.set.mu.Unlock()
-	h := &host{Session: session, model: m, set: c.set}
+func (s *Set) Commit(change *mcpclient.Change, session Session, m backend.Sampler) {
+	s.mu.Lock()
+	s.session = session
+	s.mu.Unlock()
+	h := &host{Session: session, model: m, set: s}
 	if m == nil {
-		c.change.Commit(h, nil)
+		change.Commit(h, nil)
 	} else {
-		c.change.Commit(h, h)
+		change.Commit(h, h)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -149,7 +149,7 @@ func runConformanceClient() error {
 		return err
 	}
 	u := newUser(browse)
-	change.Commit(u, nil)
+	set.Commit(change, u, nil)
 	listings, err := set.List(ctx)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func runConformanceClient() error {
 // installed returns the path of something in testdata, or skips the test.
 func installed(t *testing.T, pattern string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join("../../testdata", pattern))
+	found, err := filepath.Glob(filepath.Join("../../../testdata", pattern))
 	require.NoError(t, err)
 	if len(found) == 0 {
 		if os.Getenv("CI") != "" {
@@ -265,7 +265,7 @@ func (f *fixture) commit(h servers.Session, w *workspace.Workspace, configs ...m
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
-	c.Commit(h, nil)
+	f.Commit(c, h, nil)
 }
 
 // page waits for a message with the address of an authorization page.

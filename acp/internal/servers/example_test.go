@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -24,7 +24,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		change.Commit(host, nil) // once the session is stored
+		set.Commit(change, host, nil) // once the session is stored
 
 		listings, err := set.List(ctx)
 		if err != nil {

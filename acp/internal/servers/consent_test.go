@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/workspace"

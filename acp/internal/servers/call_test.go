@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
@@ -133,7 +133,7 @@ func TestReject(t *testing.T) {
 func TestReadOnlyPolicy(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	asks, allows := self("asks", "sdk"), self("allows", "sdk")
-	allows.Apply(servers.Policy{Trusted: true})
+	allows.Apply(mcpclient.Policy{Trusted: true})
 	f.change(open(t, folder(t)), asks, allows)
 	f.call("asks.where", "{}")
 	require.Equal(t, 1, f.host.questions())

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -180,7 +180,7 @@ func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
-	c.Commit(f.host, nil)
+	f.Commit(c, f.host, nil)
 }
 
 // call calls a tool and returns the text of its result.

@@ -1,0 +1,48 @@
+package acp
+
+import (
+	"time"
+
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+)
+
+// MCPPolicy says what an MCP server may do. It comes from the user's own configuration, never from
+// the client or a root. The zero value is the default. A server that a file in a root configures is
+// granted nothing by it, but what it denies stays denied.
+type MCPPolicy struct {
+	// Roots says whether the server may ask for the roots. If it is nil, stdio servers and servers
+	// on this machine may.
+	Roots *bool
+	// KeepOnShrink keeps a connection to a server that knows a root which was removed. Otherwise a
+	// stdio server is restarted and others are reconnected to, because some keep such a root.
+	KeepOnShrink bool
+	// Templates replaces ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} in the
+	// server's arguments and environment.
+	Templates bool
+	// Legacy asks the server only for revisions of MCP before 2026-07-28, because it does not
+	// survive the question for a newer one.
+	Legacy bool
+	// Trusted says that the user trusts what the server says about its tools, so that those that
+	// claim to be read-only are called without asking.
+	Trusted bool
+	// SettleAfterRoots is how long after its last answered roots/list the server counts as ready.
+	// Default 100 ms.
+	SettleAfterRoots time.Duration
+	// SettleWithoutRoots is how long after initialized the server counts as ready if it does not
+	// ask for roots. Default 500 ms.
+	SettleWithoutRoots time.Duration
+}
+
+// forClient returns p for package internal/mcp/client.
+func (p MCPPolicy) forClient() mcpclient.Policy {
+	roots := mcpclient.Default
+	if p.Roots != nil {
+		roots = mcpclient.Off
+		if *p.Roots {
+			roots = mcpclient.On
+		}
+	}
+	return mcpclient.Policy{Roots: roots, KeepOnShrink: p.KeepOnShrink, Templates: p.Templates,
+		Legacy: p.Legacy, Trusted: p.Trusted, SettleAfterRoots: p.SettleAfterRoots,
+		SettleWithoutRoots: p.SettleWithoutRoots}
+}
