@@ -9,7 +9,6 @@ import (
 	"sync"
 	"unicode"
 
-	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/acp-agent/acp-agent/discovery"
@@ -86,7 +85,9 @@ func spelling(name string) string {
 			}
 			return r
 		}, name)
-		name = norm.NFKD.String(cases.Fold().String(norm.NFKD.String(name)))
+		lower := func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
+		name = strings.ReplaceAll(strings.Map(lower, norm.NFKD.String(name)), "ß", "ss")
+		name = norm.NFKD.String(name)
 	}
 	return cmp.Or(strings.TrimRight(name, ". "), name)
 }
