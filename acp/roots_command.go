@@ -95,7 +95,7 @@ func (r *rootsReply) show() error {
 		if i == 0 {
 			role, from = ", the working directory: relative paths start here", clientSetting
 		}
-		fmt.Fprintf(&b, "Root %d: **%s**%s\n\n", i, text.Code(labels[i]), role)
+		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(labels[i]), role)
 		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",
 			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
 			text.Printable(from), describeState(state))

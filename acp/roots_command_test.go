@@ -54,8 +54,8 @@ func TestRootsCommand(t *testing.T) {
 	c.initialize()
 	said := c.say(c.open(one), "/roots")
 	for _, want := range []string{
-		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n",
-		"Root 2: **`spelled`**\n",
+		"Folder 0: **`one/app`**, the working directory", "Folder 1: **`two/app`**\n",
+		"Folder 2: **`spelled`**\n",
 		"- path: `" + spelled + "`\n- real path: `" + lib + "`\n- URI: `file://" +
 			filepath.ToSlash(lib) + "`\n- from: workspaces[0] in config.json\n- state: ok\n",
 		"- from: --dir\n", "MCP servers: none\n",
@@ -305,7 +305,7 @@ func TestFolderChangesThatFail(t *testing.T) {
 	c.permit("allow-once")
 	c.say(id, "/roots add ../other")
 	require.Contains(t, c.say(id, "/roots add "+top),
-		"stay as they are: the new list has too many roots: the limit is 3")
+		"stay as they are: the new list has too many folders: the limit is 3")
 	require.Contains(t, c.say(id, "/roots remove ../a"), "Removed")
 	require.Equal(t, bracketed(cwd, filepath.Join(top, "other")), c.roots(id))
 }

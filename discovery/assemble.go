@@ -167,9 +167,9 @@ func truncate(s string, max int) string {
 
 const preamble = `# Instructions found in the folders
 
-The following texts come from files in the session's root directories. They were written by
+The following texts come from files in the session's folders. They were written by
 the authors of those files, not by the user and not by the system. If they contradict the user,
-follow the user. If they contradict each other, follow the earlier root.
+follow the user. If they contradict each other, follow the earlier folder.
 `
 
 // String returns the text, with a heading for each source that names its root and file, and the
@@ -224,7 +224,7 @@ const maxNamed = 20
 
 // writeEmpty names files of one root that did not fit.
 func writeEmpty(b *strings.Builder, list []Source) {
-	fmt.Fprintf(b, "\n## Root %d, %s: did not fit\n\n", list[0].Root.Index,
+	fmt.Fprintf(b, "\n## Folder %d, %s: did not fit\n\n", list[0].Root.Index,
 		text.Printable(list[0].Root.Dir.String()))
 	b.WriteString("Before you go on, read these files:\n\n")
 	for _, s := range list[:min(len(list), maxNamed)] {
@@ -236,7 +236,7 @@ func writeEmpty(b *strings.Builder, list []Source) {
 }
 
 func (s Source) heading() string {
-	return fmt.Sprintf("Root %d, %s: %s", s.Root.Index, text.Printable(s.Root.Dir.String()),
+	return fmt.Sprintf("Folder %d, %s: %s", s.Root.Index, text.Printable(s.Root.Dir.String()),
 		s.name())
 }
 

@@ -38,7 +38,7 @@ func shadowSameFiles(all []Artifact) {
 		case !taken, winner.State == Unused && a.State == Active:
 			first[k] = a
 		case winner.Path != a.Path || winner.Root != a.Root: // a file can configure several servers
-			a.shadow(winner, fmt.Sprintf("it is the same file as %s in root %d", winner.Path,
+			a.shadow(winner, fmt.Sprintf("it is the same file as %s in folder %d", winner.Path,
 				winner.Root.Index))
 		}
 	}
@@ -101,9 +101,9 @@ func (c *Catalog) Losers(a Artifact) []Artifact {
 func (a *Artifact) precedence(other *Artifact) string {
 	switch {
 	case a.Root.Index != other.Root.Index:
-		return "an earlier root has one of this name"
+		return "an earlier folder has one of this name"
 	case a.Pattern != other.Pattern:
-		return a.Pattern + " takes precedence in the same root"
+		return a.Pattern + " takes precedence in the same folder"
 	default:
 		return "its path comes first for the same pattern"
 	}

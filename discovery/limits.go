@@ -44,7 +44,7 @@ func (l limits) withDefaults() limits {
 }
 
 // errTimeout is the cause of a context that ended because of [limits].time.
-var errTimeout = errors.New("the scan of the root takes too long")
+var errTimeout = errors.New("the search of the folder takes too long")
 
 // Limit says that a limit ended the scan of a root early, so that there may be more than the
 // catalog shows. Limits for a whole root end the scan for the conventions after it as well.

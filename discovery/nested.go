@@ -222,7 +222,7 @@ func (c *Catalog) resolveNested(found []*Artifact) []Artifact {
 		for j := range c.artifacts {
 			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind &&
 				known.Ref.Rel() != "" && known.Ref == a.Ref {
-				a.shadow(known, fmt.Sprintf("it is the same file as %s in root %d", known.Path,
+				a.shadow(known, fmt.Sprintf("it is the same file as %s in folder %d", known.Path,
 					known.Root.Index))
 			}
 		}

@@ -147,7 +147,7 @@ func localSource(source json.RawMessage, base string) (string, error) {
 		dir := path.Join(base, at)
 		if at == "" || path.IsAbs(at) || path.IsAbs(base) ||
 			!filepath.IsLocal(filepath.FromSlash(dir)) || strings.ContainsAny(dir, "\\:\x00") {
-			return "", fmt.Errorf("its source %q is not a folder of this root",
+			return "", fmt.Errorf("its source %q is not a directory in this folder",
 				text.Truncate(at, 200))
 		}
 		return dir, nil
@@ -157,7 +157,7 @@ func localSource(source json.RawMessage, base string) (string, error) {
 		return "", errors.New("it has no source")
 	}
 	where := cmp.Or(remote.Repo, remote.Package, Address(remote.URL).String())
-	return "", fmt.Errorf("it is not in this root: its source is %s",
+	return "", fmt.Errorf("it is not in this folder: its source is %s",
 		text.Truncate(strings.TrimSpace(remote.Source+" "+where), 200))
 }
 

@@ -549,7 +549,7 @@ func reasonOf(err error) string {
 	var denied *workspace.DeniedError
 	switch {
 	case errors.As(err, &outside):
-		return "it leads out of the roots: " + outside.Why
+		return "it leads out of the folders: " + outside.Why
 	case errors.As(err, &special):
 		return "it is a " + special.Kind + ", not a file"
 	case errors.As(err, &denied):

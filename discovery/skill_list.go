@@ -92,7 +92,7 @@ func listRoot(skills []Artifact, length int) string {
 	}
 	var b strings.Builder
 	root := skills[0].Root
-	fmt.Fprintf(&b, "## Root %d, %s\n", root.Index, text.Printable(root.Dir.String()))
+	fmt.Fprintf(&b, "## Folder %d, %s\n", root.Index, text.Printable(root.Dir.String()))
 	last := ""
 	for _, a := range skills {
 		folder := path.Dir(a.rel)
@@ -101,7 +101,7 @@ func listRoot(skills []Artifact, length int) string {
 			case in != ".":
 				fmt.Fprintf(&b, "\nIn %s:\n", text.Printable(in))
 			case last != "":
-				b.WriteString("\nIn the root itself:\n")
+				b.WriteString("\nIn the folder itself:\n")
 			}
 			b.WriteString("\n")
 			last = in

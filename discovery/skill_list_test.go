@@ -23,7 +23,7 @@ func TestSkillListHasRelativePaths(t *testing.T) {
 	c := scan(t, discovery.Options{}, a, b)
 	list, left := discovery.ListSkills(c.Active(discovery.Skill), 16<<10)
 	require.Zero(t, left)
-	require.Equal(t, "## Root 0, "+a+`
+	require.Equal(t, "## Folder 0, "+a+`
 
 In .agents/skills:
 
@@ -34,7 +34,7 @@ In .claude/skills:
 
 - three (folder): Has another name.
 
-## Root 1, `+b+`
+## Folder 1, `+b+`
 
 - four: Is at the top.
 `, list)

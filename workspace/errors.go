@@ -72,7 +72,7 @@ func (e RootError) Error() string {
 	if e.Root < 0 {
 		return e.Problem()
 	}
-	return fmt.Sprintf("root %d %q %s", e.Root, e.Path, e.Problem())
+	return fmt.Sprintf("folder %d %q %s", e.Root, e.Path, e.Problem())
 }
 
 // Problem says what is wrong and what to do, as the end of a sentence that begins with the path.
@@ -87,7 +87,7 @@ func (e RootError) Problem() string {
 	case ReasonEncoding:
 		return "is not valid UTF-8"
 	case ReasonTooMany:
-		return "too many roots: the limit is " + e.Detail
+		return "too many folders: the limit is " + e.Detail
 	case ReasonMissing:
 		return "does not exist: create the directory, or give another"
 	case ReasonNotDirectory:

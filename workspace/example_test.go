@@ -27,8 +27,8 @@ func ExampleNewRoots() {
 	}
 	// Output:
 	// [/src/app, /src/lib, /docs] <nil>
-	// root 0 "app" is not absolute: give an absolute path
-	// root 2 "" is empty: give an absolute path
+	// folder 0 "app" is not absolute: give an absolute path
+	// folder 2 "" is empty: give an absolute path
 }
 
 func ExampleOpen() {

@@ -127,7 +127,7 @@ func TestMCPStart(t *testing.T) {
 	require.Contains(t, text, "not started: /mcp start db starts it")
 	require.Contains(t, text, "with the variables TOKEN\n  with the variables in the file .env\n")
 	require.Contains(t, text, "broken: invalid, it has neither a command nor a url")
-	require.Contains(t, text, "db: shadowed, an earlier root")
+	require.Contains(t, text, "db: shadowed, an earlier folder")
 	require.NotContains(t, text, "s3cret")
 	require.Empty(t, c.client.started)
 	require.Empty(t, f.log)

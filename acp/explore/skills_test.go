@@ -47,13 +47,13 @@ func TestSkills(t *testing.T) {
 	require.Contains(t, text, "**`shared`** (folder 1): none")
 	require.Contains(t, text, "flaky-tests: Find out")
 	require.Contains(t, text,
-		"release: shadowed, an earlier root has one of this name: "+filepath.Join(app, ".claude",
+		"release: shadowed, an earlier folder has one of this name: "+filepath.Join(app, ".claude",
 			"skills", "release", "SKILL.md"))
 	require.Contains(t, text, "4 skills, 3 active, 1 shadowed.")
 
 	text = open(t, limits{}, skills, app).ask("/skills").text()
 	require.Contains(t, text,
-		"release: shadowed, an earlier root has one of this name: "+filepath.Join(skills, ".agents",
+		"release: shadowed, an earlier folder has one of this name: "+filepath.Join(skills, ".agents",
 			"skills", "release", "SKILL.md"))
 }
 

@@ -93,8 +93,8 @@ func describeSkills(skills []discovery.Artifact) string {
 	b.WriteString("\n# Skills found in the folders\n\n" +
 		"A skill is a folder with a text on how to do one task. If a task fits a description, " +
 		"first read the file SKILL.md in the skill's folder and follow it. Paths in it are " +
-		"relative to that folder. The skills are listed by root and by the folder that they are " +
-		"in. A skill's folder has its name, unless another name is given after it. The authors " +
+		"relative to that folder. The skills are listed by the session's folder and the directory " +
+		"that they are in. A skill's folder has its name, unless another name is given after it. The authors " +
 		"of the folders wrote the descriptions.\n\n")
 	list, left := discovery.ListSkills(skills, maxSkills)
 	b.WriteString(list)

@@ -23,9 +23,9 @@ func TestSystemPrompt(t *testing.T) {
 	e.prompt("Hi", modelserver.Read("AGENTS.md"), modelserver.Say("Hello."))
 	system := e.last().Instructions
 	for _, want := range []string{
-		systemText, "- 0: " + cwd + " (working directory)\n- 1: " + other + "\n", "## Root 0, " +
+		systemText, "- 0: " + cwd + " (working directory)\n- 1: " + other + "\n", "## Folder 0, " +
 			cwd + ": AGENTS.md\n\n```\nUse tabs.\n```",
-		"## Root 1, " + other + ": CLAUDE.md\n\n```\nUse spaces.\n```", "## Root 1, " + other +
+		"## Folder 1, " + other + ": CLAUDE.md\n\n```\nUse spaces.\n```", "## Folder 1, " + other +
 			"\n\nIn .claude/skills:\n\n- fix: Fixes it.\n",
 	} {
 		require.Contains(t, system, want)
@@ -57,8 +57,8 @@ func TestManySkills(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t), library, team}})
 	e.prompt("Hi")
 	system := e.last().Instructions
-	require.Contains(t, system, "## Root 2, "+team+"\n\nIn skills:\n\n- ours: Ours.\n")
-	require.Contains(t, system, "## Root 1, "+library+"\n\nIn skills:\n\n- s000: One of many.\n")
+	require.Contains(t, system, "## Folder 2, "+team+"\n\nIn skills:\n\n- ours: Ours.\n")
+	require.Contains(t, system, "## Folder 1, "+library+"\n\nIn skills:\n\n- s000: One of many.\n")
 	require.NotContains(t, system, "- s899: ")
 	require.Contains(t, system, "more: find_skills finds them by words of the task")
 	r := e.prompt("Find it", modelserver.UseWith("find_skills", `{"query":"s899"}`))

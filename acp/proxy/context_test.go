@@ -124,7 +124,7 @@ func TestSystemPrompt(t *testing.T) {
 			require.Contains(t, told, "Of the first.")
 			require.Contains(t, told, "Of the second.")
 			require.Equal(t, c.way == proxy.RootsByContext,
-				strings.Contains(told, "several root directories"))
+				strings.Contains(told, "several folders"))
 			require.Equal(t, []string{"one"}, h.lastPrompt(), "P7: the prompt is the user's alone")
 
 			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
@@ -189,7 +189,7 @@ func TestSystemPromptOfTheClient(t *testing.T) {
 		if strings.HasPrefix(given, `"_meta"`) {
 			require.NotContains(t, b.received("session/new")[0], "acp-agent",
 				"it takes precedence over the client's")
-			require.Contains(t, b.received("session/prompt")[0], "several root directories")
+			require.Contains(t, b.received("session/prompt")[0], "several folders")
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestRootsInFirstPrompt(t *testing.T) {
 	require.True(t, strings.HasPrefix(context.Text, "\n\n<acp-agent-context>\n") &&
 		strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
 	require.Contains(t, context.Text,
-		"Root 0: \"/a\" (the working directory)\nRoot 1: \"/b\"\nRoot 2: \"/c d\"\n")
+		"Folder 0: \"/a\" (the working directory)\nFolder 1: \"/b\"\nFolder 2: \"/c d\"\n")
 	require.Equal(t, "hello", first.Params.Prompt[0].Text)
 	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`,
 		"the second prompt is unchanged")
@@ -395,12 +395,12 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	told := h.lastPrompt()[1]
 	require.True(t, strings.HasPrefix(told, "\n\n<acp-agent-context>"),
 		"some agents join the texts of a prompt")
-	require.Contains(t, told, "## Root 0, "+all.Cwd().String()+
+	require.Contains(t, told, "## Folder 0, "+all.Cwd().String()+
 		": AGENTS.md\n\n```\nOf the working directory.\n```")
 	require.NotContains(t, told, "Found.")
 	require.Contains(t, told, fmt.Sprintf(
-		"## Root 0, %s\n\nIn %s:\n\n- listed: Does listed.\n\n"+
-			"## Root 1, %s\n\nIn %s:\n\n- other: Does other.\n",
+		"## Folder 0, %s\n\nIn %s:\n\n- listed: Does listed.\n\n"+
+			"## Folder 1, %s\n\nIn %s:\n\n- other: Does other.\n",
 		all.Cwd(), folderOf(all.Cwd(), listed), all.At(1), folderOf(all.At(1), other)))
 	require.Contains(t, told, "first read the file SKILL.md")
 	require.Equal(t, 2, strings.Count(told, "\n- "),
@@ -440,7 +440,7 @@ func TestLongListOfSkills(t *testing.T) {
 		options proxy.Options
 	}{
 		"descriptions are shortened": {limit: 4000, expect: "- skill-09: word word"},
-		"the rest is counted": {limit: 1100, expect: "more: search the root directories for " +
+		"the rest is counted": {limit: 1100, expect: "more: search the folders for " +
 			"words of the task in files named SKILL.md\n"},
 		"a tool finds the rest": {1100, "more: the tool find_skills of the MCP server " +
 			"\"acp_agent_roots\" finds them by words of the task\n",

@@ -259,7 +259,7 @@ func TestRootsMode(t *testing.T) {
 			v.prompt(s.ID, "one")
 			require.Contains(t, h.way(s.ID), c.want)
 			v.disconnect()
-			told := strings.Contains(h.received()[len(h.received())-1].params, "root directories")
+			told := strings.Contains(h.received()[len(h.received())-1].params, "several folders")
 			require.Equal(t, c.want == "by context", told)
 		})
 	}

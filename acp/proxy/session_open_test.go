@@ -129,7 +129,7 @@ func requireOnlyWhatItHas(
 			require.Equal(t, a.Roots, p.AdditionalDirectories != nil, "P3: the full list")
 		case "session/prompt":
 			for _, block := range p.Prompt {
-				if strings.Contains(block.Text, "root directories") {
+				if strings.Contains(block.Text, "several folders") {
 					require.False(t, a.Roots, "they were sent by the protocol")
 				}
 			}
@@ -142,7 +142,7 @@ func requireOnlyWhatItHas(
 	// descriptions of the roots: at first, on load, on resume, on the fork if it is a new session
 	var told []string
 	for _, r := range got {
-		if r.method == "session/prompt" && strings.Contains(r.params, "root directories") {
+		if r.method == "session/prompt" && strings.Contains(r.params, "several folders") {
 			told = append(told, r.params)
 		}
 	}

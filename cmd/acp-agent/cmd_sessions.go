@@ -229,9 +229,9 @@ func (t *transcript) session(r sessionReport) error {
 	if r.Title != "" {
 		fmt.Fprintf(t.out.out, "title    %s\n", text.Line(text.Plain(r.Title), 80))
 	}
-	fmt.Fprintf(t.out.out, "root 0   %s\n", text.Printable(r.Cwd.String()))
+	fmt.Fprintf(t.out.out, "folder 0 %s\n", text.Printable(r.Cwd.String()))
 	for i, d := range r.AdditionalDirectories.All() {
-		fmt.Fprintf(t.out.out, "root %d   %s\n", i+1, text.Printable(d.String()))
+		fmt.Fprintf(t.out.out, "folder %d %s\n", i+1, text.Printable(d.String()))
 	}
 	if r.Directories != "" {
 		fmt.Fprintf(t.out.out, "given    %s\n", r.Directories)

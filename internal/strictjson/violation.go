@@ -147,7 +147,7 @@ func (v Violation) words() string {
 	case CwdMismatch:
 		return expecting("is not the session's working directory", "use ", v.Expected)
 	case TooMany:
-		return expecting("has too many roots", "the limit is ", v.Expected)
+		return expecting("has too many folders", "the limit is ", v.Expected)
 	case TooLong:
 		return expecting("is too long", "the limit is ", v.Expected)
 	case Denied:

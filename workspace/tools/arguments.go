@@ -62,7 +62,7 @@ func simplify(s *jsonschema.Schema) {
 func (s *schema) encode() json.RawMessage { return strictjson.Encode(s.Schema) }
 
 // pathText says what a path may be.
-const pathText = "absolute or relative to the working directory"
+const pathText = "absolute or in the working directory"
 
 // describe sets the description of an argument: that of path is pathText without it.
 func (s *schema) describe(name, text string) { s.Properties[name].Description = text }

@@ -13,6 +13,23 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Models send "" for what they do not want to say. It is no path.
+func TestOptionalTextCanBeEmpty(t *testing.T) {
+	set := New(openRoots(t, plant(t, fileTree{"a": "x\n"})), Options{})
+	for tool, c := range map[string][2]string{
+		"find_files": {`{"glob":""}`, "{}"},
+		"search":     {`{"pattern":"x","glob":""}`, `{"pattern":"x"}`},
+	} {
+		empty, err := set.Call(t.Context(), tool, []byte(c[0]))
+		require.NoError(t, err, tool)
+		absent, err := set.Call(t.Context(), tool, []byte(c[1]))
+		require.NoError(t, err, tool)
+		require.Equal(t, absent, empty, tool)
+		_, err = set.Call(t.Context(), tool, []byte(`{"pattern":"x","path":""}`))
+		require.ErrorContains(t, err, "path must be a string that is not empty", tool)
+	}
+}
+
 func TestArguments(t *testing.T) {
 	set := New(openRoots(t, plant(t, fileTree{"a": "x\n"})), Options{})
 	const path = "a string that is not empty"

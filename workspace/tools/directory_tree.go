@@ -37,8 +37,8 @@ type treeLine struct {
 func directoryTreeTool() definition {
 	return define(Tool{
 		Name: "directory_tree",
-		Description: "Show a directory as a tree. Deeper directories show how many files they " +
-			"have; links and empty directories are left out.",
+		Description: "Show a directory as a tree, without links and empty directories. Deeper " +
+			"ones show how many files they have.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path")

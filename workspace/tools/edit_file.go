@@ -17,7 +17,7 @@ type editFileInput struct {
 	Path       string     `json:"path"`
 	OldText    string     `json:"old_text,omitempty"`
 	NewText    *string    `json:"new_text,omitempty" jsonschema:"its replacement"`
-	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
+	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"every occurrence"`
 	Edits      []editText `json:"edits,omitempty"`
 	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
 	IfVersion  string     `json:"if_version,omitempty" jsonschema:"as for write_file"`
@@ -35,11 +35,11 @@ const maxReplacements = 1000
 func editFileTool() definition {
 	return define(Tool{
 		Name: "edit_file",
-		Description: "Replace exact text in a file: all replacements, or none. Differences " +
-			"in indentation or at the ends of lines are adapted, and the result says so.",
+		Description: "Replace exact text in a file: all replacements, or none. Indentation and " +
+			"the ends of lines may differ; the result says so.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) {
-		in.notEmpty("path", "old_text", "if_version")
+		in.notEmpty("path", "old_text")
 		in.describe("old_text", "must occur exactly once, unless replace_all: include lines "+
 			"around it")
 		in.describe("edits", "several replacements, in order, instead of old_text and new_text")

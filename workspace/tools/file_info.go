@@ -27,9 +27,8 @@ type fileInfo struct {
 
 func fileInfoTool() definition {
 	return define(Tool{
-		Name: "file_info",
-		Description: "Show type, size, time of change, permissions and link target of a file or " +
-			"directory.",
+		Name:        "file_info",
+		Description: "Show type, size, time of change, permissions and link target.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, (*Set).info)
 }

@@ -29,7 +29,7 @@ const maxExcluded = 100
 
 func (fileFilter) constrain(in *schema) {
 	in.describe("exclude", "globs to omit")
-	in.describe("ignored", "files that git ignores; default leave_out")
+	in.describe("ignored", "files git ignores; default leave_out")
 	in.atMostItems("exclude", maxExcluded)
 	in.oneOf("ignored", "leave_out", "include")
 }
@@ -47,7 +47,7 @@ func findFilesTool() definition {
 		Description: "Find files by name, in every folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
-		in.notEmpty("glob", "path")
+		in.notEmpty("path")
 		in.describe("glob", "*.go, or with a slash the path in the searched directory: "+
 			"src/**/*.{ts,tsx}")
 		in.describe("path", "a directory, "+pathText+"; default every folder")

@@ -24,9 +24,8 @@ type rootEntry struct {
 
 func listRootsTool() definition {
 	return define(Tool{
-		Name: "list_roots",
-		Description: "List the folders that the tools can access, with everything in them. The " +
-			"first is the working directory.",
+		Name:        "list_roots",
+		Description: "List the accessible folders. The first is the working directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, nil, (*Set).listRoots)
 }

@@ -51,13 +51,13 @@ func searchTool() definition {
 		Description: "Find lines of text files that match a regular expression, in every folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
-		in.notEmpty("pattern", "path", "glob")
+		in.notEmpty("pattern", "path")
 		in.atLeast("context", 0)
 		in.atMost("context", maxContext)
 		in.describe("pattern", "RE2 expression for one line")
 		in.describe("path", "a file or directory, "+pathText+"; default every folder")
 		in.describe("glob", "as in find_files")
-		in.describe("context", "lines to show around each match")
+		in.describe("context", "lines around each match")
 		fileFilter{}.constrain(in)
 	}, (*Set).search)
 }

@@ -45,9 +45,9 @@ func TestToolDescriptions(t *testing.T) {
 		for name, p := range in.Properties {
 			require.NotEmpty(t, p.Description, "%s %s", tool.Name, name)
 			require.Contains(t, []string{"string", "integer", "boolean", "array"}, p.Type)
-			if strings.Contains(p.Description, "absolute or relative") || name == "path" {
+			if strings.Contains(p.Description, "absolute or") || name == "path" {
 				require.Contains(t, []string{"path", "paths", "to"}, name)
-				require.Contains(t, p.Description, "absolute or relative to the working directory")
+				require.Contains(t, p.Description, "absolute or in the working directory")
 			}
 		}
 	}

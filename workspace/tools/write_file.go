@@ -13,7 +13,7 @@ import (
 type writeFileInput struct {
 	Path      string `json:"path"`
 	Content   string `json:"content" jsonschema:"the whole content"`
-	IfExists  string `json:"if_exists,omitempty" jsonschema:"if the file exists; default replace"`
+	IfExists  string `json:"if_exists,omitempty" jsonschema:"default replace"`
 	IfVersion string `json:"if_version,omitempty"`
 }
 
@@ -38,12 +38,12 @@ const (
 func writeFileTool() definition {
 	return define(Tool{
 		Name: "write_file",
-		Description: "Create a file, and directories above it, or replace all of its content. " +
+		Description: "Create a file, and directories above it, or replace its content. " +
 			"edit_file changes a part.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
 	}, func(in *schema) {
-		in.notEmpty("path", "if_version")
-		in.describe("if_version", "fail if the file no longer has this version, which read_file "+
+		in.notEmpty("path")
+		in.describe("if_version", "fail unless the file has this version, which read_file "+
 			"shows")
 		in.oneOf("if_exists", "replace", "fail")
 	}, (*Set).write)

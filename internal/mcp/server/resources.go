@@ -24,15 +24,15 @@ func (c *client) addResources(server *mcp.Server) {
 		read func(context.Context, *scope) (string, error)
 	}{
 		{mcp.Resource{URI: rootsURI, Name: "roots", Title: "Roots", MIMEType: "application/json",
-			Description: "The accessible directories in order, and those that are not " +
+			Description: "The accessible folders in order, and those that are not " +
 				"accessible, with the reason"}, readRoots},
 		{mcp.Resource{URI: catalogURI, Name: "catalog", Title: "Catalogue",
 			MIMEType: "application/json",
-			Description: "Instructions, skills, commands and MCP servers found in the roots; " +
+			Description: "Instructions, skills, commands and MCP servers found in the folders; " +
 				"none of the servers is started"}, readCatalog},
 		{mcp.Resource{URI: instructionsURI, Name: "instructions", Title: "Instructions",
 			MIMEType:    "text/markdown",
-			Description: "The instructions found in the roots, each under its root and file"},
+			Description: "The instructions found in the folders, each under its folder and file"},
 			readInstructions},
 	} {
 		server.AddResource(&r.Resource, c.resourceHandler(r.MIMEType, r.read))
@@ -63,7 +63,7 @@ func readInstructions(ctx context.Context, sc *scope) (string, error) {
 		instructions = catalog.Instructions(nil).String()
 	}
 	// the SDK leaves out an empty text, which clients require
-	return cmp.Or(instructions, "The roots contain no instructions.\n"), nil
+	return cmp.Or(instructions, "The folders contain no instructions.\n"), nil
 }
 
 // resourceHandler returns the handler of resources/read for one resource.

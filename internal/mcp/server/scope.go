@@ -165,7 +165,7 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 // checkRoot returns why dir cannot be added to a number of roots, nil if it can.
 func (s *Server) checkRoot(ctx context.Context, dir workspace.Dir, others int) error {
 	if limit := cmp.Or(s.options.Workspace.MaxRoots, workspace.DefaultMaxRoots); others >= limit {
-		return fmt.Errorf("too many roots (the limit is %d)", limit)
+		return fmt.Errorf("too many folders (the limit is %d)", limit)
 	}
 	ws, err := workspace.Open(ctx, workspace.RootsFrom(dir, workspace.Dirs{}), s.options.Workspace)
 	if err != nil {

@@ -250,9 +250,9 @@ func (s *Server) forClient(c *client) *mcp.Server {
 }
 
 const (
-	instructions = "Tools for files in one or more root directories. The first root is the " +
-		"working directory, where relative paths start; use absolute paths for files in the " +
-		"others. list_roots shows the accessible roots, and why others are not accessible."
+	instructions = "Tools for files in one or more folders. The first is the working directory, " +
+		"where relative paths start; use absolute paths for files in the others. list_roots " +
+		"lists the folders, and says why others are not accessible."
 	// sessionInstructions precede them if the client is an agent that has tools of its own.
 	sessionInstructions = "Use these tools for files outside the working directory. "
 )

@@ -121,8 +121,8 @@ func toolError(message string) *mcp.CallToolResult {
 func listRootsTool() *mcp.Tool {
 	return declaration(tools.Tool{
 		Name: "list_roots",
-		Description: "List the folders that the tools can access, and why others cannot be. The " +
-			"first is the working directory.",
+		Description: "List the accessible folders, and why others are not. The first is the " +
+			"working directory.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{}}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	})
@@ -198,9 +198,8 @@ func (l rootList) String() string {
 	if len(l.Roots) == 0 {
 		fmt.Fprintf(&b, "No files are accessible: %s.\n", l.Note)
 	} else {
-		fmt.Fprintf(&b, "Accessible roots (source: %s); the first is the working directory, where relative "+
-			"paths start:\n",
-			l.Source)
+		fmt.Fprintf(&b, "Accessible folders (source: %s); the first is the working directory, where "+
+			"relative paths start:\n", l.Source)
 	}
 	for _, r := range l.Roots {
 		b.WriteString(text.Printable(r.Path))

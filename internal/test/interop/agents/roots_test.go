@@ -113,8 +113,8 @@ func TestARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
 				require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
 			}
 			for _, listed := range []string{
-				"## Root 1, " + s.first + "\n", "In .agents/skills:\n\n- fork: Peels with fork.",
-				"## Root 2, " + s.second + "\n", "In skills:\n\n- whisk: Peels with whisk.",
+				"## Folder 1, " + s.first + "\n", "In .agents/skills:\n\n- fork: Peels with fork.",
+				"## Folder 2, " + s.second + "\n", "In skills:\n\n- whisk: Peels with whisk.",
 			} {
 				_, after, found := strings.Cut(told, listed)
 				require.True(t, found, "%q is not in %q, in this order", listed, told)

@@ -799,7 +799,7 @@ func (s *stage) kinds(t *testing.T) [][]string {
 		}
 		rows = append(rows, []string{
 			[]string{s.subject.name, ""}[i], []string{"working directory", "another"}[i],
-			learned(strings.Count(first, "Heed the whole "+words[i]), strings.Count(first, fmt.Sprintf("## Root %d, %s: AGENTS.md", i, folder))),
+			learned(strings.Count(first, "Heed the whole "+words[i]), strings.Count(first, fmt.Sprintf("## Folder %d, %s: AGENTS.md", i, folder))),
 			below,
 			learned(strings.Count(first, "Peels with peel-"+words[i]), strings.Count(first,
 				fmt.Sprintf("\n- peel-%s: ", words[i]))),

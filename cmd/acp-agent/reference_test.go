@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// referenceRow matches a row of a table that begins with code: the code and the rest of the row.
+var referenceRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
+
+// TestReferenceHasEveryFlag compares docs/reference.md with the flags and settings of the program.
+func TestReferenceHasEveryFlag(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference.md")
+	require.NoError(t, err)
+	_, flags, found := strings.Cut(string(page), "\n### Flags\n")
+	require.True(t, found)
+	flags, rest, _ := strings.Cut(flags, "\n## Commands in a session\n")
+	_, table, found := strings.Cut(rest, "\n## Settings\n")
+	require.True(t, found)
+
+	settings := map[string]string{} // the other cells by flag
+	for _, row := range referenceRow.FindAllStringSubmatch(table, -1) {
+		if flag, named := strings.CutPrefix(row[1], "--"); named {
+			flag, _, _ = strings.Cut(flag, " ")
+			settings[flag] = row[2]
+		}
+	}
+	for _, s := range (config{}).settings() {
+		require.Contains(t, settings, s.flag)
+		variable := "`ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_")) + "`"
+		require.Contains(t, settings[s.flag], variable, s.flag)
+	}
+
+	rows := map[string]string{}
+	for _, row := range referenceRow.FindAllStringSubmatch(flags, -1) {
+		rows[row[1]] = row[2]
+	}
+	shown := regexp.MustCompile("`--([a-z-]+)")
+	var compare func(*cobra.Command)
+	compare = func(c *cobra.Command) {
+		var has, want []string
+		for _, match := range shown.FindAllStringSubmatch(rows[c.CommandPath()], -1) {
+			has = append(has, match[1])
+		}
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if _, ok := settings[f.Name]; !f.Hidden && f.Name != "help" && f.Name != "version" &&
+				(!ok || slices.Contains(has, f.Name)) {
+				want = append(want, f.Name)
+			}
+		})
+		require.ElementsMatch(t, want, has, "docs/reference.md: flags of %s", c.CommandPath())
+		for _, sub := range c.Commands() {
+			if n := sub.Name(); !sub.Hidden && n != "completion" && n != "acp" {
+				compare(sub)
+			}
+		}
+	}
+	compare(newRoot(streams{}))
+}
