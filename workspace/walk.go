@@ -26,7 +26,8 @@ const (
 	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
 	// the top of the repository down, and of its .git/info/exclude. Of a repository whose top is
 	// above the root, only the rules inside the root are known. Outside of a repository every
-	// .gitignore counts. A repository inside another has only its own rules.
+	// .gitignore counts. A repository inside another has only its own rules. A file of more than 1
+	// MiB, and what a walk finds after 4 MiB of rules, does not count.
 	LeaveIgnored
 )
 
@@ -35,6 +36,9 @@ const (
 	defaultMaxDepth = 256
 	// maxRules is the maximum size, in bytes, of a file of ignore rules. A larger one is ignored.
 	maxRules = 1 << 20
+	// maxWalkRules is the maximum size, in bytes, of the rules that a walk reads. Parsed they take
+	// up to 40 times as much memory.
+	maxWalkRules = 4 << 20
 )
 
 // WalkOptions configure [Workspace.Walk].
@@ -130,6 +134,8 @@ type walk struct {
 	ctx  context.Context
 	o    WalkOptions
 	look func(*Folder) func() error
+
+	rulesRead atomic.Int64 // bytes
 
 	mu         sync.Mutex
 	changed    *sync.Cond
@@ -508,7 +514,8 @@ func (wk *walk) parse(dir *Directory, name string) *gitignore.Rules {
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxRules+1))
-	if err != nil || int64(len(data)) > maxRules {
+	size := int64(len(data))
+	if err != nil || size > maxRules || wk.rulesRead.Add(size) > maxWalkRules {
 		return nil
 	}
 	return gitignore.Parse(data)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -286,4 +287,20 @@ func recovered(do func()) (text string) {
 	}()
 	do()
 	return ""
+}
+
+// Parsed rules take many times the memory of their file.
+func TestWalkReadsLimitedRules(t *testing.T) {
+	dir := realDir(t)
+	rules := "x\n" + strings.Repeat("#", 1<<20-2)
+	for name := range strings.SplitSeq("abcde", "") {
+		write(t, filepath.Join(dir, name, ".gitignore"), rules)
+		write(t, filepath.Join(dir, name, "x"), "")
+	}
+	write(t, filepath.Join(dir, "large", ".gitignore"), rules+"#")
+	write(t, filepath.Join(dir, "large", "x"), "")
+	found := walkFiles(t, open(t, dir), ".",
+		workspace.WalkOptions{Ignored: workspace.LeaveIgnored}.WithWorkers(1))
+	found = slices.DeleteFunc(found, func(rel string) bool { return filepath.Base(rel) != "x" })
+	require.Equal(t, []string{"e/x", "large/x"}, found)
 }

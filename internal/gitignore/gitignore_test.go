@@ -100,6 +100,26 @@ func TestOneFile(t *testing.T) {
 	}
 }
 
+// No rules, whoever wrote them, make a decision long.
+func TestHostileRulesTakeFewSteps(t *testing.T) {
+	some := strings.Repeat
+	name := some("a", 255)
+	deep := some(name+"/", 256)
+	for of, rules := range map[string]string{
+		"stars":             some("*"+some("?", 127)+"b\n", 1000),
+		"stars in folders":  "**/" + some("*"+some("?", 127)+"b/", 200) + "b",
+		"folders":           some("**/*a*b/**/b\n", 1000),
+		"long literals":     some("*"+some("a", 250)+"b*\n", 1000),
+		"short rules":       some("?b\n", 100_000),
+		"joined paths":      some("*/b\n", 10_000),
+		"an escaped ending": some("**\\/b\n", 10_000),
+	} {
+		left := maxSteps
+		require.Equal(t, Undecided, Parse([]byte(rules)).match(deep, name, File, &left), of)
+		require.Greater(t, left, -maxSteps/4, of)
+	}
+}
+
 func TestDeeperFilesGoFirst(t *testing.T) {
 	files := map[string]string{
 		"":    "*.log\n/b/out\n",

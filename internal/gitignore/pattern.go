@@ -3,7 +3,7 @@ package gitignore
 import "strings"
 
 // scope says what a pattern is compared with.
-type scope int
+type scope uint8
 
 const (
 	nameScope scope = iota // the entry's name, at any depth below the rules' directory
@@ -11,7 +11,7 @@ const (
 )
 
 // form says how a pattern is compared. Most real patterns need no glob.
-type form int
+type form uint8
 
 const (
 	globbed form = iota
@@ -30,11 +30,26 @@ type pattern struct {
 	glob glob
 }
 
+// steps counts work: a token that is tried, or some bytes that are compared.
+type steps int
+
+const (
+	// maxSteps is the most work for deciding about an entry. All rules of a large repository take a
+	// hundredth of it.
+	maxSteps steps = 1 << 18
+	// stepBytes is the number of bytes that are compared or copied in a step.
+	stepBytes = 16
+)
+
+// take counts the comparison of n bytes.
+func (s *steps) take(n int) { *s -= 1 + steps(n/stepBytes) }
+
 // matches compares the pattern with the entry name in dir, a path with a slash at its end or "". It
 // avoids to join the two.
-func (p *pattern) matches(dir, name string) bool {
+func (p *pattern) matches(dir, name string, left *steps) bool {
+	left.take(len(p.text))
 	if p.scope == nameScope || dir == "" {
-		return p.matchesText(name)
+		return p.matchesText(name, left)
 	}
 	switch p.form {
 	case exact:
@@ -45,9 +60,14 @@ func (p *pattern) matches(dir, name string) bool {
 		if len(p.text) <= len(name) {
 			return strings.HasSuffix(name, p.text)
 		}
-		return strings.HasSuffix(dir+name, p.text)
+		above, ok := strings.CutSuffix(p.text, name)
+		return ok && strings.HasSuffix(dir, above)
 	default:
-		return p.beginsLike(dir, name) && p.matchesText(dir+name)
+		if !p.beginsLike(dir, name) {
+			return false
+		}
+		left.take(len(dir) + len(name))
+		return p.matchesText(dir+name, left)
 	}
 }
 
@@ -59,7 +79,7 @@ func (p *pattern) beginsLike(dir, name string) bool {
 	return strings.HasPrefix(p.text, dir) && strings.HasPrefix(name, p.text[len(dir):])
 }
 
-func (p *pattern) matchesText(s string) bool {
+func (p *pattern) matchesText(s string, left *steps) bool {
 	switch p.form {
 	case exact:
 		return s == p.text
@@ -68,7 +88,7 @@ func (p *pattern) matchesText(s string) bool {
 	case suffix:
 		return strings.HasSuffix(s, p.text)
 	default:
-		return strings.HasPrefix(s, p.text) && p.glob.match(s[len(p.text):])
+		return strings.HasPrefix(s, p.text) && p.glob.match(s[len(p.text):], left)
 	}
 }
 
@@ -130,7 +150,7 @@ type token struct {
 	set  *byteSet // of opSet
 }
 
-type op int
+type op uint8
 
 const (
 	opLiteral op = iota // text
@@ -223,13 +243,16 @@ type retry struct {
 
 // match reports whether g matches all of s. It needs no stack: of the stars only the last can gain
 // from a longer match, since what an earlier one could match the last can too, unless a slash is in
-// between. The same holds for opDeep and opDirs, which stars never cross.
-func (g glob) match(s string) bool {
+// between. The same holds for opDeep and opDirs, which stars never cross. It reports false if no
+// steps are left.
+func (g glob) match(s string, left *steps) bool {
 	star, deep := retry{token: -1}, retry{token: -1}
 	t, at := 0, 0
-	for {
+	for *left > 0 {
 		size := -1
+		*left--
 		if t < len(g) {
+			*left -= steps(len(g[t].text) / stepBytes)
 			switch g[t].op {
 			case opStar:
 				star, size = retry{t, at}, 0
@@ -256,6 +279,7 @@ func (g glob) match(s string) bool {
 		star.token = -1
 		t, at = deep.token+1, deep.at
 	}
+	return false
 }
 
 // size returns how many bytes a token of fixed size matches at the beginning of s, -1 if it does
