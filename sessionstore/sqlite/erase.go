@@ -19,7 +19,9 @@ import (
 // is set to FAST, the pages that it frees, which takes long if there are many. So deletes use FAST,
 // and the freed pages are given back to the file system afterwards, a few at a time. Left are the
 // old pages in the log, and cells that SQLite once moved to other b-tree pages: it does not
-// overwrite the place that they had before.
+// overwrite the place that they had before. Another process may use a freed page meanwhile. SQLite
+// clears it first, unless it is one of those that list the free pages, so these are overwritten
+// at the end of each transaction (overwriteLists).
 //
 // A delete counts itself in the table meta. Erasing deletes the segments, gives the freed pages
 // back, removes the copies, and records up to which delete that is done. Whoever opens or closes
@@ -206,6 +208,9 @@ func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx)
 	if err = permitted(ctx, tx, e.version); err == nil {
 		err = do(ctx, tx)
 	}
+	if err == nil {
+		err = overwriteLists(ctx, tx)
+	}
 	if err != nil {
 		return errors.Join(err, rollback(tx))
 	}
@@ -354,7 +359,7 @@ func (e *eraser) stalePages(ctx context.Context, last int64) (stale []int64, err
 		if err := rows.Scan(&number, &page); err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(unallocated(number, page), func(b byte) bool { return b != 0 }) {
+		if slices.ContainsFunc(unallocated(number, page), isNotZero) {
 			stale = append(stale, number)
 		}
 	}
@@ -364,21 +369,51 @@ func (e *eraser) stalePages(ctx context.Context, last int64) (stale []int64, err
 // overwritePages overwrites the unallocated part of pages.
 func overwritePages(ctx context.Context, tx *sql.Tx, pages []int64) error {
 	for _, number := range pages {
-		var page []byte
-		row := tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage WHERE pgno = ?", number)
-		if err := row.Scan(&page); errors.Is(err, sql.ErrNoRows) {
-			continue // the file became shorter
-		} else if err != nil {
-			return err
-		}
-		clear(unallocated(number, page))
-		err := exec(ctx, tx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
-		if err != nil {
+		err := overwritePage(ctx, tx, number,
+			func(page []byte) []byte { return unallocated(number, page) })
+		if err != nil && !errors.Is(err, sql.ErrNoRows) { // the file became shorter
 			return err
 		}
 	}
 	return nil
 }
+
+// overwriteLists overwrites the unused part of the pages that list the free ones
+// (sqlite.org/fileformat2.html, section 1.5).
+func overwriteLists(ctx context.Context, tx *sql.Tx) error {
+	var next, free uint32
+	err := overwritePage(ctx, tx, 1, func(page []byte) []byte {
+		next, free = binary.BigEndian.Uint32(page[32:]), binary.BigEndian.Uint32(page[36:])
+		return nil
+	})
+	for ; err == nil && next > 0 && free > 0; free-- { // a damaged list may have no end
+		err = overwritePage(ctx, tx, int64(next), func(page []byte) []byte {
+			next = binary.BigEndian.Uint32(page)
+			listed := int64(binary.BigEndian.Uint32(page[4:]))
+			return page[min(8+4*listed, int64(len(page))):]
+		})
+	}
+	return err
+}
+
+// overwritePage overwrites the part of a page that unused returns.
+func overwritePage(
+	ctx context.Context, tx *sql.Tx, number int64, unused func(page []byte) []byte,
+) error {
+	var page []byte
+	row := tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage WHERE pgno = ?", number)
+	if err := row.Scan(&page); err != nil {
+		return err
+	}
+	part := unused(page)
+	if !slices.ContainsFunc(part, isNotZero) {
+		return nil
+	}
+	clear(part)
+	return exec(ctx, tx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
+}
+
+func isNotZero(b byte) bool { return b != 0 }
 
 // unallocated returns the part of a b-tree page between its cell pointers and its cells
 // (sqlite.org/fileformat2.html, section 1.6), or nothing if the page is not a valid b-tree page.

@@ -9,10 +9,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // TestOverwriteStale makes SQLite split index pages and deletes their content, which stays in the
@@ -137,6 +140,52 @@ func TestDeleteWritesFewPages(t *testing.T) {
 	small := cost(10, 30)
 	require.Less(t, cost(1000, 30), 3*small, "pages in a small store: %d", small)
 	require.Less(t, cost(2, 30_000), 3*small, "pages for a short session: %d", small)
+}
+
+// appendText appends an update with a text of a certain length.
+func appendText(t *testing.T, s *Store, lease sessionstore.Lease, text string) {
+	t.Helper()
+	raw := fmt.Appendf(nil, `{"update":{"sessionUpdate":"plan","entries":%q}}`, text)
+	require.NoError(t, s.Append(t.Context(), lease,
+		[]sessionstore.Update{sessionstore.StoredUpdate(raw)}))
+}
+
+// Another process may use a freed page before it is given back, and SQLite does not overwrite the
+// end of a page that it takes from the list of free ones.
+//
+// Clause S10.
+func TestNothingIsLeftInReusedPages(t *testing.T) {
+	for name, title := range map[string]string{
+		"history": "title", "title": strings.Repeat("SECRET", 2000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Options{Dir: t.TempDir(), eraseDelay: time.Hour})
+			other := New(Options{Dir: s.Dir(), eraseDelay: time.Hour})
+			kept := made(t, other, "kept")
+			lease := made(t, s, "secret")
+			require.NoError(t, s.SetTitle(t.Context(), lease, title))
+			for range 20 {
+				appendText(t, s, lease, strings.Repeat("SECRET", 1000))
+			}
+			require.NoError(t, s.Delete(t.Context(), lease.ID))
+			pool, err := openPool(dsn(filepath.Join(s.Dir(), fileName), "immediate",
+				pragmas(journalWAL, time.Second, "FAST")), 1)
+			require.NoError(t, err)
+			e := eraser{pool: pool, version: len(steps())}
+			if name == "history" {
+				require.NoError(t, e.inPieces(t.Context(), dropSegment))
+			}
+			for range 200 {
+				appendText(t, other, kept, strings.Repeat("x", 4050)) // some of it in its row's page
+			}
+			require.NoError(t, pool.Close())
+			require.NoError(t, other.Close())
+			require.NoError(t, s.Close())
+			content, err := os.ReadFile(filepath.Join(s.Dir(), fileName))
+			require.NoError(t, err)
+			require.Zero(t, bytes.Count(content, []byte("SECRET")))
+		})
+	}
 }
 
 // erased reports whether nothing is left of deleted sessions.

@@ -502,7 +502,9 @@ func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) (done bool
 	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
 		return false, err
 	}
-	err = deleteRows(ctx, tx, r)
+	if err = deleteRows(ctx, tx, r); err == nil {
+		err = overwriteLists(ctx, tx)
+	}
 	return true, errors.Join(err, exec(ctx, tx, "PRAGMA secure_delete = ON"))
 }
 
