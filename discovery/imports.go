@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -60,6 +61,9 @@ func (in *importer) refuse(written, why string) {
 // importFile reads the file that written names in the file from.
 func (in *importer) importFile(ctx context.Context, from, written string, depth int) {
 	if strings.HasPrefix(written, "~") {
+		if home, err := os.UserHomeDir(); err == nil {
+			in.unread(filepath.Join(home, strings.TrimRight(written[1:], ".,;:!?)")))
+		}
 		in.refuse(written, "home directories are not supported")
 		return
 	}

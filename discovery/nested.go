@@ -64,9 +64,10 @@ func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifa
 // maxNestedDirs is the number of directories of one root in which Catalog.Nested looks.
 const maxNestedDirs = 500
 
-// Nested returns the active instructions of directories below the roots, by root and then from the
-// top down, each path once. It looks in a limited number of directories, none of them hidden;
-// complete reports whether these are all. A directory that cannot be opened counts as empty.
+// Nested returns the instructions of directories below the roots, by root and then from the top
+// down, each path once, also those that are not active. It looks in a limited number of
+// directories, none of them hidden; complete reports whether these are all. A directory that cannot
+// be opened counts as empty.
 func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
@@ -109,11 +110,7 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 			s.scanDir(ctx, rows, at)
 			s.close()
 			clear(s.fixed)
-			for _, a := range c.resolveNested(s.artifacts) {
-				if a.State == Active {
-					list = append(list, a)
-				}
-			}
+			list = append(list, c.resolveNested(s.artifacts)...)
 		}
 		for _, e := range entries {
 			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {

@@ -18,9 +18,9 @@ import (
 )
 
 // whyAsk says why programs execute what a write or a new directory makes, or take orders from it,
-// without being asked to: git, agents, and editors with their language servers. It returns "" for
-// other changes, which the user can accept beforehand. What only runs if a command says so, such as
-// a Makefile, is not meant: commands ask.
+// without being asked to: git, agents, shells, CI, and editors with their language servers. It
+// returns "" for other changes, which the user can accept beforehand. What only runs if a command
+// says so, such as a justfile, is not meant: commands ask.
 func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
 	c tools.Change) string {
 	// The root's own path counts, as the user spells it and as it is.
@@ -36,7 +36,7 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	case isRepository:
 		return "git takes a folder with these files for a repository, and runs what its " +
 			"configuration names"
-	case isEnvironment || either(isInstalled):
+	case isEnvironment || either(isInstalled) || isOfSystem(spelled) || isOfSystem(real):
 		return "programs and editors load what is installed there"
 	case either(isForAgents):
 		return "agents follow or start what files of this name contain"
@@ -47,7 +47,8 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	case c.Kind != tools.Write:
 		return ""
 	case either(isRunByEditors):
-		return "editors and their language servers run " + text.Printable(name) + " by themselves"
+		return "editors, shells, git hooks or CI run " + text.Printable(name) +
+			" or what it names by themselves"
 	case isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref):
 		return "it is a program"
 	}
@@ -99,13 +100,23 @@ func isHidden(names []string) bool {
 	})
 }
 
-// isInstalled reports whether a file is in a directory of packages or of a Python environment by
-// name.
+// isInstalled reports whether a file is in a directory of packages, of a Python environment, of
+// Gradle's own build or of macOS's services by name.
 func isInstalled(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains([]string{"node_modules", "site-packages", "dist-packages",
-			"__pypackages__", "__pycache__", "venv", "virtualenv"}, name)
+			"__pypackages__", "__pycache__", "venv", "virtualenv", "buildsrc", "launchagents",
+			"launchdaemons"}, name)
 	})
+}
+
+// isOfSystem reports whether an absolute path is where Unix has programs, and configuration that
+// they obey.
+func isOfSystem(names []string) bool {
+	if names[0] == "usr" {
+		return !slices.Contains(names, "src")
+	}
+	return slices.Contains([]string{"bin", "boot", "etc", "lib", "lib64", "sbin"}, names[0])
 }
 
 // isShortened reports whether a name may be the short form that Windows has for another, such as
@@ -147,9 +158,19 @@ var agentPatterns = sync.OnceValue(func() [][]string {
 	return all
 })
 
+// agentFiles match the names of files, in lower case, that only agents without a row in discovery's
+// table look for.
+var agentFiles = []string{
+	"codebuddy.md", "crush.json", "crush.md", "gemini-extension.json", "iflow.md", "qwen.md", "warp.md",
+	"*.agent.md", "*.chatmode.md", "*.instructions.md", "*.prompt.md", // GitHub Copilot
+}
+
 // isForAgents reports whether a file has a name by which agents find instructions, skills,
 // commands, MCP servers or plugins, in any directory: each may be the root of another session.
 func isForAgents(names []string) bool {
+	if matchesAny(agentFiles, names[len(names)-1]) {
+		return true
+	}
 	for _, pattern := range agentPatterns() {
 		for from := range names {
 			if matches(pattern, names[from:]) {
@@ -160,18 +181,19 @@ func isForAgents(names []string) bool {
 	return false
 }
 
-// isImported reports whether the catalog, or an instruction of a directory above the file, has it
-// under another name, such as one that a CLAUDE.md imports, even if it does not exist yet, or that
-// a link leads to.
+// isImported reports whether the catalog, or an instruction of a directory, has the file under
+// another name, such as one that a CLAUDE.md imports, even if it does not exist yet, or that a link
+// leads to.
 func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
 	ref workspace.Ref) bool {
 	real := namesOf(ref.Real())
 	is := func(r workspace.Ref) bool {
 		return r != (workspace.Ref{}) && slices.Equal(namesOf(r.Real()), real)
 	}
-	all := catalog.Artifacts()
-	nested, _ := catalog.For(ctx, ref.Path())
-	return slices.ContainsFunc(append(all, nested...), func(a discovery.Artifact) bool {
+	above, _ := catalog.For(ctx, ref.Path()) // of many directories Nested knows some
+	nested, _ := catalog.Nested(ctx)
+	all := slices.Concat(catalog.Artifacts(), above, nested)
+	return slices.ContainsFunc(all, func(a discovery.Artifact) bool {
 		return is(a.Ref) ||
 			slices.ContainsFunc(a.Imports, func(i discovery.Import) bool { return is(i.Ref) }) ||
 			slices.ContainsFunc(a.Unread, func(path string) bool { return is(leadsTo(ws, path)) })
@@ -207,26 +229,40 @@ func matches(pattern, names []string) bool {
 	return ok && matches(pattern[1:], names[1:])
 }
 
-// editorFiles match the names, in lower case, of files that are not hidden and that common editors
-// and language servers execute when a folder is opened or a file is saved. Most programs that use
-// JavaScript are configured by a NAME.config.js.
+// editorFiles match the names, in lower case, of files that are not hidden, and that common editors
+// and language servers execute when a folder is opened or a file is saved, shells when a folder is
+// entered, git when something is committed, and CI when it was pushed; or that name what they
+// execute. Most programs that use JavaScript are configured by a NAME.config.js.
 var editorFiles = []string{
-	"*.code-workspace",                     // tasks of Visual Studio Code
-	"*.config.[jt]s", "*.config.[cm][jt]s", // ESLint, Prettier, Tailwind …
-	"package.json",           // their configuration, which may name files to run
-	"build.rs", "cargo.toml", // rust-analyzer
-	"*.gradle", "*.gradle.kts", "build.sbt", // Java and Scala
-	"cmakelists.txt", "*.cmake", "package.swift", "mix.exs", // C++, Swift, Elixir
-	"cmakepresets.json", "cmakeuserpresets.json", "meson.build",
-	"gemfile", "*.gemspec", "pom.xml", // Ruby, Maven
-	"conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", // Python
-	"pyproject.toml", "setup.cfg", "tox.ini", "mypy.ini", "pytest.ini", "pylintrc",
-	"*.csproj", "*.fsproj", "*.vbproj", "*.props", "*.targets", // MSBuild
+	"*.code-workspace", "*.sublime-project", // tasks and language servers of editors
+	"*.config.*", "gruntfile.*", "gulpfile.*", "jakefile*", // ESLint, Prettier, Tailwind …
+	"package.json", "tsconfig*.json", "jsconfig*.json", "deno.json", "deno.jsonc", "nx.json",
+	"build.rs", "cargo.lock", "cargo.toml", "rust-analyzer.toml", "rust-project.json",
+	"rust-toolchain", "rust-toolchain.toml",
+	"*.gradle", "*.gradle.kts", "*.versions.toml", "gradle*.properties", "pom.xml", // Java
+	"*.mill", "*.sbt", "build.properties", "build.sc", // Scala
+	"*.bzl", "build", "build.bazel", "module.bazel", "workspace", "workspace.bazel",
+	"*.cmake", "cmakelists.txt", "cmakepresets.json", "cmakeuserpresets.json", // C and C++
+	"*.mk", "gnumakefile", "makefile", "meson.build", "meson.options", "meson_options.txt",
+	"package.swift", "mix.exs", "rebar.config*", // Swift, Elixir, Erlang
+	"*.cabal", "cabal.project*", "dune", "dune-project", "hie.yaml", "stack.yaml", // Haskell, OCaml
+	"*.gemspec", "gemfile*", "gems.*", "phpstan*.neon*", "psalm.xml*", // Ruby, PHP
+	"*.pth", "conftest.py", "sitecustomize.py", "usercustomize.py", // Python
+	"mypy.ini", "pixi.toml", "pylintrc*", "pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg",
+	"tox.ini",
+	"*.*proj", "*.props", "*.rsp", "*.targets", "global.json", "nuget.config", // MSBuild
+	"*.nix", "devbox.json", "devenv.yaml", "flake.lock", "mise.*.toml", "mise.toml", // direnv, mise
+	"*profile.ps1", "ansible.cfg",
+	"captainhook.json", "grumphp.*", "hk.pkl", "lefthook*", "prek.toml", "simple-git-hooks.*", // git
+	"*.gitlab-ci.yml", "appveyor.yml", "azure-pipelines*", "bitbucket-pipelines.yml", // CI
+	"buildspec.y*ml", "cloudbuild.y*ml", "jenkinsfile*",
 }
 
-func isRunByEditors(names []string) bool {
-	name := names[len(names)-1]
-	return slices.ContainsFunc(editorFiles, func(pattern string) bool {
+func isRunByEditors(names []string) bool { return matchesAny(editorFiles, names[len(names)-1]) }
+
+// matchesAny reports whether a name matches one of some patterns.
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, _ := path.Match(pattern, name)
 		return ok
 	})

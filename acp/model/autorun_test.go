@@ -12,7 +12,17 @@ import (
 var runByThemselves = []string{
 	".git/config", "a/.envrc", "x.git/hooks/y", "AGENTS.md", "a/CLAUDE.md", "skills/x/SKILL.md",
 	"commands/a/b.md", "opencode.json", "build.rs", "my.code-workspace", "x.config.mjs",
-	"node_modules/x/y.js", "lib/site-packages/x.py", "hooks/hooks.json",
+	"node_modules/x/y.js", "lib/site-packages/x.py", "hooks/hooks.json", "mise.toml", "qwen.md",
+}
+
+// Clause B2.
+func TestFilesOfTheSystemAreAskedFor(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/etc/cron.d/x": true, "/usr/local/bin/x": true, "/lib/x": true, "/usr/src/app/main.go": false,
+		"/home/me/etc/x": false, "/srv/app/lib/x": false,
+	} {
+		require.Equal(t, want, isOfSystem(namesOf(path)), path)
+	}
 }
 
 // isAskedFor reports whether a path is asked for because of a name in it.

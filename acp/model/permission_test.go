@@ -294,7 +294,9 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	root := dirtest.New(t, "run", "echo\n", "script", "#!/bin/sh\n", "bare/HEAD", "",
 		"bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "", "env/pyvenv.cfg", "",
 		"CLAUDE.md", "Read @docs/style.md, @extra.md, @link/more.md and @later/Caf\u00e9.md.\n",
-		"docs/style.md", "Be brief.\n", "sub/CLAUDE.md", "@plan.md\n")
+		"docs/style.md", "Be brief.\n", "sub/CLAUDE.md", "@plan.md, @../plans/next.md and @~/plans/home.md\n",
+		"sub/deep/AGENTS.md", "Be careful.\n", "sub/deep/CLAUDE.md", "@../../plans/of-claude.md\n")
+	t.Setenv("HOME", root)
 	require.NoError(t, os.Chmod(filepath.Join(root, "run"), 0o755))
 	require.NoError(t, os.Symlink("docs", filepath.Join(root, "link")))
 	e := open(t, setup{roots: []string{root}})
@@ -321,7 +323,14 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"node_modules/x/index.js": "installed", "a/Node_Modules/x.js": "installed",
 		"lib/site-packages/x.py": "installed", "venv/x.py": "installed", "env/x.py": "installed",
 		"other/pyvenv.cfg": "installed",
-		"a.go":             "", "Makefile": "", "README.md": "", "docs/agents.txt": "", "main.rs": "",
+		"Makefile":         "editors", "sub/rules.mk": "editors", "mise.toml": "editors", "mise.local.toml": "editors",
+		"flake.nix": "editors", "rust-toolchain.toml": "editors", "gradle/wrapper/gradle-wrapper.properties": "editors",
+		"buildSrc/src/main/java/X.java": "installed", "lefthook.yml": "editors", "azure-pipelines.yml": "editors",
+		"Microsoft.PowerShell_profile.ps1": "editors", "babel.config.json": "editors", "x.vcxproj": "editors",
+		"Library/LaunchAgents/x.plist": "installed", "QWEN.md": "agents", "x/crush.json": "agents",
+		"rules/go.instructions.md": "agents", "plans/next.md": "instructions of the folder",
+		"plans/of-claude.md": "instructions of the folder", "plans/home.md": "instructions of the folder",
+		"a.go": "", "justfile": "", "plans/other.md": "", "README.md": "", "docs/agents.txt": "", "main.rs": "",
 		"environment/x.py": "", "caf\u00e9.md": "", "a~b.txt": "", "docs/extra.md": "",
 	} {
 		if dir := filepath.Join(root, filepath.Dir(path)); because != "" {

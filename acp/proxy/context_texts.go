@@ -104,7 +104,10 @@ func (s *session) findNested() (list []discovery.Artifact, complete bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
 	defer cancel()
-	return catalog.Nested(ctx)
+	list, complete = catalog.Nested(ctx)
+	return slices.DeleteFunc(list, func(a discovery.Artifact) bool {
+		return a.State != discovery.Active
+	}), complete
 }
 
 // listNested lists the instructions of directories that the child does not find itself, or "".
