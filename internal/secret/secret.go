@@ -141,26 +141,41 @@ func (s *Scrubber) addParts(parts []string) {
 	}
 }
 
-// isWord reports whether s looks like an ordinary word: not long, and all letters in lower case
-// except perhaps the first.
+// isWord reports whether s looks like an ordinary word: not long, all letters in lower case except
+// perhaps the first, and, unless it is short, no five consonants in a row.
 func isWord(s string) bool {
-	const longest = 16
+	const short, longest = 8, 15
+	consonants := 0
 	for i := range len(s) {
-		if c := s[i]; ('a' > c || c > 'z') && (i > 0 || 'A' > c || c > 'Z') {
+		c := s[i]
+		if ('a' > c || c > 'z') && (i > 0 || 'A' > c || c > 'Z') {
+			return false
+		}
+		consonants++
+		if strings.IndexByte("aeiouwy", c) >= 0 {
+			consonants = 0
+		}
+		if consonants == 5 && len(s) > short {
 			return false
 		}
 	}
 	return len(s) <= longest
 }
 
-// plainSegment matches what is no secret in the path of a URL: up to four words, a version or a date,
-// such as "mcp", "my-server", "v1" and "2025-11-25".
-var plainSegment = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^([A-Za-z]?[a-z]{0,15}([-_.][a-z]{1,16}){0,3}` +
-		`|v?[0-9]{1,4}([.][0-9]{1,3}){0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
+// numbers matches a number, a version or a date in the path of a URL, such as "12", "v1" and
+// "2025-11-25".
+var numbers = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(v?[0-9]{1,4}([.][0-9]{1,3}){0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
 })
 
-func isPlainSegment(segment string) bool { return plainSegment().MatchString(segment) }
+// isPlainSegment reports whether a part of the path of a URL is no secret: a number, or up to four
+// words that are not long together. A token of a few small letters cannot be told from a word.
+func isPlainSegment(segment string) bool {
+	const longest, most, longestOfAll = 12, 4, 24
+	words := strings.FieldsFunc(segment, func(r rune) bool { return strings.ContainsRune("-_.", r) })
+	return numbers().MatchString(segment) || len(words) <= most && len(segment) <= longestOfAll &&
+		!slices.ContainsFunc(words, func(w string) bool { return len(w) > longest || !isWord(w) })
+}
 
 // Text returns text with secrets replaced.
 func (s *Scrubber) Text(text string) string {

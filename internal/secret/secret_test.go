@@ -14,6 +14,7 @@ func TestText(t *testing.T) {
 	require.Equal(t, "nothing is known", s.Text("nothing is known"))
 	s.Add("Bearer tangerine-1")
 	s.Add("tangerine-1-and-more")
+	s.Add("Bearer xkqjvbznm")
 	s.Add("true")
 	s.Add(`{"Authorization":"Bearer tangerine-2"}`)
 	s.Add("some ordinary words")
@@ -23,6 +24,7 @@ func TestText(t *testing.T) {
 		"Authorization=tangerine-2":             "Authorization=[secret]",
 		"Bearer of tangerine-1":                 "Bearer of [secret]",
 		"tangerine-1-and-more":                  "[secret]",
+		"without its name: xkqjvbznm":           "without its name: [secret]",
 		"it is true, ordinary words are":        "it is true, ordinary words are",
 		"some ordinary words":                   "[secret]",
 		`{"key":"a/b \"c\"=é"}`:                 `{"key":"[secret]"}`,
@@ -101,6 +103,13 @@ func TestHideURL(t *testing.T) {
 		"https://example.com/api/mcp/s/OTk5YWJj/mcp?x=1":           "https://example.com/api/mcp/s/[secret]/mcp?[secret]",
 		"https://example.com/0b8e5f6c-1d2e-4f3a-9b8c-7d6e5f4a3b2c": "https://example.com/[secret]",
 		"https://example.com/abcdefghijklmnopqrstuvw":              "https://example.com/[secret]",
+		"https://example.com/qhrmzkptlwbxnvgd":                     "https://example.com/[secret]",
+		"https://example.com/abcdefghijklmnop":                     "https://example.com/[secret]",
+		"https://example.com/xkqjvbznm":                            "https://example.com/[secret]",
+		"https://example.com/ofkesiturama-ofkesiturama":            "https://example.com/[secret]",
+		"https://example.com/downstream/integrations/jsonrpc":      "https://example.com/downstream/integrations/jsonrpc",
+		"https://example.com/https/server-filesystem":              "https://example.com/https/server-filesystem",
+		"https://example.com/ofkesiturama":                         "https://example.com/ofkesiturama", // like a word
 		"https://example.com/tangerine-1":                          "https://example.com/[secret]",
 		"https://example.com/v1.2/mcp.json":                        "https://example.com/v1.2/mcp.json",
 		"https://example.com/12345678":                             "https://example.com/[secret]",
