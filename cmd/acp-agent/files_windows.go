@@ -21,3 +21,8 @@ func terminalWidth(terminal *os.File) int {
 	}
 	return int(info.Window.Right-info.Window.Left) + 1
 }
+
+// discardTyped discards what was typed on a terminal and not read.
+func discardTyped(terminal *os.File) {
+	_ = windows.FlushConsoleInputBuffer(windows.Handle(terminal.Fd()))
+}

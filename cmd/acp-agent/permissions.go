@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,9 @@ import (
 type permissions struct {
 	show *printer      // nil to show nothing
 	yes  bool          // allow without asking
-	user *bufio.Reader // what the user types, nil to ask nobody
+	user *bufio.Reader // what the user types on terminal, nil to ask nobody
+
+	terminal *os.File
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
@@ -33,12 +36,16 @@ func newPermissions(s streams, show *printer, r runFlags) *permissions {
 	switch {
 	case r.json:
 		p.show = nil
+		return p
 	case r.yes || !s.interactive():
+		return p
 	case isTerminal(s.out):
-		p.user = bufio.NewReader(s.in)
 	case isTerminal(s.err):
-		p.user, p.show = bufio.NewReader(s.in), newPrinter(s.err)
+		p.show = newPrinter(s.err)
+	default:
+		return p
 	}
+	p.user, p.terminal = bufio.NewReader(s.in), s.in.(*os.File)
 	return p
 }
 
@@ -141,7 +148,7 @@ func (p *permissions) ask(
 	}
 }
 
-// forgetTyped discards lines that were read for a question before: they answer that one, or none.
+// forgetTyped discards what was typed before a question is shown: it answers another, or none.
 func (p *permissions) forgetTyped() {
 	if p.typed != nil {
 		select {
@@ -153,6 +160,7 @@ func (p *permissions) forgetTyped() {
 	if p.typed == nil {
 		_, _ = p.user.Discard(p.user.Buffered()) // never fails
 	}
+	discardTyped(p.terminal)
 }
 
 // chosen returns the index of the option that the user typed, -1 for none: its key, its name, or

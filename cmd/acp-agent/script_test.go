@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
-// TestMain makes the program a command of the scripts.
+// TestMain makes the program, and typing, commands of the scripts.
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"acp-agent": func() {
@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 			defer stop()
 			os.Exit(run(ctx, os.Args[1:], standardStreams()))
 		},
+		"typing": typing,
 	})
 }
 

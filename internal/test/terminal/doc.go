@@ -1,0 +1,2 @@
+// Package terminal makes terminals for tests.
+package terminal
