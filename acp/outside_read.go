@@ -144,27 +144,25 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	answer, err := h.ask(ctx, h, sdk.ToolCallUpdate{
+	always, err := h.ask(ctx, h, sdk.ToolCallUpdate{
 		ToolCallId: sdk.ToolCallId("read-" + rand.Text()[:16]),
 		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),
 		Kind:       sdk.Ptr(sdk.ToolKindRead),
 		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
-	}, []backend.Offer{
-		{Answer: backend.AllowOnce, Label: "Allow once"},
-		{Answer: backend.AllowAlways, Label: "Allow this file in this session"},
-		{Answer: backend.RejectOnce, Label: "Reject"},
+	}, backend.Question{
+		Once: "Allow once", Always: "Allow this file in this session", Reject: "Reject",
 	})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case answer == backend.Cancelled:
+	case errors.Is(err, backend.ErrCancelled):
 		return err
-	case err != nil:
-		return refusal
-	case answer == backend.RejectOnce:
+	case errors.Is(err, backend.ErrRejected):
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the user did not allow reading %s, which is outside the session's folders", path)
-	case answer == backend.AllowAlways:
+	case err != nil:
+		return refusal
+	case always:
 		h.outside.allowed[real] = true
 	}
 	return nil

@@ -170,28 +170,25 @@ func allows(params, result backend.Raw) bool {
 	return false
 }
 
-// ask announces a tool call of the adapter itself, asks a question about it, and says how it ended.
-// If the client cancels the question, the error is [backend.ErrCancelled].
+// ask announces a tool call of the adapter itself, asks q about it, as [backend.Question.Ask] does,
+// and says how it ended.
 func (h *host) ask(
-	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, offers []backend.Offer,
-) (backend.Answer, error) {
+	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, q backend.Question,
+) (always bool, err error) {
 	call.Status = sdk.Ptr(sdk.ToolCallStatusPending)
-	asked := backend.Encode(call)
-	announced := strictjson.Set(asked, "sessionUpdate", quote(string(sessionstore.ToolCall)))
+	q.ToolCall = backend.Encode(call)
+	announced := strictjson.Set(q.ToolCall, "sessionUpdate", quote(string(sessionstore.ToolCall)))
 	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
-		return "", err
+		return false, err
 	}
-	answer, err := backend.Question{ToolCall: asked, Offers: offers}.Ask(ctx, h)
+	always, err = q.Ask(ctx, h)
 	status := sdk.ToolCallStatusCompleted
-	if err != nil || answer == backend.Cancelled || answer == backend.RejectOnce {
+	if err != nil {
 		status = sdk.ToolCallStatusFailed
 	}
 	ended := backend.NewUpdate(sdk.UpdateToolCall(call.ToolCallId, sdk.WithUpdateStatus(status)))
 	if sent := to.Update(ctx, ended); err == nil {
 		err = sent
 	}
-	if err == nil && answer == backend.Cancelled {
-		err = backend.ErrCancelled
-	}
-	return answer, err
+	return always, err
 }

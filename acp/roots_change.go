@@ -54,7 +54,7 @@ func (r *rootsReply) add(argument string) error {
 	if err := r.try(next); err != nil {
 		return err
 	}
-	answer, err := r.confirm(question{
+	always, err := r.confirm(question{
 		title: "Add " + listed(added) + " to the session",
 		about: r.broadWarning(added) + "The session, its agent and its MCP servers get the same " +
 			"access to this as to the working directory:",
@@ -64,11 +64,11 @@ func (r *rootsReply) add(argument string) error {
 		offersAlways: r.agent.consents().Remembers(),
 	})
 	switch {
+	case errors.Is(err, backend.ErrRejected):
+		return r.say("Nothing was added.\n")
 	case err != nil:
 		return err
-	case answer == backend.RejectOnce:
-		return r.say("Nothing was added.\n")
-	case answer == backend.AllowAlways:
+	case always:
 		allowed = r.consents(added, "")
 		if next, err = r.withFolders(allowed); err != nil {
 			return err
@@ -256,7 +256,7 @@ func (r *rootsReply) remove(argument string) error {
 	}
 	always := consent.ForFolder(r.realCwd(), dir, "")
 	known, knownErr := r.agent.consents().Has(always.ID)
-	answer, err := r.confirm(question{
+	everywhere, err := r.confirm(question{
 		title:   "Remove " + shownPath(dir) + " from the session",
 		about:   "The session, its agent and its MCP servers lose this folder:",
 		folders: []workspace.Dir{dir},
@@ -264,17 +264,17 @@ func (r *rootsReply) remove(argument string) error {
 		reject:       "Keep it",
 		offersAlways: knownErr == nil && known,
 	})
-	switch {
-	case err != nil:
-		return err
-	case answer == backend.RejectOnce:
+	if errors.Is(err, backend.ErrRejected) {
 		return r.say("Nothing was removed.\n")
+	}
+	if err != nil {
+		return err
 	}
 	if err := r.reopen(next); err != nil {
 		return err
 	}
 	err = r.agent.consents().Forget(consent.ForFolder(r.realCwd(), dir, string(r.session.id)).ID)
-	if answer == backend.AllowAlways {
+	if everywhere {
 		err = errors.Join(err, r.agent.consents().Forget(always.ID))
 	}
 	if err != nil {
@@ -346,25 +346,23 @@ type question struct {
 	offersAlways         bool
 }
 
-// confirm asks a question and waits for the answer.
-func (r *rootsReply) confirm(q question) (backend.Answer, error) {
+// confirm asks a question, as [backend.Question.Ask] does.
+func (r *rootsReply) confirm(q question) (always bool, err error) {
 	var paths []string
 	for _, dir := range q.folders {
 		paths = append(paths, text.Printable(dir.String()))
 	}
-	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: q.once}}
+	asked := backend.Question{Once: q.once, Reject: q.reject}
 	if q.offersAlways {
-		cwd := text.Printable(r.session.params.roots.Cwd().String())
-		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: q.always + cwd})
+		asked.Always = q.always + text.Printable(r.session.params.roots.Cwd().String())
 	}
-	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: q.reject})
 	about := q.about + "\n\n" + text.Block("", strings.Join(paths, "\n"))
 	return r.session.host.ask(r.ctx, r.updates, sdk.ToolCallUpdate{
 		ToolCallId: sdk.ToolCallId("roots-" + rand.Text()[:16]),
 		Title:      &q.title,
 		Kind:       sdk.Ptr(sdk.ToolKindOther),
 		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
-	}, offers)
+	}, asked)
 }
 
 // reopen opens the session with other params in place of the active one. Requests that arrive

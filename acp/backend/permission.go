@@ -3,52 +3,43 @@ package backend
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// Answer is a user's answer to a [Question].
-type Answer string
+// ErrRejected is returned by [Question.Ask] if the user does not allow what they are asked for.
+var ErrRejected = errors.New("the user did not allow it")
 
-// All answers. Cancelled cannot be offered: it means that the user cancelled the turn instead.
-const (
-	AllowOnce   Answer = "allow_once"
-	AllowAlways Answer = "allow_always"
-	RejectOnce  Answer = "reject_once"
-	Cancelled   Answer = "cancelled"
-)
-
-// Question is a question to the user, whether something may be done.
+// Question asks the user whether something may be done.
 type Question struct {
 	// ToolCall shows what is to be done. It is the toolCall of session/request_permission.
 	ToolCall Raw
-	// Offers are the answers to choose from, each at most once.
-	Offers []Offer
+	// Once, Always and Reject are the labels of the answers. If Always is "", it is not offered.
+	Once, Always, Reject string
 }
 
-// Offer is an answer that the user can choose, and its label.
-type Offer struct {
-	Answer Answer
-	Label  string
-}
+// The ids of the answers.
+const (
+	onceID   = "allow-once"
+	alwaysID = "allow-always"
+	rejectID = "reject-once"
+)
 
-// id returns the optionId of the offer.
-func (o Offer) id() string { return strings.ReplaceAll(string(o.Answer), "_", "-") }
-
-// Ask asks the user through the client and waits for the answer. An answer counts only if it was
-// offered; anything else is RejectOnce. The error is the cause of ctx if it has ended, and
-// otherwise says why the client could not be asked.
-func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
+// Ask asks the user through the client and waits for the answer. It returns nil if they allow it,
+// and whether they always do. Any answer that was not offered means [ErrRejected]. The error is
+// [ErrCancelled] if the client cancelled the question with the turn, and the cause of ctx if that
+// has ended; any other says why the client could not be asked.
+func (q Question) Ask(ctx context.Context, c Client) (always bool, err error) {
 	result, err := c.Call(ctx, protocol.RequestPermission, q.params())()
 	if err != nil {
 		if ctx.Err() != nil {
-			return RejectOnce, context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
-		return RejectOnce, fmt.Errorf("cannot ask the client for permission: %w", err)
+		return false, fmt.Errorf("cannot ask the client for permission: %w", err)
 	}
 	var answer struct {
 		Outcome struct {
@@ -57,28 +48,29 @@ func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 		} `json:"outcome"`
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
-		return RejectOnce,
-			fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
+		return false, fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
 	}
-	switch answer.Outcome.Outcome {
-	case "cancelled":
-		return Cancelled, nil
-	case "selected":
-		for _, o := range q.Offers {
-			if o.id() == answer.Outcome.OptionID {
-				return o.Answer, nil
-			}
-		}
+	switch o := answer.Outcome; {
+	case o.Outcome == "cancelled":
+		return false, fmt.Errorf("the permission request was cancelled: %w", ErrCancelled)
+	case o.Outcome == "selected" && o.OptionID == onceID:
+		return false, nil
+	case o.Outcome == "selected" && o.OptionID == alwaysID && q.Always != "":
+		return true, nil
+	default:
+		return false, ErrRejected
 	}
-	return RejectOnce, nil
 }
 
 func (q Question) params() Raw {
-	options := make([]sdk.PermissionOption, len(q.Offers))
-	for i, o := range q.Offers {
-		options[i] = sdk.PermissionOption{OptionId: sdk.PermissionOptionId(o.id()), Name: o.Label,
-			Kind: sdk.PermissionOptionKind(o.Answer)}
+	options := []sdk.PermissionOption{
+		{OptionId: onceID, Name: q.Once, Kind: sdk.PermissionOptionKindAllowOnce}}
+	if q.Always != "" {
+		options = append(options, sdk.PermissionOption{
+			OptionId: alwaysID, Name: q.Always, Kind: sdk.PermissionOptionKindAllowAlways})
 	}
+	options = append(options, sdk.PermissionOption{
+		OptionId: rejectID, Name: q.Reject, Kind: sdk.PermissionOptionKindRejectOnce})
 	return Encode(struct {
 		ToolCall Raw                    `json:"toolCall"`
 		Options  []sdk.PermissionOption `json:"options"`

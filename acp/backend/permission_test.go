@@ -26,74 +26,71 @@ func (a *answering) Call(_ context.Context, method string, params backend.Raw) b
 
 // mayDelete offers both ways to allow what it asks for.
 func mayDelete() backend.Question {
-	return backend.Question{
-		ToolCall: backend.Raw(`{"title":"Delete <all>"}`),
-		Offers: []backend.Offer{{backend.AllowOnce, "Allow"}, {backend.AllowAlways, "Always"},
-			{backend.RejectOnce, "Reject"}},
-	}
+	return backend.Question{ToolCall: backend.Raw(`{"title":"Delete <all>"}`),
+		Once: "Allow", Always: "Always", Reject: "Reject"}
 }
 
 func ExampleQuestion_Ask() {
 	c := &answering{
 		result: backend.Raw(`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`)}
 	q := backend.Question{ToolCall: backend.Raw(`{"title":"Write a.txt"}`),
-		Offers: []backend.Offer{{backend.AllowOnce, "Allow"}}}
-	answer, err := q.Ask(context.Background(), c)
-	fmt.Println(answer, err)
+		Once: "Allow", Reject: "Reject"}
+	always, err := q.Ask(context.Background(), c)
+	fmt.Println(always, err)
 	fmt.Println(c.asked[0])
 	// Output:
-	// allow_once <nil>
-	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"}]}
+	// false <nil>
+	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"},{"kind":"reject_once","name":"Reject","optionId":"reject-once"}]}
 }
 
 // Clause A30.
 func TestAsk(t *testing.T) {
-	for result, want := range map[string]backend.Answer{
-		`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`:    backend.AllowOnce,
-		`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`:  backend.AllowAlways,
-		`{"outcome":{"outcome":"selected","optionId":"reject-once"}}`:   backend.RejectOnce,
-		`{"outcome":{"outcome":"selected","optionId":"reject-always"}}`: backend.RejectOnce,
-		`{"outcome":{"outcome":"selected","optionId":"cancelled"}}`:     backend.RejectOnce,
-		`{"outcome":{"outcome":"selected","optionId":""}}`:              backend.RejectOnce,
-		`{"outcome":{"outcome":"selected"}}`:                            backend.RejectOnce,
-		`{"outcome":{"outcome":"cancelled"}}`:                           backend.Cancelled,
-		`{"outcome":{"outcome":"cancelled","optionId":"allow-once"}}`:   backend.Cancelled,
-		`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`:    backend.RejectOnce,
-		`{"outcome":{"optionId":"allow-once"}}`:                         backend.RejectOnce,
-		`{"outcome":null}`:                                              backend.RejectOnce,
-		`null`:                                                          backend.RejectOnce,
-		`{}`:                                                            backend.RejectOnce,
+	for result, want := range map[string]struct {
+		always bool
+		err    error
+	}{
+		`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`:    {},
+		`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`:  {always: true},
+		`{"outcome":{"outcome":"selected","optionId":"reject-once"}}`:   {err: backend.ErrRejected},
+		`{"outcome":{"outcome":"selected","optionId":"reject-always"}}`: {err: backend.ErrRejected},
+		`{"outcome":{"outcome":"selected","optionId":"cancelled"}}`:     {err: backend.ErrRejected},
+		`{"outcome":{"outcome":"selected","optionId":""}}`:              {err: backend.ErrRejected},
+		`{"outcome":{"outcome":"selected"}}`:                            {err: backend.ErrRejected},
+		`{"outcome":{"outcome":"cancelled"}}`:                           {err: backend.ErrCancelled},
+		`{"outcome":{"outcome":"cancelled","optionId":"allow-once"}}`:   {err: backend.ErrCancelled},
+		`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`:    {err: backend.ErrRejected},
+		`{"outcome":{"optionId":"allow-once"}}`:                         {err: backend.ErrRejected},
+		`{"outcome":null}`:                                              {err: backend.ErrRejected},
+		`null`:                                                          {err: backend.ErrRejected},
+		`{}`:                                                            {err: backend.ErrRejected},
 	} {
-		answer, err := mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
-		require.NoError(t, err, result)
-		require.Equal(t, want, answer, result)
+		always, err := mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
+		require.ErrorIs(t, err, want.err, result)
+		require.Equal(t, want.always, always, result)
 	}
-	once := backend.Question{Offers: []backend.Offer{{backend.AllowOnce, "Allow"}}}
-	answer, err := once.Ask(t.Context(),
+	once := backend.Question{Once: "Allow", Reject: "Reject"}
+	always, err := once.Ask(t.Context(),
 		&answering{result: backend.Raw(
 			`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`)})
-	require.NoError(t, err)
-	require.Equal(t, backend.RejectOnce, answer, "it was not offered")
+	require.Equal(t, backend.ErrRejected, err, "it was not offered")
+	require.False(t, always)
 }
 
 // Clause A30.
 func TestAskFails(t *testing.T) {
 	refused := errors.New("no such method")
-	answer, err := mayDelete().Ask(t.Context(), &answering{err: refused})
+	_, err := mayDelete().Ask(t.Context(), &answering{err: refused})
 	require.ErrorIs(t, err, refused)
 	require.ErrorContains(t, err, "cannot ask the client for permission")
-	require.Equal(t, backend.RejectOnce, answer)
 
 	for _, result := range []string{``, `[]`, `{"outcome":"selected"}`,
 		`{"outcome":{"outcome":7}}`} {
-		answer, err = mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
+		_, err = mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
 		require.ErrorContains(t, err, "cannot read the client's answer", result)
-		require.Equal(t, backend.RejectOnce, answer)
 	}
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(backend.ErrCancelled)
-	answer, err = mayDelete().Ask(ctx, &answering{err: refused})
+	_, err = mayDelete().Ask(ctx, &answering{err: refused})
 	require.Equal(t, backend.ErrCancelled, err)
-	require.Equal(t, backend.RejectOnce, answer)
 }

@@ -79,18 +79,17 @@ func (t *turn) change(
 		}
 		return t.write(summary + "\n\n")
 	}
-	answer, err := t.confirm(ctx, c, call)
-	switch {
+	switch err := t.confirm(ctx, c, call); {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil:
-		return call.fail("Nothing was written: " + err.Error() + ".")
-	case answer == backend.Cancelled:
-		return errors.Join(backend.ErrCancelled, call.end(sdk.ToolCallStatusFailed,
+	case errors.Is(err, backend.ErrCancelled):
+		return errors.Join(err, call.end(sdk.ToolCallStatusFailed,
 			"Nothing was written: the request was cancelled.", nil))
-	case answer != backend.AllowOnce:
+	case errors.Is(err, backend.ErrRejected):
 		return call.fail("Nothing was written: the change of " + text.Code(t.show(c.Ref)) +
 			" was not allowed.")
+	case err != nil:
+		return call.fail("Nothing was written: " + err.Error() + ".")
 	}
 	return t.apply(ctx, c, call)
 }
@@ -126,14 +125,14 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 	return t.mentionInstructions(ctx, c.Ref)
 }
 
-// confirm shows the change and asks whether to make it. There is no answer that allows later changes.
-func (t *turn) confirm(ctx context.Context, c change, call activeCall) (backend.Answer, error) {
+// confirm shows the change and asks whether to make it, as [backend.Question.Ask] does.
+func (t *turn) confirm(ctx context.Context, c change, call activeCall) error {
 	shown := c.toolCall()
 	shown.ToolCallId, shown.Content = call.id, c.diff()
-	q := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
-		{Answer: backend.AllowOnce, Label: "Allow"}, {Answer: backend.RejectOnce, Label: "Reject"},
-	}}
-	return q.Ask(ctx, t.host)
+	_, err := backend.Question{
+		ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject",
+	}.Ask(ctx, t.host)
+	return err
 }
 
 // toolCall describes the change before it is made. It names the resolved path and its root, if

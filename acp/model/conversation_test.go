@@ -64,7 +64,7 @@ func TestRestored(t *testing.T) {
 				for range 1 + r.IntN(4) {
 					randomTurn(e, r)
 				}
-				e.answer(backend.AllowOnce)
+				e.answer(allowOnce)
 				e.prompt("And now?", modelserver.Say("Now."))
 				before := e.sent()
 				for range 1 + r.IntN(2) {
@@ -107,7 +107,7 @@ func TestMessagesAboutServers(t *testing.T) {
 	b := filepath.Join(top, "b")
 	e := open(t, setup{roots: []string{filepath.Join(top, "a"), b},
 		servers: []sdk.McpServer{playedServer("played")}})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	shown := make(chan struct{}, 1)
 	e.mu.Lock()
 	e.onUpdate = func(u update) {
@@ -146,7 +146,7 @@ func randomTurn(e *editor, r *rand.Rand) {
 		modelserver.Read("a.txt").Failing(modelserver.Fault{Status: 400,
 			Body: `{"error":{"message":"bad request"}}`}),
 	}
-	e.answer([]backend.Answer{backend.AllowOnce, backend.RejectOnce}[r.IntN(2)])
+	e.answer([]decision{allowOnce, rejectOnce}[r.IntN(2)])
 	var chosen []modelserver.Order
 	for range r.IntN(5) {
 		chosen = append(chosen, orders[r.IntN(len(orders))])
@@ -397,10 +397,10 @@ func TestForkedAndLoaded(t *testing.T) {
 func TestRestoredAfterACrash(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
 	asked, release := make(chan struct{}), make(chan struct{})
-	e.onAsk = func(context.Context, question) backend.Answer {
+	e.onAsk = func(context.Context, question) decision {
 		close(asked)
 		<-release
-		return backend.RejectOnce
+		return rejectOnce
 	}
 	ended := make(chan error, 1)
 	go func() {

@@ -124,8 +124,8 @@ type editor struct {
 	// onUpdate, if not nil, is called with each update.
 	onUpdate func(update)
 	// onAsk answers requests for permission with the kind of the option to select, or
-	// backend.Cancelled. Nobody may be asked if it is nil.
-	onAsk func(context.Context, question) backend.Answer
+	// cancelQuestion. Nobody may be asked if it is nil.
+	onAsk func(context.Context, question) decision
 }
 
 // setup says what a session is opened with. The zero value is a session in an empty directory.
@@ -172,6 +172,16 @@ func (u update) text() string {
 	_ = json.Unmarshal(u.Content, &content)
 	return content.Text
 }
+
+// decision is the kind of an option of a permission request, or cancelQuestion.
+type decision string
+
+const (
+	allowOnce      decision = "allow_once"
+	allowAlways    decision = "allow_always"
+	rejectOnce     decision = "reject_once"
+	cancelQuestion decision = "cancelled"
+)
 
 // question is a request for permission.
 type question struct {
@@ -316,10 +326,10 @@ func (e *editor) permission(
 }
 
 // answer answers all further requests for permission.
-func (e *editor) answer(a backend.Answer) {
+func (e *editor) answer(a decision) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.onAsk = func(context.Context, question) backend.Answer { return a }
+	e.onAsk = func(context.Context, question) decision { return a }
 }
 
 // take returns the updates and requests for permission since the last take.

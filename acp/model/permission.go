@@ -31,10 +31,9 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 		note := "This is asked even if you accept edits: " + why + "."
 		shown.Content = append(shown.Content, sdk.ToolContent(sdk.TextBlock(note)))
 	}
-	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
+	allEdits := ""
 	if isEdit {
-		all := backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"}
-		offers = append(offers, all)
+		allEdits = "Allow all edits in this session"
 	}
 	set, _ := c.turn.current() // the user may have changed the mode since the step began
 	switch {
@@ -42,11 +41,11 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 		return errModeReads
 	case set.Mode == acceptEdits && isEdit:
 	default:
-		answer, err := c.askUser(ctx, shown, offers)
+		always, err := c.askUser(ctx, shown, allEdits)
 		if err != nil {
 			return err
 		}
-		if answer == backend.AllowAlways {
+		if always {
 			if err := c.turn.setModeTo(ctx, acceptEdits); err != nil {
 				return err
 			}
@@ -56,24 +55,20 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }
 
-// askUser asks the user whether to do what is shown. An error says that they do not allow it.
+// askUser asks the user whether to do what is shown, as [backend.Question.Ask] does. allowAlways is
+// the label of the answer that always allows it, "" for none.
 func (c *call) askUser(
-	ctx context.Context, shown backend.ToolCall, offers []backend.Offer,
-) (backend.Answer, error) {
+	ctx context.Context, shown backend.ToolCall, allowAlways string,
+) (always bool, err error) {
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
-	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})
-	q := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}
-	switch answer, err := q.Ask(ctx, c.turn.host); {
-	case err != nil:
-		return answer, err
-	case answer == backend.Cancelled:
-		return answer, backend.ErrCancelled
-	case answer == backend.RejectOnce:
-		return answer, errRejected
-	default:
-		return answer, nil
+	q := backend.Question{ToolCall: backend.Encode(shown),
+		Once: "Allow", Always: allowAlways, Reject: "Reject"}
+	always, err = q.Ask(ctx, c.turn.host)
+	if errors.Is(err, backend.ErrRejected) {
+		err = errRejected
 	}
+	return always, err
 }
 
 // describeChange returns what the user is shown of a change: the resolved paths, their roots and

@@ -12,7 +12,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -43,8 +42,8 @@ func TestAskingForChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
-	e.onAsk = func(context.Context, question) backend.Answer {
-		return backend.AllowOnce
+	e.onAsk = func(context.Context, question) decision {
+		return allowOnce
 	}
 	e.mu.Unlock()
 	r := e.prompt("Change.", changes()...)
@@ -107,7 +106,7 @@ func TestAskingForChanges(t *testing.T) {
 func TestRejectedChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	r := e.prompt("Change.", changes()...)
 	require.Equal(t, modelserver.Done, r.text())
 	require.Len(t, r.asked, 6)
@@ -122,7 +121,7 @@ func TestRejectedChanges(t *testing.T) {
 func TestCancelledPermission(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.answer(backend.Cancelled)
+	e.answer(cancelQuestion)
 	r := e.prompt("Change.", modelserver.Together(changes()...))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.Len(t, r.asked, 1)
@@ -139,10 +138,10 @@ func TestCancelWhileAsking(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
-	e.onAsk = func(ctx context.Context, _ question) backend.Answer {
+	e.onAsk = func(ctx context.Context, _ question) decision {
 		e.cancel()
 		<-ctx.Done()
-		return backend.AllowOnce
+		return allowOnce
 	}
 	e.mu.Unlock()
 	r := e.prompt("Change.", changes()[0])
@@ -154,7 +153,7 @@ func TestCancelWhileAsking(t *testing.T) {
 func TestAcceptEdits(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.answer(backend.AllowAlways)
+	e.answer(allowAlways)
 	r := e.prompt("Change.", changes()[:4]...)
 	require.Equal(t, modelserver.Done, r.text())
 	require.Len(t, r.asked, 1)
@@ -163,7 +162,7 @@ func TestAcceptEdits(t *testing.T) {
 	require.Equal(t, string(acceptEdits), mode[0].Mode)
 	require.Contains(t, string(r.calls()[1].Content), `"type":"diff"`)
 
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	r = e.prompt("Change.", changes()[4:]...)
 	require.Len(t, r.asked, 2, "files are not deleted or moved without asking")
 	require.Equal(t, changedTree, dirtest.Planted(t, root))
@@ -213,7 +212,7 @@ func TestEditsAreAskedForAgain(t *testing.T) {
 				}
 				return len(modes) > 0 && modes[len(modes)-1] == string(ask)
 			}, patience, time.Millisecond)
-			e.answer(backend.RejectOnce)
+			e.answer(rejectOnce)
 			require.Len(t, e.prompt("Change.", changes()[1]).asked, 1)
 		})
 	}
@@ -225,7 +224,7 @@ func TestEditsAreAskedForAgain(t *testing.T) {
 func TestChangesAreStoredFirst(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	e.mu.Lock()
 	shown := 0
 	e.onUpdate = func(u update) {
@@ -256,7 +255,7 @@ func TestHiddenFilesAreAskedFor(t *testing.T) {
 	require.NoError(t, os.Symlink(".git", filepath.Join(root, "link")))
 	e := open(t, setup{roots: []string{root}})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	for path, asked := range map[string]int{
 		".git/config": 1, "link/config": 1, "a/../.git/hooks": 1,
 		".vscode/tasks.json": 1, ".envrc": 1, "a/.npmrc": 1, "a/b.txt": 0, "a...b": 0, "./a/c.txt": 0,
@@ -301,7 +300,7 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	require.NoError(t, os.Symlink("docs", filepath.Join(root, "link")))
 	e := open(t, setup{roots: []string{root}})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	for path, because := range map[string]string{
 		"AGENTS.md": "agents", "sub/agents.md": "agents", "CLAUDE.md": "agents",
 		"GEMINI.md": "agents", "opencode.json": "agents", "opencode.jsonc": "agents",
@@ -358,7 +357,7 @@ func TestEditsInHiddenRootsAreAskedFor(t *testing.T) {
 	} {
 		e := open(t, setup{roots: []string{filepath.Join(parent, root)}})
 		e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
-		e.answer(backend.RejectOnce)
+		e.answer(rejectOnce)
 		asked, _ := e.asksFor("file", "text\n")
 		require.Equal(t, want, asked, root)
 	}
@@ -380,14 +379,14 @@ func TestPlantedRepositoryIsAskedFor(t *testing.T) {
 		for _, inside := range []string{"", "sub/"} {
 			e := open(t, setup{roots: []string{dirtest.New(t, "sub/x", "")}})
 			e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
-			e.answer(backend.AllowOnce)
+			e.answer(allowOnce)
 			asked := 0
 			for i := range parts {
 				part := parts[(first+i)%len(parts)]
 				asked += len(e.prompt("Change.", order(part[0], inside+part[1])).asked)
 			}
 			require.NotZero(t, asked, parts[first])
-			e.answer(backend.RejectOnce)
+			e.answer(rejectOnce)
 			more, _ := e.asksFor(inside+"config", "[core]\n")
 			require.Equal(t, 1, more, "it is a repository now")
 		}
@@ -399,9 +398,9 @@ func TestChangesOfModeDuringATurn(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
-	e.onAsk = func(context.Context, question) backend.Answer {
+	e.onAsk = func(context.Context, question) decision {
 		e.call("session/set_mode", map[string]any{"modeId": readOnly})
-		return backend.AllowOnce
+		return allowOnce
 	}
 	e.mu.Unlock()
 	r := e.prompt("Change.", modelserver.Together(changes()[0], changes()[1]))
@@ -417,13 +416,13 @@ func TestChangesOfModeDuringATurn(t *testing.T) {
 // Clause B2.
 func TestServerToolsAfterAChangeOfMode(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("fs")}})
-	e.answer(backend.AllowAlways)
+	e.answer(allowAlways)
 	long, claim := modelserver.UseWith("fs__long", "{}"), modelserver.UseWith("fs__claim", "{}")
 	require.Len(t, e.prompt("Use them.", modelserver.Together(long, claim)).asked, 2)
 	e.mu.Lock()
-	e.onAsk = func(context.Context, question) backend.Answer {
+	e.onAsk = func(context.Context, question) decision {
 		e.call("session/set_mode", map[string]any{"modeId": readOnly})
-		return backend.RejectOnce
+		return rejectOnce
 	}
 	e.mu.Unlock()
 	r := e.prompt("Use them.", modelserver.Together(changes()[0], long, claim))
@@ -439,12 +438,12 @@ func TestWhatIsShownIsWhatIsMade(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
-	e.onAsk = func(context.Context, question) backend.Answer {
+	e.onAsk = func(context.Context, question) decision {
 		if err := os.WriteFile(filepath.Join(root, "edit.txt"), []byte("one\ntwo\nthree\n"),
 			0o600); err != nil {
 			t.Error(err)
 		}
-		return backend.AllowOnce
+		return allowOnce
 	}
 	e.mu.Unlock()
 	r := e.prompt("Change.", changes()[2])

@@ -135,11 +135,8 @@ func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
 	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
 	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
 	shown.Title = &c.title
-	answer, err := c.askUser(ctx, shown, []backend.Offer{
-		{Answer: backend.AllowOnce, Label: "Allow"},
-		{Answer: backend.AllowAlways, Label: files.label()},
-	})
-	if answer == backend.AllowAlways {
+	always, err := c.askUser(ctx, shown, files.label())
+	if always {
 		allowed[cmd] = files.state
 	}
 	return err

@@ -16,7 +16,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -193,7 +192,7 @@ func TestRunCommand(t *testing.T) {
 		results := e.results()
 		return results[len(results)-1]
 	}
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 
 	r := e.prompt("Run.", run("echo one && pwd | cat", "cwd", filepath.Join(other, "sub")))
 	require.Equal(t, "one\n"+filepath.Join(other, "sub")+"\n[exit code 0]", result(r))
@@ -235,22 +234,22 @@ func TestCommandPermission(t *testing.T) {
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 	asked := func(order modelserver.Order) int { return len(e.prompt("Run.", order).asked) }
 
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	require.Equal(t, 1, asked(run("touch made")))
 	require.Contains(t, e.results()[0], "the user has rejected it")
 	require.NoFileExists(t, filepath.Join(root, "made"))
 
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
-	e.answer(backend.AllowAlways)
+	e.answer(allowAlways)
 	require.Equal(t, 1, asked(run("touch made")), "accepting edits does not accept commands")
 	require.FileExists(t, filepath.Join(root, "made"))
 	require.Equal(t, 0, asked(run("touch made")))
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	require.Equal(t, 1, asked(run("touch made2")), "another command")
 	require.Equal(t, 1, asked(run("touch made", "cwd", "sub")), "another directory")
 	require.Equal(t, 1, asked(run("touch made; rm made")))
 
-	e.answer(backend.Cancelled)
+	e.answer(cancelQuestion)
 	r := e.prompt("Run.", run("touch made3"))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
@@ -269,7 +268,7 @@ func TestAllowedCommandCoversItsFiles(t *testing.T) {
 		"sh ./run.sh > out.txt": "run.sh", "cd sub && sh 'go.sh'": "sub/go.sh",
 		"sh late.sh || true": "late.sh",
 	} {
-		e.answer(backend.AllowAlways)
+		e.answer(allowAlways)
 		asked := e.prompt("Run.", run(command)).asked
 		require.Len(t, asked, 1, command)
 		label := "even if files that it runs change"
@@ -281,10 +280,10 @@ func TestAllowedCommandCoversItsFiles(t *testing.T) {
 		require.Empty(t, e.prompt("Run.", run(command)).asked, command)
 		write := arguments("path", file, "content", "echo evil\n")
 		require.Empty(t, e.prompt("Change.", modelserver.UseWith("write_file", write)).asked)
-		e.answer(backend.RejectOnce)
+		e.answer(rejectOnce)
 		require.Len(t, e.prompt("Run.", run(command)).asked, 1, "%s: the file has changed", command)
 	}
-	e.answer(backend.AllowAlways)
+	e.answer(allowAlways)
 	require.Contains(t, e.prompt("Run.", run("true")).asked[0].Options[1].Name,
 		"even if files that it runs change")
 }
@@ -297,10 +296,10 @@ func TestAllowedCommandWithFilesThatGrow(t *testing.T) {
 	needShell(t)
 	root := dirtest.New(t, "data", "small\n")
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
-	e.answer(backend.AllowAlways)
+	e.answer(allowAlways)
 	grow := run("cat data | wc -c; truncate -s 65M data")
 	require.Contains(t, e.prompt("Run.", grow).asked[0].Options[1].Name, "as long as data stays")
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	require.Len(t, e.prompt("Run.", grow).asked, 1)
 	require.Len(t, e.prompt("Run.", grow).asked, 1, "it stays so")
 }
@@ -314,12 +313,12 @@ func TestCommandDirectoryIsAsShown(t *testing.T) {
 	for to, want := range map[string]string{outside: "cannot run a command there",
 		"other": "now points somewhere else"} {
 		e := open(t, setup{roots: []string{root}, requests: terminals(t)})
-		e.onAsk = func(context.Context, question) backend.Answer {
+		e.onAsk = func(context.Context, question) decision {
 			sub := filepath.Join(root, "sub")
 			if err := errors.Join(os.RemoveAll(sub), os.Symlink(to, sub)); err != nil {
 				t.Error(err)
 			}
-			return backend.AllowOnce
+			return allowOnce
 		}
 		require.NoError(t, os.RemoveAll(filepath.Join(root, "sub")))
 		require.NoError(t, os.Mkdir(filepath.Join(root, "sub"), 0o700))
@@ -334,7 +333,7 @@ func TestCommandDirectoryIsAsShown(t *testing.T) {
 func TestCommandsInOtherScripts(t *testing.T) {
 	needShell(t)
 	e := open(t, setup{requests: terminals(t)})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	e.prompt("Run.", run("echo 👩\u200d💻 می\u200cخواهم ❤\ufe0f 世界\u3000です"))
 	require.Contains(t, e.results()[0], "[exit code 0]")
 }
@@ -343,7 +342,7 @@ func TestCancelledCommand(t *testing.T) {
 	needShell(t)
 	h := &terminalHost{t: t, started: make(chan string, 1)}
 	e := open(t, setup{requests: h.requests()})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	go func() {
 		<-h.started
 		e.cancel()
@@ -362,7 +361,7 @@ func TestCommandsEndWithTheSession(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			h := &terminalHost{t: t, started: make(chan string, 1)}
 			e := open(t, setup{requests: h.requests()})
-			e.answer(backend.AllowOnce)
+			e.answer(allowOnce)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := e.client.Prompt(t.Context(), e.id,
@@ -391,7 +390,7 @@ func TestClientsWithoutWorkingTerminals(t *testing.T) {
 				return nil, errors.New("broken")
 			}
 			e := open(t, setup{requests: served})
-			e.answer(backend.AllowOnce)
+			e.answer(allowOnce)
 			r := e.prompt("Run.", run("true"))
 			require.Equal(t, modelserver.Done, r.text())
 			require.Contains(t, e.results()[0], result)

@@ -205,25 +205,25 @@ func TestTypeScriptServerSamples(t *testing.T) {
 	require.NoError(t, err)
 	order := modelserver.UseWith("trigger-sampling-request", string(arguments)).By("e")
 	for name, c := range map[string]struct {
-		answers []backend.Answer
+		answers []decision
 		result  string
 		status  sdk.ToolCallStatus
 	}{
-		"allowed": {[]backend.Answer{backend.AllowOnce, backend.AllowOnce,
-			backend.AllowOnce}, `"text": "It is 42."`, sdk.ToolCallStatusCompleted},
-		"request rejected": {[]backend.Answer{backend.AllowOnce, backend.RejectOnce},
+		"allowed": {[]decision{allowOnce, allowOnce,
+			allowOnce}, `"text": "It is 42."`, sdk.ToolCallStatusCompleted},
+		"request rejected": {[]decision{allowOnce, rejectOnce},
 			"MCP error -1: User rejected sampling request", sdk.ToolCallStatusFailed},
-		"answer rejected": {[]backend.Answer{backend.AllowOnce, backend.AllowOnce,
-			backend.RejectOnce}, "MCP error -1: User rejected sampling request",
+		"answer rejected": {[]decision{allowOnce, allowOnce,
+			rejectOnce}, "MCP error -1: User rejected sampling request",
 			sdk.ToolCallStatusFailed},
-		"tool not allowed": {[]backend.Answer{backend.RejectOnce}, "did not allow it", ""},
-		"question withdrawn": {[]backend.Answer{backend.AllowOnce, backend.Cancelled},
+		"tool not allowed": {[]decision{rejectOnce}, "did not allow it", ""},
+		"question withdrawn": {[]decision{allowOnce, cancelQuestion},
 			"turn cancelled", sdk.ToolCallStatusFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
 			e.mu.Lock()
-			e.onAsk = func(context.Context, question) backend.Answer {
+			e.onAsk = func(context.Context, question) decision {
 				asked++
 				return c.answers[asked-1]
 			}
@@ -248,7 +248,7 @@ func TestTypeScriptServerSamples(t *testing.T) {
 						"the model does not get to know the question")
 				}
 			}
-			require.Equal(t, slices.Contains(c.answers[1:], backend.AllowOnce), sampled == 1)
+			require.Equal(t, slices.Contains(c.answers[1:], allowOnce), sampled == 1)
 		})
 	}
 	known := e.model.Requests()[len(e.model.Requests())-1].Items

@@ -88,8 +88,7 @@ func (c *call) readResource(
 		shown := backend.ToolCall{Content: []any{
 			sdk.ToolContent(sdk.TextBlock("The server gets this URI:\n\n" + text.Block("", uri)))}}
 		shown.Title = &title
-		offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
-		if _, err := c.askUser(ctx, shown, offers); err != nil {
+		if _, err := c.askUser(ctx, shown, ""); err != nil {
 			return "", err
 		}
 	}

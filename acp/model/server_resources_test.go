@@ -13,7 +13,7 @@ import (
 
 func TestModelReadsResources(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{serverIn("full", "full"), playedServer("other")}})
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	r := e.prompt("List.", modelserver.UseWith("read_resource", `{"server":"full"}`))
 	require.Empty(t, r.asked)
 	require.Equal(t, []string{"- mem://note: A note.\n"}, e.results())
@@ -26,7 +26,7 @@ func TestModelReadsResources(t *testing.T) {
 		modelserver.UseWith("read_resource", `{"server":"full","uri":"mem://by/s3cret"}`))
 	require.Len(t, r.asked, 1)
 	require.NotContains(t, lastOf(e.results()), "tangerine")
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	r = e.prompt("Read.",
 		modelserver.UseWith("read_resource", `{"server":"full","uri":"mem://by/s3cret"}`))
 	require.Len(t, r.asked, 1)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -95,7 +94,7 @@ func TestChangedRoots(t *testing.T) {
 				"The folders of the session have changed: added "+two+"; removed "+one+"."))
 		require.Contains(t, e.last().Instructions, "- 1: "+two+"\n")
 	}
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	e.prompt("/roots add " + one)
 	e.prompt("Look again")
 	require.Contains(t, e.last().Text(), "The folders of the session have changed: added "+one+".")

@@ -123,7 +123,7 @@ func TestReadsAtTheSameTime(t *testing.T) {
 		reads = append(reads, modelserver.UseWith("read_file", arguments("path", name)))
 	}
 	e := open(t, setup{roots: []string{files.Plant(t)}})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	// The read after the change sees it.
 	reads = append(reads, modelserver.UseWith("write_file", arguments("path", "0.txt", "content",
 		"changed")), modelserver.UseWith("read_file", arguments("path", "0.txt")))
@@ -240,7 +240,7 @@ func TestNoTerminals(t *testing.T) {
 
 func TestServerTools(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	r := e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":1}`))
 	require.Equal(t, modelserver.Done, r.text())
 	require.Len(t, r.asked, 1, "the server's claim that it only reads is not trusted")
@@ -264,16 +264,16 @@ func TestServerTools(t *testing.T) {
 	require.Contains(t, results[len(results)-1], "truncated")
 	require.Less(t, len(results[len(results)-1]), 2*maxResult)
 
-	e.answer(backend.RejectOnce)
+	e.answer(rejectOnce)
 	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":2}`))
 	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
 	results = e.results()
 	require.Contains(t, results[len(results)-1], "did not allow")
 
-	e.answer(backend.Cancelled)
+	e.answer(cancelQuestion)
 	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":3}`))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	e.restart()
 	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":4}`))
 	require.Equal(t, modelserver.Done, r.text(), "the conversation is valid")

@@ -8,7 +8,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -140,7 +139,7 @@ func TestCancelledAnswer(t *testing.T) {
 
 func TestCancelledServerTool(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	e.cancelAfter(func(u update) bool { return u.Status == sdk.ToolCallStatusInProgress })
 	r := e.prompt("Wait.", modelserver.Together(modelserver.UseWith("played__hang", `{}`),
 		modelserver.UseWith("list_roots", `{}`)))
@@ -172,7 +171,7 @@ func TestLoops(t *testing.T) {
 
 	// A change may let the call succeed.
 	e = open(t, setup{roots: []string{dirtest.New(t)}})
-	e.answer(backend.AllowOnce)
+	e.answer(allowOnce)
 	write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
 	r = e.prompt("Read.", missing, missing, missing, missing, write, missing, missing, missing,
 		missing)
@@ -202,7 +201,7 @@ func TestToolsAfterARestart(t *testing.T) {
 							m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1")
 						}
 					}})
-			e.answer(backend.AllowOnce)
+			e.answer(allowOnce)
 			e.prompt("Do.", modelserver.Together(
 				modelserver.Say("Doing."), modelserver.UseWith("read_file",
 					arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),

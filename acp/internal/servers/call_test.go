@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
@@ -122,7 +121,7 @@ func TestReject(t *testing.T) {
 		if answer == "cancelled" {
 			require.ErrorIs(t, err, backend.ErrCancelled)
 		} else {
-			require.ErrorIs(t, err, servers.ErrDenied)
+			require.ErrorIs(t, err, backend.ErrRejected)
 		}
 	}
 	require.Equal(t, "tool_call_update failed", f.host.kinds()[1])

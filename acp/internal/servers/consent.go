@@ -35,29 +35,23 @@ func (c *Consents) Ask(
 			return err
 		}
 	}
-	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Start it for this session"}}
+	question := backend.Question{Once: "Start it for this session", Reject: "Do not start it"}
 	if len(s.gaps) == 0 {
 		unchanged := "its configuration stays the same"
 		if len(s.files) > 0 {
 			unchanged = "its configuration and the files that it names stay the same"
 		}
-		label := "Always start it, as long as " + unchanged
-		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: label})
+		question.Always = "Always start it, as long as " + unchanged
 	}
-	offers = append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Do not start it"})
 	name := quotedName(s.Config.Name)
 	title := "Start MCP server " + name + ", found in " + text.Printable(s.File)
-	shown := sdk.ToolCallUpdate{
+	question.ToolCall = backend.Encode(sdk.ToolCallUpdate{
 		ToolCallId: newShownCall(nil, "mcp-").id, Title: &title, Content: textContent(s.describe()),
 		Kind: sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-	}
-	question := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}
-	answer, err := question.Ask(ctx, client)
+	})
+	always, err := question.Ask(ctx, client)
 	if err != nil {
-		return err
-	}
-	if err := checkAnswer("MCP server "+text.Name(s.Config.Name), answer); err != nil {
-		return err
+		return fmt.Errorf("MCP server %s was not used: %w", text.Name(s.Config.Name), err)
 	}
 	now := s
 	if err := now.readFiles(w); err != nil {
@@ -68,7 +62,7 @@ func (c *Consents) Ask(
 			"changed while you were asked: start it again to see the change",
 			text.Name(s.Config.Name))
 	}
-	if answer == backend.AllowAlways {
+	if always {
 		return c.allow(s)
 	}
 	return nil

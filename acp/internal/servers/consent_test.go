@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -50,7 +51,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), servers.ErrDenied)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), backend.ErrRejected)
 	h.answer = "allow-always"
 	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
 	h.answer = "reject-once"
@@ -71,7 +72,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), servers.ErrDenied)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -208,7 +209,7 @@ func TestUnknownOutcome(t *testing.T) {
 	h := newHost()
 	h.answer = "unknown outcome"
 	x := found(t, nil)
-	require.ErrorIs(t, servers.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), x), servers.ErrDenied)
+	require.ErrorIs(t, servers.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), x), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -447,7 +448,7 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 		consents := servers.NewConsents(t.TempDir())
 		require.NoError(t, consents.Allow(x), "by an older version")
 		question, err := answered(t, consents, open(t, dir), x)
-		require.ErrorIs(t, err, servers.ErrDenied, what)
+		require.ErrorIs(t, err, backend.ErrRejected, what)
 		require.NotContains(t, question, "allow_always", what)
 		require.Contains(t, question, "Cannot be allowed for good: ", what)
 	}

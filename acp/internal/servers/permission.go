@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -20,22 +19,6 @@ const (
 	// maxArguments is the most bytes of a call's arguments that are shown as text.
 	maxArguments = 8 << 10
 )
-
-var errDenied = errors.New("the user did not allow it")
-
-// checkAnswer returns an error unless the user allowed what they were asked for. The error is
-// [backend.ErrCancelled] if the request was cancelled with the turn.
-func checkAnswer(what string, answer backend.Answer) error {
-	switch answer {
-	case backend.AllowOnce, backend.AllowAlways:
-		return nil
-	case backend.Cancelled:
-		return fmt.Errorf("%s was not used: the permission request was cancelled: %w",
-			what, backend.ErrCancelled)
-	default:
-		return fmt.Errorf("%s was not used: %w", what, errDenied)
-	}
-}
 
 // isAllowed reports whether the call needs no permission: the user always allows the tool, or
 // trusts the server's claim that it is read-only.
@@ -55,20 +38,18 @@ func (c *call) askPermission(ctx context.Context) error {
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
 		Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
 	}
-	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
-		{Answer: backend.AllowOnce, Label: "Allow"},
-		{Answer: backend.AllowAlways, Label: "Always allow " + c.tool.Name + " in this session"},
-		{Answer: backend.RejectOnce, Label: "Reject"},
-	}}.Ask(ctx, c.set.currentSession())
+	always, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow",
+		Always: "Always allow " + c.tool.Name + " in this session", Reject: "Reject",
+	}.Ask(ctx, c.set.currentSession())
 	if err != nil {
-		return err
+		return fmt.Errorf("%s was not used: %w", c.tool.Name, err)
 	}
-	if answer == backend.AllowAlways {
+	if always {
 		c.set.mu.Lock()
 		defer c.set.mu.Unlock()
 		c.set.allowed[c.tool.Key()] = true
 	}
-	return checkAnswer(c.tool.Name, answer)
+	return nil
 }
 
 // describeArguments returns the arguments of the call for a person.

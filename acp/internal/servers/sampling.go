@@ -182,25 +182,17 @@ func (s *sampling) addContext(ctx context.Context) error {
 func (s *sampling) ask(
 	ctx context.Context, content []sdk.ToolCallContent, allow, reject string,
 ) error {
-	answer, err := backend.Question{
+	_, err := backend.Question{
 		ToolCall: backend.Encode(sdk.ToolCallUpdate{
 			ToolCallId: s.id, Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther),
 			Status: sdk.Ptr(sdk.ToolCallStatusPending), Content: content,
 		}),
-		Offers: []backend.Offer{
-			{Answer: backend.AllowOnce, Label: allow}, {Answer: backend.RejectOnce, Label: reject},
-		},
+		Once: allow, Reject: reject,
 	}.Ask(ctx, s.host)
-	switch {
-	case err != nil:
-		return err
-	case answer == backend.AllowOnce:
-		return nil
-	case answer == backend.Cancelled:
-		return backend.ErrCancelled
-	default:
+	if errors.Is(err, backend.ErrRejected) {
 		return errRejected
 	}
+	return err
 }
 
 // outcome says for the log what came of a request.
