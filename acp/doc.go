@@ -41,13 +41,11 @@
 //   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls
 //     the accept method of the request's file. That takes a ticket in the session's queue (queue.go)
 //     where order matters, and returns the work, which runs on another goroutine. A new lifecycle
-//     method gets a file with an accept method, cases in server.go (agent.Accept, isRequest), a
-//     shape of its params in params.go, its capability in initialize.go and, if it opens a session,
-//     a backend.Cause. Method names are in internal/protocol.
-//   - Drafts of ACP: unstable.go lists the requests that are served for every backend, with the
-//     capabilities that advertise them. Those about a stored session (session_set_title.go,
-//     session_archive.go for archive and unarchive, session_status.go) are accepted by acceptStored
-//     in session_close.go, like close and delete.
+//     method gets a file with an accept method, a case in server.go (agent.served), a shape of its
+//     params in params.go, its capability in initialize.go and, if it opens a session, a
+//     backend.Cause. Method names are in internal/protocol. Requests about a stored session
+//     (session_set_title.go, session_archive.go for archive and unarchive, session_status.go) are
+//     accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go), the
@@ -76,6 +74,6 @@
 //     roots_announce.go adds the adapter's commands to what the backend announces.
 //   - MCP servers: mcp.go prepares them for a session and starts those found in roots;
 //     mcp_command.go answers /mcp.
-//   - What the user is told once: notice.go.
+//   - Titles: title.go. What the user is told once: notice.go.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

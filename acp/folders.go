@@ -47,12 +47,12 @@ func (a *agent) addFolders(
 		return nil
 	}
 	keeps := stored != nil && a.options.KeepFolders
-	session := ""
+	var session sessionstore.ID
 	if stored != nil && (keeps || cause != backend.Fork) {
-		session = string(stored.ID)
+		session = stored.ID
 	}
 	folders, err := fromDisk(ctx, a, func() ([]Folder, error) {
-		return a.declaredFolders(p.roots.Cwd(), session)
+		return a.options.DeclaredFolders(p.roots.Cwd(), session)
 	})
 	if err != nil {
 		return err
@@ -66,15 +66,15 @@ func (a *agent) addFolders(
 	return p.setFolders(folders)
 }
 
-// declaredFolders returns the folders that the user declared for a session in cwd: those of
-// Options.Folders, then those that the user added to the session or to all in cwd.
-func (a *agent) declaredFolders(cwd workspace.Dir, session string) ([]Folder, error) {
+// DeclaredFolders returns the folders of a session in cwd whose client names none: those of Folders,
+// then those that the user added to the session, if it has an id, or to all in cwd. It reads disks.
+func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
 	var folders []Folder
-	if a.options.Folders != nil {
-		folders = a.options.Folders(cwd)
+	if o.Folders != nil {
+		folders = o.Folders(cwd)
 	}
-	consents, err := a.consents().Folders(workspace.Real(cwd), session)
-	for _, c := range consents {
+	added, err := consent.NewStore(o.ConsentDir).Folders(workspace.Real(cwd), string(session))
+	for _, c := range added {
 		folders = append(folders, addedFolder(c))
 	}
 	return folders, err

@@ -209,9 +209,13 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// sessionCapabilities are those of ACP that the adapter implements for every backend. Those of
-// drafts are in the table unstable.
-var sessionCapabilities = []string{protocol.AdditionalDirectories, "close", "delete", "list", "resume"}
+// sessionCapabilities are those that the adapter implements for every backend.
+var sessionCapabilities = []string{
+	protocol.AdditionalDirectories, "close", "delete", "list", "resume",
+	// Drafts, which may change: https://agentclientprotocol.com/rfds/session-fork, session-set-title,
+	// session-archive and session-status.
+	"fork", "title", "archive", "status",
+}
 
 // agentCapabilities returns the backend's capabilities with those of the adapter.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
@@ -222,9 +226,6 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	sessions := own["sessionCapabilities"]
 	for _, name := range sessionCapabilities {
 		sessions = strictjson.Set(sessions, name, json.RawMessage(`{}`))
-	}
-	for _, u := range unstable {
-		sessions = strictjson.Set(sessions, u.capability, json.RawMessage(`{}`))
 	}
 	mcp := own["mcpCapabilities"]
 	switch {

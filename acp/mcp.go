@@ -256,32 +256,46 @@ func decodeServers(
 	return servers
 }
 
+// decodeServer reads an entry of mcpServers. What else it has depends on its transport.
 func decodeServer(
 	v *strictjson.Violations, object strictjson.Object, offered mcpTransports,
 ) mcpclient.Config {
-	c := mcpclient.Config{Name: v.Text(object.Field("name")), Transport: mcpclient.Stdio}
-	if kind := object.Field("type"); kind.Present() {
-		name, wrong := kind.Text()
-		if wrong != nil {
-			v.Add(wrong...)
-			return c
-		}
-		c.Transport = mcpclient.Transport(name)
-	}
+	c := mcpclient.Config{Name: v.Text(object.Field("name"))}
+	transport, ok := decodeTransport(v, object.Field("type"), offered)
+	c.Transport = transport
 	switch {
-	case c.Transport == mcpclient.Stdio:
+	case !ok:
+	case transport == mcpclient.Stdio:
 		c.Command = v.Text(object.Field("command"))
 		c.Args = v.Texts(object.Field("args"))
 		c.Env = decodePairs(v, object.Field("env"))
-	case c.Transport == mcpclient.HTTP && offered.http, c.Transport == mcpclient.SSE && offered.sse:
+	default:
 		c.URL = v.Text(object.Field("url"))
 		c.Headers = decodePairs(v, object.Field("headers"))
-	default:
-		kind := text.Truncate(string(c.Transport), 64)
-		v.Add(object.Field("type").Refuse(strictjson.Unsupported).Expecting(
-			fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", kind)))
 	}
 	return c
+}
+
+// decodeTransport reads the type of a server, which is stdio if it is absent.
+func decodeTransport(
+	v *strictjson.Violations, f strictjson.Field, offered mcpTransports,
+) (transport mcpclient.Transport, ok bool) {
+	if !f.Present() {
+		return mcpclient.Stdio, true
+	}
+	name, wrong := f.Text()
+	switch transport = mcpclient.Transport(name); {
+	case wrong != nil:
+		v.Add(wrong...)
+		return "", false
+	case transport == mcpclient.Stdio, transport == mcpclient.HTTP && offered.http,
+		transport == mcpclient.SSE && offered.sse:
+		return transport, true
+	}
+	v.Add(f.Refuse(strictjson.Unsupported).Expecting(
+		fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities",
+			text.Truncate(name, 64))))
+	return transport, false
 }
 
 // decodePairs reads a list of {name, value}.

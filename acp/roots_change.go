@@ -312,7 +312,7 @@ func (r *rootsReply) find(argument string) int {
 // back.
 func (r *rootsReply) isDeclared(dir workspace.Dir) bool {
 	folders, err := fromDisk(r.ctx, r.agent, func() ([]Folder, error) {
-		return r.agent.declaredFolders(r.session.params.roots.Cwd(), string(r.session.id))
+		return r.agent.options.DeclaredFolders(r.session.params.roots.Cwd(), r.session.id)
 	})
 	_, declared := foldersByDir(folders)[dir]
 	return err == nil && declared && !r.agent.options.KeepFolders

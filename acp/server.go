@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,56 +64,52 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.IsNotification() {
 		return a.acceptNotification(ctx, r)
 	}
-	if r.Method == protocol.Initialize {
-		return a.acceptInitialize(ctx, r)
-	}
-	if !a.init.begun() {
+	if r.Method != protocol.Initialize && !a.init.begun() {
 		return reject(errNotInitialized(r.Method))
 	}
-	switch r.Method {
-	case protocol.SessionNew:
-		return a.acceptNew(ctx, r)
-	case protocol.SessionLoad:
-		return a.acceptLoad(ctx, r, backend.Load)
-	case protocol.SessionResume:
-		return a.acceptLoad(ctx, r, backend.Resume)
-	case protocol.SessionFork:
-		return a.acceptFork(ctx, r)
-	case protocol.SessionPrompt:
-		return a.acceptPrompt(ctx, r)
-	case protocol.SessionList:
-		return a.acceptList(ctx, r)
-	case protocol.SessionClose:
-		return a.acceptStored(ctx, r, lifecycleRequest, a.close)
-	case protocol.SessionDelete:
-		return a.acceptStored(ctx, r, lifecycleRequest, a.delete)
-	case protocol.SessionArchive:
-		return a.acceptStored(ctx, r, lifecycleRequest, a.archive)
-	case protocol.SessionUnarchive:
-		return a.acceptStored(ctx, r, passedRequest, a.unarchive)
-	case protocol.SessionSetTitle:
-		return a.acceptStored(ctx, r, passedRequest, a.setTitle)
-	case protocol.SessionStatus:
-		return a.acceptStored(ctx, r, passedRequest, a.status)
-	default:
-		return a.acceptPassed(ctx, r)
+	if accept := a.served(r.Method); accept != nil {
+		return accept(ctx, r)
 	}
+	return a.acceptPassed(ctx, r)
 }
 
-// isRequest reports whether method is a request that the adapter serves. Sent as a notification, it
-// is ignored.
-func isRequest(method string) bool {
-	switch method {
-	case protocol.Initialize, protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume,
-		protocol.SessionPrompt, protocol.SessionList, protocol.SessionClose, protocol.SessionDelete:
-		return true
-	}
-	for _, u := range unstable {
-		if slices.Contains(u.methods, method) {
-			return true
+// acceptFunc accepts a request.
+type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
+
+// served returns what accepts the requests of a method, nil if the adapter does not serve it.
+func (a *agent) served(method string) acceptFunc {
+	stored := func(kind requestKind, do storedFunc) acceptFunc {
+		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			return a.acceptStored(ctx, r, kind, do)
 		}
 	}
-	return false
+	switch method {
+	case protocol.Initialize:
+		return a.acceptInitialize
+	case protocol.SessionNew:
+		return a.acceptNew
+	case protocol.SessionLoad, protocol.SessionResume:
+		return a.acceptLoad
+	case protocol.SessionFork:
+		return a.acceptFork
+	case protocol.SessionPrompt:
+		return a.acceptPrompt
+	case protocol.SessionList:
+		return a.acceptList
+	case protocol.SessionClose:
+		return stored(lifecycleRequest, a.close)
+	case protocol.SessionDelete:
+		return stored(lifecycleRequest, a.delete)
+	case protocol.SessionArchive:
+		return stored(lifecycleRequest, a.archive)
+	case protocol.SessionUnarchive:
+		return stored(passedRequest, a.unarchive)
+	case protocol.SessionSetTitle:
+		return stored(passedRequest, a.setTitle)
+	case protocol.SessionStatus:
+		return stored(passedRequest, a.status)
+	}
+	return nil
 }
 
 // acceptNotification handles session/cancel at once and passes other notifications to the backend.
@@ -131,7 +126,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 			q.cancel(rest())
 		}
 		return nil
-	case !a.init.done() || isRequest(r.Method):
+	case !a.init.done() || a.served(r.Method) != nil: // a request sent as a notification is ignored
 		return nil
 	case id == "":
 		a.backend.Notify(ctx, r.Method, r.Params)

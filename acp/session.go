@@ -385,12 +385,7 @@ type leasedStore struct {
 func (l leasedStore) Append(
 	ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
 ) error {
-	var title *string
-	for _, u := range segment {
-		if t := titleIn(u); t != nil {
-			title = t
-		}
-	}
+	title := latestTitle(segment)
 	return l.session.write(func(lease sessionstore.Lease) error {
 		err := l.Store.Append(ctx, lease, segment)
 		if err != nil || title == nil {
@@ -399,20 +394,4 @@ func (l leasedStore) Append(
 		l.session.titled.Store(*title != "")
 		return l.Store.SetTitle(ctx, lease, *title)
 	})
-}
-
-// titleIn returns the title that u sets, "" if it removes the title, and nil if it does neither.
-func titleIn(u sessionstore.Update) *string {
-	if u.Kind != sessionstore.SessionInfoUpdate {
-		return nil
-	}
-	raw, given := members(members(u.Raw)["update"])["title"]
-	if !given {
-		return nil
-	}
-	title := ""
-	if json.Unmarshal(raw, &title) == nil {
-		title = titleLine(title)
-	}
-	return &title
 }

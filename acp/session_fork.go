@@ -25,6 +25,6 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err := a.addFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, &source)
+		return a.create(ctx, r, p, backend.Fork, source)
 	}
 }

@@ -16,9 +16,8 @@ import (
 )
 
 // acceptLoad serves session/load and session/resume.
-func (a *agent) acceptLoad(
-	ctx context.Context, r *jsonrpc.Request, cause backend.Cause,
-) jsonrpc.Work {
+func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	cause := backend.Cause(r.Method)
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
@@ -103,12 +102,25 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 
 // replace opens the session and makes it active in place of the previous one.
 func (l *load) replace(ctx context.Context) (*session, *activation, error) {
-	a, q := l.agent, l.at.queue
-	endTurn := func(ctx context.Context) error { return q.endTurns(ctx, backend.ErrCancelled) }
-	if l.inTurn {
-		endTurn = func(context.Context) error { return nil }
+	act, err := l.open(ctx)
+	if err != nil {
+		return nil, nil, l.hintMoves(ctx, err)
 	}
-	stop := sync.OnceValue(func() error { return endTurn(ctx) })
+	lease, err := act.store(func() (sessionstore.Lease, error) { return l.takeOver(ctx, act) })
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx = context.WithoutCancel(ctx) // it is too late to give up
+	s, err := l.activate(ctx, act, lease)
+	l.discard(ctx, act)
+	return s, act, err
+}
+
+// open opens the session beside the previous one, whose turn goes on unless the backend needs it to
+// end.
+func (l *load) open(ctx context.Context) (*activation, error) {
+	endTurns := l.turnEnder()
+	stop := sync.OnceValue(func() error { return endTurns(ctx) })
 	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
 		rate: l.rate,
 		activation: backend.Activation{
@@ -116,49 +128,66 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 			Stop: func(context.Context) error { return stop() },
 		}}
 	if !l.stored.foreign {
-		o.activation.History = a.options.Store.History(ctx, l.stored.ID)
+		o.activation.History = l.agent.options.Store.History(ctx, l.stored.ID)
 	}
 	if l.previous != nil {
 		o.activation.Previous = l.previous.backend
 	}
-	act, err := a.open(ctx, o)
-	if err != nil {
-		return nil, nil, l.hintMoves(ctx, err)
+	act, err := l.agent.open(ctx, o)
+	if err == nil {
+		l.notice = act.movedRoots(l.stored.Keys)
 	}
-	l.notice = act.movedRoots(l.stored.Keys)
-	lease, err := act.store(func() (sessionstore.Lease, error) { return l.takeOver(ctx, act) })
-	if err != nil {
-		return nil, nil, err
+	return act, err
+}
+
+// turnEnder returns a function that ends the turns of the previous session, unless it is in one that
+// goes on. The function does not keep the previous session in memory.
+func (l *load) turnEnder() func(context.Context) error {
+	if l.inTurn {
+		return func(context.Context) error { return nil }
 	}
-	// From here on it is too late to give up.
-	if err := endTurn(context.WithoutCancel(ctx)); err != nil {
+	q := l.at.queue
+	return func(ctx context.Context) error { return q.endTurns(ctx, backend.ErrCancelled) }
+}
+
+// activate ends the turns of the previous session, and replaces it by the activation that is stored
+// under lease. The previous session ends even if that fails.
+func (l *load) activate(
+	ctx context.Context, act *activation, lease sessionstore.Lease,
+) (*session, error) {
+	a := l.agent
+	if err := l.turnEnder()(ctx); err != nil {
 		a.log.Warn("cannot end the turn", "session", l.stored.ID, "error", err)
 	}
 	if l.previous != nil {
 		l.previous.servers.passOn()
 	}
-	s, err := act.activate(q, lease, l.stored.Title)
-	if s != nil {
-		s.renamed.Store(l.stored.Renamed)
-	}
+	s, err := act.activate(l.at.queue, lease, l.stored.Title)
 	if err == nil {
+		s.renamed.Store(l.stored.Renamed)
 		l.setNotice(s, act)
 	}
 	if l.previous != nil {
 		l.previous.endOpenTurns(a.base, lease)
 		l.previous.retire(a.base)
 	}
+	return s, err
+}
+
+// discard removes what the activation made superfluous: the backend's session that it replaces, and
+// the draft of a history that was replayed.
+func (l *load) discard(ctx context.Context, act *activation) {
+	a := l.agent
 	if f := a.foreign(); f != nil && act.opened.Superseded != nil {
-		if _, err := f.CallStored(context.WithoutCancel(ctx), protocol.SessionDelete,
-			act.opened.Superseded, backend.Raw(`{}`)); err != nil {
+		if _, err := f.CallStored(ctx, protocol.SessionDelete, act.opened.Superseded,
+			backend.Raw(`{}`)); err != nil {
 			a.log.Warn("the agent did not delete the session that was replaced",
 				"session", l.stored.ID, "error", err)
 		}
 	}
-	if err := act.host.dropReplayed(context.WithoutCancel(ctx)); err != nil {
+	if err := act.host.dropReplayed(ctx); err != nil {
 		a.log.Warn("cannot discard the replayed history", "session", l.stored.ID, "error", err)
 	}
-	return s, act, err
 }
 
 // hintMoves adds to an error about missing folders of the stored session how to move it. Folders

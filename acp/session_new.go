@@ -27,66 +27,61 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 		if err := a.addFolders(ctx, &p, backend.New, nil); err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, nil)
+		return a.create(ctx, r, p, backend.New, openable{})
 	}
 }
 
 // create opens a session, stores it and returns the response. source is the session that it is a
-// fork of, nil for a new one.
+// fork of, the zero value for a new one.
 func (a *agent) create(
-	ctx context.Context, r *jsonrpc.Request, p sessionParams, source *openable,
+	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause, source openable,
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p,
-		activation: backend.Activation{Cause: backend.New}}
-	title, notice := "", ""
-	if source != nil {
-		title = source.Title
-		o.activation = backend.Activation{Cause: backend.Fork, State: source.State,
-			MustExist: source.foreign}
-		if !source.foreign {
-			o.activation.History = a.options.Store.Finished(ctx, source.ID)
-		}
+	o := opening{id: id, stored: id, params: p, activation: backend.Activation{
+		Cause: cause, State: source.State, MustExist: source.foreign}}
+	if cause == backend.Fork && !source.foreign {
+		o.activation.History = a.options.Store.Finished(ctx, source.ID)
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	if source != nil {
-		notice = act.movedRoots(source.Keys)
-	}
-	state := act.host.takeState()
-	n := sessionstore.NewSession{
-		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state,
-		StateKey: a.stateKey(state), Title: title,
-	}
 	lease, err := act.store(func() (sessionstore.Lease, error) {
-		switch {
-		case source == nil:
-			return a.options.Store.Create(ctx, n)
-		case source.foreign:
-			return a.adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: title},
-				sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
-		case n.State == nil:
-			n.State = source.State
-		}
-		return a.options.Store.Fork(ctx, source.ID, n)
+		return a.storeNew(ctx, act, cause, source)
 	})
 	if err != nil {
 		return nil, protocolError(err)
 	}
 	at := a.queues.ticket(act.id, lifecycleRequest)
-	s, err := act.activate(at.queue, lease, title)
+	s, err := act.activate(at.queue, lease, source.Title)
 	if err != nil {
 		at.release()
 		return nil, err
 	}
-	if source != nil {
-		s.notice = act.droppedFolders(p, backend.Fork, source.Keys)
-	}
-	s.notice += act.broadRoots(workspace.Roots{})
-	a.releaseAfterResponse(r, at, s, notice)
+	s.notice = act.droppedFolders(p, cause, source.Keys) + act.broadRoots(workspace.Roots{})
+	a.releaseAfterResponse(r, at, s, act.movedRoots(source.Keys))
 	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
+}
+
+// storeNew stores a session that was opened, with the finished turns of source if it is a fork.
+func (a *agent) storeNew(
+	ctx context.Context, act *activation, cause backend.Cause, source openable,
+) (sessionstore.Lease, error) {
+	state := act.host.takeState()
+	n := sessionstore.NewSession{
+		ID: act.id, Agent: a.init.owner(), Keys: act.keys(act.params.roots.Cwd()), State: state,
+		StateKey: a.stateKey(state), Title: source.Title,
+	}
+	switch {
+	case cause == backend.New:
+		return a.options.Store.Create(ctx, n)
+	case source.foreign:
+		return a.adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: n.Title},
+			sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
+	case n.State == nil:
+		n.State = source.State
+	}
+	return a.options.Store.Fork(ctx, source.ID, n)
 }
 
 // releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -24,8 +22,6 @@ const (
 	// leaveGrace is how long a turn may take to end once the client has left. Its prompt is
 	// answered before the program ends.
 	leaveGrace = time.Second
-	// maxTitle is the length of the longest title, in characters.
-	maxTitle = 80
 	// maxTurns is how many prompts of a session may be unanswered, unless the backend handles
 	// overlapping turns: one that runs and one that waits for it.
 	maxTurns = 2
@@ -100,25 +96,6 @@ func (p promptParams) updates() []sessionstore.Update {
 	}
 	return updates
 }
-
-// title returns the first line that the user typed, "" if that calls a command of the adapter.
-func (p promptParams) title() string {
-	if _, ok := parseOwnCommand(p.rest); ok {
-		return ""
-	}
-	typed, _ := prompts.Typed(p.rest)
-	for _, block := range typed {
-		for line := range strings.Lines(block.Text) {
-			if title := titleLine(line); title != "" {
-				return title
-			}
-		}
-	}
-	return ""
-}
-
-// titleLine returns s as a title: one line of limited length.
-func titleLine(s string) string { return text.Line(s, maxTitle) }
 
 // prompt runs a turn. It stores the prompt when its turn has come, releases the queue when the
 // backend has the prompt, and returns when everything said in the turn is stored.
@@ -224,15 +201,8 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 		s.failed(err)
 		return err
 	}
-	if title == "" {
-		return nil
-	}
-	s.titled.Store(true)
-	update := backend.NewUpdate(
-		sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
-	if err := s.show(ctx, update); err != nil {
-		// the turn has begun, and ends like any other
-		s.agent.log.Debug("title not shown", "session", s.id, "error", err)
+	if title != "" {
+		s.setTitle(ctx, title)
 	}
 	return nil
 }

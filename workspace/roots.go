@@ -36,6 +36,12 @@ func (d Dir) String() string { return d.path }
 // IsZero reports whether d is the zero Dir.
 func (d Dir) IsZero() bool { return d.path == "" }
 
+// Contains reports whether other is d or a path below it. It compares the text of the paths.
+func (d Dir) Contains(other Dir) bool {
+	_, ok := other.Moved(d, d)
+	return ok
+}
+
 // Moved returns d with its beginning from replaced by to, if d is from or a path below it. It
 // compares the text of the paths.
 func (d Dir) Moved(from, to Dir) (Dir, bool) {

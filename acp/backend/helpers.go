@@ -34,10 +34,15 @@ func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, 
 // Note returns an update with a message to the user that is not from the agent. A model is not told
 // about it, nor takes it for its own words when the session is restored.
 func Note(text string) Update {
+	return MetaChunk(sessionstore.AgentMessageChunk, text, map[string]bool{"note": true})
+}
+
+// MetaChunk returns an update with a piece of text, and with ours as the member acp-agent of its
+// _meta.
+func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 	return NewUpdate(map[string]any{
-		"sessionUpdate": sessionstore.AgentMessageChunk,
-		"content":       map[string]string{"type": "text", "text": text},
-		"_meta":         map[string]any{"acp-agent": map[string]bool{"note": true}},
+		"sessionUpdate": kind, "_meta": map[string]any{"acp-agent": ours},
+		"content": map[string]string{"type": "text", "text": text},
 	})
 }
 

@@ -62,15 +62,7 @@ func (m meta) encode() map[string]any { return map[string]any{"acp-agent": m} }
 
 // message returns an update with a message of the agent.
 func (m meta) message(text string) backend.Update {
-	return m.chunk(sessionstore.AgentMessageChunk, text)
-}
-
-// chunk returns an update with a piece of text.
-func (m meta) chunk(kind sessionstore.Kind, text string) backend.Update {
-	return backend.NewUpdate(map[string]any{
-		"sessionUpdate": kind, "_meta": m.encode(),
-		"content": map[string]string{"type": "text", "text": text},
-	})
+	return backend.MetaChunk(sessionstore.AgentMessageChunk, text, m)
 }
 
 // recorded adds the updates that it shows to the conversation.

@@ -17,19 +17,30 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Model describes a model: where it is, and what it accepts. Its fields:
-//
-//	ID      string  // the user's name for it
-//	API     API     // OpenAI or Anthropic
-//	BaseURL string  // default: that of the company that defined the API
-//	Name    string  // the server's name for it
-//	Key     func(ctx context.Context, rejected string) (string, error)
-//	                // returns the server's key; nil if it needs none. rejected is "", or the key
-//	                // that the server has just rejected
-//	ContextTokens int   // of a request and its answer; default 128,000
-//	MaxTokens     int   // of the answer; 0 for the default of the API
-//	TextOnly      bool  // accepts no images
-type Model = llm.Model
+// Model describes a model: where it is, and what it accepts.
+type Model struct {
+	// ID is the user's name for the model.
+	ID string
+	// API is the wire format of the server. Default [OpenAI].
+	API API
+	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added.
+	// Default is that of the company that defined the API.
+	BaseURL string
+	// Name is the server's name for the model.
+	Name string
+	// Key returns the key for the server. It is called before each request, with rejected "". If
+	// the server rejects the key, it is called again with that key, and if it returns another one,
+	// the request is sent once more. Nil means that the server needs no key.
+	Key func(ctx context.Context, rejected string) (string, error)
+	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
+	ContextTokens int
+	// MaxTokens is how many of these the answer may have, with what is thought. The default for
+	// Anthropic, which needs to be told, is 32,000 for Claude 4 and later, and 8,192 for other
+	// models; there is none for OpenAI.
+	MaxTokens int
+	// TextOnly says that the model does not accept images.
+	TextOnly bool
+}
 
 // API is the wire format of a model's server.
 type API = llm.API
@@ -58,7 +69,7 @@ func New(o Options) backend.Backend {
 		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), serverPatience: 10 * time.Second,
 	}
 	for _, m := range o.Models {
-		b.endpoints = append(b.endpoints, &endpoint{llm.New(m), b.logger})
+		b.endpoints = append(b.endpoints, &endpoint{llm.New(llm.Model(m)), b.logger})
 	}
 	return b
 }

@@ -103,7 +103,7 @@ func TestImages(t *testing.T) {
 	require.NotContains(t, string(e.last().Body), image)
 	require.Contains(t, e.results()[0], "cannot be shown images")
 
-	big := &turn{endpoint: &endpoint{Client: llm.New(Model{ID: "m"})}}
+	big := &turn{endpoint: &endpoint{Client: llm.New(llm.Model{ID: "m"})}}
 	shown := 0
 	for range 2 * maxPictured / maxImage {
 		note, images := big.picture("image/png",

@@ -185,7 +185,8 @@ func (t *turn) think(ctx context.Context, s string) error {
 func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 	after := r.After.Round(100 * time.Millisecond)
 	said := fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), after)
-	return t.updates.Update(ctx, meta{Note: true}.chunk(sessionstore.AgentThoughtChunk, said))
+	return t.updates.Update(ctx,
+		backend.MetaChunk(sessionstore.AgentThoughtChunk, said, meta{Note: true}))
 }
 
 // explain ends a turn in which a request to the model failed. The answer says why, and what to do

@@ -138,20 +138,17 @@ func (set *settings) sessionRoots(r rootFlags) (
 func (set *settings) declaredRoots(
 	cwd workspace.Dir,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return workspace.Roots{}, nil, err
+	}
+	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}
+	folders, err := o.DeclaredFolders(cwd, "")
+	if err != nil {
+		return workspace.Roots{}, nil, err
+	}
 	var paths []string
 	settings := make(map[workspace.Dir]string)
-	folders := set.folders(cwd)
-	consents, err := set.consents()
-	if err != nil {
-		return workspace.Roots{}, nil, err
-	}
-	added, err := consents.Folders(workspace.Real(cwd), "")
-	if err != nil {
-		return workspace.Roots{}, nil, err
-	}
-	for _, c := range added {
-		folders = append(folders, acp.Folder{Path: c.Folder.String(), Setting: c.Setting()})
-	}
 	for _, f := range folders {
 		dir, err := workspace.ParseDir(f.Path)
 		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {

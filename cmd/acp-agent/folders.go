@@ -63,10 +63,8 @@ func (c config) workspaceOf(cwd workspace.Dir) int {
 		}
 		real := workspace.Real(dir)
 		for _, at := range session {
-			_, spelled := at.Moved(dir, dir)
-			_, resolved := at.Moved(real, real)
 			d := strings.Count(strings.TrimRight(real.String(), separator), separator)
-			if (spelled || resolved) && d > depth {
+			if (dir.Contains(at) || real.Contains(at)) && d > depth {
 				found, depth = i, d
 			}
 		}

@@ -44,29 +44,17 @@ const (
 	Anthropic API = "anthropic"
 )
 
-// Model describes a model: where it is, and what it accepts.
+// Model describes a model. Package acp/model, whose type has the same fields, says what they mean
+// and what their zero values stand for.
 type Model struct {
-	// ID is the user's name for the model.
-	ID string
-	// API is the wire format of the server. Default [OpenAI].
-	API API
-	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added.
-	// Default is that of the company that defined the API.
-	BaseURL string
-	// Name is the server's name for the model.
-	Name string
-	// Key returns the key for the server. It is called before each request, with rejected "". If
-	// the server rejects the key, it is called again with that key, and if it returns another one,
-	// the request is sent once more. Nil means that the server needs no key.
-	Key func(ctx context.Context, rejected string) (string, error)
-	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
+	ID            string
+	API           API
+	BaseURL       string
+	Name          string
+	Key           func(ctx context.Context, rejected string) (string, error)
 	ContextTokens int
-	// MaxTokens is how many of these the answer may have, with what is thought. The default for
-	// Anthropic, which needs to be told, is 32,000 for Claude 4 and later, and 8,192 for other
-	// models; there is none for OpenAI.
-	MaxTokens int
-	// TextOnly says that the model does not accept images.
-	TextOnly bool
+	MaxTokens     int
+	TextOnly      bool
 }
 
 // Request is a request for the next message of a conversation.

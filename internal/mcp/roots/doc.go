@@ -1,9 +1,5 @@
 // Package roots implements the roots of MCP, for clients and for servers.
 //
-// [ParseURI] converts a file URI to a directory; [workspace.Dir.URI] is its inverse. Both are
-// strict: URIs that readers could interpret differently are rejected with a *[URIError] that says
-// why.
-//
 // For clients, a [Snapshot] holds the roots of a session at one time: real paths in the session's
 // order, each directory once. [Take] makes one of an open workspace and leaves out directories that
 // are no longer where they were. A [Client] declares the roots to one server. It wraps the client
@@ -19,4 +15,6 @@
 // the [Session] repeats the call with the answer.
 //
 // For servers, [ParseList] reads a client's list of roots, and a [Follower] keeps it up to date.
+// Reading a file URI is the inverse of [workspace.Dir.URI]. Both are strict: URIs that readers could
+// interpret differently are rejected with a *[URIError] that says why.
 package roots

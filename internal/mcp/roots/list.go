@@ -47,6 +47,6 @@ func parseEntry(r *mcp.Root) Entry {
 		return Entry{Err: errors.New("it has no uri")}
 	}
 	e := Entry{URI: r.URI, Name: r.Name}
-	e.Dir, e.Err = ParseURI(r.URI)
+	e.Dir, e.Err = parseURI(r.URI)
 	return e
 }

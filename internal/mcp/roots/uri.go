@@ -48,12 +48,12 @@ func (e *URIError) Error() string {
 	return fmt.Sprintf("%q is not the URI of a directory: %s", text.Truncate(e.URI, 200), e.Reason)
 }
 
-// ParseURI returns the directory that a file URI names. It does not access the file system. The
+// parseURI returns the directory that a file URI names. It does not access the file system. The
 // error is a *[URIError].
 //
 // It rejects what [workspace.Dir.URI] returns for a directory on a Windows share, because it names
 // a host, and on other systems for one whose path begins with what looks like a drive.
-func ParseURI(uri string) (workspace.Dir, error) {
+func parseURI(uri string) (workspace.Dir, error) {
 	path, why := pathOf(uri, native)
 	if why != "" {
 		return workspace.Dir{}, &URIError{URI: uri, Reason: string(why)}

@@ -38,7 +38,7 @@ func TestRoundTrip(t *testing.T) {
 	} {
 		for _, place := range []string{"/" + name, "/srv/" + name, "/srv/" + name + "/below"} {
 			d := dir(t, path(place))
-			back, err := ParseURI(d.URI())
+			back, err := parseURI(d.URI())
 			require.NoError(t, err, place)
 			require.Equal(t, d, back)
 		}
@@ -47,7 +47,7 @@ func TestRoundTrip(t *testing.T) {
 		for _, name := range []string{"line\nbreak", "tab\there", `back\slash`, "a|b", "\x7f",
 			`"quoted"`, "a<b>c"} {
 			d := dir(t, "/srv/"+name)
-			back, err := ParseURI(d.URI())
+			back, err := parseURI(d.URI())
 			require.NoError(t, err, name)
 			require.Equal(t, d, back)
 		}
@@ -65,7 +65,7 @@ func TestRoundTripOfAnyName(t *testing.T) {
 			}
 		}
 		d := dir(t, path("/"+strings.Join(parts, "/")))
-		back, err := ParseURI(d.URI())
+		back, err := parseURI(d.URI())
 		if err != nil || back != d {
 			t.Fatalf("%q became %q, then %q, %v", d, d.URI(), back, err)
 		}
@@ -163,13 +163,13 @@ func TestInvalidURIs(t *testing.T) {
 
 // Clause M11.
 func TestErrorsSayWhy(t *testing.T) {
-	_, err := ParseURI("https://example.com/a")
+	_, err := parseURI("https://example.com/a")
 	var refused *URIError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, string(notFile), refused.Reason)
 	require.EqualError(t, err,
 		`"https://example.com/a" is not the URI of a directory: it does not begin with "file://"`)
-	_, err = ParseURI("x" + strings.Repeat("ü", 1000))
+	_, err = parseURI("x" + strings.Repeat("ü", 1000))
 	require.Less(t, len(err.Error()), 400)
 }
 
@@ -181,7 +181,7 @@ func FuzzParseURI(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
-		d, err := ParseURI(uri)
+		d, err := parseURI(uri)
 		if err != nil {
 			var refused *URIError
 			if !errors.As(err, &refused) || refused.Reason == "" {
@@ -193,7 +193,7 @@ func FuzzParseURI(f *testing.F) {
 			strings.Contains(d.String(), "\x00") {
 			t.Fatalf("%q became %q", uri, d)
 		}
-		again, err := ParseURI(d.URI())
+		again, err := parseURI(d.URI())
 		if err != nil || again != d {
 			t.Fatalf("%q became %q, then %q, %v", uri, d, again, err)
 		}

@@ -1,0 +1,98 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// A session without a title gets the first line of its next prompt. An update of the agent replaces
+// the title, and so does the agent's list of its sessions (sessionstore/import.go). Neither replaces
+// a title that a client has set (session_set_title.go).
+
+const (
+	// maxTitle is the length of the longest title that a client has not set, in characters.
+	maxTitle = 80
+	// maxChosenTitle is the length of the longest title that a client may set, in characters. Longer
+	// ones are truncated.
+	maxChosenTitle = 200
+)
+
+// titleLine returns s as a title: one line of limited length.
+func titleLine(s string) string { return text.Line(s, maxTitle) }
+
+// title returns the first line that the user typed, "" if that calls a command of the adapter.
+func (p promptParams) title() string {
+	if _, ok := parseOwnCommand(p.rest); ok {
+		return ""
+	}
+	typed, _ := prompts.Typed(p.rest)
+	for _, block := range typed {
+		for line := range strings.Lines(block.Text) {
+			if title := titleLine(line); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}
+
+// titleIn returns the title that u sets, "" if it removes the title, and nil if it does neither.
+func titleIn(u sessionstore.Update) *string {
+	if u.Kind != sessionstore.SessionInfoUpdate {
+		return nil
+	}
+	raw, given := members(members(u.Raw)["update"])["title"]
+	if !given {
+		return nil
+	}
+	title := ""
+	if json.Unmarshal(raw, &title) == nil {
+		title = titleLine(title)
+	}
+	return &title
+}
+
+// latestTitle returns what titleIn returns for the last of the updates that change the title, or
+// nil.
+func latestTitle(updates []sessionstore.Update) *string {
+	var latest *string
+	for _, u := range updates {
+		if title := titleIn(u); title != nil {
+			latest = title
+		}
+	}
+	return latest
+}
+
+// withoutTitle returns u without its title. It reports false if u says nothing else.
+func withoutTitle(u backend.Update) (backend.Update, bool) {
+	inner := members(u.Raw)["update"]
+	title, rest, err := strictjson.Take(inner, "title")
+	if err != nil || title == nil {
+		return u, true
+	}
+	if len(members(rest)) == 1 { // sessionUpdate
+		return u, false
+	}
+	return sessionstore.Update{Kind: u.Kind, Raw: strictjson.Set(u.Raw, "update", rest)}, true
+}
+
+// setTitle notes that the session has a title that is stored, or none if it is "", and shows the
+// client. It does not matter if the client cannot be told.
+func (s *session) setTitle(ctx context.Context, title string) {
+	s.titled.Store(title != "")
+	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
+	if title == "" {
+		info["title"] = nil
+	}
+	if err := s.show(ctx, backend.NewUpdate(info)); err != nil {
+		s.agent.log.Debug("title not shown", "session", s.id, "error", err)
+	}
+}
