@@ -208,7 +208,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		if !c.crashed.Load() { // otherwise remove has counted it
 			p.children.failures.Add(1)
 		}
-		return nil, err
+		return nil, p.options.Profile.explainStart(err)
 	}
 	c.loadable.Store(c.info.Load || c.info.Resume)
 	return c, nil

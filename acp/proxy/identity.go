@@ -159,8 +159,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// packageName returns a package without its version: "@scope/name@1", "name==1", "npm:name".
-func packageName(pkg string) string {
+// PackageName returns a package without its version: "@scope/name@1", "name==1", "npm:name".
+func PackageName(pkg string) string {
 	pkg = strings.TrimPrefix(pkg, "npm:")
 	if at := strings.IndexAny(pkg[min(1, len(pkg)):], "@=<>[~"); at >= 0 {
 		pkg = pkg[:at+1]
@@ -184,7 +184,7 @@ type launcher struct {
 
 // launcherOf returns how a program starts others, or false if it is not known to.
 func launcherOf(program string) (l launcher, ok bool) {
-	packages := func(word string) []string { return []string{packageName(word)} }
+	packages := func(word string) []string { return []string{PackageName(word)} }
 	switch program {
 	case "nohup", "setsid", "command", "winpty":
 	case "env":
@@ -238,6 +238,13 @@ func launcherOf(program string) (l launcher, ok bool) {
 		l.values, l.module, l.runs = []string{"-W", "-X"}, "-m", scriptNames
 	}
 	return l, true
+}
+
+// IsLauncher reports whether a program only starts others, like a shell, an interpreter or sudo.
+func IsLauncher(program string) bool {
+	program = strings.ToLower(ProgramName(program))
+	_, ok := launcherOf(program)
+	return ok || program == "acp-agent"
 }
 
 // isPython reports whether a program is "python3.12" or the like.
@@ -307,7 +314,7 @@ func (l launcher) launch(args []string) (names, next []string) {
 		}
 		switch {
 		case slices.Contains(l.named, option):
-			names = append(names, packageName(value))
+			names = append(names, PackageName(value))
 		case slices.Contains(l.lines, option):
 			next, _ = splitCommand(value)
 			return names, next

@@ -128,12 +128,17 @@ func (p Profile) StartCommand() Command {
 		Name: p.Name}
 }
 
-// explainStart adds to an error how to install the agent, if its program was not found.
+// explainStart adds to the error of an agent that could not be started how to install it, if its
+// program was not found, and how to examine it.
 func (p Profile) explainStart(err error) error {
-	if p.Install == "" || !errors.Is(err, exec.ErrNotFound) {
-		return err
+	if p.Install != "" && errors.Is(err, exec.ErrNotFound) {
+		err = fmt.Errorf("%w; to install %s: %s", err, p.Title, p.Install)
 	}
-	return fmt.Errorf("%w; to install %s: %s", err, p.Title, p.Install)
+	examine := "acp-agent doctor " + p.Name
+	if p.Name == "" {
+		examine = "acp-agent doctor -- COMMAND"
+	}
+	return fmt.Errorf("%w; %s says more", err, examine)
 }
 
 // flags returns the arguments that give the agent's process dirs, or false if they cannot be given

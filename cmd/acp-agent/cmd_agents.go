@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const agentsHelp = `agents lists the agents that --agent accepts: the command that starts each,
-where its program was found, and how it learns about a session's folders besides the working
-directory.
+where its program was found, how it learns about a session's folders besides the working directory,
+and where this is known from: acp-agent itself ("built in"), the configuration file or the copy of
+a registry (see acp-agent agents update).
 
 The configuration file can change these agents and add others:
 
@@ -51,9 +53,13 @@ func newAgents(s streams, set *settings) *cobra.Command {
 		Long:  agentsHelp,
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			profiles, err := set.agents()
+			if err != nil {
+				fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
+			}
 			var reports []agentReport
-			for _, p := range set.config.profiles() {
-				reports = append(reports, reportAgent(p))
+			for _, p := range profiles {
+				reports = append(reports, reportAgent(p, set.config))
 			}
 			if asJSON {
 				return writeJSON(s.out, struct {
@@ -65,6 +71,8 @@ func newAgents(s streams, set *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "state-dir")
+	cmd.AddCommand(newAgentsUpdate(s, set))
 	return cmd
 }
 
@@ -87,14 +95,21 @@ type agentReport struct {
 	Install string `json:"install,omitempty"`
 	// Checked is the version with which the profile was tested, if any.
 	Checked string `json:"checked,omitempty"`
+	// Source is "built in", "configuration" or "registry".
+	Source string `json:"source"`
 }
 
-func reportAgent(p proxy.Profile) agentReport {
+func reportAgent(p proxy.Profile, c config) agentReport {
 	r := agentReport{
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...),
 		Roots: p.Roots.String(),
 		Flag:  p.Flag, Tools: p.Tools.String(), Relay: "off", Login: p.Login, Install: p.Install,
-		Checked: p.Checked,
+		Checked: p.Checked, Source: "registry",
+	}
+	if _, configured := c.Agents[p.Name]; configured {
+		r.Source = "configuration"
+	} else if _, known := proxy.FindProfile(proxy.KnownProfiles(), p.Name); known {
+		r.Source = "built in"
 	}
 	if p.Relay {
 		r.Relay = "on"
@@ -109,10 +124,11 @@ func reportAgent(p proxy.Profile) agentReport {
 
 func printAgents(s streams, reports []agentReport) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tTESTED WITH")
+	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tTESTED WITH\tFROM")
 	for _, r := range reports {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
-			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), cmp.Or(r.Checked, "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
+			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), cmp.Or(r.Checked, "-"),
+			r.Source)
 	}
 	if err := table.Flush(); err != nil {
 		return err

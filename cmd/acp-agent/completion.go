@@ -9,7 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -25,7 +24,7 @@ func completeValues(root *cobra.Command, set *settings) {
 		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 	}
 	for flag, values := range map[string]cobra.CompletionFunc{
-		"agent":       words(profileNames(proxy.KnownProfiles())...),
+		"agent":       set.completeAgents,
 		"allow":       words("read"),
 		"model":       words(set.config.modelIDs()...),
 		"log-level":   words("debug", "info", "warn", "error"),
@@ -54,15 +53,29 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 			}
 		}
 		if sub.Flags().Lookup("to") != nil {
-			agents := append(profileNames(proxy.KnownProfiles()), explore.Kind, model.Kind)
-			_ = sub.RegisterFlagCompletionFunc("to",
-				cobra.FixedCompletions(agents, cobra.ShellCompDirectiveNoFileComp))
+			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
 			sub.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		completeSubcommands(sub, set)
 	}
+}
+
+// completeAgents offers the agents that --agent accepts.
+func (set *settings) completeAgents(
+	*cobra.Command, []string, string,
+) ([]string, cobra.ShellCompDirective) {
+	profiles, _ := set.agents() // an invalid registry offers nothing
+	return profileNames(profiles), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeOwners offers what a session can belong to.
+func (set *settings) completeOwners(
+	cmd *cobra.Command, args []string, prefix string,
+) ([]string, cobra.ShellCompDirective) {
+	agents, directive := set.completeAgents(cmd, args, prefix)
+	return append(agents, explore.Kind, model.Kind), directive
 }
 
 // completeSession offers the ids of stored sessions for the first argument.

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -67,7 +68,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 func (set *settings) agentCommand(
 	name string, args []string,
 ) (process.Command, proxy.Profile, error) {
-	profiles := set.config.profiles()
+	profiles, err := set.agents()
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:]}
 		profile, _ := proxy.MatchProfile(profiles, command)
@@ -75,10 +76,9 @@ func (set *settings) agentCommand(
 	}
 	profile, known := proxy.FindProfile(profiles, name)
 	if !known {
-		return process.Command{}, profile,
-			fmt.Errorf("unknown agent %q; known agents: %s (acp-agent agents --help explains how "+
-				"to add one)",
-				name, strings.Join(profileNames(profiles), ", "))
+		return process.Command{}, profile, cmp.Or(err, fmt.Errorf("unknown agent %q; known agents: "+
+			"%s (acp-agent agents --help explains how to add one)", name,
+			text.Line(strings.Join(profileNames(profiles), ", "), 4000)))
 	}
 	command := profile.StartCommand()
 	command.Args = append(command.Args, args...)
@@ -89,7 +89,8 @@ func (set *settings) agentCommand(
 func (set *settings) commandOf(owner sessionstore.Agent) string {
 	switch owner.Kind {
 	case proxy.Kind:
-		for _, p := range set.config.profiles() {
+		profiles, _ := set.agents() // without a registry, the command line is named
+		for _, p := range profiles {
 			if cmp.Or(p.Identity, p.Name) == owner.Profile {
 				return "acp-agent --agent " + p.Name
 			}

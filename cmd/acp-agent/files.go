@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // readRegular reads a file. It refuses pipes and devices, which might never end.
@@ -22,6 +24,14 @@ func readRegular(path string) ([]byte, error) {
 		return nil, err
 	}
 	return os.ReadFile(path)
+}
+
+// readBounded is readRegular for a file of at most max bytes.
+func readBounded(path string, max int64) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > max {
+		return nil, fmt.Errorf("%s has more than %s", path, text.Size(max))
+	}
+	return readRegular(path)
 }
 
 var errNotRegular = errors.New("it is not a regular file")

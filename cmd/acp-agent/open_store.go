@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -144,9 +145,12 @@ func (set *settings) repairStore(ctx context.Context, stderr io.Writer) (sqlite.
 // storeOptions says where the session store is.
 func (set *settings) storeOptions(logger *slog.Logger) (sqlite.Options, error) {
 	dir, err := set.stateDirectory()
-	profiles := set.config.profiles()
+	profiles := sync.OnceValue(func() []proxy.Profile {
+		profiles, _ := set.agents() // without a registry, its agents keep the names of their programs
+		return profiles
+	})
 	renamed := func(stored sessionstore.Agent) sessionstore.Agent {
-		return proxy.Renamed(profiles, stored)
+		return proxy.Renamed(profiles(), stored)
 	}
 	return sqlite.Options{Dir: dir, Logger: logger, Renamed: renamed}, err
 }
