@@ -197,9 +197,10 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 		return nil, err
 	}
 	correct := " Correct the configuration of model " + text.Code(t.endpoint.Model().ID)
+	const examine = " In a terminal, acp-agent doctor checks the server and the key."
 	next := map[llm.Kind]string{ // the error of a conversation that is too long says it itself
-		llm.Unreachable: " Send another message to continue.",
-		llm.KeyRejected: correct + ", then send another message to continue.",
+		llm.Unreachable: " Send another message to continue." + examine,
+		llm.KeyRejected: correct + ", then send another message to continue." + examine,
 		llm.Overloaded:  " Wait a moment, then send another message, or choose another model.",
 		llm.Rejected:    correct + ", or choose another model.",
 		llm.Malformed:   correct + ", or choose another model.",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -27,9 +28,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for sessions, the agents
-and models of the configuration file, and the agents that are named. It starts each of these agents
-and asks the server of each model what it offers, and contacts nothing else.
+const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for sessions, the copy of
+the registry, the agents and models of the configuration file, and the agents that are named or
+whose command follows --. It starts each of these agents and asks the server of each model what it
+offers, and contacts nothing else. With --mcp-config it also starts the MCP servers of a file, such
+as the .mcp.json of a project, and counts their tools.
 
 A line begins with ✓ if all is well, with ! if something may go wrong, and with ✗ if something does
 not work; then the exit status is 1.`
@@ -37,17 +40,23 @@ not work; then the exit status is 1.`
 // newDoctor returns the command that checks the installation.
 func newDoctor(s streams, set *settings) *cobra.Command {
 	var asJSON bool
+	var e examination
 	cmd := &cobra.Command{
-		Use:   "doctor [AGENT]...",
-		Short: "Check the configuration, the stored sessions, agents and models",
-		Long:  doctorHelp,
-		ValidArgsFunction: func(*cobra.Command, []string, string) (
+		Use:     "doctor [AGENT]... [-- COMMAND ARGS...]",
+		Short:   "Check the configuration, the stored sessions, agents and models",
+		Long:    doctorHelp,
+		Example: "  acp-agent doctor gemini\n  acp-agent doctor -- opencode acp",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) (
 			[]string, cobra.ShellCompDirective,
 		) {
-			return profileNames(set.config.profiles()), cobra.ShellCompDirectiveNoFileComp
+			return set.completeAgents(cmd, args, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			findings := set.examine(cmd.Context(), args)
+			e.agents = args
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				e.agents, e.command = args[:at], args[at:]
+			}
+			findings := set.examine(cmd.Context(), e)
 			if asJSON {
 				if err := writeJSON(s.out, map[string]any{"findings": findings}); err != nil {
 					return err
@@ -65,9 +74,18 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().Var((*listValue)(&e.servers), "mcp-config",
+		"also start the MCP servers in `FILE`; can be repeated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	set.accept(cmd, "state-dir")
 	return cmd
+}
+
+// An examination says what doctor checks besides the configuration.
+type examination struct {
+	agents  []string // by name
+	command []string // of another agent, nil if there is none
+	servers []string // files with MCP servers
 }
 
 // A finding is what doctor found out about one thing.
@@ -101,7 +119,7 @@ func judge(subject, text string, err error) finding {
 }
 
 // examine checks everything. The configuration may be invalid.
-func (set *settings) examine(ctx context.Context, agents []string) []finding {
+func (set *settings) examine(ctx context.Context, e examination) []finding {
 	v := ownVersion()
 	findings := []finding{{"acp-agent", works,
 		fmt.Sprintf("%s for %s/%s", v.Number, runtime.GOOS, runtime.GOARCH)}}
@@ -113,19 +131,35 @@ func (set *settings) examine(ctx context.Context, agents []string) []finding {
 		return findings
 	}
 	findings = append(findings, set.examineFiles(ctx)...)
+	findings = append(findings, set.examineRegistry()...)
+	agents := slices.Clone(e.agents)
 	for _, name := range slices.Sorted(maps.Keys(set.config.Agents)) {
 		if !slices.Contains(agents, name) {
 			agents = append(agents, name)
 		}
 	}
 	for _, name := range agents {
-		findings = append(findings, set.examineAgent(ctx, name)...)
+		findings = append(findings, set.examineAgent(ctx, name, nil)...)
 	}
-	if len(agents) == 0 {
+	if len(e.command) > 0 {
+		findings = append(findings, set.examineAgent(ctx, "", e.command)...)
+	} else if len(agents) == 0 {
 		findings = append(findings, finding{"agents", works,
 			"none configured; acp-agent doctor NAME checks a known one"})
 	}
-	return append(findings, set.examineModels(ctx)...)
+	findings = append(findings, set.examineModels(ctx)...)
+	return append(findings, set.examineServers(ctx, e.servers)...)
+}
+
+// examineRegistry checks the copy of the registry, if there is one.
+func (set *settings) examineRegistry() []finding {
+	r, err := set.registry()
+	if err == nil && r.CopiedAt.IsZero() {
+		return nil
+	}
+	return []finding{judge("registry", fmt.Sprintf("%s, copied on %s from %s",
+		text.Count(len(r.Agents), "agent", "agents"), r.CopiedAt.Format(time.DateOnly),
+		r.CopiedFrom), err)}
 }
 
 // examineFiles checks the state directory, the session store, and who can change the program's
@@ -158,29 +192,63 @@ func (set *settings) tryStore(ctx context.Context) error {
 	})
 }
 
-// examineAgent starts an agent and asks what it can do.
-func (set *settings) examineAgent(ctx context.Context, name string) []finding {
-	subject := "agent " + name
-	command, profile, err := set.agentCommand(name, nil)
+// examineAgent starts the agent with this name, or that of a command, and asks what it can do.
+func (set *settings) examineAgent(ctx context.Context, name string, args []string) []finding {
+	subject, advice := "agent "+name, "set agents."+name+".command to "
+	if name == "" {
+		subject = "agent " + proxy.ProgramName(args[0])
+		advice = "put after -- "
+	}
+	command, profile, err := set.agentCommand(name, args)
 	if err != nil {
 		return []finding{judge(subject, "", err)}
 	}
 	path, err := exec.LookPath(command.Path)
 	if err != nil {
-		advice := "install it"
+		install := "install it"
 		if profile.Install != "" {
-			advice += ": " + profile.Install
+			install += ": " + profile.Install
 		}
-		return []finding{{subject, broken, fmt.Sprintf("%s was not found in PATH: %s, or set "+
-			"agents.%s.command to its path", command.Path, advice, name)}}
+		return []finding{{subject, broken, fmt.Sprintf("%s was not found in PATH: %s, or %sits path",
+			command.Path, install, advice)}}
 	}
 	agent, err := introduce(ctx, command)
+	interpreter := interpreterOf(path)
+	if err != nil && interpreter != "" {
+		if _, missing := exec.LookPath(interpreter); missing != nil {
+			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path, interpreter)
+		}
+	}
 	findings := []finding{judge(subject, path+", "+describeAgent(agent), err)}
-	if err == nil && !inDesktopPath(path) && !filepath.IsAbs(command.Path) {
-		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("editors started from "+
-			"a desktop may not find %s: set agents.%s.command to %s", command.Path, name, path)})
+	if err != nil {
+		return findings
+	}
+	if !inDesktopPath(path) && !filepath.IsAbs(command.Path) {
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("editors started from a "+
+			"desktop may not find %s: %s%s", command.Path, advice, path)})
+	}
+	if found, err := exec.LookPath(interpreter); err == nil && !inDesktopPath(found) {
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("editors started from a "+
+			"desktop may not find %s, which it needs: let them start acp-agent with %s in PATH",
+			interpreter, filepath.Dir(found))})
 	}
 	return findings
+}
+
+// interpreterOf returns the program, such as node, that a script looks up in PATH to be run by it.
+// It returns "" for other programs.
+func interpreterOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	line, _, _ := bufio.NewReaderSize(f, 256).ReadLine() // nothing for a directory
+	rest, ok := strings.CutPrefix(string(line), "#!/usr/bin/env ")
+	if words := strings.Fields(strings.TrimPrefix(rest, "-S ")); ok && len(words) > 0 {
+		return words[0]
+	}
+	return ""
 }
 
 // introduce starts an agent, introduces acp-agent to it and ends it.

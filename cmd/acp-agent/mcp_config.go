@@ -29,7 +29,14 @@ func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
 			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],
 				Env: []sdk.EnvVariable{}}})
 	}
-	for _, path := range r.mcpConfigs {
+	servers, err := readMCPConfigs(r.mcpConfigs)
+	return append(all, servers...), err
+}
+
+// readMCPConfigs returns the MCP servers of the files that --mcp-config names, in order.
+func readMCPConfigs(files []string) ([]sdk.McpServer, error) {
+	var all []sdk.McpServer
+	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, usagef("--mcp-config: %v", fileError(err))
