@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -129,8 +130,14 @@ func (p Profile) StartCommand() Command {
 }
 
 // explainStart adds to the error of an agent that could not be started how to install it, if its
-// program was not found, and how to examine it.
+// program was not found, and how to find out why, if that or what runs it cannot be started.
 func (p Profile) explainStart(err error) error {
+	// Shells, env and Windows end with these if there is no such program.
+	exit, ok := errors.AsType[*process.ExitError](err)
+	missing := ok && (exit.Code == 127 || exit.Code == 9009)
+	if _, ok := errors.AsType[*process.StartError](err); !ok && !missing {
+		return err
+	}
 	if p.Install != "" && errors.Is(err, exec.ErrNotFound) {
 		err = fmt.Errorf("%w; to install %s: %s", err, p.Title, p.Install)
 	}

@@ -105,7 +105,7 @@ func TestUpdateAgentsToMany(t *testing.T) {
 	command, profile, err := set.agentCommand("a9999", nil)
 	require.NoError(t, err)
 	require.Equal(t, "p9999", command.Path)
-	require.Equal(t, "a9999", profile.Identity)
+	require.Equal(t, "p9999", profile.Identity)
 	_, _, err = set.agentCommand("nobody", nil)
 	require.ErrorContains(t, err, `unknown agent "nobody"`)
 	require.Less(t, len(err.Error()), 5000)

@@ -329,6 +329,7 @@ func (a registryAgent) profile(folders []string) proxy.Profile {
 		}
 	}
 	p.Command, p.Args, p.Install = way.program(), way.Args, strings.Join(install, ", or ")
+	p.Identity = p.Command // as without a registry
 	for _, name := range slices.Sorted(maps.Keys(way.Env)) {
 		p.Env = append(p.Env, name+"="+way.Env[name])
 	}
