@@ -80,7 +80,7 @@ kills: $(PACKAGES)
 # A whole session with every agent that runs without an account, the tables of docs/agents.md, and
 # every tool of the MCP server.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments|SurviveOtherFlags|OwnIDs|ContinuesTheRecord" ./internal/test/interop/agents -survey
+	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments|SurviveOtherFlags|DeletedInTheAgent|OwnIDs|ContinuesTheRecord" ./internal/test/interop/agents -survey
 
 # The program with a model of random weights that llama.cpp runs, on Linux on x86-64.
 smoke-model: $(LLAMA)/node_modules/.installed

@@ -189,7 +189,7 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	defer r.mu.Unlock()
 	r.storeNewest(ctx, len(r.waiting))
 	a := r.agent
-	if !complete || r.err != nil || ctx.Err() != nil || !a.init.completeLists() {
+	if !complete || r.err != nil || ctx.Err() != nil {
 		return
 	}
 	n, err := a.options.Store.Retain(ctx, a.init.owner(), l)
@@ -209,7 +209,7 @@ func (r *importRun) collect(
 	a := r.agent
 	seen := 0
 	for s, err := range r.foreign.Sessions(ctx, cwd) {
-		if errors.Is(err, errors.ErrUnsupported) {
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, backend.ErrPartial) {
 			return false
 		}
 		if err != nil {
@@ -328,6 +328,18 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	}}, err
 }
 
+// unrecorded reports whether there is nothing of a session here with which it could be started
+// over: only the backend had it.
+func (a *agent) unrecorded(ctx context.Context, s openable) bool {
+	if s.foreign || s.Listed.IsZero() || s.Turns > 0 {
+		return s.foreign
+	}
+	for range a.options.Store.History(ctx, s.ID) {
+		return false
+	}
+	return true
+}
+
 // findListed looks for a session in the backend's list, for a limited time.
 func (a *agent) findListed(
 	ctx context.Context, f backend.Foreign, key string, cwd workspace.Dir,
@@ -336,6 +348,9 @@ func (a *agent) findListed(
 	defer cancel()
 	for _, in := range []*workspace.Dir{&cwd, nil} {
 		for s, err := range f.Sessions(ctx, in) {
+			if errors.Is(err, backend.ErrPartial) {
+				break
+			}
 			if err != nil {
 				a.log.Debug("cannot list the agent's sessions", "error", err)
 				break

@@ -35,10 +35,9 @@ type knowing struct {
 	mu      sync.Mutex
 	own     []backend.ForeignSession
 	hidden  []string // further ones that it does not list
-	broken  error    // behind the last of them
+	broken  error    // behind the last of a list of all
 	undying error    // of CallStored
 	tells   backend.Raw
-	partial bool // its lists may leave sessions out
 	asked   int
 	told    []string // what CallStored was given
 }
@@ -137,15 +136,6 @@ func theirs(t *testing.T, name, cwd string) backend.ForeignSession {
 }
 
 func (k *knowing) serve() backend.Backend { return k }
-
-// Initialize implements [backend.Backend].
-func (k *knowing) Initialize(
-	ctx context.Context, params backend.Raw, c backend.Client,
-) (backend.Info, error) {
-	info, err := k.scripted.Initialize(ctx, params, c)
-	info.CompleteLists = !k.partial
-	return info, err
-}
 
 // Clause A31.
 func TestImportedSessions(t *testing.T) {
@@ -339,7 +329,7 @@ func TestImportedSessionsInBroadFolders(t *testing.T) {
 // Clause A31.
 func TestSessionsThatAPartialListLeavesOut(t *testing.T) {
 	a := folder(t)
-	r := &knowing{partial: true}
+	r := &knowing{broken: backend.ErrPartial}
 	r.own = []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}
 	c := connect(t, acp.Options{Backend: r.serve}.With(
 		acp.Tuning{ImportEvery: time.Nanosecond, ImportGrace: patience}))
@@ -350,7 +340,8 @@ func TestSessionsThatAPartialListLeavesOut(t *testing.T) {
 	require.Len(t, c.list(`{}`), 2)
 }
 
-// A session that was deleted in the agent disappears from lists. What is stored of it stays.
+// A session that was deleted in the agent disappears from lists, or is marked if something of it is
+// stored here.
 //
 // Clause A31.
 func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
@@ -377,8 +368,11 @@ func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
 		}
 		return titles
 	}
-	require.Equal(t, []string{"title of kept"}, titles(encode(map[string]any{"cwd": a})))
-	require.Equal(t, []string{"title of kept"}, titles(`{}`))
+	left := []string{"[deleted in the agent] title of opened", "title of kept"}
+	require.Equal(t, left, titles(encode(map[string]any{"cwd": a})))
+	require.Equal(t, left, titles(`{}`))
+	require.Contains(t, string(c.call("session/list", `{}`)),
+		`"_meta":{"acp-agent":{"deletedInAgent":true}}`)
 	_, err := store.Get(t.Context(), sessionstore.ID(ids["title of untouched"]))
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	opened, err := store.Get(t.Context(), sessionstore.ID(ids["title of opened"]))
@@ -386,7 +380,7 @@ func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
 	require.True(t, opened.Gone)
 
 	r.remember(theirs(t, "kept", a), theirs(t, "opened", a))
-	require.Len(t, titles(`{}`), 2, "it is back")
+	require.Equal(t, []string{"title of opened", "title of kept"}, titles(`{}`), "it is back")
 	r.broken = errors.New("the child died")
 	r.remember()
 	require.Len(t, titles(`{}`), 2, "the list is not complete")
@@ -670,7 +664,7 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 
 	second := window()
 	second.call("session/load", rootsParams("one", a, b))
-	require.Equal(t, []string{"x"}, texts(second.messages(), "one"))
+	require.Equal(t, []string{"from the agent", "x"}, texts(second.messages(), "one"))
 	require.Equal(t, "fenced", first.try("session/prompt", promptParams(id, "say y")).reason(t),
 		"another window has it now")
 	require.Equal(t, []string{"y"}, second.texts("one", "say y"))
@@ -678,7 +672,7 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 	require.Len(t, second.list(`{}`), 1)
 
 	first.call("session/load", rootsParams(id, a))
-	require.Equal(t, []string{"x", "y"}, texts(first.messages(), id)[1:])
+	require.Equal(t, []string{"from the agent", "x", "y"}, texts(first.messages(), id)[2:])
 	require.NotNil(t, second.try("session/prompt", promptParams("one", "say z")).Error)
 	require.Len(t, first.list(`{}`), 1)
 

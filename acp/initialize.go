@@ -87,13 +87,6 @@ func (i *initialization) needsNoSignIn() bool {
 	return i.ok && !given
 }
 
-// completeLists reports whether a session that the backend no longer lists was deleted.
-func (i *initialization) completeLists() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.info.CompleteLists
-}
-
 // mcpOwner says who connects MCP servers.
 func (i *initialization) mcpOwner() backend.MCPOwner { return i.backend().MCP }
 

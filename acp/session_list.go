@@ -72,11 +72,14 @@ func listResult(page sessionstore.Page) (json.RawMessage, error) {
 		NextCursor sessionstore.Cursor `json:"nextCursor,omitempty"`
 	}{Sessions: make([]sessionInfo, len(page.Sessions)), NextCursor: page.Next}
 	for i, s := range page.Sessions {
+		if s.Gone {
+			s.Meta = strictjson.Set(s.Meta, "acp-agent", json.RawMessage(`{"deletedInAgent":true}`))
+		}
 		result.Sessions[i] = sessionInfo{
 			SessionID:             s.ID,
 			Cwd:                   s.Keys.Roots.Cwd(),
 			AdditionalDirectories: s.Keys.Roots.Additional(),
-			Title:                 s.Title,
+			Title:                 s.ListedTitle(),
 			UpdatedAt:             s.Updated.UTC().Format(timestamp),
 			Archived:              s.Archived,
 			Meta:                  s.Meta,
@@ -98,7 +101,7 @@ type listParams struct {
 // disk.
 func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
 	q := sessionstore.Query{
-		Agent: owner, Archive: p.archive, Cursor: p.cursor, WithoutGone: true,
+		Agent: owner, Archive: p.archive, Cursor: p.cursor,
 	}
 	if !p.cwd.IsZero() {
 		q.Cwd = sessionstore.FilterDir(p.cwd)

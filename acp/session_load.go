@@ -122,9 +122,9 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	endTurns := l.turnEnder()
 	stop := sync.OnceValue(func() error { return endTurns(ctx) })
 	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
-		rate: l.rate,
+		rate: l.rate, foreign: l.stored.foreign,
 		activation: backend.Activation{
-			Cause: l.cause, State: l.stored.State, MustExist: l.stored.foreign,
+			Cause: l.cause, State: l.stored.State, MustExist: l.agent.unrecorded(ctx, l.stored),
 			Stop: func(context.Context) error { return stop() },
 		}}
 	if !l.stored.foreign {
@@ -135,7 +135,7 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	}
 	act, err := l.agent.open(ctx, o)
 	if err == nil {
-		l.notice = act.movedRoots(l.stored.Keys)
+		l.notice = act.movedRoots(l.stored.Keys) + act.opened.Notice
 	}
 	return act, err
 }

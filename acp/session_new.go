@@ -37,8 +37,9 @@ func (a *agent) create(
 	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause, source openable,
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p, activation: backend.Activation{
-		Cause: cause, State: source.State, MustExist: source.foreign}}
+	o := opening{id: id, stored: id, params: p, foreign: source.foreign,
+		activation: backend.Activation{Cause: cause, State: source.State,
+			MustExist: a.unrecorded(ctx, source)}}
 	if cause == backend.Fork && !source.foreign {
 		o.activation.History = a.options.Store.Finished(ctx, source.ID)
 	}
@@ -104,6 +105,7 @@ type opening struct {
 	stored     sessionstore.ID // see host
 	params     sessionParams
 	activation backend.Activation // without Params
+	foreign    bool               // the store does not have it, or its source
 	previous   *session           // the active session that a load or resume replaces, or nil
 	rate       *replayRate        // of a load
 }
@@ -148,6 +150,9 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	var err error
 	act.backend, act.opened, err = a.backend.Open(ctx, params, act.host)
 	if errors.Is(err, backend.ErrUnknownSession) {
+		if _, told := errors.AsType[*backend.Error](err); told && !o.foreign {
+			return nil, err // it is listed, so it matters why it cannot be opened
+		}
 		return nil, errUnknownSession(o.params.id)
 	}
 	if err != nil {
@@ -191,8 +196,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	}
 	act.params = o.params
 	act.host = newHost(a, act.id, o.stored, act.workspace)
-	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate,
-		o.activation.MustExist
+	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
 	if err := o.params.checkShown(act.workspace); err != nil {
 		return err
 	}

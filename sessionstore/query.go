@@ -25,9 +25,6 @@ type Query struct {
 	Additional *DirsFilter
 	// Archive matches sessions by whether they are archived.
 	Archive ArchiveFilter
-	// WithoutGone leaves out sessions that their agent no longer lists. Otherwise they are among
-	// those that are not archived.
-	WithoutGone bool
 	// Unused leaves out unused sessions.
 	Unused UnusedFilter
 	// Cursor continues a list; "" starts one.

@@ -3,6 +3,7 @@ package sessionstore
 import (
 	"crypto/rand"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -41,12 +42,21 @@ type Session struct {
 	Turns int64
 	// Archived is set by [Labels.Archive], Renamed by [Labels.Rename].
 	Archived, Renamed bool
-	// Listed is when its agent listed it first (see [Imports.Import]), the zero time if it has not.
+	// Listed is when its agent listed it first with its cwd (see [Imports.Import]), the zero time if
+	// it has not.
 	Listed time.Time
 	// Gone says that the agent no longer lists it (see [Imports.Retain]).
 	Gone bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage
+}
+
+// ListedTitle returns the title as lists show it: with a mark if the session is gone.
+func (s Session) ListedTitle() string {
+	if s.Gone {
+		return strings.TrimSpace("[deleted in the agent] " + s.Title)
+	}
+	return s.Title
 }
 
 // Lease is the right to write to a session until a newer lease is issued.

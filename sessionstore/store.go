@@ -131,10 +131,10 @@ type Imports interface {
 	// agent has none.
 	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
 
-	// Retain removes the sessions that the agent listed once (see Import) and which its complete list
-	// l no longer has, and returns their number. One that was never opened or renamed here is
-	// deleted. Others are kept: they are gone until the agent lists them, has another StateKey for
-	// them, or they are prompted.
+	// Retain removes the sessions that the agent listed once with their cwd (see Import) and which
+	// its complete list l no longer has, and returns their number. One that was never opened,
+	// renamed or archived here is deleted. Others are kept: they are gone until the agent lists
+	// them, has another StateKey for them, or they are moved or prompted.
 	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
 
 	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had

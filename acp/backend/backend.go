@@ -35,8 +35,10 @@ var (
 	// ErrClosed is returned by the Host of a session that was closed or whose connection ended.
 	ErrClosed = errors.New("session closed")
 	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not
-	// know the session.
+	// know the session. An [*Error] that it is wrapped with says why.
 	ErrUnknownSession = errors.New("the agent does not know the session")
+	// ErrPartial ends a list of a [Foreign] backend that may lack sessions.
+	ErrPartial = errors.New("the list may lack sessions")
 	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before
 	// the lifecycle response.
 	ErrTooManyUpdates = errors.New(
@@ -120,10 +122,6 @@ type Info struct {
 	// decides what becomes of both. For any other backend the adapter queues one prompt and rejects
 	// further ones.
 	OverlappingTurns bool
-	// CompleteLists says that what [Foreign].Sessions yields, if it ends without an error, is all
-	// that the agent has, so that a session that it yielded before and no longer does was deleted.
-	// Many agents leave out old sessions or those of other projects without saying so.
-	CompleteLists bool
 }
 
 // MCPOwner says who connects the MCP servers that a client configures for a session.
@@ -160,8 +158,8 @@ type Activation struct {
 	// State is the value last saved with [Host.SaveState], or nil. A fork is given the state of its
 	// source.
 	State []byte
-	// MustExist says that the store does not have the session; only the backend may know it. State
-	// comes from [Foreign].State. Open fails with [ErrUnknownSession] rather than starting over.
+	// MustExist says that the store has nothing of the session; only the backend may know it. Open
+	// fails with [ErrUnknownSession] rather than starting over.
 	MustExist bool
 	// Previous is the active session that a load or resume replaces, or nil. Its turn may be
 	// running until Stop.
@@ -184,6 +182,8 @@ type Opened struct {
 	Result Raw
 	// Replay says where the history of a load comes from.
 	Replay Replay
+	// Notice is for the user, about what became of the session. It is shown once, and not recorded.
+	Notice string
 	// Superseded is the state of a session of a [Foreign] backend that this one replaces, or nil.
 	// The adapter deletes that session in the backend once the activation is stored.
 	Superseded []byte
@@ -276,8 +276,8 @@ type Foreign interface {
 	State(key string) []byte
 	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or
 	// all if it is nil. An error ends the iteration: without one there are no others, and what was
-	// listed before and no longer is counts as deleted. It is [errors.ErrUnsupported] if the backend
-	// has no list.
+	// listed before and no longer is counts as deleted. It is [ErrPartial] if there may be others,
+	// and [errors.ErrUnsupported] if the backend has no list.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent:
 	// session/delete, session/set_title, session/archive or session/unarchive. The session need not

@@ -30,7 +30,8 @@ func (p *proxy) State(key string) []byte {
 }
 
 // Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived
-// ones. If the child could not open them, it does not ask. Entries without an id are skipped.
+// ones. If the child could not open them, it does not ask. Entries without an id are skipped. The
+// list is partial unless it has all sessions of cwd in one page.
 func (p *proxy) Sessions(
 	ctx context.Context, cwd *workspace.Dir,
 ) iter.Seq2[backend.ForeignSession, error] {
@@ -41,6 +42,7 @@ func (p *proxy) Sessions(
 			return
 		}
 		cursors := make(map[string]bool)
+		partial, left := cwd == nil, p.options.Profile.ListLimit
 		for cursor := ""; ; {
 			page, err := c.listSessions(ctx, cwd, cursor)
 			if err != nil {
@@ -49,7 +51,9 @@ func (p *proxy) Sessions(
 			}
 			for _, raw := range page.Sessions {
 				f, err := parseListed(raw)
+				left--
 				if err != nil {
+					partial = true
 					c.log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
@@ -58,8 +62,12 @@ func (p *proxy) Sessions(
 				}
 			}
 			if cursor = page.NextCursor; cursor == "" {
+				if partial || left <= 0 {
+					yield(backend.ForeignSession{}, backend.ErrPartial)
+				}
 				return
 			}
+			partial = true // it may change from page to page
 			limit := p.options.limits.MaxPages
 			switch {
 			case cursors[cursor]:

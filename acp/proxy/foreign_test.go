@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,14 +40,28 @@ func newForeign(t *testing.T, a abilities, o proxy.Options, n int, dir string) b
 	return r.(backend.Foreign)
 }
 
+// sessionsOf yields all sessions of f.
+func sessionsOf(t *testing.T, f backend.Foreign) iter.Seq[backend.ForeignSession] {
+	return func(yield func(backend.ForeignSession) bool) {
+		for s, err := range f.Sessions(t.Context(), nil) {
+			if errors.Is(err, backend.ErrPartial) {
+				return
+			}
+			require.NoError(t, err)
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 func TestSessions(t *testing.T) {
 	dir := t.TempDir()
 	for _, page := range []int{0, 1, 2, 3, 5} {
 		f := newForeign(t, abilities{List: true, Load: true, Delete: true, Page: page},
 			proxy.Options{}, 4, dir)
 		keys := map[string]bool{}
-		for s, err := range f.Sessions(t.Context(), nil) {
-			require.NoError(t, err)
+		for s := range sessionsOf(t, f) {
 			key := f.Key(s.State)
 			require.NotEmpty(t, key)
 			keys[key] = true
@@ -57,11 +72,10 @@ func TestSessions(t *testing.T) {
 		require.Equal(t, map[string]bool{"c1": true, "c2": true, "c3": true, "c4": true}, keys)
 		elsewhere, err := workspace.ParseDir(t.TempDir())
 		require.NoError(t, err)
-		for range f.Sessions(t.Context(), &elsewhere) {
-			require.Fail(t, "there are none")
+		for s := range f.Sessions(t.Context(), &elsewhere) {
+			require.Empty(t, s, "there are none")
 		}
-		for s, err := range f.Sessions(t.Context(), nil) {
-			require.NoError(t, err)
+		for s := range sessionsOf(t, f) {
 			for range 2 { // it has been deleted the second time
 				_, err := f.CallStored(t.Context(), "session/delete", s.State, backend.Raw(`{}`))
 				require.NoError(t, err)
@@ -69,10 +83,88 @@ func TestSessions(t *testing.T) {
 			break
 		}
 		left := 0
-		for range f.Sessions(t.Context(), nil) {
+		for range sessionsOf(t, f) {
 			left++
 		}
 		require.Equal(t, 3, left)
+	}
+}
+
+// What an agent leaves out counts as deleted only if its list has all sessions of a folder.
+//
+// Clause A31.
+func TestPartialLists(t *testing.T) {
+	const one, two = `{"sessionId":"a","cwd":"/a"}`, `{"sessionId":"b","cwd":"/a"}`
+	for _, c := range []struct {
+		name, sessions, then string
+		limit                int
+		all, partial         bool
+	}{
+		{name: "complete", sessions: one, limit: 2},
+		{name: "empty", limit: 2},
+		{name: "as many as there may be", sessions: one + "," + two, limit: 2, partial: true},
+		{name: "unknown agent", sessions: one, partial: true},
+		{name: "all folders", sessions: one, limit: 2, all: true, partial: true},
+		{name: "two pages", sessions: one, then: two, limit: 9, partial: true},
+		{name: "without an id", sessions: `{"cwd":"/a"}`, limit: 2, partial: true},
+		{name: "malformed", sessions: one + `,5`, limit: 9, partial: true},
+		{name: "without a folder", sessions: `{"sessionId":"a"}`, limit: 2},
+	} {
+		t.Run("A31/"+c.name, func(t *testing.T) {
+			more := ""
+			if c.then != "" {
+				more = `,"nextCursor":"x"`
+			}
+			b := initialized(t,
+				"await initialize\n"+
+					`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,`+
+					`"sessionCapabilities":{"list":{}}}}`+
+					"\nawait session/list\n"+
+					`answer session/list {"sessions":[`+c.sessions+`]`+more+`}`+
+					"\nawait session/list\n"+
+					`answer session/list {"sessions":[`+c.then+`]}`+"\n",
+				proxy.Options{Profile: proxy.Profile{ListLimit: c.limit}})
+			dir, err := workspace.ParseDir("/a")
+			require.NoError(t, err)
+			cwd := &dir
+			if c.all {
+				cwd = nil
+			}
+			var last error
+			for _, err := range b.backend.(backend.Foreign).Sessions(t.Context(), cwd) {
+				last = err
+			}
+			if c.partial {
+				require.ErrorIs(t, last, backend.ErrPartial)
+			} else {
+				require.NoError(t, last)
+			}
+		})
+	}
+}
+
+// A session that only the agent had, and which it has deleted, is not replaced by an empty one.
+//
+// Clauses A28, A31.
+func TestListedSessionThatTheAgentLost(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		t.Run(method, func(t *testing.T) {
+			files, here := t.TempDir(), roots(t, 0)
+			file := filepath.Join(files, "theirs.json")
+			raw := backend.Encode(simulatedSession{Cwd: here.Cwd().String()})
+			require.NoError(t, os.WriteFile(file, raw, 0o600))
+			v := newSystem(t, abilities{List: true, Load: true, Resume: true, Fork: true,
+				Dir: files}, proxy.Options{}).connect()
+			for s, err := range v.Sessions(t.Context(), client.Query{Cwd: here.Cwd()}) {
+				require.NoError(t, err)
+				require.NoError(t, os.Remove(file))
+				_, err = v.Call(t.Context(), method, backend.Encode(map[string]any{
+					"sessionId": s.ID, "cwd": here.Cwd(), "mcpServers": []string{}}))()
+				require.ErrorContains(t, err, "unknown session", "as the agent says it")
+				return
+			}
+			require.Fail(t, "it is not listed")
+		})
 	}
 }
 
@@ -115,8 +207,7 @@ func TestListedArchivedSessions(t *testing.T) {
 		`{"sessionId":"b","cwd":"/a","archived":null}]}`+"\n")
 	archived := map[string]bool{}
 	f := b.backend.(backend.Foreign)
-	for s, err := range f.Sessions(t.Context(), nil) {
-		require.NoError(t, err)
+	for s := range sessionsOf(t, f) {
 		archived[f.Key(s.State)] = s.Archived
 	}
 	require.Equal(t, map[string]bool{"a": true, "b": false}, archived)
@@ -188,8 +279,7 @@ func TestListedTitlesWithContext(t *testing.T) {
 			`send {"jsonrpc":"2.0","id":$session/list$,`+
 			`"result":{"sessions":[{"sessionId":"a","cwd":"/a","title":`+
 			string(backend.Encode(title))+`}]}}`+"\n", proxy.Options{})
-		for s, err := range b.backend.(backend.Foreign).Sessions(t.Context(), nil) {
-			require.NoError(t, err)
+		for s := range sessionsOf(t, b.backend.(backend.Foreign)) {
 			require.Equal(t, want, s.Title, title)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -403,6 +404,24 @@ func (v *testClient) shown() []string {
 	}
 	v.seen = nil
 	return told
+}
+
+// shownBeforeNotice is shown for a session that was started over. It waits until the user is told.
+func (v *testClient) shownBeforeNotice() []string {
+	v.h.t.Helper()
+	notice := -1
+	require.Eventually(v.h.t, func() bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		notice = slices.IndexFunc(v.seen, func(s string) bool {
+			return strings.Contains(s, "does not open its own session")
+		})
+		if notice >= 0 {
+			v.seen = slices.Delete(v.seen, notice, notice+1)
+		}
+		return notice >= 0
+	}, patience, time.Millisecond)
+	return v.shown()
 }
 
 // prompt runs a turn and returns what the agent said in it.

@@ -24,8 +24,10 @@ func KnownProfiles() []Profile {
 				"remote-env", "restart", "resume", "review", "rewind", "sandbox", "session",
 				"settings", "share", "skills", "stats", "status", "stickers", "teleport",
 				"terminal-setup", "theme", "todos", "undo", "upgrade", "vim", "workflows"},
-			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp",
-			Checked: "0.100.0",
+			ListLimit: 1000, // a page
+			Login:     "claude /login",
+			Install:   "npm install -g @agentclientprotocol/claude-agent-acp",
+			Checked:   "0.100.0",
 		},
 		{
 			// The former name of claude-agent-acp.
@@ -107,6 +109,7 @@ func KnownProfiles() []Profile {
 				".opencode/skill/**", ".opencode/skills/**", ".opencode/command/**",
 				".opencode/commands/**"},
 			FindsOtherwise: []string{"CLAUDE.md"},
+			ListLimit:      100,
 			Relay:          true, // it tells MCP servers only the working directory
 			SharesServers:  true,
 			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask",` +
@@ -120,7 +123,8 @@ func KnownProfiles() []Profile {
 			Packages: []string{"pi-acp"},
 			// It does not connect MCP servers.
 			LossyReplay: true, Tools: ToolsOff, Banner: "pi v",
-			Finds: []string{"AGENTS.md"}, FindsOtherwise: []string{"CLAUDE.md"},
+			ListLimit: 50, // a page
+			Finds:     []string{"AGENTS.md"}, FindsOtherwise: []string{"CLAUDE.md"},
 			Login:   "pi, then /login",
 			Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",
 		},
@@ -128,6 +132,7 @@ func KnownProfiles() []Profile {
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
+			ListLimit: 20, // a page
 			Finds: []string{"AGENTS.md", "QWEN.md", ".agents/skills/*/SKILL.md",
 				".qwen/skills/*/SKILL.md", ".qwen/commands/**"},
 			OwnDirs: []string{

@@ -65,6 +65,9 @@ type Profile struct {
 	// OwnTemp says that its temporary directory is such a directory. It is given one that only it
 	// uses.
 	OwnTemp bool
+	// ListLimit is the number of sessions of a working directory from which on the agent's list of
+	// them may lack some. 0 means that it always may.
+	ListLimit int
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	// The stored history, if there is one, is shown instead.
 	LateReplay bool

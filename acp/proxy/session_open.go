@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -123,6 +125,9 @@ func (s *session) open(
 		var o openResult
 		if o, err = s.try(ctx, method, r); err == nil {
 			opened, err = s.commit(ctx, o, r)
+			if method == byNew && i > 0 && r.cause != backend.Fork {
+				opened.Notice = s.startedOver(c)
+			}
 			return opened, c, err
 		}
 		if i+1 == len(methods) || !worthAnotherTry(err) || o.shown > 0 {
@@ -138,9 +143,23 @@ func (s *session) open(
 	}
 	if r.mustExist && worthAnotherTry(err) {
 		c.log.Info("the agent rejected a request for a session that only it may know", "error", err)
-		err = backend.ErrUnknownSession
+		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 	}
 	return opened, c, err
+}
+
+// startedOver returns a text for the user about a session that the child rejected, "" if there is
+// no conversation that it must be told.
+func (s *session) startedOver(c *child) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pendingHistory == "" {
+		return ""
+	}
+	agent := cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
+	return fmt.Sprintf("%s does not open its own session, for example because it was deleted there. "+
+		"The conversation continues in a new session of %[1]s, which is told what was said so far."+
+		"\n\n", agent)
 }
 
 // try opens a session in one way.

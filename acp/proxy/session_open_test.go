@@ -168,7 +168,7 @@ func TestSessionLostByAgent(t *testing.T) {
 			v = h.connect()
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 			require.NoError(t, err)
-			require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+			require.Equal(t, []string{"user one", "agent N:one"}, v.shownBeforeNotice())
 			require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"))
 			require.Equal(t, []string{"one", "N:one", "two", "N:~one+two"}, h.history(s.ID))
 		})
@@ -769,16 +769,16 @@ func TestMovedSession(t *testing.T) {
 				require.NoError(t, err)
 
 				v = h.connect()
-				told := "one"
+				told, shown := "one", v.shown
 				if bound {
-					told = "~one"
+					told, shown = "~one", v.shownBeforeNotice
 				}
 				if method == "session/load" {
 					_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: after})
-					require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+					require.Equal(t, []string{"user one", "agent N:one"}, shown())
 				} else {
 					_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: after})
-					require.Empty(t, v.shown())
+					require.Empty(t, shown())
 				}
 				require.NoError(t, err)
 				require.Equal(t, "agent N:"+told+"+two", v.prompt(s.ID, "two"))
@@ -797,10 +797,8 @@ func TestMovedSession(t *testing.T) {
 func TestTransferredSession(t *testing.T) {
 	for _, a := range []abilities{{}, {Load: true}, {Load: true, Resume: true}} {
 		from := newSystem(t, abilities{Load: true}, proxy.Options{})
-		to := newSystem(t, a, proxy.Options{})
+		to := newSystem(t, a, proxy.Options{Profile: proxy.Profile{Identity: "another"}})
 		to.store = from.store
-		// another command line is another agent
-		to.command.Args = append(to.command.Args, "-test.v=false")
 		list := roots(t, 1)
 		v := from.connect()
 		s, err := v.NewSession(t.Context(), client.Setup{Roots: list})
@@ -814,7 +812,7 @@ func TestTransferredSession(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, proxy.Owner(from.command, proxy.Profile{}), source.Agent)
 		_, err = from.store.Fork(t.Context(), source.ID,
-			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command, proxy.Profile{}),
+			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command, to.options.Profile),
 				Keys: source.Keys})
 		require.NoError(t, err)
 

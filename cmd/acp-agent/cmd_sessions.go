@@ -67,11 +67,7 @@ func report(s sessionstore.Session) sessionReport {
 
 // titleColumn returns what tables of sessions show as the title.
 func titleColumn(s sessionstore.Session) string {
-	title := text.Line(text.Plain(s.Title), 80)
-	if s.Gone {
-		title = strings.TrimSpace("[deleted in the agent] " + title)
-	}
-	return title
+	return text.Line(text.Plain(s.ListedTitle()), 80)
 }
 
 func newSessionsDelete(s streams, set *settings) *cobra.Command {

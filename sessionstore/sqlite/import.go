@@ -103,7 +103,8 @@ type importRecord struct {
 	title, meta               string
 	renamed                   bool
 	unused                    bool  // as in [sessionstore.UnusedFilter]
-	listed                    bool  // by its agent, now and before
+	listed                    int64 // when its agent listed it here, negative if it no longer does
+	cwd, realCwd              string
 	deleted                   int64 // when it was deleted or given up, 0 if it was not
 }
 
@@ -122,17 +123,17 @@ func importRecords(
 	found := make(map[string]importRecord, len(stateKeys))
 	err := each(ctx, tx, `
 		SELECT name, sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
-			NOT imported AND turns = 0 AND last = 0, listed > 0 AND listing <> ?3
+			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
 		FROM json_each(?1) CROSS JOIN runtime_keys ON runtime_keys.agent = ?2 AND name = value
 		JOIN sessions ON sessions.key = runtime_keys.session
 		LEFT JOIN labels ON labels.session = sessions.key`,
-		[]any{asJSON(stateKeys), agent, goneListing}, func(rows *sql.Rows) error {
+		[]any{asJSON(stateKeys), agent}, func(rows *sql.Rows) error {
 			var (
 				name string
 				at   importRecord
 			)
 			err := rows.Scan(&name, &at.session, &at.created, &at.updated, &at.title, &at.meta,
-				&at.renamed, &at.unused, &at.listed)
+				&at.renamed, &at.unused, &at.listed, &at.cwd, &at.realCwd)
 			found[name] = at
 			return err
 		})
@@ -195,8 +196,21 @@ func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	case at.session == 0:
 		return true
 	}
-	return !at.listed || string(n.Meta) != at.meta || at.usedSince(n) ||
+	return at.listedAs(n, now) != at.listed || string(n.Meta) != at.meta || at.usedSince(n) ||
 		!n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
+}
+
+// listedAs returns the time of listing once n is imported now. A session that is in different
+// folders here and in its agent is not missing in the list of either.
+func (at importRecord) listedAs(n sessionstore.Imported, now int64) int64 {
+	cwd := n.Keys.Roots.Cwd().String()
+	switch {
+	case cwd != at.cwd && cwd != at.realCwd:
+		return 0
+	case at.listed <= 0:
+		return now
+	}
+	return at.listed
 }
 
 // usedSince reports whether n shows that an unused session was used without this program.
@@ -230,7 +244,8 @@ func (at importRecord) newTitle(
 func (s *Store) insertImported(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported, listed int64,
 ) (at importRecord, err error) {
-	at = importRecord{updated: s.clock(), title: n.Title, meta: string(n.Meta), listed: listed != 0}
+	at = importRecord{updated: s.clock(), title: n.Title, meta: string(n.Meta), listed: listed,
+		cwd: n.Keys.Roots.Cwd().String()}
 	if !n.Updated.IsZero() {
 		at.updated = n.Updated.UnixMilli()
 	}
@@ -333,18 +348,11 @@ func (s *Store) importKnown(
 	if err == nil && at.usedSince(n) {
 		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", at.session)
 	}
-	if err != nil || at.listed {
-		return err
+	if listed := at.listedAs(n, s.clock()); err == nil && listed != at.listed {
+		err = exec(ctx, tx, "UPDATE runtime_keys SET listed = ? WHERE session = ?",
+			listed, at.session)
 	}
-	err = exec(ctx, tx, "UPDATE runtime_keys SET listed = ? WHERE session = ?",
-		s.clock(), at.session)
-	if err != nil {
-		return err
-	}
-	return exec(ctx, tx, `
-		UPDATE sessions SET listing =
-			coalesce((SELECT archived FROM labels WHERE session = sessions.key), 0)
-		WHERE key = ? AND listing = ?`, at.session, goneListing)
+	return err
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is

@@ -154,7 +154,6 @@ const (
 	ordinaryListing = iota
 	archivedListing
 	unusedListing
-	goneListing // sessions that their agent no longer lists
 )
 
 // indexRange is a part of an index: the sessions of an agent with a listing and certain values in
@@ -193,9 +192,6 @@ func listingRanges(q sessionstore.Query) []indexRange {
 	ranges := []indexRange{{listing: ordinaryListing}, unused}
 	if q.Archive == sessionstore.ArchivedToo {
 		ranges = append(ranges, indexRange{listing: archivedListing})
-	}
-	if !q.WithoutGone {
-		ranges = append(ranges, indexRange{listing: goneListing})
 	}
 	if unused.since != 0 && len(q.Unused.Keep) > 0 {
 		unused.keep = asJSON(q.Unused.Keep)

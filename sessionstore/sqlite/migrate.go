@@ -28,6 +28,7 @@ func steps() []step {
 		{sql: schemaText(4), oldest: 1},
 		{sql: schemaText(5), oldest: 1},
 		{sql: schemaText(6), oldest: 1},
+		{sql: schemaText(7), oldest: 1},
 	}
 }
 

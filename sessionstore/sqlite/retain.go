@@ -55,9 +55,9 @@ func missingSessions(
 	for key := range agents {
 		err := each(ctx, tx, `
 			SELECT sessions.key, name FROM runtime_keys JOIN sessions ON sessions.key = session
-			WHERE runtime_keys.agent = ?1 AND listed BETWEEN 1 AND ?2 - 1 AND listing <> ?3
-				AND (?4 = 'null' OR cwd IN (SELECT value FROM json_each(?4)))`,
-			[]any{key, l.Asked.UnixMilli(), goneListing, asJSON(cwds)}, func(rows *sql.Rows) error {
+			WHERE runtime_keys.agent = ?1 AND listed BETWEEN 1 AND ?2 - 1
+				AND (?3 = 'null' OR cwd IN (SELECT value FROM json_each(?3)))`,
+			[]any{key, l.Asked.UnixMilli(), asJSON(cwds)}, func(rows *sql.Rows) error {
 				var (
 					session int64
 					name    string
@@ -75,13 +75,13 @@ func missingSessions(
 	return missing, nil
 }
 
-// retire deletes a session that its agent has deleted, if it was never opened or renamed here. It
-// leaves others out of lists.
+// retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
+// here. It marks others.
 func retire(ctx context.Context, tx *sql.Tx, session int64) error {
 	r := row{key: session}
 	var untouched bool
 	err := tx.QueryRowContext(ctx, `
-		SELECT strand, generation = strand AND turns = 0 AND last = 0 AND NOT coalesce(renamed, 0)
+		SELECT strand, generation = strand AND turns = 0 AND last = 0 AND NOT coalesce(renamed OR archived, 0)
 			AND EXISTS (SELECT 1 FROM runtime_keys WHERE session = key AND imported)
 		FROM sessions LEFT JOIN labels ON labels.session = key WHERE key = ?`, session).
 		Scan(&r.strand, &untouched)
@@ -91,7 +91,8 @@ func retire(ctx context.Context, tx *sql.Tx, session int64) error {
 	case err != nil:
 		return err
 	case !untouched:
-		return exec(ctx, tx, "UPDATE sessions SET listing = ? WHERE key = ?", goneListing, session)
+		return exec(ctx, tx,
+			"UPDATE runtime_keys SET listed = -listed WHERE session = ? AND listed > 0", session)
 	}
 	if err := countDelete(ctx, tx); err != nil {
 		return err

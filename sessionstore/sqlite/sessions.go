@@ -191,7 +191,7 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 const (
 	recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, " +
 		"title, created, updated, generation, turns, " +
-		"coalesce(archived, 0), coalesce(renamed, 0), coalesce(meta, ''), listing, " +
+		"coalesce(archived, 0), coalesce(renamed, 0), coalesce(meta, ''), " +
 		"coalesce((SELECT listed FROM runtime_keys WHERE session = key), 0)"
 	recordTables = "sessions LEFT JOIN labels ON labels.session = sessions.key"
 )
@@ -205,19 +205,19 @@ func scanRecord(
 		texts            keyTexts
 		created, updated int64
 		meta             string
-		listing, listed  int64
+		listed           int64
 	)
 	err = row.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
 		&r.Title, &created, &updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed, &meta,
-		&listing, &listed)
+		&listed)
 	if err != nil {
 		return 0, 0, r, err
 	}
 	r.Keys, err = parsed.parse(texts)
 	r.Created, r.Updated = timeOf(created), timeOf(updated)
-	r.Gone = listing == goneListing
+	r.Gone = listed < 0
 	if listed != 0 {
-		r.Listed = timeOf(listed)
+		r.Listed = timeOf(max(listed, -listed))
 	}
 	if meta != "" {
 		r.Meta = json.RawMessage(meta)
@@ -283,9 +283,11 @@ func (s *Store) Move(
 	}
 	var moved sessionstore.Lease
 	err := s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		err := setKeys(ctx, tx, &r, k)
+		if err := setKeys(ctx, tx, &r, k); err != nil {
+			return err
+		}
 		moved = sessionstore.Lease{ID: l.ID, Generation: r.generation}
-		return err
+		return exec(ctx, tx, "UPDATE runtime_keys SET listed = 0 WHERE session = ?", r.key)
 	})
 	if err != nil {
 		return sessionstore.Lease{}, err

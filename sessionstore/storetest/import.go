@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func importTests() []testCase {
 		{"A31/a session that its agent no longer lists is removed", retain},
 		{"A31/a complete list of a directory is about this directory", retainByCwd},
 		{"A31/what an agent never listed stays", retainUnlisted},
+		{"A31/a session that is elsewhere in its agent stays", retainMoved},
 		{"A31/a gone session is back when it is used again", retainAndUse},
 		{"A31/a session that the agent knows is adopted", adopt},
 		{"A31/a session is adopted in the place of one that was imported", adoptImported},
@@ -89,6 +91,7 @@ func importAgain(t *testing.T, s store) {
 	again.ID, again.State, again.Keys, again.Title = "another", []byte("another"), keys(t, "lib"), ""
 	again.Updated = a.Updated.Add(-time.Hour)
 	require.Zero(t, importSessions(t, s, again))
+	before.Listed = time.Time{} // it is in another folder there
 	require.Equal(t, before, get(t, s, "id of a"), "older and without a title")
 	again.Title, again.Updated = "renamed", a.Updated.Add(time.Hour)
 	require.Zero(t, importSessions(t, s, again))
@@ -344,7 +347,8 @@ func retainOnly(t *testing.T, s store, stateKeys ...string) (removed int) {
 // ordinary returns the ids of the sessions that are not gone.
 func ordinary(t *testing.T, s store) []string {
 	t.Helper()
-	return ids(listAll(t, s, sessionstore.Query{Agent: explore(), WithoutGone: true}))
+	return ids(slices.DeleteFunc(listAll(t, s, sessionstore.Query{Agent: explore()}),
+		func(s sessionstore.Session) bool { return s.Gone }))
 }
 
 // opened activates an imported session and begins a turn in it.
@@ -370,18 +374,18 @@ func retain(t *testing.T, s store) {
 	require.Equal(t, 5, retainOnly(t, s, "kept"))
 	require.Equal(t, []string{"id of kept"}, ordinary(t, s))
 	all = all[1:]
-	for _, id := range []string{"id of opened", "id of renamed", "id of opened and archived"} {
+	touched := []string{"id of opened", "id of renamed", "id of archived", "id of opened and archived"}
+	for _, id := range touched {
 		require.True(t, get(t, s, id).Gone, id)
 	}
-	require.ElementsMatch(t, []string{"id of kept", "id of opened", "id of renamed", "id of opened and archived"},
-		ids(listAll(t, s, sessionstore.Query{})))
+	require.ElementsMatch(t, append(touched, "id of kept"), ids(listAll(t, s, sessionstore.Query{})))
 	require.Len(t, history(t, s, "id of opened"), 2, "what is stored here stays")
 	require.Zero(t, retainOnly(t, s, "kept"), "again")
 
-	require.Equal(t, 2, importSessions(t, s, all...), "those that were deleted are new")
+	require.Equal(t, 1, importSessions(t, s, all...), "the one that was deleted is new")
 	require.Len(t, ordinary(t, s), 6)
 	require.False(t, get(t, s, "id of opened").Gone)
-	require.Equal(t, []string{"id of opened and archived"},
+	require.ElementsMatch(t, touched[2:],
 		ids(listAll(t, s, sessionstore.Query{Archive: sessionstore.OnlyArchived})), "as before")
 }
 
@@ -397,6 +401,27 @@ func retainByCwd(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Equal(t, []string{"id of b"}, ordinary(t, s))
+}
+
+func retainMoved(t *testing.T, s store) {
+	moved, elsewhere := listedByAgent(t, "moved"), listedByAgent(t, "elsewhere")
+	importSessions(t, s, moved, elsewhere)
+	lease := opened(t, s, "id of moved")
+	_, err := s.Move(t.Context(), lease, keys(t, "lib"))
+	require.NoError(t, err)
+	elsewhere.Keys = keys(t, "lib")
+	for range 2 {
+		importSessions(t, s, moved, elsewhere)
+		require.Zero(t, retainOnly(t, s), "where they are is not known")
+		require.Len(t, ordinary(t, s), 2)
+	}
+	moved.Keys = keys(t, "lib")
+	importSessions(t, s, moved)
+	require.Equal(t, 1, retainOnly(t, s))
+	require.True(t, get(t, s, "id of moved").Gone)
+	moved.Keys = keys(t, "app")
+	importSessions(t, s, moved)
+	require.False(t, get(t, s, "id of moved").Gone, "it is back, elsewhere")
 }
 
 func retainUnlisted(t *testing.T, s store) {

@@ -1,6 +1,9 @@
 package agents
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +188,94 @@ func TestReplayContinuesTheRecord(t *testing.T) {
 			require.Equal(t, 1, strings.Count(e.heard(made.ID), `"text":"`+answer), e.heard(made.ID))
 		}
 		e.leave()
+	}
+}
+
+// What is deleted in the agent disappears behind acp-agent too. A session that was used there stays,
+// marked, and goes on.
+//
+// Clause A31.
+func TestSessionsDeletedInTheAgent(t *testing.T) {
+	if !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+	t.Parallel()
+	for _, c := range []subject{opencode, claude, pi, qwen} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c)
+			alone := s.alone(t, noFiles)
+			var own []string
+			for _, name := range []string{"kept", "used", "deleted"} {
+				made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+				require.NoError(t, err)
+				s.prompt(alone, made.ID, "Before, "+name+".", modelserver.Say("It was long ago."))
+				own = append(own, made.ID)
+			}
+			alone.leave()
+
+			e := s.behind(t, noFiles)
+			here := client.Query{Cwd: s.roots(t).Cwd()}
+			require.Eventually(t, func() bool { return len(e.listed(here)) == 3 }, patience,
+				100*time.Millisecond)
+			_, err := e.LoadSession(within(t), own[1], client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			s.prompt(e, own[1], "And since?", modelserver.Say("Since then as well."))
+			e.leave()
+			s.deleteAlone(t, own[1], own[2])
+
+			e = s.behind(t, noFiles)
+			var marked string
+			require.Eventually(t, func() bool {
+				titles := map[string]string{}
+				for s, err := range e.Sessions(within(t), here) {
+					require.NoError(t, err)
+					titles[s.ID] = ""
+					if s.Title != nil && strings.HasPrefix(*s.Title, "[deleted in the agent] ") {
+						marked, titles[s.ID] = s.ID, *s.Title
+					}
+				}
+				return len(titles) == 2 && titles[marked] != ""
+			}, patience, 100*time.Millisecond)
+			_, err = e.LoadSession(within(t), marked, client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			require.Contains(t, e.heard(marked), "Since then as well.")
+			turn := s.prompt(e, marked, "And now?", modelserver.Say("Now as well."))
+			require.Contains(t, turn[0].Text(), "Since then as well.")
+			require.Contains(t, e.heard(marked), "does not open its own session")
+			e.leave()
+
+			e = s.behind(t, noFiles)
+			require.Len(t, e.listed(here), 2)
+			for s, err := range e.Sessions(within(t), here) {
+				require.NoError(t, err)
+				require.NotContains(t, *s.Title, "deleted")
+			}
+		})
+	}
+}
+
+// deleteAlone deletes sessions of the agent by its ids, without acp-agent.
+func (s *stage) deleteAlone(t *testing.T, ids ...string) {
+	t.Helper()
+	alone := s.alone(t, noFiles)
+	defer alone.leave()
+	for _, id := range ids {
+		switch {
+		case s.subject.name == opencode.name:
+			c := exec.CommandContext(t.Context(), filepath.Join(s.home, "bin", "opencode"), "session", "delete", id)
+			c.Dir, c.Env = s.cwd, append(os.Environ(), s.env...)
+			said, err := c.CombinedOutput()
+			require.NoError(t, err, string(said))
+		case alone.agent.Delete:
+			require.NoError(t, alone.DeleteSession(within(t), id))
+		default:
+			chats, err := filepath.Glob(filepath.Join(s.home, ".qwen/projects/*/chats", id+"*"))
+			require.NoError(t, err)
+			require.NotEmpty(t, chats)
+			for _, chat := range chats {
+				require.NoError(t, os.Remove(chat))
+			}
+		}
 	}
 }
