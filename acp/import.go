@@ -43,6 +43,8 @@ type importRun struct {
 	foreign backend.Foreign
 	begun   time.Time
 	ended   chan struct{} // closed at the end
+	// complete, to be read once it has ended, says that the backend has no other such sessions.
+	complete bool
 
 	mu      sync.Mutex              // held while sessions are stored
 	waiting []sessionstore.Imported // not stored yet
@@ -89,10 +91,15 @@ func (r *importRun) wait(ctx context.Context, until time.Time) bool {
 	return false
 }
 
-// waitForFirst waits until the import has ended or takes too long. Then a page of what has come by
-// then is stored, and the import continues in the background.
-func (r *importRun) waitForFirst(ctx context.Context) {
-	if r.wait(ctx, r.begun.Add(r.agent.options.tuning.ImportWait)) || ctx.Err() != nil ||
+// waitForPage waits until the import has ended. If this takes too long for the first page, a page of
+// what has come by then is stored, and the import continues in the background.
+func (r *importRun) waitForPage(ctx context.Context, first bool) {
+	t := r.agent.options.tuning
+	if !first {
+		r.wait(ctx, time.Now().Add(t.ImportTimeout))
+		return
+	}
+	if r.wait(ctx, r.begun.Add(t.ImportWait)) || ctx.Err() != nil ||
 		!r.mu.TryLock() { // it is being stored
 		return
 	}
@@ -105,8 +112,8 @@ func (r *importRun) isRefresh(s sessionstore.Session) bool {
 	return !s.Listed.IsZero() && s.Listed.Before(r.begun.Truncate(time.Millisecond))
 }
 
-// begin starts an import if one is due, and returns the latest one of cwd. An import of all
-// sessions serves every cwd once it has ended.
+// begin starts an import if one is due, and returns the latest one of cwd. A complete import of all
+// sessions serves every cwd.
 func (i *imports) begin(a *agent, f backend.Foreign, cwd workspace.Dir) *importRun {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -115,7 +122,7 @@ func (i *imports) begin(a *agent, f backend.Foreign, cwd workspace.Dir) *importR
 			delete(i.runs, of)
 		}
 	}
-	if all := i.runs[workspace.Dir{}]; all != nil && all.over() {
+	if all := i.runs[workspace.Dir{}]; all != nil && all.over() && all.complete {
 		return all
 	}
 	if i.runs[cwd] == nil && len(i.runs) >= maxImports {
@@ -146,6 +153,16 @@ func (i *imports) begin(a *agent, f backend.Foreign, cwd workspace.Dir) *importR
 	return run
 }
 
+// latest returns the latest import of cwd, or nil.
+func (i *imports) latest(cwd workspace.Dir) *importRun {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if run := i.runs[cwd]; run != nil {
+		return run
+	}
+	return i.runs[workspace.Dir{}]
+}
+
 // wait waits for running imports, or until ctx ends.
 func (i *imports) wait(ctx context.Context) {
 	i.mu.Lock()
@@ -171,11 +188,14 @@ func (r *importRun) over() bool {
 // importFrom imports the sessions with the working directory cwd, under this name or its real path,
 // or all if it is the zero Dir. It removes those that the backend no longer has.
 func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
-	reals := make(realPaths)
+	a := r.agent
+	asking, cancel := context.WithTimeout(ctx, a.options.tuning.ImportTimeout)
+	defer cancel()
+	reals := a.newRealPaths()
 	l := sessionstore.Listed{Asked: time.Now(), StateKeys: make(map[string]bool)}
 	asked := []*workspace.Dir{nil}
 	if !cwd.IsZero() {
-		l.Cwds = slices.Compact([]workspace.Dir{cwd, reals.of(cwd)})
+		l.Cwds = slices.Compact([]workspace.Dir{cwd, reals.of(asking, cwd)})
 		asked = asked[:0]
 		for i := range l.Cwds {
 			asked = append(asked, &l.Cwds[i])
@@ -183,13 +203,12 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	}
 	complete := true
 	for _, dir := range asked {
-		complete = r.collect(ctx, dir, reals, l.StateKeys) && complete
+		complete = r.collect(asking, dir, reals, l.StateKeys) && complete
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.storeNewest(ctx, len(r.waiting))
-	a := r.agent
-	if !complete || r.err != nil || ctx.Err() != nil {
+	if r.complete = complete && r.err == nil; !r.complete || ctx.Err() != nil {
 		return
 	}
 	n, err := a.options.Store.Retain(ctx, a.init.owner(), l)
@@ -204,7 +223,7 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 // collect collects the sessions that the backend yields, up to the limit, and their names. It skips
 // those that cannot be stored. It reports whether the backend has no others.
 func (r *importRun) collect(
-	ctx context.Context, cwd *workspace.Dir, reals realPaths, names map[string]bool,
+	ctx context.Context, cwd *workspace.Dir, reals *realPaths, names map[string]bool,
 ) (complete bool) {
 	a := r.agent
 	seen := 0
@@ -223,7 +242,7 @@ func (r *importRun) collect(
 			return false
 		}
 		names[r.foreign.Key(s.State)] = true
-		n, err := convertForeign(r.foreign, s, reals)
+		n, err := convertForeign(ctx, r.foreign, s, reals)
 		if err != nil {
 			a.log.Warn("cannot import a session of the agent", "error", err)
 			continue
@@ -259,7 +278,7 @@ func (r *importRun) storeNewest(ctx context.Context, n int) {
 
 // convertForeign converts a backend's session for the store.
 func convertForeign(
-	f backend.Foreign, s backend.ForeignSession, reals realPaths,
+	ctx context.Context, f backend.Foreign, s backend.ForeignSession, reals *realPaths,
 ) (sessionstore.Imported, error) {
 	n := sessionstore.Imported{
 		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated,
@@ -276,19 +295,38 @@ func convertForeign(
 	}
 	n.StateKey = f.Key(s.State)
 	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(s.Cwd, workspace.Dirs{}),
-		Real: []workspace.Dir{reals.of(s.Cwd)}}
+		Real: []workspace.Dir{reals.of(ctx, s.Cwd)}}
 	return n, n.Validate()
 }
 
 // realPaths caches real paths: an agent's sessions share few roots.
-type realPaths map[workspace.Dir]workspace.Dir
+type realPaths struct {
+	agent *agent
+	known map[workspace.Dir]workspace.Dir
+	left  time.Duration // for disks that do not answer
+}
 
-func (r realPaths) of(dir workspace.Dir) workspace.Dir {
-	real, known := r[dir]
-	if !known {
-		real = workspace.Real(dir)
-		r[dir] = real
+func (a *agent) newRealPaths() *realPaths {
+	return &realPaths{a, make(map[workspace.Dir]workspace.Dir), a.options.tuning.ImportWait}
+}
+
+// of returns the real path of dir, or dir itself if its disk does not answer.
+func (r *realPaths) of(ctx context.Context, dir workspace.Dir) workspace.Dir {
+	real, known := r.known[dir]
+	if known {
+		return real
 	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, r.left)
+	defer cancel()
+	real, err := fromDisk(ctx, r.agent, func() (workspace.Dir, error) {
+		return workspace.Real(dir), nil
+	})
+	if err != nil {
+		real = dir
+	}
+	r.left -= time.Since(begun)
+	r.known[dir] = real
 	return real
 }
 
@@ -319,9 +357,7 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	if !listed { // whether it exists shows when it is opened
 		s = backend.ForeignSession{State: state, Cwd: p.roots.Cwd()}
 	}
-	n, err := fromDisk(ctx, a, func() (sessionstore.Imported, error) {
-		return convertForeign(f, s, make(realPaths))
-	})
+	n, err := convertForeign(ctx, f, s, a.newRealPaths())
 	return openable{foreign: true, Session: sessionstore.Session{
 		ID: p.id, Agent: a.init.owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,
 		State: n.State, StateKey: n.StateKey, Archived: n.Archived, Meta: n.Meta,

@@ -409,6 +409,67 @@ func TestLaterListsDoNotWait(t *testing.T) {
 	require.Equal(t, 1, later.times())
 }
 
+// A page behind the first one waits for an import that is not over, and does not end the list.
+//
+// Clauses A18, A31.
+func TestNextPageDuringTheFirstImport(t *testing.T) {
+	a := folder(t)
+	r := &knowing{hangs: make(chan struct{})}
+	for i := range 120 {
+		s := theirs(t, fmt.Sprint(i), a)
+		s.Updated = s.Updated.Add(time.Duration(i) * time.Hour)
+		r.own = append(r.own, s)
+	}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Nanosecond}))
+	c.initialize()
+	var page struct {
+		Sessions   []listed
+		NextCursor string
+	}
+	require.Eventually(t, func() bool {
+		require.NoError(t, json.Unmarshal(c.call("session/list", `{}`), &page))
+		return page.NextCursor != ""
+	}, patience, time.Millisecond)
+	id, line := c.request("session/list", encode(map[string]any{"cursor": page.NextCursor}))
+	c.send(line)
+	close(r.hangs)
+	page.NextCursor = ""
+	require.NoError(t, json.Unmarshal(c.response(id).Result, &page))
+	require.Len(t, page.Sessions, 50)
+	require.NotEmpty(t, page.NextCursor)
+}
+
+// An agent that does not answer does not keep later lists from asking again.
+//
+// Clause A31.
+func TestImportTimeout(t *testing.T) {
+	r := &knowing{hangs: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: r.serve}.With(
+		acp.Tuning{ImportEvery: 1, ImportWait: 1, ImportTimeout: 1}))
+	c.initialize()
+	require.Eventually(t, func() bool {
+		c.list(`{}`)
+		return r.times() > 3
+	}, patience, time.Millisecond)
+}
+
+// Only a complete list of all sessions answers for a folder.
+//
+// Clause A31.
+func TestFailedImportServesNoOtherList(t *testing.T) {
+	a := folder(t)
+	for _, broken := range []error{nil, backend.ErrPartial, errors.New("the child died")} {
+		r := &knowing{broken: broken}
+		c := connect(t, acp.Options{Backend: r.serve})
+		c.initialize()
+		for range 2 {
+			c.list(`{}`)
+			c.list(encode(map[string]any{"cwd": a}))
+		}
+		require.Equal(t, map[bool]int{true: 2, false: 1}[broken != nil], r.times())
+	}
+}
+
 // Clause A31.
 func TestImportsOfManyDirectoriesAreBounded(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}

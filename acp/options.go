@@ -84,10 +84,11 @@ type tuning struct {
 	MaxSessions int
 	// ImportEvery is how old the list of the backend's own sessions may be before a session/list
 	// asks for it again. ImportGrace is how long that session/list waits before it is answered from
-	// the store, ImportWait how long if the store has none of those sessions. ImportMax is how many
-	// of them are listed.
-	ImportEvery, ImportGrace, ImportWait time.Duration
-	ImportMax                            int
+	// the store, ImportWait how long if the store has none of those sessions. ImportTimeout is how
+	// long the backend may take for a list, and ImportMax how many of them are listed.
+	ImportEvery, ImportGrace, ImportWait, ImportTimeout time.Duration
+
+	ImportMax int
 	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the
 	// previous catalog.
 	RescanWait time.Duration
@@ -118,6 +119,7 @@ func (o Options) withDefaults() Options {
 	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)
 	t.ImportGrace = cmp.Or(t.ImportGrace, 50*time.Millisecond)
 	t.ImportWait = cmp.Or(t.ImportWait, 2*time.Second)
+	t.ImportTimeout = cmp.Or(t.ImportTimeout, time.Minute)
 	t.ImportMax = cmp.Or(t.ImportMax, 100_000)
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
 	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)

@@ -41,7 +41,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
-		var run *importRun
+		run := a.imports.latest(p.cwd)
 		if p.cursor == "" {
 			run = a.refreshImports(ctx, p.cwd)
 		}
@@ -54,8 +54,9 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		query.Unused = sessionstore.UnusedFilter{
 			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
 		page, err := a.options.Store.List(ctx, query)
-		if err == nil && run != nil && !slices.ContainsFunc(page.Sessions, run.isRefresh) {
-			run.waitForFirst(ctx)
+		if err == nil && run != nil && (p.cursor == "" || page.Next == "") &&
+			!slices.ContainsFunc(page.Sessions, run.isRefresh) {
+			run.waitForPage(ctx, p.cursor == "")
 			page, err = a.options.Store.List(ctx, query)
 		}
 		if err != nil {
