@@ -13,7 +13,7 @@
 //	err = p.Stop(ctx)       // close stdin, wait, SIGTERM, wait, SIGKILL, wait
 //
 // [Output] runs a short command and returns what it prints. [RunInTerminal] runs one that talks to
-// the user.
+// the user. Each of them restricts a command that has a [Command].Sandbox.
 //
 // # When processes end
 //

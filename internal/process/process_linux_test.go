@@ -5,23 +5,58 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
 // Clause W9.
 func TestChildIsKilledWithItsParent(t *testing.T) {
-	h := proctest.Watch(t)
-	us := start(t, self("supervise", h.Env()), process.Options{})
-	theirs := h.Next()
-	require.NoError(t, syscall.Kill(us.PID(), syscall.SIGKILL))
-	theirs.Ended()
+	// In the sandbox nothing but the group's lifeline kills the child, and it takes a moment to set
+	// that up.
+	script := childScript + `=sleep 0.1; "$0"`
+	for _, env := range [][]string{nil, {childSandbox + "=/tmp", script}} {
+		h := proctest.Watch(t)
+		us := start(t, self("supervise", append(env, h.Env())...), process.Options{})
+		theirs := h.Next()
+		require.NoError(t, syscall.Kill(us.PID(), syscall.SIGKILL))
+		theirs.Ended()
+	}
+}
+
+// Every way to start a child applies its sandbox.
+//
+// Clause X1.
+func TestSandbox(t *testing.T) {
+	in, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	out := filepath.Join(t.TempDir(), "f")
+	c := process.Command{Path: "/bin/sh", Args: []string{"-c", `echo text >f; echo text >"$1"; wc -c <f`,
+		"sh", out}, Dir: in, Sandbox: sandbox.Policy{Mode: sandbox.Write, Write: []string{in}}}
+	text, err := process.Output(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, "5\n", string(text))
+	require.NoFileExists(t, out)
+
+	var terminal strings.Builder
+	require.NoError(t, process.RunInTerminal(t.Context(), c, nil, &terminal, io.Discard))
+	require.Equal(t, "5\n", terminal.String())
+	require.NoFileExists(t, out)
+
+	// It neither starts nor hangs if it cannot be restricted.
+	c.Sandbox.Write = []string{out}
+	var refused *process.StartError
+	_, err = process.Output(t.Context(), c)
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, "cannot create the sandbox: "+out)
 }
 
 // The kernel counts the thread, not the process, as the child's parent.

@@ -5,6 +5,6 @@ package process
 import "syscall"
 
 // attributes make the child a group leader.
-func attributes() *syscall.SysProcAttr {
+func attributes(Command) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

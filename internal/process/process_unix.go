@@ -28,7 +28,7 @@ func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
 		f = newFamily()
 		s.env = f.env()
 	}
-	cmd, err := start(context.Background(), c, s, attributes())
+	cmd, err := start(context.Background(), c, s, attributes(c))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -25,6 +26,9 @@ func playUnix(r string) int {
 		child := self("hold on")
 		if script := os.Getenv(childScript); script != "" {
 			child = shell(script, "hold on")
+		}
+		if dir := os.Getenv(childSandbox); dir != "" {
+			child.Sandbox = sandbox.Policy{Mode: sandbox.Write, Write: []string{dir}}
 		}
 		p, err := process.Start(context.Background(), child, process.Options{})
 		if err != nil {
@@ -46,8 +50,11 @@ func playUnix(r string) int {
 	return 0
 }
 
-// childScript is the variable with the script of the child of "supervise".
-const childScript = "ACP_PROCESS_TEST_SCRIPT"
+// The variables with the script of the child of "supervise", and the directory of its sandbox.
+const (
+	childScript  = "ACP_PROCESS_TEST_SCRIPT"
+	childSandbox = "ACP_PROCESS_TEST_SANDBOX"
+)
 
 // startSelf starts this binary in a role, as a child's child.
 func startSelf(r string, change func(*exec.Cmd)) error {

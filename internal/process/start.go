@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
 // Command is a program to start.
@@ -32,6 +34,8 @@ type Command struct {
 	Dir string
 	// Name is the child's name in the log and in errors. Default: the base name of Path.
 	Name string
+	// Sandbox restricts the child and what it starts. The zero value does not.
+	Sandbox sandbox.Policy
 
 	// keepsDaemons lets processes live on that leave the child's group, such as an agent for keys.
 	keepsDaemons bool
@@ -48,7 +52,7 @@ type stdio struct {
 
 // start starts c with the given streams and attributes. Every child process of the program starts
 // here: agents, MCP servers and short commands. So this is the place for what holds for all of
-// them, such as a sandbox. A test in internal/test/conformance keeps other packages from starting
+// them, such as the sandbox. A test in internal/test/conformance keeps other packages from starting
 // processes. When ctx ends, the child is sent an interrupt. The error is a [*StartError].
 func start(
 	ctx context.Context, c Command, s stdio, attributes *syscall.SysProcAttr,
@@ -74,7 +78,7 @@ func start(
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.SysProcAttr = attributes
-	if err := cmd.Start(); err != nil {
+	if err := c.Sandbox.Run(cmd.Start); err != nil {
 		return nil, &StartError{c, c.startHint(err), err}
 	}
 	return cmd, nil
@@ -101,6 +105,8 @@ func (c Command) notFoundHint() string {
 // startHint explains an error of the operating system for a program that was found.
 func (c Command) startHint(err error) string {
 	switch {
+	case errors.Is(err, fs.ErrPermission) && c.Sandbox.Mode == sandbox.Strict:
+		return "the file is not executable, or the sandbox does not let the command read it"
 	case errors.Is(err, fs.ErrPermission):
 		return "the file is not executable"
 	case !errors.Is(err, fs.ErrNotExist):

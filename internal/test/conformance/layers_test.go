@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
 	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
-	{"internal/privatefile", "internal/text", "internal/version"},
+	{"internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
 }
 
 // reserved are modules that only the listed packages may import.

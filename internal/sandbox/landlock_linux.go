@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Versions of Landlock, by what they introduced.
+const (
+	withTruncate = 3 // Linux 6.2, the first that can keep all contents of files
+	withIoctl    = 5 // Linux 6.10
+	withScopes   = 6 // Linux 6.12
+)
+
+// Rights to files. What is handled by a ruleset and not granted by one of its rules is denied.
+const (
+	reading uint64 = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
+		unix.LANDLOCK_ACCESS_FS_READ_DIR
+	writing uint64 = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_REFER
+	// never granted: whoever can make a device reaches every disk as root
+	makingDevices uint64 = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	controlling   uint64 = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// ofFiles are those rights that exist for something other than a directory.
+	ofFiles uint64 = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
+		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | controlling
+)
+
+// devices returns what every process may write to, as far as it exists. Without the right to
+// control pseudo-terminals, shells that agents start fail silently.
+func devices() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts",
+		"/dev/shm"}
+}
+
+// systemPaths returns what every process may read in mode Strict. /proc does not show more of
+// processes outside the sandbox than their names, arguments and use of resources: the kernel keeps
+// a restricted process from examining others.
+func systemPaths() []string {
+	return []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/opt", "/etc",
+		"/nix/store", "/gnu/store", "/snap", "/proc", "/sys", "/run/systemd/resolve",
+		"/run/current-system", "/var/lib/ca-certificates", "/dev/random", "/dev/urandom"}
+}
+
+// available returns the version of Landlock.
+func available() (version int, err error) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
+		unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case errno == unix.ENOSYS:
+		return 0, unavailable("this Linux kernel has no Landlock, "+
+			"or a container does not allow it: %w", errno)
+	case errno == unix.EOPNOTSUPP:
+		return 0, unavailable("Landlock is disabled; "+
+			"the kernel parameter lsm must name landlock: %w", errno)
+	case errno != 0:
+		return 0, unavailable("this container or sandbox does not allow Landlock: %w", errno)
+	case v < withTruncate:
+		return 0, unavailable("this Linux kernel has version %d of Landlock; "+
+			"version %d is needed, which comes with Linux 6.2", v, withTruncate)
+	}
+	return int(v), nil
+}
+
+// restrict restricts the calling thread for good.
+func (p Policy) restrict() error {
+	version, err := available()
+	if err != nil {
+		return err
+	}
+	attributes := unix.LandlockRulesetAttr{Handled_access_fs: writing | makingDevices}
+	if version >= withIoctl {
+		attributes.Handled_access_fs |= controlling
+	}
+	if p.Mode == Strict {
+		attributes.Handled_access_fs |= reading
+	}
+	if version >= withScopes && signalsOwnThreads() {
+		attributes.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
+	if errno != 0 {
+		return fmt.Errorf("cannot create the sandbox: %w", errno)
+	}
+	rules := ruleset{int(fd), attributes.Handled_access_fs}
+	defer unix.Close(rules.fd)
+	if err := rules.allow(p); err != nil {
+		return fmt.Errorf("cannot create the sandbox: %w", err)
+	}
+	if err := protectThread(); err != nil {
+		return fmt.Errorf("cannot create the sandbox: %w", err)
+	}
+	_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules.fd), 0, 0)
+	switch {
+	case errno == unix.E2BIG:
+		return fmt.Errorf("cannot create the sandbox: too many are nested: %w", errno)
+	case errno == unix.EPERM || errno == unix.ENOSYS:
+		return unavailable("this container or sandbox does not allow Landlock: %w", errno)
+	case errno != 0:
+		return fmt.Errorf("cannot create the sandbox: %w", errno)
+	}
+	return nil
+}
+
+// signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
+// other threads of the same process, as Go does to interrupt goroutines. Early kernels with this
+// restriction have an error there.
+func signalsOwnThreads() bool {
+	const fixed = 1 << (2 - 1) // erratum 2
+	errata, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
+		unix.LANDLOCK_CREATE_RULESET_ERRATA)
+	return errno == 0 && errata&fixed != 0
+}
+
+// protectThread prepares the calling thread for being restricted.
+//
+// The kernel lets a process trace what is restricted in the same way. Until it ends, that is true
+// of this thread, which shares its memory with the rest of our process. So our process is made one
+// that only a process with CAP_SYS_PTRACE can trace, which the child does not have.
+func protectThread() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	for _, capability := range lostCapabilities() {
+		// An ordinary user may not drop capabilities, and has none.
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+		if err != nil && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+	}
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// lostCapabilities returns what a restricted process cannot do even as root: trace processes, type
+// into the terminals of others (part of CAP_SYS_ADMIN), and change the kernel or reach disks and
+// memory without a file.
+func lostCapabilities() []uintptr {
+	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
+		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
+}
+
+// onMainThread reports whether the calling thread is that with which the process began.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+
+// ruleset is what a thread will be allowed to do with files.
+type ruleset struct {
+	fd      int
+	handled uint64
+}
+
+// allow allows what p says.
+func (r ruleset) allow(p Policy) error {
+	for _, path := range p.Write {
+		if err := r.allowPath(path, reading|writing, unix.RESOLVE_NO_SYMLINKS); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	add := func(paths []string, rights uint64) error {
+		for _, path := range paths {
+			err := r.allowPath(path, rights, 0)
+			if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EACCES) {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		return nil
+	}
+	if err := add(devices(), reading|writing|controlling); err != nil {
+		return err
+	}
+	if p.Mode != Strict {
+		return nil
+	}
+	return add(slices.Concat(systemPaths(), p.Read), reading)
+}
+
+// allowPath allows rights to the file or directory at path, and to all in it. Whatever is at the
+// path later has no such rights.
+func (r ruleset) allowPath(path string, rights, resolve uint64) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
+	file, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(file)
+	var stat unix.Stat_t
+	if err := unix.Fstat(file, &stat); err != nil {
+		return err
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFCHR:
+		rights = rights&ofFiles | controlling
+	default:
+		rights &= ofFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(file)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd),
+		unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

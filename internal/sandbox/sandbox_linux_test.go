@@ -1,0 +1,412 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+func TestMain(m *testing.M) { proctest.Main(m, play) }
+
+// play plays the child of a test.
+func play(role string) int {
+	switch role {
+	case "attack":
+		return strikeAll()
+	case "attack the parent":
+		return strikeParent()
+	case "write":
+		return writeAll(os.Getenv("TEST_PATHS"))
+	case "daemon":
+		return daemon()
+	case "without landlock":
+		return reportWithout()
+	case "tell status":
+		text, _ := os.ReadFile("/proc/self/status")
+		_, _ = os.Stdout.Write(text)
+		return 0
+	}
+	return 2
+}
+
+// writeAll creates a file at each path, and prints those at which it could.
+func writeAll(paths string) int {
+	for path := range strings.SplitSeq(paths, ":") {
+		if os.WriteFile(path, []byte("written"), 0o600) == nil {
+			fmt.Println(path)
+		}
+	}
+	return 0
+}
+
+// child returns this binary in a role.
+func child(role string, env ...string) *exec.Cmd {
+	cmd := exec.Command(proctest.Executable())
+	cmd.Env = append(os.Environ(), proctest.Env(role, env...)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// output runs a child restricted by p and returns what it printed.
+func output(t testing.TB, p sandbox.Policy, cmd *exec.Cmd) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	require.NoError(t, p.Run(cmd.Start))
+	require.NoError(t, cmd.Wait())
+	return out.String()
+}
+
+// realDir returns a new directory without links in its path.
+func realDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	return dir
+}
+
+// openToAll lets all users pass the directories of a test down to dir.
+func openToAll(t testing.TB, dir string) {
+	t.Helper()
+	temp, err := filepath.EvalSymlinks(os.TempDir())
+	require.NoError(t, err)
+	for ; dir != temp; dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+}
+
+// A restricted child tries every system call at every path of the containment corpus.
+//
+// Clause X1.
+func TestChildChangesNothingOutside(t *testing.T) {
+	binary := filepath.Join(realDir(t), "test")
+	text, err := os.ReadFile(proctest.Executable())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(binary, text, 0o755))
+	openToAll(t, filepath.Dir(binary))
+	users := map[string]int{"itself": os.Getuid()}
+	if os.Getuid() == 0 {
+		users["ordinary"] = 65534
+	}
+	for _, c := range containmenttest.Cases(t, "../../testdata/containment") {
+		if c.Name == "c12-hard-links" {
+			continue // another name in a root makes a file part of it
+		}
+		for user, uid := range users {
+			for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+				t.Run(fmt.Sprintf("%s/%s/%s", c.Name, user, mode), func(t *testing.T) {
+					t.Parallel()
+					c.Skip(t)
+					attackCase(t, c, mode, binary, uid)
+				})
+			}
+		}
+	}
+}
+
+func attackCase(t *testing.T, c containmenttest.Case, mode sandbox.Mode, binary string, uid int) {
+	s := c.Stage(t)
+	defer s.Clear()
+	p := sandbox.Policy{Mode: mode, Read: []string{filepath.Dir(binary)}}
+	for _, root := range s.Roots() {
+		root, err := filepath.EvalSymlinks(root)
+		require.NoError(t, err)
+		p.Write = append(p.Write, root)
+	}
+	a := attack{Inside: p.Write[0]}
+	for _, attempt := range c.Attempts {
+		a.Paths = append(a.Paths, s.Path(attempt))
+	}
+	a.Paths = append(a.Paths, s.Dir, filepath.Join(s.Dir, "out"))
+	var out bytes.Buffer
+	cmd := child("attack")
+	cmd.Path, cmd.Dir, cmd.Stdout = binary, a.Inside, &out
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	if uid != os.Getuid() {
+		openToAll(t, s.Dir)
+		require.NoError(t, filepath.WalkDir(s.Dir, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, uid, uid))
+		}))
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	require.NoError(t, p.Run(cmd.Start))
+	s.Open(t)
+	require.NoError(t, json.NewEncoder(stdin).Encode(a))
+	require.NoError(t, stdin.Close())
+	require.NoError(t, cmd.Wait())
+	require.Contains(t, out.String(), "done\n")
+	learned := ""
+	if mode == sandbox.Strict && len(s.Denied()) == 0 { // it knows no denied directories in a root
+		learned = out.String()
+	}
+	s.RequireContained(t, learned, "a child in the sandbox")
+}
+
+// The attack is able to do damage without a sandbox, or the test above would prove nothing.
+func TestAttackWorks(t *testing.T) {
+	dir := realDir(t)
+	secret := filepath.Join(dir, "out", "secret")
+	require.NoError(t, os.Mkdir(filepath.Dir(secret), 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "in"), 0o755))
+	require.NoError(t, os.WriteFile(secret, []byte("SECRET"), 0o600))
+	text, err := json.Marshal(attack{filepath.Join(dir, "in"), []string{secret}})
+	require.NoError(t, err)
+	cmd := child("attack")
+	cmd.Stdin = bytes.NewReader(text)
+	require.Contains(t, output(t, sandbox.Policy{}, cmd), "SECRET")
+	left, _ := os.ReadFile(secret)
+	require.NotEqual(t, "SECRET", string(left))
+}
+
+func TestChildWorksInside(t *testing.T) {
+	a, b, out := realDir(t), realDir(t), realDir(t)
+	require.NoError(t, os.WriteFile(filepath.Join(out, "f"), []byte("outside"), 0o600))
+	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+		script := `cd "$1" && echo one >f && mkdir d && mv f "$2/f" && ln "$2/f" "$2/g" &&
+			ln -s g "$2/h" && cat "$2/h" && rm -r d "$2/f" "$2/g" "$2/h" && : >/dev/null &&
+			t=$(mktemp -p /dev/shm) && rm "$t" && cat "$3/f"; echo "status $?"`
+		cmd := exec.Command("/bin/sh", "-c", script, "sh", a, b, out)
+		p := sandbox.Policy{Mode: mode, Write: []string{a, b}}
+		want := map[sandbox.Mode]string{sandbox.Write: "one\noutsidestatus 0\n",
+			sandbox.Strict: "one\nstatus 1\n"}[mode]
+		require.Equal(t, want, output(t, p, cmd), mode)
+	}
+}
+
+// Programs open pseudo-terminals for the commands that they run.
+func TestChildOpensTerminals(t *testing.T) {
+	if _, err := exec.LookPath("script"); err != nil {
+		t.Skip("needs script(1)")
+	}
+	dir := realDir(t)
+	p := sandbox.Policy{Mode: sandbox.Strict, Write: []string{dir}}
+	cmd := exec.Command("script", "-qec", "tty", filepath.Join(dir, "typescript"))
+	require.Contains(t, output(t, p, cmd), "/dev/pts/")
+}
+
+// Clause X1.
+func TestChildDoesNotReachItsParent(t *testing.T) {
+	proctest.AsOrdinaryUser(t, t.Name())
+	dir := realDir(t)
+	for range 20 {
+		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{dir}}
+		require.Empty(t, output(t, p, child("attack the parent")))
+	}
+}
+
+// Clause X2.
+func TestDescendantsStayRestricted(t *testing.T) {
+	in, out := realDir(t), realDir(t)
+	report := filepath.Join(in, "report")
+	paths := filepath.Join(in, "f") + ":" + filepath.Join(out, "f")
+	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{in}}
+	output(t, p, child("daemon", "TEST_PATHS="+paths, "TEST_REPORT="+report))
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(report)
+		return err == nil && string(text) == filepath.Join(in, "f")+"\n"
+	}, 30*time.Second, time.Millisecond)
+	require.NoFileExists(t, filepath.Join(out, "f"))
+}
+
+// daemon starts a process that leaves the session and outlives it, which in turn starts one in a
+// sandbox of its own that would allow more.
+func daemon() int {
+	if os.Getenv("TEST_DAEMON") == "" {
+		again := child("daemon", "TEST_DAEMON=1")
+		again.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if again.Start() != nil {
+			return 1
+		}
+		return 0
+	}
+	var out bytes.Buffer
+	writer := child("write")
+	writer.Stdout = &out
+	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{"/"}}
+	if p.Run(writer.Start) != nil || writer.Wait() != nil {
+		return 1
+	}
+	temporary := os.Getenv("TEST_REPORT") + "-"
+	if os.WriteFile(temporary, out.Bytes(), 0o600) != nil ||
+		os.Rename(temporary, os.Getenv("TEST_REPORT")) != nil {
+		return 1
+	}
+	return 0
+}
+
+// Our own process is never restricted, whichever threads its goroutines run on.
+//
+// Clause X4.
+func TestOwnProcessIsNotRestricted(t *testing.T) {
+	in, out := realDir(t), realDir(t)
+	p := sandbox.Policy{Mode: sandbox.Strict, Write: []string{in}}
+	stop := make(chan struct{})
+	var writing, starting sync.WaitGroup
+	for i := range 8 {
+		writing.Go(func() {
+			path := filepath.Join(out, strconv.Itoa(i))
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := os.WriteFile(path, []byte("free"), 0o600); err != nil {
+					t.Error(err)
+					return
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+	for range 4 {
+		starting.Go(func() {
+			for range 25 {
+				if err := p.Run(func() error {
+					if os.WriteFile(filepath.Join(out, "restricted"), nil, 0o600) == nil {
+						return errors.New("not restricted")
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	starting.Wait()
+	close(stop)
+	writing.Wait()
+	// the main thread, which no goroutine can end
+	require.NoError(t, os.WriteFile(filepath.Join(out, "main"), nil, 0o600))
+	cmd := exec.Command("/bin/true")
+	require.NoError(t, p.Run(cmd.Start))
+	require.NoError(t, cmd.Wait())
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", os.Getpid()))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "NoNewPrivs:\t0")
+}
+
+func TestRootLosesCapabilities(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{realDir(t)}}
+	for line := range strings.Lines(output(t, p, child("tell status"))) {
+		if set, ok := strings.CutPrefix(line, "CapEff:\t"); ok {
+			capabilities, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+			require.NoError(t, err)
+			require.Zero(t, capabilities&(1<<unix.CAP_SYS_PTRACE|1<<unix.CAP_SYS_ADMIN))
+			require.NotZero(t, capabilities&(1<<unix.CAP_CHOWN), "root keeps the others")
+		}
+	}
+}
+
+func TestWriteRefusesLinks(t *testing.T) {
+	dir := realDir(t)
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("/", link))
+	for _, path := range []string{link, filepath.Join(link, "tmp"), filepath.Join(dir, "missing")} {
+		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{path}}
+		err := p.Run(func() error { t.Error("started"); return nil })
+		require.ErrorContains(t, err, path)
+		require.NotErrorIs(t, err, sandbox.ErrUnavailable)
+	}
+}
+
+// Kernels and containers without Landlock, and with a version that is too old.
+//
+// Clause X2.
+func TestUnavailable(t *testing.T) {
+	for answer, why := range map[string]string{
+		"ENOSYS":     "has no Landlock",
+		"EOPNOTSUPP": "disabled",
+		"EPERM":      "does not allow Landlock",
+	} {
+		text := output(t, sandbox.Policy{}, child("without landlock", "TEST_ERRNO="+answer))
+		require.Contains(t, text, why)
+		require.Contains(t, text, "true false\n", "unavailable, and not started")
+	}
+	// What only the last of the three calls refuses is found when a process is started.
+	text := output(t, sandbox.Policy{},
+		child("without landlock", "TEST_ERRNO=EPERM", "TEST_CALL=restrict"))
+	require.Contains(t, text, "<nil>\n")
+	require.Contains(t, text, "true false\n")
+}
+
+// reportWithout denies Landlock to itself and prints what becomes of a start.
+func reportWithout() int {
+	errno := map[string]syscall.Errno{"ENOSYS": unix.ENOSYS, "EOPNOTSUPP": unix.EOPNOTSUPP,
+		"EPERM": unix.EPERM}[os.Getenv("TEST_ERRNO")]
+	call := uint32(unix.SYS_LANDLOCK_CREATE_RULESET)
+	if os.Getenv("TEST_CALL") == "restrict" {
+		call = unix.SYS_LANDLOCK_RESTRICT_SELF
+	}
+	if err := deny(call, errno); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	started := false
+	err := sandbox.Policy{Mode: sandbox.Write}.Run(func() error { started = true; return nil })
+	fmt.Println(sandbox.Available())
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, sandbox.ErrUnavailable), started)
+	return 0
+}
+
+// deny has a system call fail in this process.
+func deny(call uint32, errno syscall.Errno) error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	if failed != 0 {
+		return failed
+	}
+	return nil
+}
+
+func BenchmarkStart(b *testing.B) {
+	dir := realDir(b)
+	for _, p := range []sandbox.Policy{{}, {Mode: sandbox.Write, Write: []string{dir}},
+		{Mode: sandbox.Strict, Write: []string{dir}}} {
+		b.Run(p.Mode.String(), func(b *testing.B) {
+			for b.Loop() {
+				cmd := exec.Command("/bin/true")
+				if err := errors.Join(p.Run(cmd.Start), cmd.Wait()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
