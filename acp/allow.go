@@ -126,9 +126,9 @@ func (r permissionRequest) allowOnce() string {
 	return option
 }
 
-// reads reports whether the tool call reads or searches files, and all paths that it names, at least
-// one, are inside. It does not trust the kind alone: agents derive it from what their models ask for, and
-// some call a shell command that only reads a file a read.
+// reads reports whether the tool call reads or searches files, and all paths that it names, at
+// least one, are inside. It does not trust the kind alone: agents derive it from what their models
+// ask for, and some call a shell command that only reads a file a read.
 func (r permissionRequest) reads(inside func(path string) bool) bool {
 	call := r.ToolCall
 	if call.ID == "" ||

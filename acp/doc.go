@@ -39,38 +39,38 @@
 // session_load.go, close and delete share session_close.go.
 //
 //   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls
-//     the accept method of the request's file. That takes a ticket in the session's queue (queue.go)
-//     where order matters, and returns the work, which runs on another goroutine. A new lifecycle
-//     method gets a file with an accept method, a case in server.go (agent.served), a shape of its
-//     params in params.go, its capability in initialize.go and, if it opens a session, a
-//     backend.Cause. Method names are in internal/protocol. Requests about a stored session
+//     the accept method of the request's file. That takes a ticket in the session's queue
+//     (queue.go) where order matters, and returns the work, which runs on another goroutine. A new
+//     lifecycle method gets a file with an accept method, a case in server.go (agent.served), a
+//     shape of its params in params.go, its capability in initialize.go and, if it opens a session,
+//     a backend.Cause. Method names are in internal/protocol. Requests about a stored session
 //     (session_set_title.go, session_archive.go for archive and unarchive, session_status.go) are
 //     accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
-//   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go), the
-//     catalog and the backend, for new, load, resume and fork alike. The activation that it returns
-//     is stored and then activated, or abandoned.
+//   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go),
+//     the catalog and the backend, for new, load, resume and fork alike. The activation that it
+//     returns is stored and then activated, or abandoned.
 //   - A stored session: owner.go checks that it belongs to the connection's agent, import.go stores
 //     the sessions that only the backend knows, and moved.go follows folders that were renamed.
 //   - A prompt: session_prompt.go takes a turn (turn.go) through the queue, the store and the
 //     backend.
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to
 //     turnUpdates.Update (turn.go) during a turn, or to host.Update (host.go), which
-//     buffers it until the session's response was sent. Both call session.update (session.go), which
-//     sends it to the client and hands it to the sessionstore.Recorder that writes to the store.
-//     Their Commit methods call session.commit, which waits for the store before it sends.
-//   - A replay: replay.go shows the stored history during a load. A history that the backend replays
-//     goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
+//     buffers it until the session's response was sent. Both call session.update (session.go),
+//     which sends it to the client and hands it to the sessionstore.Recorder that writes to the
+//     store. Their Commit methods call session.commit, which waits for the store before it sends.
+//   - A replay: replay.go shows the stored history during a load. A history that the backend
+//     replays goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
 //     replay_rate.go limits how fast both are.
 //   - A message of the backend to the client: host.check in host.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
 //     request that is the first to mention its tool call is also recorded (permission.go), and one
-//     to read in the roots may be answered here (allow.go). A file outside that the backend wants to
-//     read is asked about and read here (outside_read.go).
-//   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors
-//     into violations. folders.go adds the folders that the user declared to requests that name
-//     none. roots_command.go answers /roots, roots_change.go adds and removes folders, and
+//     to read in the roots may be answered here (allow.go). A file outside that the backend wants
+//     to read is asked about and read here (outside_read.go).
+//   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its
+//     errors into violations. folders.go adds the folders that the user declared to requests that
+//     name none. roots_command.go answers /roots, roots_change.go adds and removes folders, and
 //     roots_announce.go adds the adapter's commands to what the backend announces.
 //   - MCP servers: mcp.go prepares them for a session and starts those found in roots;
 //     mcp_command.go answers /mcp.

@@ -66,8 +66,9 @@ func (a *agent) addFolders(
 	return p.setFolders(folders)
 }
 
-// DeclaredFolders returns the folders of a session in cwd whose client names none: those of Folders,
-// then those that the user added to the session, if it has an id, or to all in cwd. It reads disks.
+// DeclaredFolders returns the folders of a session in cwd whose client names none: those of
+// Folders, then those that the user added to the session, if it has an id, or to all in cwd. It
+// reads disks.
 func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
 	var folders []Folder
 	if o.Folders != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 // The adapter answers the slash command /mcp itself, whatever backend a session has except
-// package explore, which answers it in the same way. In a session whose agent connects them, they are started a second time if
-// the command needs that, and one that the user starts from a folder is passed on to the agent: the
-// session is opened again with it, as /roots does with folders.
+// package explore, which answers it in the same way. In a session whose agent connects them, they
+// are started a second time if the command needs that, and one that the user starts from a folder
+// is passed on to the agent: the session is opened again with it, as /roots does with folders.
 
 // parseOwnCommand returns the command in the params of a prompt if the adapter answers it.
 func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {

@@ -58,8 +58,8 @@ type Options struct {
 	// for all others.
 	ReplayRate int
 	// AgentCommand returns a command line that runs the agent of a session, for the error about a
-	// session of another agent: acp-agent with --agent NAME, or with -- and a program. If it is nil,
-	// the agent's name counts as its program.
+	// session of another agent: acp-agent with --agent NAME, or with -- and a program. If it is
+	// nil, the agent's name counts as its program.
 	AgentCommand func(sessionstore.Agent) string
 	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP
 	// servers. Default "dev".

@@ -75,8 +75,8 @@ func withoutOwn(list json.RawMessage) json.RawMessage {
 	return list
 }
 
-// announceCommands announces the adapter's commands for a backend that has announced no commands, neither now nor
-// before.
+// announceCommands announces the adapter's commands for a backend that has announced no commands,
+// neither now nor before.
 func (h *host) announceCommands() {
 	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] {
 		return

@@ -140,8 +140,8 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	return act, err
 }
 
-// turnEnder returns a function that ends the turns of the previous session, unless it is in one that
-// goes on. The function does not keep the previous session in memory.
+// turnEnder returns a function that ends the turns of the previous session, unless it is in one
+// that goes on. The function does not keep the previous session in memory.
 func (l *load) turnEnder() func(context.Context) error {
 	if l.inTurn {
 		return func(context.Context) error { return nil }

@@ -13,14 +13,14 @@ import (
 )
 
 // A session without a title gets the first line of its next prompt. An update of the agent replaces
-// the title, and so does the agent's list of its sessions (sessionstore/import.go). Neither replaces
-// a title that a client has set (session_set_title.go).
+// the title, and so does the agent's list of its sessions (sessionstore/import.go). Neither
+// replaces a title that a client has set (session_set_title.go).
 
 const (
 	// maxTitle is the length of the longest title that a client has not set, in characters.
 	maxTitle = 80
-	// maxChosenTitle is the length of the longest title that a client may set, in characters. Longer
-	// ones are truncated.
+	// maxChosenTitle is the length of the longest title that a client may set, in characters.
+	// Longer ones are truncated.
 	maxChosenTitle = 200
 )
 

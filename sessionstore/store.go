@@ -73,9 +73,9 @@ type Labels interface {
 	// Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
-	// Rename sets the title that a client chose, and notes that (see [Session]). If title is "", the
-	// session has no title and is not renamed any more. Unlike SetTitle, Rename needs no lease: any
-	// session can be renamed. It does not change Updated.
+	// Rename sets the title that a client chose, and notes that (see [Session]). If title is "",
+	// the session has no title and is not renamed any more. Unlike SetTitle, Rename needs no lease:
+	// any session can be renamed. It does not change Updated.
 	Rename(ctx context.Context, id ID, title string) error
 
 	// Archive archives a session, Unarchive undoes that. Nothing changes but what lists contain,
@@ -119,12 +119,13 @@ type Histories interface {
 // Imports is the part of a [Store] for sessions that an agent has without it.
 type Imports interface {
 	// Import stores the sessions that an agent lists itself, in their order, and returns the number
-	// of new ones. If one is invalid, none is stored. A new session gets the id it comes with and an empty history. A known one (by
-	// StateKey) gets a later Updated, the Meta, and its title (see [Imported.NewTitle]) unless it
-	// was renamed or is unused. Whether it is archived stays. An unused one that the agent lists with later activity counts as imported
-	// from then on, see [UnusedGrace]. A session that was deleted here, or whose StateKey was
-	// replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and up
-	// to [MaxTombstones] of them.
+	// of new ones. If one is invalid, none is stored. A new session gets the id it comes with and
+	// an empty history. A known one (by StateKey) gets a later Updated, the Meta, and its title
+	// (see [Imported.NewTitle]) unless it was renamed or is unused. Whether it is archived stays.
+	// An unused one that the agent lists with later activity counts as imported from then on, see
+	// [UnusedGrace]. A session that was deleted here, or whose StateKey was replaced by another, is
+	// skipped as long as the store remembers it: for [TombstoneAge], and up to [MaxTombstones] of
+	// them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
 	// Named returns the id of the session with this StateKey. It returns [*NotFoundError] if the

@@ -132,7 +132,8 @@ const (
 	// [Host.Tools].
 	AdapterConnects MCPOwner = iota
 	// BackendConnects means that the backend connects the mcpServers in the params of an
-	// activation, of which those with a [FoundDir] come from files in roots. Its mcpCapabilities in Info.Initialize state the transports that it supports.
+	// activation, of which those with a [FoundDir] come from files in roots. Its mcpCapabilities in
+	// Info.Initialize state the transports that it supports.
 	BackendConnects
 )
 
@@ -219,9 +220,9 @@ type Updates interface {
 
 // Client sends requests and notifications to the client. A message is rejected with an [*Error],
 // without being sent, if the client did not advertise the capability for its method or its paths
-// are outside the session's folders, but a file outside that is to be read is read by the adapter if
-// the user allows it. Outside a session, methods that need one are rejected.
-// session/update is not sent this way, but with [Updates] and [Host].Replay.
+// are outside the session's folders, but a file outside that is to be read is read by the adapter
+// if the user allows it. Outside a session, methods that need one are rejected. session/update is
+// not sent this way, but with [Updates] and [Host].Replay.
 //
 // Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by
 // optional interfaces.
@@ -290,8 +291,8 @@ type Foreign interface {
 type ForeignSession struct {
 	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
 	State []byte
-	// Cwd is the session's working directory, zero if the backend does not know it. There are no other
-	// roots: only the client grants those, and a listed session would suggest them to it.
+	// Cwd is the session's working directory, zero if the backend does not know it. There are no
+	// other roots: only the client grants those, and a listed session would suggest them to it.
 	Cwd workspace.Dir
 	// Title is one line, or "".
 	Title string

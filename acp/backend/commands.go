@@ -39,8 +39,8 @@ func NewCommand(name, description, hint string) sdk.AvailableCommand {
 // Commands announces the slash commands of a session. The zero value has announced nothing.
 type Commands struct{ announced Update }
 
-// Announce sends the backend's own commands, up to max skills and commands of the roots, and as many
-// known prompts of MCP servers, unless it sent the same last time.
+// Announce sends the backend's own commands, up to max skills and commands of the roots, and as
+// many known prompts of MCP servers, unless it sent the same last time.
 func (c *Commands) Announce(
 	ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int,
 ) error {

@@ -19,8 +19,8 @@
 //	/help                      this list
 //
 // The adapter answers /roots. Skills and commands found in the roots are also commands under their
-// own names. Any other text is searched for: a line is found if it contains all of its words, in any
-// order and case.
+// own names. Any other text is searched for: a line is found if it contains all of its words, in
+// any order and case.
 //
 // # Searching
 //

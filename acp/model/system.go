@@ -28,8 +28,8 @@ const maxSkills = 16 << 10
 const maxServerWords = 16 << 10
 
 // systemPrompt returns what the model is told first: our own text, the roots, their instructions
-// and skills, and what MCP servers say about their tools. It stays the same as long as these and the mode do, so that servers can cache
-// it.
+// and skills, and what MCP servers say about their tools. It stays the same as long as these and
+// the mode do, so that servers can cache it.
 func (s *session) systemPrompt(m mode) string {
 	var b strings.Builder
 	b.WriteString(systemText)

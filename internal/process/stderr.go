@@ -93,8 +93,9 @@ const (
 )
 
 // explanation returns the lines that explain why a child ended whose stderr ended in recent: the
-// first that looks like an error, or else like a complaint, or begins a usage text, and what follows
-// it, or the last line. Lines that were written a while before the last one are older messages.
+// first that looks like an error, or else like a complaint, or begins a usage text, and what
+// follows it, or the last line. Lines that were written a while before the last one are older
+// messages.
 func explanation(recent []stderrLine) []string {
 	const (
 		maxLines = 5

@@ -72,8 +72,8 @@ const (
 	CodeNotFound     = -32002
 )
 
-// TakeSessionID returns the session id in params, and a function that returns the rest. The id is ""
-// if params is not an object, or has no id that is a string; the rest is all of params then. The
+// TakeSessionID returns the session id in params, and a function that returns the rest. The id is
+// "" if params is not an object, or has no id that is a string; the rest is all of params then. The
 // function may be called once; it uses the memory of params, which must not be used afterwards. The
 // error is that of [strictjson.Cut].
 func TakeSessionID(

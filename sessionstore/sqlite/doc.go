@@ -36,15 +36,16 @@
 //
 // # Deleting
 //
-// A delete answers when the session's row is gone, however long its history is. From then on nothing
-// returns the session. Its history, and the copies that deleted rows leave in the file and its log,
-// are erased a few seconds later, in pieces that hold the write lock for some milliseconds, or when
-// the store is closed. The file remembers that this is to be done, so the next program does what a
-// killed one left. The log stays short meanwhile: erasing waits for readers that keep it.
+// A delete answers when the session's row is gone, however long its history is. From then on
+// nothing returns the session. Its history, and the copies that deleted rows leave in the file and
+// its log, are erased a few seconds later, in pieces that hold the write lock for some
+// milliseconds, or when the store is closed. The file remembers that this is to be done, so the
+// next program does what a killed one left. The log stays short meanwhile: erasing waits for
+// readers that keep it.
 //
 // # Schema
 //
 // See schema/*.sql. A history is stored in segments of several updates. The segments of a session
-// form a strand; a fork shares its source's strand up to the fork (table inherits), and continues in
-// a strand of its own.
+// form a strand; a fork shares its source's strand up to the fork (table inherits), and continues
+// in a strand of its own.
 package sqlite

@@ -167,8 +167,8 @@ func (s *Store) Dir() string { return s.options.Dir }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
 // first prunes the sessions that were never prompted, at most once a day among all processes, for
-// about a second. Then it erases what deleted sessions left in the files, for a few seconds at most;
-// the next process that opens the store does the rest.
+// about a second. Then it erases what deleted sessions left in the files, for a few seconds at
+// most; the next process that opens the store does the rest.
 func (s *Store) Close() error {
 	s.applyRetention()
 	s.end()

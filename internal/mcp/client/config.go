@@ -44,8 +44,8 @@ type Config struct {
 	// File is the path of the file in a root that configures the server, which then gets only the
 	// basic variables of our environment. It is "" for a server of the client's.
 	File string
-	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and what
-	// may be a secret in URLs, are kept out anyway.
+	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and
+	// what may be a secret in URLs, are kept out anyway.
 	Secrets []string
 	// Policy is set by Apply.
 	Policy Policy

@@ -26,8 +26,8 @@ import (
 // SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
 const SecretVariable = "ACP_AGENT_RELAY_SECRET"
 
-// Publisher sends a session's roots to its relays, and to whoever asks for them with [SessionRoots]. It is
-// safe for concurrent use and must be closed.
+// Publisher sends a session's roots to its relays, and to whoever asks for them with
+// [SessionRoots]. It is safe for concurrent use and must be closed.
 type Publisher struct {
 	log      *slog.Logger
 	timeout  time.Duration // for a relay to send the secret and to read a list

@@ -15,6 +15,6 @@
 // the [Session] repeats the call with the answer.
 //
 // For servers, [ParseList] reads a client's list of roots, and a [Follower] keeps it up to date.
-// Reading a file URI is the inverse of [workspace.Dir.URI]. Both are strict: URIs that readers could
-// interpret differently are rejected with a *[URIError] that says why.
+// Reading a file URI is the inverse of [workspace.Dir.URI]. Both are strict: URIs that readers
+// could interpret differently are rejected with a *[URIError] that says why.
 package roots

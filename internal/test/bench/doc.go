@@ -7,5 +7,6 @@
 //
 // Each benchmark builds the program as it is released. Times are medians in milliseconds. The
 // program in echo, which echoes one line, is measured in turn with ours, so that ratios are
-// comparable between machines. The program in flood is the adapter with a backend that only streams.
+// comparable between machines. The program in flood is the adapter with a backend that only
+// streams.
 package bench

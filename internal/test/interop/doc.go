@@ -5,10 +5,10 @@
 //   - the official TypeScript client (testdata/node);
 //   - acpx (testdata/node-acpx), a client that starts the program for each of its commands;
 //   - the client of the Go SDK;
-//   - transcripts (testdata/*.txtar), which show every byte of short conversations; rewrite them with
-//     go test ./internal/test/interop -run Transcripts -update;
-//   - the tests themselves, through package pipes, for what no client would do: malformed requests, signals, several
-//     lines in one write.
+//   - transcripts (testdata/*.txtar), which show every byte of short conversations; rewrite them
+//     with go test ./internal/test/interop -run Transcripts -update;
+//   - the tests themselves, through package pipes, for what no client would do: malformed requests,
+//     signals, several lines in one write.
 //
 // Everything the program writes is validated against the ACP v1 schema by package schema. Where a
 // turn must last until it is ended, package scripted is the agent behind the program.

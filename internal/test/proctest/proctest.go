@@ -11,9 +11,11 @@
 //
 // Tests can observe processes without waiting for a fixed time:
 //
-//   - [Holders] detects when processes that call [Hold] start and end, whichever process started them and whether or not they have
-//     been waited for. They keep a connection open, which the system closes.
-//   - [Mark], on Linux, finds other processes, such as npm servers, and their descendants by a variable in their environment.
+//   - [Holders] detects when processes that call [Hold] start and end, whichever process started
+//     them and whether or not they have been waited for. They keep a connection open, which the
+//     system closes.
+//   - [Mark], on Linux, finds other processes, such as npm servers, and their descendants by a
+//     variable in their environment.
 //   - [Record] holds the lines that a process has read from its [Input].
 //
 // [AsOrdinaryUser] runs a test as a user other than root. The package must only be imported by
