@@ -25,4 +25,14 @@
 // The parts are exported for hosts with their own interface: [Walk] visits or searches files in
 // parallel and in a fixed order, [Pattern] and [Glob] select lines and names, and [Change] plans,
 // shows and makes a change.
+//
+// # Where to find things
+//
+// Each tool has a file, with its arguments, its result and how that reads as text.
+//
+//   - set.go: the tools of a workspace; tool.go: what they have in common; arguments.go: schemas,
+//     and reading arguments; result.go, errors.go: results, and errors that say what to do
+//   - walk.go: going through a tree; glob.go, pattern.go: which files and lines match
+//   - change.go: planning and making a change; diff.go: showing it; indent.go: texts to replace that
+//     differ from the file in white space only
 package tools
