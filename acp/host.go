@@ -42,8 +42,7 @@ type host struct {
 
 	saving sync.Mutex // states are stored in the order of the calls; locked before mu
 
-	conventions []discovery.Convention // set by the first scan; nil for the default
-	scanning    chan struct{}          // holds one value while the roots are scanned
+	scanning chan struct{} // holds one value while the roots are scanned
 
 	mu            sync.Mutex
 	phase         hostPhase
@@ -85,21 +84,9 @@ func (h *host) Catalog() *discovery.Catalog {
 	return h.catalog
 }
 
-// scan scans the roots for the first time. If the configured conventions are invalid, the session
-// opens without any; the error is the context's.
+// scan scans the roots for the first time.
 func (h *host) scan(ctx context.Context) (err error) {
-	options := h.agent.options.tuning.Discovery
-	h.conventions = options.Conventions
-	h.catalog, err = discovery.Scan(ctx, h.workspace, options)
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	h.agent.log.Error(
-		"cannot scan the roots: the session has none of their instructions, skills or commands",
-		"session", h.id, "error", err)
-	options.Conventions = []discovery.Convention{}
-	h.conventions = options.Conventions
-	h.catalog, err = discovery.Scan(ctx, h.workspace, options)
+	h.catalog, err = discovery.Scan(ctx, h.workspace, discovery.Options{})
 	return err
 }
 
@@ -119,9 +106,7 @@ func (h *host) refresh(ctx context.Context) {
 	}
 	err := h.agent.onDisk(ctx, func() error {
 		defer func() { <-h.scanning }()
-		options := h.agent.options.tuning.Discovery
-		options.Conventions = h.conventions
-		catalog, err := discovery.Scan(h.agent.base, h.workspace, options)
+		catalog, err := discovery.Scan(h.agent.base, h.workspace, discovery.Options{})
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package acp_test
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
 // serve makes the backend known to an agent.
@@ -66,28 +63,4 @@ func TestCatalogAtPrompt(t *testing.T) {
 		c.texts(id, "catalog"))
 	require.NoError(t, os.Remove(filepath.Join(a, "AGENTS.md")))
 	require.Equal(t, []string{"command deploy of 0"}, c.texts(id, "catalog"))
-}
-
-// Clause A25.
-func TestScanFails(t *testing.T) {
-	for name, o := range map[string]discovery.Options{
-		"a convention that is none": {
-			Conventions: []discovery.Convention{{Pattern: "**", Format: discovery.Text}}},
-		"nothing to look for": {Conventions: []discovery.Convention{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			log := &logtest.Text{}
-			c := served(t,
-				acp.Options{Logger: log.Logger(slog.LevelDebug)}.With(acp.Tuning{Discovery: o}))
-			a := folder(t)
-			write(t, a, ".claude/commands/deploy.md", "deploy it")
-			id := c.open(a)
-			c.texts(id, "catalog")
-			c.call("session/load", rootsParams(id, a))
-			require.Equal(t, []string{"x"}, c.texts(id, "say x"))
-			if name == "a convention that is none" {
-				require.Contains(t, log.String(), "cannot scan the roots")
-			}
-		})
-	}
 }

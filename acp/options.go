@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -76,10 +75,9 @@ const agentName = "acp-agent"
 
 // tuning holds what only tests change.
 type tuning struct {
-	Wire      jsonrpc.Options
-	Recorder  sessionstore.RecorderOptions
-	Discovery discovery.Options
-	MCP       mcpclient.Options
+	Wire     jsonrpc.Options
+	Recorder sessionstore.RecorderOptions
+	MCP      mcpclient.Options
 	// MaxSessions is how many sessions may be active at once.
 	MaxSessions int
 	// ImportEvery is how old the list of the backend's own sessions may be before a session/list
