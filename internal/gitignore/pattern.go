@@ -399,44 +399,13 @@ func classAt(text string) (name string, size int, ok bool) {
 
 // addClass adds a POSIX class, in ASCII. It reports whether the name is known.
 func (s *byteSet) addClass(name string) bool {
-	switch name {
-	case "alnum":
-		s.add('0', '9')
-		s.add('A', 'Z')
-		s.add('a', 'z')
-	case "alpha":
-		s.add('A', 'Z')
-		s.add('a', 'z')
-	case "blank":
-		s.add(' ', ' ')
-		s.add('\t', '\t')
-	case "cntrl":
-		s.add(0, 31)
-		s.add(127, 127)
-	case "digit":
-		s.add('0', '9')
-	case "graph":
-		s.add('!', '~')
-	case "lower":
-		s.add('a', 'z')
-	case "print":
-		s.add(' ', '~')
-	case "punct":
-		s.add('!', '/')
-		s.add(':', '@')
-		s.add('[', '`')
-		s.add('{', '~')
-	case "space":
-		s.add('\t', '\r')
-		s.add(' ', ' ')
-	case "upper":
-		s.add('A', 'Z')
-	case "xdigit":
-		s.add('0', '9')
-		s.add('A', 'F')
-		s.add('a', 'f')
-	default:
-		return false
+	ranges, known := map[string]string{ // the first and the last byte of each range
+		"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f",
+		"digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~",
+		"space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
+	}[name]
+	for i := 0; i < len(ranges); i += 2 {
+		s.add(ranges[i], ranges[i+1])
 	}
-	return true
+	return known
 }
