@@ -125,7 +125,8 @@ func withoutExtension(name string, extensions ...string) string {
 }
 
 // scriptNames returns the names of a script: that of the npm package that contains it, and its own
-// without the extension. It returns nil if they do not tell which agent it is.
+// without the extension, or that of its directory with it. It returns nil if they do not tell which
+// agent it is.
 func scriptNames(path string) (names []string) {
 	if strings.HasPrefix(path, "@") { // an npm package
 		return []string{path}
@@ -138,6 +139,7 @@ func scriptNames(path string) (names []string) {
 		}
 		names = append(names, elements[0])
 	}
+	generic := ""
 	for _, element := range slices.Backward(strings.Split(dir, "/")) {
 		name := withoutExtension(ProgramName(element), ".js", ".mjs", ".cjs", ".ts", ".mts", ".py",
 			".pyz", ".rb", ".pl", ".sh")
@@ -147,9 +149,22 @@ func scriptNames(path string) (names []string) {
 		case "", ".", "..":
 			return names
 		}
-		return append(names, name)
+		if generic == "" && isGeneric(name) {
+			generic = "/" + name
+			continue
+		}
+		return append(names, name+generic)
 	}
 	return names
+}
+
+// isGeneric reports whether a script with this name may belong to any agent.
+func isGeneric(name string) bool {
+	switch name {
+	case "acp", "agent", "app", "launch", "run", "server", "start":
+		return true
+	}
+	return false
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -265,6 +280,11 @@ func launched(words []string) []string {
 			return launchedBehind(words[1:])
 		case strings.ContainsRune(program, '$'): // a variable of a shell
 			return nil
+		case !ok && isGeneric(program):
+			if names := scriptNames(words[0]); names != nil {
+				return names
+			}
+			return []string{program}
 		case !ok:
 			return scriptNames(program)
 		}
@@ -321,6 +341,9 @@ func (l launcher) launch(args []string) (names, next []string) {
 		case option == l.module:
 			return []string{value}, nil
 		}
+	}
+	for len(args) > 0 && isAssignment(args[0]) { // behind "--"
+		args = args[1:]
 	}
 	switch {
 	case len(args) <= l.skip:

@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"os/user"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -54,6 +55,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	findHome()
 	root := newRoot(s)
 	root.SetArgs(separateAgentArgs(root, args))
+	if swallowed := swallowedFlags(root, args); len(swallowed) > 0 {
+		fmt.Fprintf(s.err, "acp-agent: the agent is passed %s, because acp-agent's own flags end at "+
+			"the first one that it does not have\n", strings.Join(swallowed, " and "))
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil || outputClosed(err) {
 		return 0

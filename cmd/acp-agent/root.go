@@ -117,6 +117,21 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
 }
 
+// swallowedFlags returns the flags of the program that args pass to the agent behind it, because
+// they follow one that the program does not have.
+func swallowedFlags(root *cobra.Command, args []string) (swallowed []string) {
+	separated := separateAgentArgs(root, args)
+	if len(separated) == len(args) {
+		return nil
+	}
+	for _, arg := range separated[slices.Index(separated, "--")+1:] {
+		if flag, _ := findFlag(root, arg); flag != nil && strings.HasPrefix(arg, "--") {
+			swallowed = append(swallowed, "--"+flag.Name)
+		}
+	}
+	return swallowed
+}
+
 // separateAgentArgs returns args with "--" before the first one after --agent NAME that is neither
 // a flag of the program nor a command that accepts --agent. Editors append arguments of the agent,
 // such as --terminal-login, to the command that they are configured with.
@@ -186,6 +201,11 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	dir, err := set.stateDirectory()
 	if err != nil {
 		return err
+	}
+	if set.stateDir == "" { // HOME may name a directory that cannot exist
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
+		}
 	}
 	roots, err := set.workspace()
 	if err != nil {
