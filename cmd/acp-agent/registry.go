@@ -97,10 +97,10 @@ func parseRegistry(raw []byte) (r registry, leftOut []error, err error) {
 	return r, leftOut, nil
 }
 
-// registryPatterns are what the strings of a registry must look like. Nothing that matches one of
-// them means something special to a shell or begins with a dash.
+// registryPatterns are what the strings of a registry must look like, and the environment variables
+// that it must not set. What matches means nothing special to a shell and begins with no dash.
 var registryPatterns = sync.OnceValue(func() (p struct {
-	id, version, program, npm, pypi *regexp.Regexp
+	id, version, program, npm, pypi, reserved *regexp.Regexp
 }) {
 	const name = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
 	p.id = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
@@ -108,6 +108,8 @@ var registryPatterns = sync.OnceValue(func() (p struct {
 	p.program = regexp.MustCompile(`^` + name + `$`)
 	p.npm = regexp.MustCompile(`^(@` + name + `/)?` + name + `(@[A-Za-z0-9.+-]+)?$`)
 	p.pypi = regexp.MustCompile(`^` + name + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
+	p.reserved = regexp.MustCompile(`(?i)^(PATH|PATHEXT|COMSPEC|HOME|IFS|ENV|BASH_ENV|` +
+		`(LD|DYLD|NODE|NPM|PIP|UV|ACP_AGENT)_.*|PYTHON.*)$`)
 	return p
 })
 
@@ -166,8 +168,11 @@ func (r *registryProgram) check(pkg *regexp.Regexp) error {
 		}
 	}
 	for name, value := range r.Env {
-		if len(value) > 4096 || !variableName().MatchString(name) || !isOneLine(value) {
+		switch {
+		case len(value) > 4096 || !variableName().MatchString(name) || !isOneLine(value):
 			return errors.New("an environment variable has no valid name, or is not one line")
+		case registryPatterns().reserved.MatchString(name):
+			return fmt.Errorf("it sets %s, which decides what other programs run", name)
 		}
 	}
 	return nil
@@ -342,13 +347,15 @@ func registryPlatform() string {
 	return runtime.GOOS + "-" + cmp.Or(arch, runtime.GOARCH)
 }
 
-// npmFolders returns the folders with the packages whose programs are in PATH: those of npm, on Unix
-// and on Windows, of a project's node_modules/.bin, of Bun and of pnpm.
+// npmFolders returns the folders with the packages whose programs are in PATH: those of npm, on
+// Unix and on Windows, of a project's node_modules/.bin, of Bun and of pnpm.
 func npmFolders() []string {
 	var found []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		for _, modules := range []string{"../lib/node_modules", "node_modules", "../../node_modules",
-			"../install/global/node_modules", "global/5/node_modules"} {
+		for _, modules := range []string{
+			"../lib/node_modules", "node_modules", "../../node_modules",
+			"../install/global/node_modules", "global/5/node_modules",
+		} {
 			modules = filepath.Join(dir, filepath.FromSlash(modules))
 			if filepath.IsAbs(dir) && isDir(modules) && !slices.Contains(found, modules) {
 				found = append(found, modules)
