@@ -194,23 +194,26 @@ func (set *settings) tryStore(ctx context.Context) error {
 
 // examineAgent starts the agent with this name, or that of a command, and asks what it can do.
 func (set *settings) examineAgent(ctx context.Context, name string, args []string) []finding {
-	subject, advice := "agent "+name, "set agents."+name+".command to "
+	subject := "agent " + name
 	if name == "" {
 		subject = "agent " + proxy.ProgramName(args[0])
-		advice = "put after -- "
 	}
 	command, profile, err := set.agentCommand(name, args)
 	if err != nil {
 		return []finding{judge(subject, "", err)}
 	}
+	setting := set.commandSetting(name, profile)
 	path, err := exec.LookPath(command.Path)
 	if err != nil {
-		install := "install it"
+		advice := "install it"
 		if profile.Install != "" {
-			install += ": " + profile.Install
+			advice += ": " + profile.Install
 		}
-		return []finding{{subject, broken, fmt.Sprintf("%s was not found in PATH: %s, or %sits path",
-			command.Path, install, advice)}}
+		if setting != "" {
+			advice += ", or set " + setting + " to its path"
+		}
+		return []finding{{subject, broken,
+			fmt.Sprintf("%s was not found in PATH: %s", command.Path, advice)}}
 	}
 	agent, err := introduce(ctx, command)
 	interpreter := interpreterOf(path)
@@ -223,16 +226,30 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	if err != nil {
 		return findings
 	}
-	if !inDesktopPath(path) && !filepath.IsAbs(command.Path) {
-		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("editors started from a "+
-			"desktop may not find %s: %s%s", command.Path, advice, path)})
-	}
-	if found, err := exec.LookPath(interpreter); err == nil && !inDesktopPath(found) {
-		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("editors started from a "+
-			"desktop may not find %s, which it needs: let them start acp-agent with %s in PATH",
-			interpreter, filepath.Dir(found))})
+	for _, program := range []string{command.Path, interpreter} {
+		found, err := exec.LookPath(program)
+		if err != nil || filepath.IsAbs(program) || inDesktopPath(found) {
+			continue
+		}
+		advice := fmt.Sprintf("let them start acp-agent with %s in PATH", filepath.Dir(found))
+		if setting != "" && program == command.Path {
+			advice = fmt.Sprintf("set %s to %s", setting, found)
+		}
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf(
+			"editors started from a desktop may not find %s: %s", program, advice)})
 	}
 	return findings
+}
+
+// commandSetting returns the key of the configuration file that names the program of an agent, or
+// "" if the rest of what starts it comes from elsewhere.
+func (set *settings) commandSetting(name string, p proxy.Profile) string {
+	for _, own := range []string{name, p.Identity} {
+		if _, ok := proxy.FindProfile(set.config.profiles(), own); ok && name != "" {
+			return "agents." + own + ".command"
+		}
+	}
+	return ""
 }
 
 // interpreterOf returns the program, such as node, that a script looks up in PATH to be run by it.
