@@ -209,6 +209,9 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 		if profile.Install != "" {
 			advice += ": " + profile.Install
 		}
+		if _, err := exec.LookPath("npm"); err != nil && strings.HasPrefix(profile.Install, "npm ") {
+			advice += " (npm is not in PATH either; it comes with Node.js)"
+		}
 		if setting != "" {
 			advice += ", or set " + setting + " to its path"
 		}
