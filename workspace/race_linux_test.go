@@ -46,7 +46,7 @@ func swapping(t *testing.T, one, other string) (stop func()) {
 	}
 }
 
-const raceReads = 20_000
+const raceReads = 10_000
 
 // expected reports whether err is one that a race may cause.
 func expected(err error) bool {
@@ -169,7 +169,7 @@ func TestReadReplacedFile(t *testing.T) {
 }
 
 // raceOperations is how many operations the race test performs by default.
-const raceOperations = 100_000
+const raceOperations = 40_000
 
 // racers is how many goroutines perform them, in addition to the one that swaps.
 const racers = 3

@@ -98,8 +98,9 @@ func runAs(t *testing.T, uid uint32, dir string, argv ...string) {
 	require.NoError(t, err)
 	defer output.Close()
 	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Dir:   dir,
-		Env:   []string{"WORKSPACE_TEST_DIR=" + dir, "TMPDIR=" + dir},
+		Dir: dir,
+		Env: []string{"WORKSPACE_TEST_DIR=" + dir, "TMPDIR=" + dir,
+			"GORACE=" + os.Getenv("GORACE")},
 		Files: []*os.File{nil, output, output},
 		Sys:   &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}},
 	})

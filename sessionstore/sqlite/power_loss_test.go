@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,15 +19,21 @@ import (
 )
 
 // TestPowerLoss simulates power failures at many points: from the recorded operations of a store it
-// derives what a disk may contain then, where only what was synced is certain, and opens that.
+// derives what a disk may contain then, where only what was synced is certain, and opens that. A
+// normal run fails about 20 times; ACP_AGENT_KILLS sets another number.
 //
 // Clause S1.
 func TestPowerLoss(t *testing.T) {
+	failures := 20
+	if text := os.Getenv("ACP_AGENT_KILLS"); text != "" {
+		var err error
+		failures, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
 	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
 		t.Run("S1/"+string(journal), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
 			ops := useStore(t, journal, random)
-			const failures = 40
 			disk := simulatedDisk{files: map[int][]byte{}, names: map[string]int{}}
 			for i, d := range ops {
 				disk.do(d)
