@@ -195,11 +195,13 @@ func installed(t *testing.T, pattern string) string {
 func conformanceSuite(t *testing.T) func(t *testing.T, scenario, revision string) string {
 	node := installed(t, "node-acpx/node_modules/node-linux-*/bin/node")
 	suite := installed(t, "node-mcp-clients/node_modules/conformance-next/dist/index.js")
+	env := append(append(os.Environ(), proctest.Env("conformance")...),
+		"NODE_COMPILE_CACHE="+t.TempDir()) // compiling it takes a third of a scenario's time
 	return func(t *testing.T, scenario, revision string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, node, suite, "client", "--command", proctest.Executable(), "--scenario", scenario, "--spec-version", revision)
-		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), proctest.Env("conformance")...)
+		cmd.Dir, cmd.Env = t.TempDir(), env
 		printed, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", printed)
 		return string(printed)

@@ -29,13 +29,14 @@ func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url 
 		}
 		t.Skip("the conformance suite is not installed: run npm ci in testdata/node-mcp-clients, or make test")
 	}
+	env := append(os.Environ(), "NODE_COMPILE_CACHE="+t.TempDir()) // for all scenarios
 	return func(t *testing.T, scenario, url string, more ...string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url,
 			"--scenario", scenario}, more...)...)
-		cmd.Dir = t.TempDir()
+		cmd.Dir, cmd.Env = t.TempDir(), env
 		printed, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", scenario, printed)
 	}
