@@ -77,7 +77,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 // Clause W3.
 func TestMemoryOfAClientThatDoesNotRead(t *testing.T) {
 	const (
-		requests = 24
+		requests = 18
 		length   = 30 << 20
 		most     = 500 // MiB
 	)
@@ -135,7 +135,7 @@ func TestMemoryOfAClientThatDoesNotRead(t *testing.T) {
 			// The program may take all of them, or stop reading.
 			for before := int64(-1); sent.Load() != before && sent.Load() < requests; {
 				before = sent.Load()
-				time.Sleep(3 * time.Second)
+				time.Sleep(2 * time.Second)
 			}
 			require.LessOrEqual(t, memoryOf(t, cmd.Process.Pid, "VmHWM"), most)
 		})

@@ -24,6 +24,7 @@ func TestWhatARealAgentHasAlreadyIsListed(t *testing.T) {
 	}{{opencode, "opencode"}, {claude, "claude"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, c.subject)
 			s := onStage(t, c.subject)
 			alone := s.alone(t, noFiles)
 			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
@@ -65,9 +66,7 @@ func TestSessionsOpenByTheAgentsOwnIDs(t *testing.T) {
 	for _, c := range []subject{opencode, claude, gemini, pi} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if c.modules == morePackages && !*survey {
-				t.Skip("make interop-agents runs this")
-			}
+			rarely(t, c)
 			s := onStage(t, c)
 			alone := s.alone(t, noFiles)
 			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
@@ -111,9 +110,7 @@ func TestSessionsSurviveOtherFlags(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if c.modules == morePackages && !*survey {
-				t.Skip("make interop-agents runs this")
-			}
+			rarely(t, c.subject)
 			s := onStage(t, c.subject)
 			e := s.behind(t, noFiles)
 			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})

@@ -25,13 +25,10 @@ const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 // Clause M8.
 func TestTheModelsOfRealAgentsUseEveryTool(t *testing.T) {
 	t.Parallel()
-	subjects := []subject{opencode, claude}
-	if *survey {
-		subjects = append(subjects, gemini)
-	}
-	for _, s := range subjects {
+	for _, s := range []subject{opencode, claude, gemini} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, s)
 			s := onStage(t, s)
 			dir := folder(t, "banana\n")
 			image, err := base64.StdEncoding.DecodeString(dot)

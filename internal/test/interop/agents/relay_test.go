@@ -34,6 +34,7 @@ func TestTheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 	for _, s := range []subject{opencode, claude} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, s)
 			s := onStage(t, s)
 			e := s.relaying(t, "on")
 			made, err := e.NewSession(within(t), s.withServer(t, s.first, s.second))
@@ -63,6 +64,7 @@ func TestARealAgentGetsAServerFoundInAFolder(t *testing.T) {
 	for _, s := range []subject{opencode, claude} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, s)
 			s := onStage(t, s)
 			command := npmtest.Filesystem(t)
 			config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{

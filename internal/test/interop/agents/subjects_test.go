@@ -71,6 +71,15 @@ var claude = subject{
 	},
 }
 
+// rarely skips a test that behaves the same with another agent, which make test runs it with.
+// Starting opencode takes seconds, and the agents of the table are not installed.
+func rarely(t *testing.T, s subject) {
+	t.Helper()
+	if s.name != claude.name && !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+}
+
 // These take too much time and space to run with every change.
 var (
 	codex = subject{

@@ -81,9 +81,9 @@ func TestARealAgentHasNoToolsForRemovedRoots(t *testing.T) {
 	}
 	t.Run("in the same process", func(t *testing.T) { removed(t, e) })
 	e.leave()
-	t.Run("in another process", func(t *testing.T) { removed(t, s.behind(t, noFiles)) })
+	e = s.behind(t, noFiles)
+	t.Run("in another process", func(t *testing.T) { removed(t, e) })
 	t.Run("added again", func(t *testing.T) {
-		e := s.behind(t, noFiles)
 		_, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
 		require.NoError(t, err)
 		turn := s.prompt(e, made.ID, "Please mend it again.", read, edit, modelserver.Say("Done."))

@@ -80,6 +80,7 @@ func TestARealAgentGetsAPromptDuringATurn(t *testing.T) {
 	for _, s := range []subject{opencode, claude} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, s)
 			s := onStage(t, s)
 			e := s.behind(t, noFiles)
 			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})

@@ -31,7 +31,7 @@ type seen struct {
 
 func TestTheTypeScriptClientWithARealAgentBehind(t *testing.T) {
 	t.Parallel()
-	s := onStage(t, opencode)
+	s := onStage(t, claude)
 	script, err := filepath.Abs(filepath.Join(packages, "../client.mjs"))
 	require.NoError(t, err)
 	prompt := modelserver.Prompt("Please mend the fruit.", modelserver.Read(fruit(s.first)),
