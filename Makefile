@@ -15,6 +15,10 @@ LLAMA       := testdata/node-llama
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
 RACE        := -race -gcflags=modernc.org/...=-race=false
 
+# Packages whose tests take longest, mostly waiting for the disk and for other programs. They start
+# first, with a third package beside them on two cores.
+LONGEST     := ./sessionstore/sqlite ./acp
+
 .PHONY: build release test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
@@ -28,13 +32,14 @@ release:
 	go run ./internal/release -out dist
 
 # Every test. The product's run with the race detector; those in internal/test are clients of a
-# program that is built without it, and of other programs. Packages leave no goroutines, so it need
+# program that is built without it, and of other programs, and those of the release compress files,
+# which takes minutes with it. Packages leave no goroutines, so it need
 # not wait a second for them at the end of each. Without vet: that is a target of its own.
 test: $(PACKAGES)
 	status=0; \
-	go test -vet=off -timeout 10m ./internal/test/... || status=1; \
-	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m \
-		$$(go list ./... | grep -v /internal/test/) || status=1; \
+	go test -vet=off -timeout 10m ./internal/test/... ./internal/release || status=1; \
+	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m -p 3 $(LONGEST) \
+		$$(go list ./... | grep -v -e /internal/test/ -e /internal/release) || status=1; \
 	exit $$status
 
 # Every benchmark, once each. Those in docs/reference.md come from here.
@@ -53,14 +58,15 @@ vet:
 staticcheck:
 	go run $(STATICCHECK) ./...
 
-# Every package, built for every platform. Where tests differ between platforms, they are vetted too.
+# Every package, built for every platform, with the flag of the program so that it shares what is
+# compiled. Where tests differ between platforms, they are vetted too.
 cross:
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "build $$platform"; \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build ./...; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath ./...; \
 	done
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet -trimpath ./...
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet -trimpath ./...
 
 # Every fuzz target, FUZZTIME each.
 fuzz:
@@ -71,16 +77,19 @@ fuzz:
 		done; \
 	done
 
-# The store against 500 kills of the program, and sessions against a model in 500 random runs; make
-# test makes 60 and 30.
+# The store against 500 kills of the program and failures of the power, sessions against a model in
+# 500 random runs, and files against a million operations while names are swapped; make test makes
+# 60, 20, 30 and 40,000.
 kills: $(PACKAGES)
 	go test $(RACE) -count=1 -timeout 30m -run 'TestModel$$' ./acp -rapid.checks 500
-	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestKills ./internal/test/interop
+	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 30m -run 'TestKills|TestPowerLoss' \
+		./internal/test/interop ./sessionstore/sqlite
+	WORKSPACE_RACE_OPERATIONS=1000000 go test $(RACE) -count=1 -timeout 30m -run WhileSwapping ./workspace
 
-# A whole session with every agent that runs without an account, the tables of docs/agents.md, and
-# every tool of the MCP server.
+# Every test with real agents, of which make test leaves some out: a whole session with every agent
+# that runs without an account, the tables of docs/agents.md, and what opencode does as others do.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments|SurviveOtherFlags|DeletedInTheAgent|OwnIDs|ContinuesTheRecord" ./internal/test/interop/agents -survey
+	go test -count=1 -timeout 60m -v -parallel 3 ./internal/test/interop/agents -survey
 
 # The program with a model of random weights that llama.cpp runs, on Linux on x86-64.
 smoke-model: $(LLAMA)/node_modules/.installed
