@@ -142,7 +142,7 @@ func runConformanceClient() error {
 	}
 	defer w.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Elicitation: []string{"form", "url"}})
+	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Wait: patience, Elicitation: []string{"form", "url"}})
 	defer set.Close(context.Background())
 	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1]}})
 	if err != nil {
