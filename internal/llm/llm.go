@@ -44,8 +44,7 @@ const (
 	Anthropic API = "anthropic"
 )
 
-// Model describes a model. Package acp/model, whose type has the same fields, says what they mean
-// and what their zero values stand for.
+// Model describes a model. The fields are explained at acp/model.Model.
 type Model struct {
 	ID            string
 	API           API

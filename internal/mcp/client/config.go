@@ -52,28 +52,14 @@ type Config struct {
 }
 
 // Policy says what a server may do. It comes from the user's own configuration, never from the
-// client or a root. The zero value is the default.
+// client or a root. The zero value is the default. The fields are explained at acp.MCPPolicy.
 type Policy struct {
-	// Roots says whether the server may ask for the roots. Default: stdio servers and servers on
-	// this machine may.
-	Roots Switch
-	// KeepOnShrink keeps a connection to a server that knows a root which was removed. Otherwise a
-	// stdio server is restarted and others are reconnected to, because some keep such a root.
-	KeepOnShrink bool
-	// Templates says that ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are replaced
-	// in Args and Env.
-	Templates bool
-	// Legacy says that only revisions of MCP before 2026-07-28 are asked for, for servers that do
-	// not survive the question for a newer one.
-	Legacy bool
-	// Trusted says that the user trusts what the server says about its tools, so that those that
-	// claim to be read-only are called without asking.
-	Trusted bool
-	// SettleAfterRoots is how long after its last answered roots/list a server counts as ready.
-	// Default 100 ms.
-	SettleAfterRoots time.Duration
-	// SettleWithoutRoots is how long after initialized a server that does not ask for roots counts
-	// as ready. Default 500 ms.
+	Roots              Switch
+	KeepOnShrink       bool
+	Templates          bool
+	Legacy             bool
+	Trusted            bool
+	SettleAfterRoots   time.Duration
 	SettleWithoutRoots time.Duration
 }
 
