@@ -40,7 +40,7 @@ func errNotActive(id sessionstore.ID) error {
 
 func errUnknownSession(id sessionstore.ID) error {
 	given := text.Truncate(string(id), 1<<10)
-	return stateError(protocol.CodeNotFound, "no session "+given,
+	return stateError(protocol.CodeNotFound, "no session "+given+": it may have been deleted",
 		reasonData{Reason: "not_found", SessionID: given})
 }
 

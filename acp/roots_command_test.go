@@ -274,7 +274,7 @@ func TestFolderChangesThatFail(t *testing.T) {
 	}
 	c.permit("allow-once")
 	for argument, why := range map[string]string{"../missing": "does not exist",
-		"../file": "is not a directory", "../denied": "refused by policy", "a\x00b": "NUL"} {
+		"../file": "is not a folder", "../denied": "refused by policy", "a\x00b": "NUL"} {
 		require.Contains(t, c.say(id, "/roots add "+argument), why)
 		unchanged(argument)
 	}
@@ -489,7 +489,7 @@ func TestWorkspaceFile(t *testing.T) {
 		"lists no folders that this session does not have")
 	require.NoError(t, os.WriteFile(filepath.Join(top, "app.code-workspace"),
 		[]byte(`{"folders":[{"path":"shared"}]}`), 0o600))
-	require.Contains(t, c.say(id, "/roots add ../app.code-workspace"), "is not a directory",
+	require.Contains(t, c.say(id, "/roots add ../app.code-workspace"), "is not a folder",
 		"what is outside is not read")
 
 	// A session that was never prompted is told when it is opened again.

@@ -1229,7 +1229,7 @@ func TestRenamedFolder(t *testing.T) {
 	command := "; if the folder was renamed, run: acp-agent sessions move " + at("old") + " "
 	for _, method := range []string{"session/load", "session/resume"} {
 		require.Contains(t, message(method, rootsParams(id, at("old", "app"))),
-			"does not exist: create the directory or give another one"+command+"NEW-FOLDER")
+			"does not exist: create the folder or give another one"+command+"NEW-FOLDER")
 		require.Contains(t, message(method, rootsParams(id, at("the new", "app"))),
 			"use "+at("old", "app")+command+"'"+at("the new")+"'")
 		require.Contains(t, message(method, rootsParams(id, lib)),

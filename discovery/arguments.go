@@ -12,8 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Expansion is the text of a skill or command, with the arguments that a user typed in the places
-// for them.
+// Expansion is the text of a skill or command with the user's arguments filled in.
 type Expansion struct {
 	// TakesArguments reports whether the text has places for arguments.
 	TakesArguments bool
@@ -36,7 +35,7 @@ func (e Expansion) size() int {
 // String returns the text.
 func (e Expansion) String() string { return strings.Join(e.parts, "") }
 
-// Note says that the inert parts are nothing but text. It is "" without such parts.
+// Note tells the user that the inert parts stay text. It is "" if there are none.
 func (e Expansion) Note() string {
 	if len(e.inert) == 0 {
 		return ""
@@ -73,8 +72,8 @@ func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Exp
 	return e, nil
 }
 
-// patterns are the regular expressions of expand. A backslash before a place keeps it, and $$ is
-// not one.
+// patterns are the regular expressions of expand. A backslash before a place escapes it, and $$ is
+// no place.
 var patterns = sync.OnceValue(func() (p struct {
 	place, name, geminiPlace, command,
 	geminiInert *regexp.Regexp
@@ -118,11 +117,11 @@ func (a *Artifact) readArguments(f frontmatter) {
 	}
 }
 
-// expand puts the arguments into body, the text of a. $ARGUMENTS stands for all that was typed,
-// $ARGUMENTS[0] for the first word, and so does the first name of the frontmatter after $, and $1,
-// or $0 if body contains that: tools count from one or from zero. Quotation marks keep words
-// together. Places for words that were not typed stay. In a command of Gemini CLI {{args}} stands
-// for all. Nothing in the arguments is expanded.
+// expand puts the arguments into body, the text of a. $ARGUMENTS stands for everything that was
+// typed. $ARGUMENTS[0], $ with the first name in the frontmatter, and $1 stand for the first word;
+// if body contains $0, that is the first word, because tools count from one or from zero. Quotation
+// marks keep words together. A place for a word that was not typed stays as it is. In a command of
+// Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded.
 func (a Artifact) expand(body, arguments string) Expansion {
 	p := patterns()
 	if a.format == GeminiCommand {

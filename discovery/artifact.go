@@ -25,8 +25,8 @@ const (
 	// Hook is a file with programs that an agent runs on certain events. Hooks are listed and not
 	// used.
 	Hook Kind = "hook"
-	// Plugin is a plugin that is listed in a marketplace or has a manifest, and that is not used.
-	// What others contain is listed instead of them.
+	// Plugin is a plugin in a marketplace or with a manifest that is not used. For a plugin that is
+	// used, its content is listed instead.
 	Plugin Kind = "plugin"
 )
 
@@ -78,8 +78,8 @@ type Diagnostic struct {
 // String returns the message followed by the rule.
 func (d Diagnostic) String() string { return d.Message + " (" + d.Rule + ")" }
 
-// Artifact is something that was found. Artifacts are values; what their pointers and slices refer
-// to is shared and must not be modified.
+// Artifact is something that was found. Artifacts are values, but their pointers and slices refer
+// to shared data, which must not be modified.
 type Artifact struct {
 	Kind Kind `json:"kind"`
 	// Name is the name of a skill, command or server. The name of an instruction is its path in the
@@ -117,8 +117,8 @@ type Artifact struct {
 	Applies Applies `json:"applies,omitzero"`
 	// Imports are the files that an instruction imports, in order.
 	Imports []Import `json:"imports,omitempty"`
-	// Unread are the absolute paths of further imports, which do not exist or were not read for
-	// another reason. They may have a ".." and lead through links.
+	// Unread are the absolute paths of further imports that do not exist or could not be read. They
+	// may contain ".." and links.
 	Unread []string `json:"-"`
 	// Server is the configuration of a usable MCP server, otherwise nil.
 	Server *Server `json:"server,omitempty"`

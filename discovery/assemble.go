@@ -33,9 +33,9 @@ type Source struct {
 func (s Source) isTruncated() bool { return len(s.text) < s.size }
 
 // Instructions returns the text of the active instructions that apply to whole roots, at most 32
-// KiB. Those for some files or tasks are listed at the end of their root. Roots share the available
-// size evenly, and what one does not need is available to the others. Those for which known returns
-// true are left out; it may be nil.
+// KiB. Instructions for some files or tasks are listed at the end of their root. Roots share the
+// available size evenly, and what one root does not need is available to the others. Artifacts for
+// which known returns true are left out; known may be nil.
 func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	list := c.Active(Instruction)
 	if known != nil {
@@ -44,8 +44,8 @@ func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	return c.assemble(list, mentionConditional)
 }
 
-// Assemble returns the text of a list of instructions, such as that of [Catalog.For], with the same
-// limits. It leaves out those that are not active.
+// Assemble returns the text of a list of instructions, such as the result of [Catalog.For], with
+// the same limits. It leaves out inactive instructions.
 func (c *Catalog) Assemble(list []Artifact) Instructions {
 	return c.assemble(list, includeConditional)
 }
@@ -137,7 +137,8 @@ func shares(byRoot [][]Source, session int) []int {
 	return got
 }
 
-// fit truncates the sources to budget bytes: one is truncated, and those after it have no text.
+// fit reduces the sources to budget bytes: it truncates one source and removes the text of those
+// after it.
 func fit(list []Source, budget int) []Source {
 	for i := range list {
 		list[i].text = truncate(list[i].text, max(budget-headingCost, 0))
@@ -150,7 +151,7 @@ func fit(list []Source, budget int) []Source {
 }
 
 // headingCost is how many bytes a source counts in addition to its text, so that the number of
-// small ones is bounded too.
+// small sources is bounded too.
 const headingCost = 100
 
 // truncate returns the beginning of s, up to the end of a line if there is one in its second half.

@@ -57,9 +57,9 @@ func (c *Catalog) filter(keep func(*Artifact) bool) []Artifact {
 	return list
 }
 
-// Share returns the artifacts of a list that fit into a limit, in their order: those for which fits
-// returns true, until it returns false. It asks for the first ones of all roots before the second
-// ones, so that each root has its share.
+// Share returns the artifacts of a list that fit into a limit, in their order. It calls fits for
+// the first artifact of each root, then for the second of each, and so on, until fits returns
+// false. So each root gets its share.
 func Share(list []Artifact, fits func(Artifact) bool) []Artifact {
 	turn, order := make([]int, len(list)), make([]int, len(list))
 	seen := make(map[int]int) // artifacts of each root
@@ -141,8 +141,8 @@ type SlashCommand struct {
 	Artifact Artifact
 }
 
-// SlashCommands returns the active skills and commands that can be called by name. Those whose name
-// is reserved or used by an earlier one are in taken.
+// SlashCommands returns the active skills and commands that can be called by name. taken has those
+// whose name is reserved or was used by an earlier one.
 func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashCommand) {
 	used := make(map[string]bool, len(reserved))
 	for _, name := range reserved {

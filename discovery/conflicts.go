@@ -11,8 +11,8 @@ func byRank(a, b *Artifact) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.rel, b.rel))
 }
 
-// resolveConflicts decides which artifacts are active. all is ordered by root and rank; of
-// artifacts that exclude each other the first is active.
+// resolveConflicts decides which artifacts are active. all is ordered by root and rank; if
+// artifacts exclude each other, the first is active.
 func resolveConflicts(all []Artifact) {
 	shadowSameFiles(all)
 	shadowSameDirectory(all)

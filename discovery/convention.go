@@ -19,8 +19,7 @@ type Convention struct {
 	Format Format
 	// Level says in which directories to look for Pattern. The zero Level is RootOnly.
 	Level Level
-	// OnePerDirectory makes the first of the rows that have it set shadow the others in the same
-	// directory.
+	// OnePerDirectory makes a row shadow later rows with OnePerDirectory in the same directory.
 	OnePerDirectory bool
 	// Source is the product or specification that defines the convention.
 	Source string
@@ -90,8 +89,8 @@ const (
 	CodexSettings
 	// PluginMarketplace is a marketplace.json, which lists plugins and where they are.
 	PluginMarketplace
-	// PluginManifest is the plugin.json of a plugin, which is the directory that contains the
-	// manifest's.
+	// PluginManifest is the plugin.json of a plugin. The plugin is the parent of the manifest's
+	// directory.
 	PluginManifest
 	// SubagentFile defines a subagent, which is listed and not used. It is not read.
 	SubagentFile

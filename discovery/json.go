@@ -23,7 +23,7 @@ func standardJSON(content []byte) ([]byte, error) {
 	if bytes.Count(content, []byte("["))+bytes.Count(content, []byte("{")) > maxJSONBrackets {
 		return nil, fmt.Errorf("it has more than %d arrays and objects", maxJSONBrackets)
 	}
-	// The library wants a line feed after a comment, also at the end of the file.
+	// The library needs a line feed after a comment, even at the end of the file.
 	plain, err := hujson.Standardize(append(bytes.Clone(content), '\n'))
 	if err != nil {
 		problem := strings.TrimPrefix(err.Error(), "hujson: ")
@@ -33,8 +33,8 @@ func standardJSON(content []byte) ([]byte, error) {
 	return plain[:len(content)], nil
 }
 
-// parseMembers decodes JSON, which can have comments, into file. The error is mismatch if it is
-// valid but has other types.
+// parseMembers decodes JSON, which can have comments, into file. The error is mismatch if the JSON
+// is valid but has values of other types.
 func parseMembers(content []byte, file any, mismatch string) error {
 	plain, err := standardJSON(content)
 	if err != nil {

@@ -16,8 +16,9 @@ const (
 	maxMentioned    = 1000
 )
 
-// Mentions tells a model about instructions of directories below the roots when it uses what is in
-// them, about each file once. The zero value has told nothing. It is safe for concurrent use.
+// Mentions tells a model about the instructions of directories below the roots when it uses
+// something in them. It mentions each file once. The zero value has mentioned nothing. It is safe
+// for concurrent use.
 type Mentions struct {
 	mu   sync.Mutex
 	told map[string]bool

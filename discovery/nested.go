@@ -65,9 +65,9 @@ func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifa
 const maxNestedDirs = 500
 
 // Nested returns the instructions of directories below the roots, by root and then from the top
-// down, each path once, also those that are not active. It looks in a limited number of
-// directories, none of them hidden; complete reports whether these are all. A directory that cannot
-// be opened counts as empty.
+// down, each path once, including those that are not active. It looks in a limited number of
+// directories and in no hidden ones; complete reports whether it looked in all. A directory that
+// cannot be opened counts as empty.
 func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()

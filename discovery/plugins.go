@@ -47,8 +47,8 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// readPlugins scans the plugins that a manifest or marketplace in the root names, and returns
-// artifacts for those that are not used.
+// readPlugins scans the plugins that a manifest or marketplace in the root names. It returns
+// artifacts for plugins that are not used.
 func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
 	if m.row.Format == PluginManifest {
 		manifest, err := parseManifest(content)
@@ -139,8 +139,8 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 	return m.scanPlugin(ctx, a, at, entry)
 }
 
-// localSource returns the path from the root of a plugin whose source is a path in it. The error
-// says why it is not.
+// localSource returns the path, from the root, of a plugin whose source is a path in the root.
+// Otherwise the error says why it is not.
 func localSource(source json.RawMessage, base string) (string, error) {
 	var at string
 	if json.Unmarshal(source, &at) == nil {

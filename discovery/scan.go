@@ -93,7 +93,7 @@ type scanner struct {
 	top  *directory // the root
 	// directories that patterns name literally, by path; nil if there is no such directory
 	fixed map[string]*directory
-	// where matching began, to the path by which the directory was found
+	// where matching began; the value is the path by which the directory was found
 	started map[matchStart]string
 	read    map[fileOfKind]bool // files that were added
 	dirs    int                 // directories opened for patterns

@@ -35,8 +35,8 @@ type Server struct {
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"`
-	// Env are its environment variables. EnvFile is a file in the roots with more of them, relative
-	// to its root, if it is not empty.
+	// Env are its environment variables. EnvFile, if not empty, is a file in the roots with more
+	// variables, relative to its root.
 	Env     Secrets `json:"env,omitzero"`
 	EnvFile string  `json:"envFile,omitempty"`
 	// URL is the address of an HTTP or SSE server.

@@ -18,9 +18,9 @@ const minListed = 40
 
 // ListSkills returns a list of skills for a model, at most max bytes long, and how many skills did
 // not fit. The skills must be in the order of a [Catalog]. The list has a heading for each root,
-// and below it one for each folder of skills, relative to the root; it names the folder of a skill
-// where that is not its name. The roots share the bytes evenly, what one does not need is
-// available to the others, and descriptions are as long as there is room for in the root's share.
+// and below it one for each folder of skills, relative to the root. It names the folder of a skill
+// only if that differs from the skill's name. The roots share the bytes evenly, and what one does
+// not need is available to the others. Descriptions are as long as the root's share allows.
 func ListSkills(skills []Artifact, max int) (list string, left int) {
 	var byRoot [][]Artifact
 	var want [][]Source // one source of the full size for each root

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// The keys of the Agent Skills specification, and those that Claude Code adds and others have taken
-// over.
+// The keys of the Agent Skills specification, and those that Claude Code added and others support
+// too.
 var skillKeys = [...]string{
 	"name", "description", "license", "compatibility", "metadata", "allowed-tools",
 	"agent", "argument-hint", "arguments", "context", "disable-model-invocation",

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Stray is a file in a root with a name that says what it is for, such as SKILL.md, at a place
+// Stray is a file in a root whose name says that it is for agents, such as SKILL.md, but which is
 // where no convention looks.
 type Stray struct {
 	Root workspace.Root
@@ -26,8 +26,8 @@ const (
 	maxStrayEntries = 600 // of directories whose names say nothing
 )
 
-// Strays searches the roots for strays from the top down, within limits. The roots that it did not
-// search completely are in cut. The error is the context's or [workspace.ErrClosed].
+// Strays searches the roots for strays from the top down, within limits. cut has the roots that it
+// did not search completely. The error is the context's or [workspace.ErrClosed].
 func (c *Catalog) Strays(ctx context.Context) (found []Stray, cut []workspace.Root, err error) {
 	known := make(map[string]bool)
 	for i := range c.artifacts {

@@ -17,8 +17,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// WorkspaceFile is a file with which an editor or a build tool joins several folders. Finding it
-// adds no roots.
+// WorkspaceFile is a file that joins several folders for an editor or a build tool. Finding it adds
+// no roots.
 type WorkspaceFile struct {
 	// Path is absolute, as the client spells the root.
 	Path string `json:"path"`

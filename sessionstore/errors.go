@@ -10,11 +10,11 @@ var (
 	ErrClosed = errors.New("the session store is closed")
 	// ErrExists is returned if the id of a new session is taken.
 	ErrExists = errors.New("a session with this id exists")
-	// ErrReplaced is returned while a history is read that an activation has replaced meanwhile.
+	// ErrReplaced is returned while reading a history that an activation has since replaced.
 	ErrReplaced = errors.New(
 		"the history of the session was replaced while it was read; read it again")
-	// ErrDraft is returned for a draft of another store or session, one that was used or discarded,
-	// and one that was left alone for so long that the store dropped it.
+	// ErrDraft is returned for a draft that belongs to another store or session, that was used or
+	// discarded, or that the store dropped because it was unused for too long.
 	ErrDraft = errors.New("the new history of the session no longer exists; load the session again")
 )
 

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// MaxTombstones is the number of deleted sessions that a store remembers in order not to import
-	// them again.
+	// MaxTombstones is how many deleted sessions a store remembers so that it does not import them
+	// again.
 	MaxTombstones = 10_000
-	// TombstoneAge is how long it remembers one after the agent listed it last.
+	// TombstoneAge is how long a store remembers a deleted session after the agent last listed it.
 	TombstoneAge = 180 * 24 * time.Hour
 )
 
@@ -41,8 +41,8 @@ type Imported struct {
 
 // Listed describes a complete list of an agent's sessions, see [Imports.Retain].
 type Listed struct {
-	// Asked is the time when the agent was asked. Sessions that it listed first after that, in
-	// another process perhaps, stay.
+	// Asked is when the agent was asked. Sessions that it first listed later, perhaps to another
+	// process, stay.
 	Asked time.Time
 	// Cwds are the working directories whose sessions are listed; nil means all.
 	Cwds []workspace.Dir
@@ -58,10 +58,10 @@ func (s Imported) Validate() error {
 	return s.Keys.Validate()
 }
 
-// NewTitle returns the title of a known session after s is imported: the present one, unless the
-// agent gave the session a better one. One that the agent took from the first prompt is not better,
-// since it may contain what the user did not type. Neither is a placeholder. first are the first
-// updates of the session's history.
+// NewTitle returns the title of a known session after s is imported: the present title, unless the
+// agent gave the session a better one. A title that the agent took from the first prompt is not
+// better, since it may contain text that the user did not type. Neither is a placeholder. first has
+// the first updates of the session's history.
 func (s Imported) NewTitle(present string, first []Update) string {
 	title := folded(strings.TrimRight(s.Title, ". …"))
 	switch {

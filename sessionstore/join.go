@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxReplayed is the number of chunks joined at most for a replay, so that a client still sees
-	// a long answer grow.
+	// maxReplayed is how many chunks are joined at most for a replay, so that a client still sees a
+	// long answer grow.
 	maxReplayed = 256
-	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer ones are few, and
-	// not worth the copying.
+	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer chunks are few, and
+	// not worth copying.
 	maxReplayedBytes = 8 << 10
-	// maxRecordedBytes limits the length of a chunk joined when it is recorded, so that none
+	// maxRecordedBytes limits the length of a chunk joined when it is recorded, so that no chunk
 	// becomes a line that a client rejects.
 	maxRecordedBytes = 64 << 10
 )

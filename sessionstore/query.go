@@ -52,15 +52,15 @@ const (
 	OnlyArchived
 )
 
-// UnusedGrace is how long a session may be unused before lists leave it out. One that its agent
-// lists with activity later than that after its creation counts as used.
+// UnusedGrace is how long a session may be unused before lists leave it out. An imported session
+// counts as used if its agent reports activity more than this after its creation.
 const UnusedGrace = time.Minute
 
 // UnusedFilter leaves out unused sessions: no turn was started, the history is empty, and the
 // session was not imported. Archived sessions are never left out.
 type UnusedFilter struct {
-	// Before is the time since which a session had no activity if it is left out. The zero time
-	// leaves out none.
+	// Before is the time from which on a session must have had no activity to be left out. The zero
+	// time leaves out none.
 	Before time.Time
 	// Keep are sessions that are not left out, because they are open.
 	Keep []ID

@@ -42,8 +42,8 @@ type Session struct {
 	Turns int64
 	// Archived is set by [Labels.Archive], Renamed by [Labels.Rename].
 	Archived, Renamed bool
-	// Listed is when its agent listed it first with its cwd (see [Imports.Import]), the zero time if
-	// it has not.
+	// Listed is when its agent first listed it with its cwd (see [Imports.Import]), or the zero
+	// time.
 	Listed time.Time
 	// Gone says that the agent no longer lists it (see [Imports.Retain]).
 	Gone bool
@@ -86,9 +86,8 @@ type Activation struct {
 	// change, see [Keys.WithCwd].
 	Keys Keys
 	// Held is the generation of the lease that the caller holds, or 0. If it is not the newest, the
-	// activation fails with [*FencedError], so that a caller who was fenced does not continue with
-	// a newer lease. The caller's running turn continues under the new lease, unless History is
-	// set.
+	// activation fails with [*FencedError], so that a fenced caller does not continue with a newer
+	// lease. The caller's running turn continues under the new lease, unless History is set.
 	Held int64
 	// State and StateKey replace those of the session, unless State is nil.
 	State    []byte

@@ -162,7 +162,8 @@ func (w *Workspace) RemoveTarget(path string) (Info, error) {
 }
 
 // RenameTarget describes what [Workspace.Rename] would move, and returns where to. It fails where
-// Rename would, but for a directory into itself and between file systems. It changes nothing.
+// Rename would, except when a directory is moved into itself or to another file system. It changes
+// nothing.
 func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 	info, err := w.RemoveTarget(from)
 	if err != nil {
@@ -224,8 +225,8 @@ func (w *Workspace) targetOnce(a parsedPath, use func(target) error) error {
 	return w.freeTargetOnce(a, err, use)
 }
 
-// freeTargetOnce is targetOnce for a path that does not exist, for which resolving returned
-// missing. Its directory must exist.
+// freeTargetOnce is like targetOnce, but for a path that does not exist; missing is the error of
+// resolving it. Its directory must exist.
 func (w *Workspace) freeTargetOnce(a parsedPath, missing error, use func(target) error) error {
 	n := len(a.at.names) - 1
 	if n < 0 || a.at.names[n] == ".." {
@@ -278,8 +279,8 @@ func (w *Workspace) checkRemovable(op string, t target) error {
 	}
 }
 
-// checkHoldsNone returns a *ProtectedError if t is or holds a root or a denied directory: moved, it
-// would escape the session's roots or policy.
+// checkHoldsNone returns a *ProtectedError if t is or contains a root or a denied directory, which
+// would escape the session's roots or policy when moved.
 func (w *Workspace) checkHoldsNone(t target) error {
 	for _, d := range w.entries {
 		if d.at.below(t.at) {

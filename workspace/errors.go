@@ -89,11 +89,11 @@ func (e RootError) Problem() string {
 	case ReasonTooMany:
 		return "too many folders: the limit is " + e.Detail
 	case ReasonMissing:
-		return "does not exist: create the directory, or give another"
+		return "does not exist: create the folder or give another one"
 	case ReasonNotDirectory:
-		return "is not a directory: give a directory"
+		return "is not a folder: give a folder"
 	case ReasonUnreadable:
-		return "cannot be opened: " + e.Detail
+		return "cannot be opened: " + e.Detail + "; check that you may read it"
 	case ReasonDenied:
 		if e.Detail != "" {
 			return "is refused by policy: " + e.Detail + " is denied"

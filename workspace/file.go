@@ -76,7 +76,7 @@ func (i Info) Ref() Ref { return i.ref }
 // Stat describes the file at path, of any type, without opening it. It follows a link at the end.
 func (w *Workspace) Stat(path string) (Info, error) { return w.stat(path, followLast) }
 
-// Lstat is [Workspace.Stat] that describes a link at the end itself, wherever it points.
+// Lstat is like [Workspace.Stat], but describes a link at the end itself, wherever it points.
 func (w *Workspace) Lstat(path string) (Info, error) { return w.stat(path, keepLast) }
 
 func (w *Workspace) stat(path string, last lastLink) (Info, error) {

@@ -132,8 +132,8 @@ func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts,
 	return g, nil
 }
 
-// mountAt returns the mount that names, none of which is a link, lead to from dir; 0 if they lead
-// nowhere.
+// mountAt returns the mount that names lead to from dir, 0 if they lead nowhere. None of the names
+// is a link.
 func mountAt(dir *dirfd.Dir, names []string) dirfd.MountID {
 	last := len(names) - 1
 	for _, name := range names[:last] {

@@ -14,8 +14,8 @@ import (
 type Policy struct {
 	// Allow, if not empty, lists the directories that every root must be or lie in.
 	Allow []Dir
-	// Deny lists directories that no root may be or lie in, and files. Where one lies in a root, it
-	// is refused at each access.
+	// Deny lists files and directories. No root may be one or lie in one, and each access to one
+	// that lies in a root is refused.
 	Deny []Dir
 }
 
@@ -36,8 +36,8 @@ type denial struct {
 	info os.FileInfo // nil if the directory does not exist
 }
 
-// denials returns the locations of denied directories: the spelling of each, those that its links
-// lead through, so that no link on the way can be replaced, and the real path.
+// denials returns the locations of denied directories: the spelling and the real path of each, and
+// those that its links lead through, so that no link on the way can be replaced.
 func denials(dirs []Dir) []denial {
 	var out []denial
 	for _, dir := range dirs {
@@ -62,8 +62,8 @@ func denials(dirs []Dir) []denial {
 	return out
 }
 
-// followFirst returns at with the first link in it replaced by its target, and the ".." before that
-// resolved.
+// followFirst returns at with its first link replaced by the link's target, after resolving each
+// ".." before it.
 func followFirst(at location) (next location, followed bool) {
 	dir := location{top: at.top}
 	for i, name := range at.names {

@@ -45,16 +45,16 @@ type arrival struct {
 	at   location
 	root int
 
-	// With missingParents, whether there is no such entry, and the directory that dir is: at may be
-	// several names below it.
+	// With missingParents: whether there is no such entry, and which directory dir is, because at
+	// may be several names below it.
 	missing  bool
 	existing location
 }
 
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
 // handle: it opens each directory from the one before, and never by a path. It reads a link and
-// resolves its target instead of following it. Above the roots it looks at nothing: it only
-// compares names with those of the roots until they lead into one.
+// resolves its target instead of following it. It looks at nothing above the roots: there it only
+// compares names with those of the roots until they lead into a root.
 type resolver struct {
 	w     *Workspace
 	asked parsedPath
@@ -71,7 +71,8 @@ type resolver struct {
 	steps int        // names so far
 }
 
-// resolve calls use with where a path leads. It does both again if something changes in between.
+// resolve finds out where a path leads and calls use with that. It does both again if something
+// changes in between.
 func (w *Workspace) resolve(a parsedPath, last lastLink, use func(arrival) error) error {
 	err := retry(func() error { return w.resolveOnce(a, last, use) })
 	if err == dirfd.ErrChanged {

@@ -68,8 +68,8 @@ func (d Dir) URI() string {
 }
 
 // Locate returns the absolute path of a directory that a person writes as path: "~" is the home
-// directory, and a relative path starts at d. As the system would, it takes ".." at the beginning
-// on the path of d without links. Anything else stays as it is written.
+// directory, and a relative path starts at d. Like the system, it applies ".." at the beginning to
+// the path of d without links. Everything else stays as it is written.
 func (d Dir) Locate(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rules is how a platform spells paths. Those of all platforms are compiled everywhere, so that
-// they are tested everywhere; native is the running platform's.
+// rules is how a platform spells paths. The rules of all platforms are compiled, and so tested,
+// everywhere; native has those of the running platform.
 type rules interface {
 	// absolute reports whether path does not depend on a working directory.
 	absolute(path string) bool

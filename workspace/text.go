@@ -17,7 +17,7 @@ const (
 	defaultMaxWhole = 16 << 20
 )
 
-// defaultMaxSkipped is how many bytes of a file are read to get at the lines asked for.
+// defaultMaxSkipped is how many bytes of a file are read to reach the first line asked for.
 const defaultMaxSkipped = 1 << 30
 
 // TextOptions configure [Workspace.ReadText]. Negative numbers are an error.
@@ -29,8 +29,8 @@ type TextOptions struct {
 	// MaxBytes is the maximum number of bytes to return. Zero means
 	// 256 KiB.
 	MaxBytes int
-	// MaxWhole is the size, in bytes, up to which a file is read to its end, whatever lines are
-	// asked for, so that all of it is checked and counted. Zero means 16 MiB.
+	// MaxWhole is the size, in bytes, up to which a file is always read to its end, so that all of
+	// it is checked and its lines are counted. Zero means 16 MiB.
 	MaxWhole int64
 
 	maxSkipped int64 // zero means defaultMaxSkipped
@@ -54,8 +54,8 @@ type Text struct {
 	// Content is the lines with their line endings as they are in the file: valid UTF-8, without a
 	// byte order mark at its beginning.
 	Content string
-	// First is the number of the first line of Content, counted from 1. Lines is how many it has, 0
-	// if the file ends before First. A line that is cut counts.
+	// First is the number of the first line of Content, counted from 1. Lines is how many lines
+	// Content has, 0 if the file ends before First. A line that is cut counts.
 	First, Lines int
 	// Cut says why Content ends before the file does.
 	Cut Cut

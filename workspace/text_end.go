@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// ReadTextEnd reads the last MaxLines lines of a regular file of UTF-8 text, from its end: of those
-// that do not fit into MaxBytes it returns the last ones, and CutByBytes or CutInLine says that the
-// text begins later. Of a file that is larger than MaxWhole it reads no more than that, so that
-// First and Total are -1. TextOptions.First is ignored. Errors are those of [Workspace.ReadText].
+// ReadTextEnd reads the last MaxLines lines of a regular file of UTF-8 text, from its end. If they
+// do not fit into MaxBytes, it returns the last ones, and CutByBytes or CutInLine says that the
+// text begins later. It does not read a file larger than MaxWhole completely, so First and Total
+// are then -1. TextOptions.First is ignored. Errors are those of [Workspace.ReadText].
 func (w *Workspace) ReadTextEnd(ctx context.Context, path string, o TextOptions) (Text, error) {
 	o, err := o.withDefaults(path)
 	if err != nil {

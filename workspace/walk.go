@@ -24,8 +24,8 @@ const (
 	// KeepIgnored includes them.
 	KeepIgnored IgnoredFiles = iota
 	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
-	// the top of the repository down, and of its .git/info/exclude. Of a repository whose top is
-	// above the root, only the rules inside the root are known. Outside of a repository every
+	// the top of the repository down, and of its .git/info/exclude. If the top of the repository is
+	// above the root, only the rules inside the root count. Outside of a repository every
 	// .gitignore counts. A repository inside another has only its own rules. A file of more than 1
 	// MiB, and what a walk finds after 4 MiB of rules, does not count.
 	LeaveIgnored
@@ -58,8 +58,8 @@ type WalkOptions struct {
 // Folder is a directory that a walk found, or a part of a large one. It may be used until look
 // returns, from any goroutine.
 type Folder struct {
-	// Entries are the entries of the directory, or of the part of it, sorted by name, without those
-	// that the options leave out. It includes directories, and links as links.
+	// Entries are the entries of the directory or part, sorted by name, without those that the
+	// options leave out. They include directories, and links as links.
 	Entries []Entry
 	// System are the names of the directories among them that were left out because they hold no
 	// files: proc, sys and dev at the top of the file system.
@@ -364,7 +364,7 @@ func (wk *walk) open(n *walkNode) (*Directory, error) {
 	return n.in.dir.openDir(n.name)
 }
 
-// read lists d and calls look. outer are the rules of the parent, for the start those of all
+// read lists d and calls look. outer has the rules of the parent, or for the start those of all
 // directories above.
 func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
 	deliver func() error, below []*walkNode,
@@ -475,7 +475,7 @@ func (wk *walk) enter(dir *Directory, entries []Entry,
 	return wk.matcher(dir, outer, top, own)
 }
 
-// matcher returns the matcher of dir, which has the rules own. top reports whether dir is the top
+// matcher returns the matcher of dir, whose own rules are own. top reports whether dir is the top
 // of a repository.
 func (wk *walk) matcher(dir *Directory, outer *gitignore.Matcher, top bool,
 	own *gitignore.Rules) *gitignore.Matcher {

@@ -219,9 +219,9 @@ type Updates interface {
 }
 
 // Client sends requests and notifications to the client. A message is rejected with an [*Error],
-// without being sent, if the client did not advertise the capability for its method or its paths
-// are outside the session's folders, but a file outside that is to be read is read by the adapter
-// if the user allows it. Outside a session, methods that need one are rejected. session/update is
+// and not sent, if the client did not advertise the capability for its method, or if its paths are
+// outside the session's folders. There is one exception: the adapter reads a file outside if the
+// user allows it. Outside a session, methods that need a session are rejected. session/update is
 // not sent this way, but with [Updates] and [Host].Replay.
 //
 // Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by
@@ -276,9 +276,9 @@ type Foreign interface {
 	// this name, nil if it cannot.
 	State(key string) []byte
 	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or
-	// all if it is nil. An error ends the iteration: without one there are no others, and what was
-	// listed before and no longer is counts as deleted. It is [ErrPartial] if there may be others,
-	// and [errors.ErrUnsupported] if the backend has no list.
+	// all if it is nil. An error ends the iteration. Without an error the list is complete, and a
+	// session that was listed before and is missing now counts as deleted. The error is [ErrPartial]
+	// if there may be other sessions, and [errors.ErrUnsupported] if the backend has no list.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent:
 	// session/delete, session/set_title, session/archive or session/unarchive. The session need not
@@ -292,7 +292,7 @@ type ForeignSession struct {
 	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
 	State []byte
 	// Cwd is the session's working directory, zero if the backend does not know it. There are no
-	// other roots: only the client grants those, and a listed session would suggest them to it.
+	// other roots: only the client grants roots, and a listed session would suggest them to it.
 	Cwd workspace.Dir
 	// Title is one line, or "".
 	Title string

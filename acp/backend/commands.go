@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The names of the slash commands that the adapter answers itself, in front of any backend. The
-// adapter announces them, and a backend offers nothing else by these names.
+// The names of the slash commands that the adapter announces and answers itself, in front of any
+// backend. A backend offers nothing else by these names.
 const (
 	RootsCommand = "roots"
 	MCPCommand   = "mcp"

@@ -32,7 +32,7 @@ func Text(text string) Update { return chunk(sessionstore.AgentMessageChunk, tex
 func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, text) }
 
 // Note returns an update with a message to the user that is not from the agent. A model is not told
-// about it, nor takes it for its own words when the session is restored.
+// about it, and does not take it for its own words when the session is restored.
 func Note(text string) Update {
 	return MetaChunk(sessionstore.AgentMessageChunk, text, map[string]bool{"note": true})
 }

@@ -10,8 +10,8 @@ import (
 // ask. The adapter declares sampling to them, and asks the user before each request and before each
 // answer is passed on. Its methods are safe for concurrent use, and may be called during a turn.
 type Sampler interface {
-	// SamplingModel returns the name of the model that answers a request: the first that one of the
-	// server's hints names, which are parts of names, or else the one in use.
+	// SamplingModel returns the name of the model that answers a request: the first model that one
+	// of the server's hints, which are parts of names, fits; or else the model in use.
 	SamplingModel(hints []string) string
 	// SamplingContext returns the part of the conversation with the calls of one server's tools,
 	// whose names begin with prefix, or all of it if prefix is "". It is a text of limited size, ""

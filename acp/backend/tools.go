@@ -12,8 +12,8 @@ type Tools interface {
 	// Servers returns the state of each server, in the client's order.
 	Servers() []ServerStatus
 	// List sends what each server offers as soon as it is known, and then closes the channel. It
-	// waits for servers that are starting, for a limited time; what has failed or is late says why.
-	// Nobody needs to receive.
+	// waits a limited time for servers that are starting. The entry of a server that failed or is
+	// late says why. Nobody needs to receive.
 	List(ctx context.Context) (<-chan Listing, error)
 	// Call calls the tool with this [Tool.Name], and shows the tool call to the client through u.
 	// It asks the user first, unless they or their policy have allowed the tool. arguments is a
@@ -98,8 +98,8 @@ type ToolResult struct {
 	Structured Raw
 	// Failed reports that the tool has failed, as Content describes.
 	Failed bool
-	// Cut says how much the result has if it is not complete, as a sentence without its end, "" if
-	// it is.
+	// Cut says how long the result is if it was shortened, as a sentence without its full stop, ""
+	// if it is complete.
 	Cut string
 }
 
@@ -121,8 +121,8 @@ type Listing struct {
 	ServerStatus
 	Tools     []Tool
 	Resources []Resource
-	// Cut says of each list that was too long how much of it is left out, as a sentence without its
-	// end.
+	// Cut says, for each list that was too long, how much is left out, as a sentence without its
+	// full stop.
 	Cut []string
 }
 

@@ -185,7 +185,8 @@ func refusal(name string, err error) string {
 		return fmt.Sprintf("%s cannot be used: the folder %s was replaced after the session "+
 			"started. Load the session again.", name, text.Code(replaced.Dir.String()))
 	case errors.As(err, &outside):
-		return fmt.Sprintf("%s is outside the session's folders: %s.", name, outside.Why)
+		return fmt.Sprintf("%s is outside the session's folders: %s. `/roots add DIR` adds a "+
+			"folder.", name, outside.Why)
 	case errors.As(err, &denied):
 		return fmt.Sprintf("%s is refused by policy: %s is denied.", name,
 			text.Code(denied.By.String()))

@@ -58,11 +58,12 @@ func (s *session) show(ref workspace.Ref) string {
 	return s.roots[ref.Root().Index].show(ref.Rel())
 }
 
-// suggest returns a hint for a relative path that does not exist but would in another root, or that
-// begins with the label of a root, as answers write it.
+// suggest returns a hint for a path that does not exist: whether a relative one exists in another
+// root, or without the label of a root, as answers write it.
 func (s *session) suggest(command, path string) string {
+	const find = " `/find` finds files by name."
 	if filepath.IsAbs(path) {
-		return ""
+		return find
 	}
 	for _, r := range s.roots {
 		for _, rel := range []string{path,
@@ -73,5 +74,5 @@ func (s *session) suggest(command, path string) string {
 			}
 		}
 	}
-	return ""
+	return find
 }

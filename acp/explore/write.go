@@ -181,7 +181,7 @@ func (t *turn) whyUnchanged(c change, err error) string {
 	case errors.As(err, &changed), errors.Is(err, fs.ErrExist):
 		return "Nothing was written: " + name + " has changed since it was shown. Try again."
 	case errors.As(err, &match) && match.Count == 0:
-		return name + " does not contain the old text, exactly as it was given."
+		return name + " does not contain the old text, exactly as it was given. Use `/read` to see it."
 	case errors.As(err, &match):
 		return fmt.Sprintf("%s contains the old text %d times, first on lines %d and %d. Include "+
 			"more of the text around it.",
@@ -189,7 +189,7 @@ func (t *turn) whyUnchanged(c change, err error) string {
 	case errors.Is(err, fs.ErrNotExist) && c.verb == "Edit":
 		return "There is no file " + name + "." + t.suggest("/edit", c.Asked)
 	case errors.Is(err, fs.ErrNotExist):
-		return "There is no directory for " + name + ". A relative path starts at " +
+		return "There is no directory for " + name + ": create it first. A relative path starts at " +
 			text.Code(t.roots[0].label) + "."
 	case errors.Is(err, syscall.EISDIR):
 		return name + " is a directory."

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -205,7 +206,11 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 		llm.Rejected:    correct + ", or choose another model.",
 		llm.Malformed:   correct + ", or choose another model.",
 	}[failed.Kind]
-	return failedTurn(), t.note(ctx, "\n\n"+sentence(failed)+"."+next)
+	said := sentence(failed)
+	if failed.Kind == llm.Rejected && failed.Status != 0 && failed.Status != http.StatusNotFound {
+		said = "The model's server rejected the request: " + said // its own words
+	}
+	return failedTurn(), t.note(ctx, "\n\n"+said+"."+next)
 }
 
 // failedTurn returns the result of a prompt that the model could not answer, after an answer that

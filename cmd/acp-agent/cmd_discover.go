@@ -124,8 +124,9 @@ func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discove
 		return err
 	}
 	list, err := catalog.For(ctx, paths[0])
-	if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
-		return usagef("--for: %s is in none of the folders", text.Printable(outside.Path))
+	if errors.As(err, new(*workspace.OutsideError)) {
+		return usagef("--for: %s is in none of the folders: name a file in one of them",
+			text.Printable(paths[0]))
 	}
 	if err != nil {
 		return err

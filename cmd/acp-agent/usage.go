@@ -27,7 +27,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s takes no arguments (got %q); see %[1]s --help", words(cmd), args[0])
+	return usagef("%s takes no arguments (got %q); see %s --help", words(cmd), args[0],
+		cmd.CommandPath())
 }
 
 // sessionArgs accepts between 1 and max sessions.

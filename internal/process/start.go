@@ -132,10 +132,13 @@ type StartError struct {
 }
 
 func (e *StartError) Error() string {
-	text := fmt.Sprintf("cannot start %q: %v", e.Command.Path, e.Err)
+	cause := e.Err // without the path, which the text has
 	if search, ok := errors.AsType[*exec.Error](e.Err); ok {
-		text = fmt.Sprintf("cannot start %q: %v", e.Command.Path, search.Err)
+		cause = search.Err
+	} else if path, ok := errors.AsType[*fs.PathError](e.Err); ok && path.Path == e.Command.Path {
+		cause = path.Err
 	}
+	text := fmt.Sprintf("cannot start %q: %v", e.Command.Path, cause)
 	if e.Hint != "" {
 		text += " (" + e.Hint + ")"
 	}

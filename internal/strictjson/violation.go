@@ -153,11 +153,11 @@ func (v Violation) words() string {
 	case Denied:
 		return expecting("is refused by policy", "see ", v.Expected)
 	case Missing:
-		return "does not exist: create the directory or give another one"
+		return "does not exist: create the folder or give another one"
 	case NotDirectory:
-		return "is not a directory: give a directory"
+		return "is not a folder: give a folder"
 	case Unreadable:
-		return expecting("cannot be opened", "", v.Expected)
+		return expecting("cannot be opened", "", v.Expected) + "; check that you may read it"
 	case Unsupported:
 		return expecting("is not supported", "", v.Expected)
 	case InvalidCursor:

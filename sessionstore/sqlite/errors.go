@@ -46,6 +46,9 @@ func (s *Store) explain(err error) error {
 	if code(err) != 0 || errors.As(err, new(*foreignError)) || errors.As(err, new(*newerError)) {
 		path = filepath.Join(path, fileName)
 	}
+	if wrong, ok := errors.AsType[*fs.PathError](err); ok && wrong.Path == path {
+		err = wrong.Err
+	}
 	return &sessionstore.UnavailableError{Medium: path, Hint: hint, Err: err}
 }
 
@@ -82,7 +85,7 @@ func tryWriting(dir string) error {
 // fullError reports a full disk.
 type fullError struct{ err error }
 
-func (e *fullError) Error() string { return "the disk is full: " + e.err.Error() }
+func (e *fullError) Error() string { return "the disk is full" }
 func (e *fullError) Unwrap() error { return e.err }
 
 // describesCall reports whether err is about the call, not about the medium.
@@ -107,11 +110,12 @@ const (
 		"or choose another state directory"
 	hintElsewhere = "choose another state directory"
 	hintSpace     = "free some space on its disk"
-	hintRepair    = "it is damaged and was not changed; run \"acp-agent sessions repair\""
-	hintForeign   = "move it away, or choose another state directory"
-	hintNewer     = "update acp-agent, or choose another state directory"
-	hintBusy      = "another program keeps it locked; end programs that hang, then try again"
-	hintDisk      = "check the disk and its file system, then try again"
+	hintRepair    = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
+		"with the same --state-dir if you use one"
+	hintForeign = "move it away, or choose another state directory"
+	hintNewer   = "update acp-agent, or choose another state directory"
+	hintBusy    = "another program keeps it locked; end programs that hang, then try again"
+	hintDisk    = "check the disk and its file system, then try again"
 )
 
 func hintFor(err error) string {

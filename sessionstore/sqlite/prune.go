@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// pruneBatch is the number of sessions that are looked up at once, pruneSessions that of those
-	// that are deleted in one transaction.
+	// pruneBatch is how many sessions are looked up at once, and pruneSessions how many are deleted
+	// in one transaction.
 	pruneBatch    = 200
 	pruneSessions = 4
 	// retentionInterval is the time between two applications of Options.Retention, among all
@@ -81,8 +81,8 @@ func (s *Store) pruneKeys(ctx context.Context, unused, all, after int64) (keys [
 	return keys, err
 }
 
-// pruneSome deletes the first of some sessions that still match: a few of them, or part of one. It
-// returns how many of the first keys are gone, and how many sessions it has deleted.
+// pruneSome deletes the first few of the given sessions that still match, or part of one. It
+// returns how many keys at the beginning are done with, and how many sessions it has deleted.
 func (s *Store) pruneSome(
 	ctx context.Context, tx *sql.Tx, unused, all int64, keys []int64,
 ) (gone, deleted int, err error) {

@@ -24,14 +24,14 @@ type Report struct {
 	// Sessions and Updates are the numbers of sessions and of updates in their histories that were
 	// kept.
 	Sessions, Updates int
-	// Incomplete lists the kept sessions of which something was lost.
+	// Incomplete lists the kept sessions that lost something.
 	Incomplete []sessionstore.ID
 	// Lost lists the sessions that could not be kept, as far as their ids can be read.
 	Lost []sessionstore.ID
 }
 
-// Repair replaces a damaged store by what can be read of it. It works on copies, for which it needs
-// as much space, and moves the damaged file aside when the new one is complete. It fails if a
+// Repair replaces a damaged store by what can be read of it. It works on copies, which need as much
+// space again, and moves the damaged file aside when the new file is complete. It fails if a
 // process has the store open, as far as the system tells. A file that is not a store, or needs a
 // newer program, is left alone.
 func Repair(ctx context.Context, o Options) (Report, error) {
@@ -211,8 +211,8 @@ func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err err
 type copier struct {
 	from *sql.DB
 	to   *sql.Tx
-	// kept are the ids of the sessions that were copied, by key. incomplete are the keys of those
-	// of which something is missing.
+	// kept are the ids of the sessions that were copied, by key. incomplete has the keys of those
+	// that lack something.
 	kept       map[int64]sessionstore.ID
 	incomplete map[int64]bool
 	// lossy reports whether a row could not be read or was invalid.

@@ -422,8 +422,8 @@ func (s *Store) Fork(
 	return lease, err
 }
 
-// withSourceDefaults returns n with the title of the source, and the state if it belongs to the
-// same agent, where n has none.
+// withSourceDefaults fills in what n lacks: the title of the source, and its state if both belong
+// to the same agent.
 func withSourceDefaults(
 	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row,
 ) (sessionstore.NewSession, error) {

@@ -27,11 +27,11 @@ var _ sessionstore.Store = (*Store)(nil)
 const (
 	fileName     = "sessions.db"
 	lockFileName = "sessions.lock"
-	// repairPrefix is the beginning of the names of directories in which repairs work,
-	// damagedPrefix that of the damaged files that they keep.
+	// repairPrefix begins the names of directories in which repairs work, and damagedPrefix the
+	// names of the damaged files that they keep.
 	repairPrefix  = "sessions.repair-"
 	damagedPrefix = "sessions.damaged-"
-	// trialPrefix is that of the names of files that are written to see whether the disk is full.
+	// trialPrefix begins the names of files that are written to see whether the disk is full.
 	trialPrefix = "sessions.trial-"
 	// readers is the number of concurrent reads in a process.
 	readers = 2
@@ -396,8 +396,8 @@ func createFile(path string) error {
 }
 
 // tidy removes what killed repairs left in dir, and makes the store's files accessible to the user
-// only. The caller holds the lock, so no repair is running. Failures are logged: they do not keep
-// the store from being used.
+// only. The caller holds the lock, so no repair is running. Failures are only logged, because the
+// store can still be used.
 func tidy(dir string, log *slog.Logger) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

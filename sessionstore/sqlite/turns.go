@@ -11,8 +11,8 @@ import (
 // in pages.
 const segmentBytes = 64 << 10
 
-// BeginTurn implements [sessionstore.Store]. The table turns has the turns that run; older programs
-// kept those that ended too.
+// BeginTurn implements [sessionstore.Store]. The table turns has the running turns; older programs
+// also kept turns that had ended.
 func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
@@ -108,8 +108,8 @@ func deleteEndedTurns(ctx context.Context, tx *sql.Tx, session int64) (more bool
 	return n == atOnce, err
 }
 
-// firstRunning returns the number of the first of the turns that have overlapped without a break up
-// to now. The history of these begins with the segment r.open.
+// firstRunning returns the number of the first turn in the unbroken series of overlapping turns
+// that is still running. Their history begins with the segment r.open.
 func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT turn FROM segments WHERE strand = ? AND seq = ?),

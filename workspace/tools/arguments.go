@@ -23,8 +23,8 @@ type schema struct {
 	properties map[string]*jsonschema.Resolved
 }
 
-// newSchema returns the schema of a struct, to which constrain, unless nil, adds something. Fields
-// without omitempty are required. It does not mention that null and unknown members are ignored.
+// newSchema returns the schema of a struct. constrain, unless nil, adds to it. Fields without
+// omitempty are required. The schema does not mention that null and unknown members are ignored.
 func newSchema[T any](constrain func(*schema)) *schema {
 	of, err := jsonschema.For[T](nil)
 	if err != nil {
@@ -64,7 +64,8 @@ func (s *schema) encode() json.RawMessage { return strictjson.Encode(s.Schema) }
 // pathText says what a path may be.
 const pathText = "absolute or in the working directory"
 
-// describe sets the description of an argument: that of path is pathText without it.
+// describe sets the description of an argument. The default is pathText for path, and the field's
+// tag for others.
 func (s *schema) describe(name, text string) { s.Properties[name].Description = text }
 
 // atLeast sets the minimum of a number.

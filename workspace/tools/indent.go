@@ -57,7 +57,7 @@ func (r Replacement) applyLoosely(ctx context.Context, path, content string,
 }
 
 // withoutLastBlank returns the replacement without the empty lines at the end of the old text, and
-// without as many of them in the new one. ok is false if there are none.
+// without as many at the end of the new text. ok is false if there are none.
 func (r Replacement) withoutLastBlank() (shorter Replacement, ok bool) {
 	old := splitLines(r.Old)
 	for n := len(old); n > 1 && isBlankLine(old[n-1]); n-- {
@@ -155,7 +155,8 @@ const (
 )
 
 // compareLines compares lines with old, and returns how their indentation differs. ok is false if
-// they differ in anything but indentation and white space at their ends, or if they do not tell.
+// they differ in anything but indentation and white space at their ends, or if the indentation
+// cannot be determined.
 func compareLines(old, lines []string) (m indentMap, ok bool) {
 	told := false
 	m.same = true
@@ -205,8 +206,7 @@ func (m *indentMap) size(lines []string) (size int64, ok bool) {
 	return size, true
 }
 
-// write writes the lines with their indentation translated, of which size has found out that it can
-// be.
+// write writes the lines with their indentation translated. size must have succeeded.
 func (m *indentMap) write(b *strings.Builder, lines []string) {
 	to := cmp.Or(m.to, m.from)
 	for _, line := range lines {
@@ -229,8 +229,8 @@ func cutIndent(line string) (indent, rest string) {
 	return line[:len(line)-len(rest)], rest
 }
 
-// indentMap translates indentation. Either is made of spaces or of tabs, and the width of one is a
-// linear function of the other's.
+// indentMap translates indentation. Each side uses only spaces or only tabs, and the width of one
+// is a linear function of the other's.
 type indentMap struct {
 	from, to byte        // what they are made of, 0 if not known
 	points   map[int]int // widths that are known

@@ -147,7 +147,7 @@ func (p *Pattern) match(ctx context.Context, line []byte) int {
 	return match[0]
 }
 
-// cancellable reads a text, and pretends that it ends when its context does.
+// cancellable reads a text, and ends early when its context ends.
 type cancellable struct {
 	ctx   context.Context
 	text  []byte

@@ -127,9 +127,9 @@ func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	return c
 }
 
-// versionLength is the number of digits of a version: enough for two texts of a file never to have
-// the same one by accident. Whether a file was changed since a change was planned is not decided by
-// it.
+// versionLength is the number of digits of a version: enough that two texts of a file never have
+// the same version by accident. It does not decide whether a file has changed since a change was
+// planned.
 const versionLength = 12
 
 // versionOf returns a short hash of the content of a file.
@@ -141,7 +141,7 @@ func hashOf(content string) string {
 }
 
 // hasVersion reports whether a content has the version, which may be a longer part of the hash: old
-// conversations show it.
+// conversations have longer ones.
 func hasVersion(content, version string) bool {
 	version = strings.TrimSpace(version)
 	return len(version) >= versionLength && strings.HasPrefix(hashOf(content), version)

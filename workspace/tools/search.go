@@ -215,8 +215,8 @@ type SearchOptions struct {
 	MaxFileSize int64
 	// MaxHits is the most matches of one file. Default no limit.
 	MaxHits int
-	// MaxText bounds the lines of one file, in bytes: once they have more, the rest is left out. It
-	// bounds the memory of a search whose caller stops there anyway. Default no limit.
+	// MaxText bounds the lines of one file, in bytes; further lines are left out. It saves memory
+	// if the caller would not use more. Default no limit.
 	MaxText int
 	// Context is the number of lines shown before and after each match.
 	Context int

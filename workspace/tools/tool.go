@@ -42,9 +42,9 @@ type Result struct {
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
-// Duplicate and invalid arguments are rejected, all of them in one error. Unknown ones are ignored,
-// and the text says so. Errors say what to do instead, in words meant for a model; they wrap those
-// of package workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
+// Duplicate and invalid arguments are rejected, all in one error. Unknown arguments are ignored,
+// and the text says so. Errors tell a model what to do instead; they wrap the errors of package
+// workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
 func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -93,10 +93,11 @@ func define[In any, Out output](t Tool, constrain func(*schema),
 	}, true)
 }
 
-// Define returns a function that returns a tool of a host's own for what serves its calls, such as
-// a session. The tool's schema is that of In, whose fields may have a description as their
-// jsonschema tag, and its arguments are checked like those of the other tools, except that a tool
-// that is not read-only rejects unknown ones: without them it might do something else.
+// Define defines a tool of a host's own. It returns a function that binds the tool to the value
+// that serves its calls, such as a session. The tool's schema is the schema of In, whose fields may
+// have a description as their jsonschema tag. Its arguments are checked like those of the other
+// tools, with one exception: a tool that is not read-only rejects unknown arguments, because
+// without them it might do something else.
 func Define[Host, In any](t Tool,
 	run func(Host, context.Context, In) (string, error)) func(Host) Tool {
 	return bind(t, nil, func(h Host, ctx context.Context, in In,
@@ -135,7 +136,7 @@ type plain string
 
 func (p plain) String() string { return string(p) }
 
-// maxPaths is the most paths of one call that are looked at or told besides those it reads.
+// maxPaths is how many paths of one call [Paths] returns at most.
 const maxPaths = 100
 
 // Paths returns the paths in the arguments of a call, as the model wrote them, up to a limit. Some

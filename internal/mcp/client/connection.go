@@ -382,6 +382,10 @@ func (c *connection) exitError(peerErr, transportErr error) error {
 		return peerErr
 	}
 	if err := c.process.Wait(context.Background()); err != nil {
+		exit, ok := errors.AsType[*process.ExitError](err)
+		if ok && len(exit.Stderr) == 0 {
+			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why", err)
+		}
 		return err
 	}
 	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, "+

@@ -47,6 +47,7 @@ var (
 	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say " +
 		"why, and it restarts when it is next needed")
 	errNoSuchRoot = errors.New("no such root")
+	errNotMCP     = errors.New("it does not speak MCP; check its command")
 	errDirectory  = errors.New("cannot start it in its working directory")
 )
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
@@ -263,6 +264,10 @@ func (s *server) start() (*connection, error) {
 		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
 			"error", err)
 		c, err = s.connect(ctx, newestLegacy)
+	}
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if ok && refused.Code == jsonrpc.CodeMethodNotFound {
+		err = errNotMCP
 	}
 	return c, err
 }

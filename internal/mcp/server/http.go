@@ -37,7 +37,7 @@ const (
 func (s *Server) Handler() http.Handler {
 	sessions := s.sdkHandler(mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
 	// The SDK serves modern clients only without sessions, but legacy clients are asked for roots
-	// within theirs.
+	// in a session.
 	stateless := s.sdkHandler(
 		mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	byEra := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -212,7 +212,7 @@ func tooManyRequests(limit int) string {
 	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
 }
 
-// countCalls returns how many messages of a request expect an answer, and how many of those hold
+// countCalls returns how many messages of a request expect an answer, and how many of them hold
 // whole files in memory. It decodes them as the SDK does, which rejects malformed ones.
 func countCalls(body []byte) (calls, files int) {
 	var messages []json.RawMessage

@@ -46,7 +46,7 @@ func withPromptName(ctx context.Context, r mcp.Request) context.Context {
 type promptList struct {
 	mu    sync.Mutex
 	roots string // the URIs of the roots; "" if there were none yet
-	// Of a modern client, which cannot be asked for its roots when it lists its prompts:
+	// For a modern client, which cannot be asked for its roots when it lists prompts:
 	prompts []*mcp.Prompt // those of the roots of its last call
 	listed  bool          // whether they were listed since
 }
@@ -61,8 +61,8 @@ func (l *promptList) moved(sc *scope) bool {
 }
 
 // refresh reads the prompts of a scope if they may have changed, and reports whether they have. It
-// does nothing after a call of a client that neither changed its roots nor listed its prompts since
-// the last one.
+// does nothing if the client has neither changed its roots nor listed its prompts since its
+// previous call.
 func (l *promptList) refresh(ctx context.Context, sc *scope) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,8 +114,8 @@ func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
 }
 
 // listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its
-// roots here: over stdio it gets the prompts of its last call's roots, and hears of it when they
-// change; over HTTP only those of configured and fallback roots.
+// roots here. Over stdio it gets the prompts of its last call's roots, and is notified when they
+// change; over HTTP it gets only those of configured and fallback roots.
 func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, error) {
 	request, ok := r.(*mcp.ServerRequest[*mcp.ListPromptsParams])
 	result := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}, Cacheable: notShared()}

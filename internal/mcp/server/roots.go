@@ -185,7 +185,7 @@ func scoped(r versioned, answers mcp.InputResponseMap, state string,
 }
 
 // withScope calls use with the scope of a request. It returns errInputRequired if the client must
-// be asked first, and a *[jsonrpc.Error] if the request must be answered with one.
+// be asked first, and a *[jsonrpc.Error] if that is the answer to the request.
 func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
 	switch {
 	case c.server.configured != nil:

@@ -84,7 +84,7 @@ func (s *Server) openSession(ctx context.Context) *scope {
 	return sc
 }
 
-// openGranted opens the roots that the session has, if all of them are where they were.
+// openGranted opens the session's roots, if all of them are where they were.
 func (s *Server) openGranted(ctx context.Context) (*scope, error) {
 	roots, err := s.options.Session(ctx)
 	if err != nil {

@@ -91,7 +91,7 @@ func (r router) deliver(m jsonrpc.Message, size int) {
 	to.deliver(m, size)
 }
 
-// isModern reports whether a request names a modern revision, or cancels a request that did.
+// isModern reports whether a request names a modern revision, or cancels such a request.
 func (r router) isModern(request *jsonrpc.Request) bool {
 	var params struct {
 		Meta      map[string]json.RawMessage `json:"_meta"`
@@ -127,8 +127,8 @@ type transport struct {
 	drained chan struct{}           // closed while active is 0
 }
 
-// callSlots are the places of running tool calls, and of those that hold whole files in memory. A
-// call keeps its places until its result is written: a client need not read.
+// callSlots limit how many tool calls run, and how many of them hold whole files in memory. A call
+// keeps its slots until its result is written, because a client may not read it.
 type callSlots struct{ running, files chan struct{} }
 
 // of returns those that a tool call needs.
@@ -276,9 +276,9 @@ func (t *transport) admit(id jsonrpc.ID, size int) bool {
 	return admitted
 }
 
-// answering registers that a request is being answered. It returns the request, for answered. As
-// soon as the client reads the answer, it may reuse the id and send another request. Who writes an
-// answer holds lines.answers, so that only one unread answer is excepted from the limits.
+// answering registers that a request is being answered, and returns the request, for answered. As
+// soon as the client reads the answer, it may reuse the id and send another request. The writer of
+// an answer holds lines.answers, so that the limits exclude only one unread answer.
 func (t *transport) answering(id jsonrpc.ID) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -381,8 +381,8 @@ type lines struct {
 	held       atomic.Int64 // bytes of the pending requests
 }
 
-// hold adds a request of size bytes to the unanswered ones, or returns false if they have too many.
-// It accepts the first whatever its size.
+// hold adds a request of size bytes to the unanswered ones. It returns false if these are too long
+// together, but always accepts the first.
 func (l *lines) hold(size int) bool {
 	if held := l.held.Add(int64(size)); held > l.maxHeld && held > int64(size) {
 		l.held.Add(int64(-size))
@@ -486,8 +486,8 @@ func malformedParams(request *jsonrpc.Request) string {
 	return problem
 }
 
-// isExact reports whether id is the one in line: the SDK converts all numbers to integers by way of
-// floating point.
+// isExact reports whether id is exactly the one in line: the SDK converts numbers to integers
+// through floating point.
 func isExact(id jsonrpc.ID, line []byte) bool {
 	if _, ok := id.Raw().(string); ok {
 		return true
