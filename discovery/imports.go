@@ -20,6 +20,7 @@ type importer struct {
 	a    *Artifact
 	read map[string]bool // real paths; a file is imported once
 	full bool            // whether a is known to import too many
+	seen int             // imports that were written, also those that are not read
 }
 
 // imports reads the files that a imports by words such as @path, and what they import. Relative
@@ -32,10 +33,11 @@ func (s *scanner) imports(ctx context.Context, a *Artifact) {
 // follow reads the imports in content, which is the file at path.
 func (in *importer) follow(ctx context.Context, path, content string, depth int) {
 	for _, written := range importsOf(content) {
+		in.seen++
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || in.seen > maxWritten && in.full:
 			return
-		case len(in.a.Imports) == in.limits.imports:
+		case len(in.a.Imports) == in.limits.imports || in.seen > maxWritten:
 			in.unread(targetOf(path, written))
 			if !in.full {
 				in.refuse(written, fmt.Sprintf("a file can import at most %d others",
@@ -102,8 +104,9 @@ func (in *importer) unread(target string) {
 	}
 }
 
-// maxUnread is the most imports of a file that are noted without being read.
-const maxUnread = 1000
+// maxUnread is the most imports of a file that are noted without being read, maxWritten the most
+// that are looked at.
+const maxUnread, maxWritten = 1000, 2000
 
 // targetOf returns the path of the file that written names in the file from.
 func targetOf(from, written string) string {

@@ -188,3 +188,20 @@ func TestScanErrors(t *testing.T) {
 	_, err = c.For(t.Context(), top+"/x")
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
+
+// Small files can name each other often.
+func TestRepeatedImportsAreNotFollowed(t *testing.T) {
+	files := map[string]string{"CLAUDE.md": "@f0.md"}
+	var all strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&all, "@f%d.md ", i)
+	}
+	for i := range 20 {
+		files[fmt.Sprintf("f%d.md", i)] = strings.Repeat(all.String(), 100)
+	}
+	c := scan(t, discovery.Options{}, tree(t, files))
+	list := c.Of(discovery.Instruction)
+	require.Len(t, list, 1)
+	require.NotEmpty(t, list[0].Imports)
+	require.LessOrEqual(t, len(list[0].Diagnostics), 2000)
+}
