@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -175,12 +176,17 @@ func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	return o, c.found, nil
 }
 
-// MaxItems is the number of entries of an array that are read. A longer one is refused: an entry
-// takes a hundred times more memory than the two bytes that it needs in a request.
+// MaxItems is the number of entries of an array, and of members of an object, that are read. A
+// longer one is refused: an entry takes a hundred times more memory than the two bytes that it
+// needs in a request.
 const MaxItems = 10_000
 
-// errTooManyItems ends Parse at an array that is too long, which it has reported.
-var errTooManyItems = errors.New("too many entries")
+var (
+	// errTooManyItems ends Parse at an array that is too long, which it has reported.
+	errTooManyItems = errors.New("too many entries")
+	// errTooManyMembers is the error for an object that is too long.
+	errTooManyMembers = fmt.Errorf("an object has more than %d members", MaxItems)
+)
 
 // parsed holds the contents of a value that Parse has read: at most one of them is set.
 type parsed struct {
@@ -212,6 +218,9 @@ func (c *checker) parseObject(shape *Shape, at place) (Object, error) {
 			return o, err
 		}
 		c.path = c.path[:len(c.path)-1]
+		if len(o.members) == MaxItems {
+			return o, errTooManyMembers
+		}
 		o.members = append(o.members, m)
 	}
 	return o, c.delim()

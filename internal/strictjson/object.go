@@ -17,8 +17,8 @@ type Object struct {
 }
 
 // ParseObject parses an object. Empty input and null are an empty object. The error is
-// [ErrNotObject] for another kind of value; any other error means that raw is not JSON, and does
-// not quote it. Duplicate names are not an error here: see [Object.Duplicate] and [Check].
+// [ErrNotObject] for another kind of value; any other error means that raw is not JSON or has more
+// than [MaxItems] members, and does not quote it. Duplicate names are not an error here: see [Object.Duplicate] and [Check].
 func ParseObject(raw json.RawMessage) (Object, error) {
 	if isAbsent(raw) {
 		return Object{}, nil
@@ -28,7 +28,15 @@ func ParseObject(raw json.RawMessage) (Object, error) {
 
 func parseObject(raw json.RawMessage, at place) (Object, error) {
 	o := Object{at: at, raw: raw, members: make([]member, 0, 4)}
-	err := members(raw, func(m member) { o.members = append(o.members, m) })
+	n := 0
+	err := members(raw, func(m member) {
+		if n++; n <= MaxItems {
+			o.members = append(o.members, m)
+		}
+	})
+	if err == nil && n > MaxItems {
+		err = errTooManyMembers
+	}
 	if err != nil {
 		return Object{}, err
 	}
