@@ -55,13 +55,25 @@ func Line(s string, max int) string {
 	if len(s) <= max && isPlainLine(s) {
 		return s
 	}
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || misleads(r) && !joins(r)
-	}), " ")
-	if utf8.RuneCountInString(s) <= max {
-		return s
+	var line strings.Builder // no more of s is looked at than is shown
+	characters, gap := 0, false
+	for i, r := range s {
+		if unicode.IsSpace(r) || misleads(r) && !joins(r) {
+			gap = characters > 0
+			continue
+		}
+		if gap {
+			line.WriteByte(' ')
+			characters++
+		}
+		if characters >= max {
+			return strings.TrimSpace(string([]rune(line.String())[:max-1])) + "…"
+		}
+		_, size := utf8.DecodeRuneInString(s[i:])
+		line.WriteString(s[i : i+size])
+		characters, gap = characters+1, false
 	}
-	return strings.TrimSpace(string([]rune(s)[:max-1])) + "…"
+	return line.String()
 }
 
 // isPlainLine reports whether s consists of ASCII words with single spaces between them, as most

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -147,4 +148,16 @@ func TestCutBlock(t *testing.T) {
 		require.Equal(t, strings.TrimSuffix(s, "\n"), content)
 		require.Equal(t, "after", rest)
 	})
+}
+
+// A title or description can be megabytes long.
+func TestLineOfLongText(t *testing.T) {
+	for _, some := range []string{"a ", "é", "a\n", "\u202e"} {
+		long := strings.Repeat(some, 1<<20)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		text.Line(long, 80)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100_000), "%q", some)
+	}
 }
