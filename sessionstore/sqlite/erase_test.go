@@ -189,7 +189,7 @@ func TestNothingIsLeftInReusedPages(t *testing.T) {
 }
 
 // erased reports whether nothing is left of deleted sessions.
-func erased(t *testing.T, s *Store) (yes bool) {
+func erased(t testing.TB, s *Store) (yes bool) {
 	require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, "SELECT (deletes = erased OR ?) "+
 			"AND NOT EXISTS (SELECT 1 FROM dropped) FROM meta", s.options.journal == journalMemory).Scan(&yes)
