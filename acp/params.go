@@ -3,6 +3,8 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -93,8 +95,12 @@ type params struct {
 func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
 	object, wrong, err := strictjson.Parse(raw, shape)
 	if err != nil {
-		notObject := strictjson.NewViolation("params", nil, strictjson.Type)
-		wrong = []strictjson.Violation{notObject.Expecting("an object")}
+		expected := "an object"
+		if !errors.Is(err, strictjson.ErrNotObject) { // it is JSON, so an object is too large
+			expected = fmt.Sprintf("objects with at most %d members", strictjson.MaxItems)
+		}
+		wrongType := strictjson.NewViolation("params", nil, strictjson.Type)
+		wrong = []strictjson.Violation{wrongType.Expecting(expected)}
 	}
 	return params{object, strictjson.Refuse(wrong...)}
 }

@@ -430,6 +430,14 @@ func TestViolationLimit(t *testing.T) {
 	}
 }
 
+// Clause A5.
+func TestTooManyMembersAreRefused(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	m := c.try("session/new", "{"+strings.Repeat(`"a":1,`, strictjson.MaxItems)+`"b":2}`)
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+}
+
 // patient is a scripted backend whose Open, once it is told to wait, does so as long as it may.
 type patient struct {
 	scripted
