@@ -165,6 +165,7 @@ func testRegistry(t *testing.T, dist string) {
 	svg, err := os.ReadFile(filepath.Join(dist, "registry", "acp-agent", "icon.svg"))
 	require.NoError(t, err)
 	require.Contains(t, string(svg), `width="16" height="16"`)
+	require.NotContains(t, string(svg), "<!--") // which breaks the registry's pages
 	for _, paint := range regexp.MustCompile(`(?:fill|stroke)="([^"]*)"`).FindAllSubmatch(svg, -1) {
 		require.Contains(t, []string{"currentColor", "none"}, string(paint[1]))
 	}
