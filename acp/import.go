@@ -232,7 +232,9 @@ func (r *importRun) collect(
 			return false
 		}
 		if err != nil {
-			a.log.Warn("cannot list the agent's sessions", "error", err)
+			if a.base.Err() == nil { // the connection has not ended
+				a.log.Warn("cannot list the agent's sessions", "error", err)
+			}
 			return false
 		}
 		seen++
@@ -268,7 +270,7 @@ func (r *importRun) storeNewest(ctx context.Context, n int) {
 	var added int
 	added, r.err = a.options.Store.Import(ctx, a.init.owner(), r.waiting[:n])
 	r.waiting = r.waiting[n:]
-	if r.err != nil {
+	if r.err != nil && a.base.Err() == nil {
 		a.log.Warn("cannot import the agent's sessions", "error", r.err)
 	}
 	if added > 0 {

@@ -23,7 +23,11 @@ const role = "ACP_AGENT_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(role) == "scripted" {
-		if err := scripted.Serve(os.Stdin, os.Stdout); err != nil {
+		serve := scripted.Serve
+		if os.Args[len(os.Args)-1] == native {
+			serve = serveNative
+		}
+		if err := serve(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
