@@ -90,6 +90,9 @@ func (i *initialization) needsNoSignIn() bool {
 // mcpOwner says who connects MCP servers.
 func (i *initialization) mcpOwner() backend.MCPOwner { return i.backend().MCP }
 
+// sandbox says how the backend's processes are restricted, "" if it has none.
+func (i *initialization) sandbox() string { return i.backend().Sandbox }
+
 // overlappingTurns reports whether the backend handles overlapping turns.
 func (i *initialization) overlappingTurns() bool { return i.backend().OverlappingTurns }
 

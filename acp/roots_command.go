@@ -100,6 +100,9 @@ func (r *rootsReply) show() error {
 			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
 			text.Printable(from), describeState(state))
 	}
+	if mode := r.agent.init.sandbox(); mode != "" {
+		fmt.Fprintf(&b, "Sandbox of the agent: %s\n\n", mode)
+	}
 	if r.agent.init.mcpOwner() == backend.BackendConnects {
 		return r.say(b.String())
 	}

@@ -118,6 +118,9 @@ type Info struct {
 	Initialize Raw
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
+	// Sandbox says how the agent's processes are restricted, for /roots to show: "off", "write" or
+	// "strict". It is "" for a backend without processes.
+	Sandbox string
 	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend
 	// decides what becomes of both. For any other backend the adapter queues one prompt and rejects
 	// further ones.

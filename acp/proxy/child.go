@@ -58,6 +58,10 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), at.args()...)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
+	command, err := o.Profile.Restrict(command, at.writable())
+	if err != nil {
+		return nil, err
+	}
 	process, err := process.Start(ctx, command, process.Options{
 		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace,
 	})

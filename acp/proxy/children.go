@@ -18,7 +18,8 @@ import (
 
 // children are the running processes of the agent. The main child serves everything that names no
 // session, and the sessions for which no other is needed. Other sessions with the same additional
-// directories share one.
+// directories share one, and so do all sessions with the same roots if the agent is restricted to
+// them.
 type children struct {
 	mu     sync.Mutex
 	slots  map[place]*slot
@@ -32,6 +33,7 @@ type children struct {
 // place says which child serves a session. The zero place is the main child's.
 type place struct {
 	flags  string // the arguments for the roots, joined by NUL
+	roots  string // those that it is restricted to, joined by NUL; "" if it may be the main child's
 	number int64  // of a child for one session that must be kept apart from others
 }
 
@@ -41,6 +43,11 @@ func (at place) args() []string {
 		return nil
 	}
 	return strings.Split(at.flags, "\x00")
+}
+
+// writable returns the roots that the child is restricted to.
+func (at place) writable() []string {
+	return strings.FieldsFunc(at.roots, func(r rune) bool { return r == 0 })
 }
 
 // slot has the one child of a place.
@@ -161,7 +168,7 @@ func (p *proxy) childFor(
 	ctx context.Context, s *session, r openRequest,
 ) (*child, RootsMode, error) {
 	_, flags := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
-	at := place{flags: strings.Join(flags, "\x00")}
+	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}
 	if current := r.current(); current != nil && len(flags) == 0 {
 		at.number = current.child.place.number
 	}
@@ -173,7 +180,7 @@ func (p *proxy) childFor(
 		mode, wanted := rootsMode(p.options.Profile, c.info, s.roots)
 		apart := mode == RootsByContext && p.options.Profile.SharesServers
 		switch {
-		case at == place{} && len(wanted) > 0:
+		case at.flags == "" && at.number == 0 && len(wanted) > 0:
 			at.flags = strings.Join(wanted, "\x00")
 		case apart && !c.claim(s, r):
 			at.number = p.children.numbers.Add(1)

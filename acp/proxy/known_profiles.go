@@ -5,12 +5,14 @@ func KnownProfiles() []Profile {
 	return []Profile{
 		{
 			Name: "auggie", Title: "Auggie CLI", Command: "auggie", Args: []string{"--acp"},
+			State:    []string{"~/.augment/"},
 			Packages: []string{"@augmentcode/auggie"},
 			Login:    "auggie login", Install: "npm install -g @augmentcode/auggie",
 			Checked: "0.36.0",
 		},
 		{
 			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
+			State: []string{"~/.claude/", "~/.claude.json", "$CLAUDE_CONFIG_DIR/"},
 			Packages: []string{"@agentclientprotocol/claude-agent-acp",
 				"@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
 			Finds: []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md",
@@ -32,12 +34,14 @@ func KnownProfiles() []Profile {
 		{
 			// The former name of claude-agent-acp.
 			Name: "claude-code-acp", Title: "Claude Code, older adapter",
+			State:   []string{"~/.claude/", "~/.claude.json", "$CLAUDE_CONFIG_DIR/"},
 			Command: "claude-code-acp", Identity: "claude",
 			Login:   "claude /login",
 			Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		},
 		{
 			Name: "cline", Title: "Cline", Command: "cline", Args: []string{"--acp"},
+			State:    []string{"~/.cline/"},
 			Packages: []string{"cline"},
 			Finds:    []string{"AGENTS.md", ".clinerules", ".clinerules/**"},
 			// It does not connect a session's MCP servers.
@@ -46,6 +50,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "codex", Title: "Codex", Command: "codex-acp",
+			State:    []string{"~/.codex/", "$CODEX_HOME/"},
 			Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
 			Relay:    true, // it tells MCP servers no roots
 			Finds: []string{"AGENTS.override.md", "AGENTS.md", ".agents/skills/**/SKILL.md",
@@ -58,6 +63,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot",
+			State:    []string{"~/.copilot/"},
 			Args:     []string{"--acp"},
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it
@@ -77,6 +83,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
+			State:    []string{"~/.gemini/"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
 			ModeNotice: "[MODE_UPDATE] ",
@@ -87,6 +94,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
+			State:   []string{"~/.config/goose/", "~/.local/share/goose/", "~/.local/state/goose/"},
 			Relay:   true, // it tells MCP servers only the working directory
 			OwnTemp: true,
 			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".goosehints", ".agents/skills/**",
@@ -103,6 +111,9 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "opencode", CommandContext: true, Title: "opencode", Command: "opencode",
+			State: []string{"~/.config/opencode/", "~/.cache/opencode/", "~/.local/share/opencode/",
+				"~/.local/state/opencode/", "$XDG_CONFIG_HOME/opencode/", "$XDG_CACHE_HOME/opencode/",
+				"$XDG_DATA_HOME/opencode/", "$XDG_STATE_HOME/opencode/"},
 			Args:     []string{"acp"},
 			Packages: []string{"opencode-ai"},
 			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**",
@@ -120,6 +131,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "pi", Title: "pi", Command: "pi-acp",
+			State:    []string{"~/.pi/"},
 			Packages: []string{"pi-acp"},
 			// It does not connect MCP servers.
 			LossyReplay: true, Tools: ToolsOff, Banner: "pi v",
@@ -130,6 +142,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
+			State:    []string{"~/.qwen/", "$QWEN_HOME/", "$QWEN_RUNTIME_DIR/"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
 			ListLimit: 20, // a page

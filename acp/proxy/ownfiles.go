@@ -56,15 +56,6 @@ func relativeTo(dir, path string) (rel string, ok bool) {
 
 // ownDirs returns the directories of a child that is started by command.
 func (p *proxy) ownDirs(command Command) []ownDir {
-	variable := func(name string) string {
-		value := os.Getenv(name)
-		for _, entry := range command.Env {
-			if set, ok := strings.CutPrefix(entry, name+"="); ok {
-				value = set
-			}
-		}
-		return value
-	}
 	var dirs []ownDir
 	add := func(path string) {
 		if filepath.IsAbs(path) {
@@ -75,15 +66,9 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 		}
 	}
 	for _, dir := range p.options.Profile.OwnDirs {
-		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
-			dir = "$HOME/" + rest
-		}
-		name, rest, _ := strings.Cut(strings.TrimPrefix(dir, "$"), "/")
-		if value := variable(name); value != "" {
-			add(filepath.Join(value, rest))
-		}
+		add(expandDir(dir, command))
 	}
-	if temp := p.tempDir(); temp != "" && variable(tempVariable) == temp {
+	if temp := p.tempDir(); temp != "" && expandDir("$"+tempVariable, command) == temp {
 		add(temp)
 	}
 	return dirs

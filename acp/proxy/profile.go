@@ -68,6 +68,11 @@ type Profile struct {
 	// ListLimit is the number of sessions of a working directory from which on the agent's list of
 	// them may lack some. 0 means that it always may.
 	ListLimit int
+	// State are the files and directories, as in OwnDirs, that it writes outside of the sessions'
+	// roots. Sandbox lets it. Directories end with "/" and are created before it starts.
+	State []string
+	// Sandbox restricts its processes.
+	Sandbox Sandbox
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	// The stored history, if there is one, is shown instead.
 	LateReplay bool

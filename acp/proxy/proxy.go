@@ -63,6 +63,7 @@ func (p *proxy) Initialize(
 		Profile:    Owner(p.command, p.options.Profile).Profile,
 		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
+		Sandbox:    p.options.Profile.sandboxInEffect(),
 
 		OverlappingTurns: true,
 	}, nil
@@ -108,6 +109,7 @@ func (p *proxy) Open(
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
 	c.unuse()
+	opened.Notice = p.options.Profile.sandboxNotice() + opened.Notice
 	return s, opened, nil
 }
 

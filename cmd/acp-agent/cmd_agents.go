@@ -37,6 +37,14 @@ The configuration file can change these agents and add others:
                        only if the agent is known to ask first; with "write" they always can
   rootsRelay           "on" or "off": whether acp-agent tells the agent's MCP servers about the
                        session's folders
+  sandbox              "off", "write" or "strict": what the agent, and what it starts, may do with
+                       files by itself (Linux 6.2 or newer). With "write" it changes files only in
+                       the session's folders, the temporary directory and its own state; with
+                       "strict" it also reads only there and in directories of the system. --sandbox
+                       takes precedence
+  sandboxWrite         files and directories that it may also change, such as "~/.npm"
+  sandboxRead          files and directories that it may also read with "strict"
+  sandboxFallback      "fail" or "warn": whether the agent starts where there is no sandbox
   login                how to log in to the agent, for error messages
   identity             the name under which its sessions are stored. They belong to the agent
                        however it is started; give two agents that run the same program different
@@ -90,7 +98,9 @@ type agentReport struct {
 	// "write" or "off".
 	Tools string `json:"rootsTools"`
 	// Relay is "on" if acp-agent tells the agent's MCP servers about the roots.
-	Relay   string `json:"rootsRelay"`
+	Relay string `json:"rootsRelay"`
+	// Sandbox is how much the agent is restricted: "off", "write" or "strict".
+	Sandbox string `json:"sandbox"`
 	Login   string `json:"login,omitempty"`
 	Install string `json:"install,omitempty"`
 	// Checked is the version with which the profile was tested, if any.
@@ -103,7 +113,8 @@ func reportAgent(p proxy.Profile, c config) agentReport {
 	r := agentReport{
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...),
 		Roots: p.Roots.String(),
-		Flag:  p.Flag, Tools: p.Tools.String(), Relay: "off", Login: p.Login, Install: p.Install,
+		Flag:  p.Flag, Tools: p.Tools.String(), Relay: "off",
+		Sandbox: p.Sandbox.Mode.String(), Login: p.Login, Install: p.Install,
 		Checked: p.Checked, Source: "registry",
 	}
 	if _, configured := c.Agents[p.Name]; configured {

@@ -218,6 +218,10 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 		return []finding{{subject, broken,
 			fmt.Sprintf("%s was not found in PATH: %s", command.Path, advice)}}
 	}
+	command, err = profile.Restrict(command, nil)
+	if err != nil {
+		return []finding{judge(subject, "", err)}
+	}
 	agent, err := introduce(ctx, command)
 	interpreter := interpreterOf(path)
 	if err != nil && interpreter != "" {
@@ -225,7 +229,8 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path, interpreter)
 		}
 	}
-	findings := []finding{judge(subject, path+", "+describeAgent(agent), err)}
+	findings := []finding{judge(subject, path+", "+describeAgent(agent)+
+		", sandbox "+profile.Sandbox.Mode.String(), err)}
 	if err != nil {
 		return findings
 	}

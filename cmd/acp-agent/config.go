@@ -72,6 +72,11 @@ type agentConfig struct {
 	RootsRelay *onOff            `json:"rootsRelay"`
 	Login      string            `json:"login"`
 	Identity   string            `json:"identity"`
+
+	Sandbox         *proxy.SandboxMode `json:"sandbox"`
+	SandboxWrite    []string           `json:"sandboxWrite"`
+	SandboxRead     []string           `json:"sandboxRead"`
+	SandboxFallback sandboxWarn        `json:"sandboxFallback"`
 }
 
 // serverConfig says what an MCP server may do.
@@ -89,6 +94,7 @@ type (
 	keepOnShrink bool
 	trusted      bool
 	legacy       bool
+	sandboxWarn  bool // a member of [proxy.Sandbox]
 )
 
 // modelConfig describes a language model.
@@ -216,6 +222,13 @@ func parseConfig(path string, text []byte) (config, error) {
 			a.Command, err = resolvePath(path, a.Command)
 			c.Agents[name] = a
 		}
+		for _, list := range [][]string{a.SandboxWrite, a.SandboxRead} {
+			for i := range list {
+				if err == nil && !strings.HasPrefix(list[i], "$") {
+					list[i], err = resolvePath(path, list[i])
+				}
+			}
+		}
 		if err != nil {
 			return config{}, usagef("%s: agents.%s: %v", path, name, err)
 		}
@@ -239,6 +252,8 @@ func configOptions() json.Options {
 		json.WithUnmarshalers(json.JoinUnmarshalers(
 			parsed(proxy.ParseRootsMode),
 			parsed(proxy.ParseToolsMode),
+			parsed(proxy.ParseSandboxMode),
+			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
 				"configured": useConfigured, "stored": useStored,
 			})),
@@ -517,6 +532,9 @@ func (a agentConfig) apply(p *proxy.Profile) {
 		p.Flag, p.FlagSplits = *a.RootsFlag, ""
 	}
 	override(&p.Relay, (*bool)(a.RootsRelay))
+	override(&p.Sandbox.Mode, a.Sandbox)
+	p.Sandbox.Write, p.Sandbox.Read = a.SandboxWrite, a.SandboxRead
+	p.Sandbox.Optional = bool(a.SandboxFallback)
 	p.Env = slices.Clone(p.Env)
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		p.Env = append(p.Env, name+"="+a.Env[name])

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,12 +42,17 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		return downstream{}, usagef(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
+	case set.model != "" && set.sandbox != "":
+		return downstream{}, usagef("--sandbox cannot be used with --model: a model reaches files only "+
+			"through acp-agent's tools")
 	case set.model != "":
 		models, err := set.config.modelsFrom(set.model)
 		if err != nil {
 			return downstream{}, usagef("--model: %v", err)
 		}
 		return downstream{models: models}, nil
+	case !behind && set.sandbox != "":
+		return downstream{}, usagef("--sandbox needs an agent: add --agent NAME or a command after --")
 	case !behind:
 		return downstream{}, nil
 	}
@@ -54,13 +60,21 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	if err != nil {
 		return downstream{}, usagef("--agent: %v", err)
 	}
-	return downstream{
+	if set.sandbox != "" {
+		if profile.Sandbox.Mode, err = proxy.ParseSandboxMode(set.sandbox); err != nil {
+			return downstream{}, usagef("--sandbox: %v", err)
+		}
+	}
+	d := downstream{
 		command: command,
 		profile: profile,
 		tools: set.self("mcp", "--mounts", set.mounts.String(), "--max-roots",
 			strconv.Itoa(set.maxRoots)),
 		relay: set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
-	}, nil
+	}
+	// The agent starts these two.
+	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.path)
+	return d, nil
 }
 
 // agentCommand returns the command and profile of the known agent with the given name, with args
@@ -159,7 +173,11 @@ func newBackend(
 // runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
 // start the configured command in a terminal with the agent's own arguments appended.
 func (d downstream) runInTerminal(ctx context.Context, s streams) error {
-	err := process.RunInTerminal(ctx, d.command, s.in, s.out, s.err)
+	command, err := d.profile.Restrict(d.command, nil)
+	if err != nil {
+		return err
+	}
+	err = process.RunInTerminal(ctx, command, s.in, s.out, s.err)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
 		return &statusError{exit.Code}
 	}

@@ -20,7 +20,7 @@ import (
 
 // settings are the values of the program's flags. Each flag, such as --state-dir, can also be given
 // as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir. But
-// --agent and --model are only flags, --config and --dir are flags and variables, and --keep-dirs is
+// --agent, --model and --sandbox are only flags, --config and --dir are flags and variables, and --keep-dirs is
 // whenOmitted in the file. A flag takes precedence over the environment, and the environment over
 // the file. An empty variable counts as unset.
 type settings struct {
@@ -35,6 +35,7 @@ type settings struct {
 	allowReads bool
 	agent      string
 	model      string
+	sandbox    string
 	dirs       []string
 	keepDirs   bool
 
@@ -54,6 +55,9 @@ func newSettings() *settings {
 		"run the known agent `NAME` behind acp-agent; see acp-agent agents")
 	f.StringVar(&set.model, "model", "",
 		"answer with the configured model `NAME`; see acp-agent models")
+	f.StringVar(&set.sandbox, "sandbox", "",
+		"restrict what the agent does with files by itself: `MODE` is off, write or strict; see "+
+			"acp-agent agents --help")
 	f.Var((*listValue)(&set.dirs), "dir",
 		"add the folder `DIR` to sessions whose editor names none; relative to the session's "+
 			"working directory; can be repeated")

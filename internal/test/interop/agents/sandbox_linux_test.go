@@ -1,0 +1,67 @@
+package agents
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+)
+
+// Real agents do their work in the sandbox, and their shells write nowhere else.
+func TestRealAgentsInTheSandbox(t *testing.T) {
+	t.Parallel()
+	tested := []subject{opencode}
+	if *survey {
+		tested = append(tested, claude, gemini, qwen, codex, goose)
+	}
+	for _, s := range tested {
+		for _, mode := range []string{"write", "strict"} {
+			t.Run(s.name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				inSandbox(t, onStage(t, s), mode)
+			})
+		}
+	}
+}
+
+// inSandbox has an agent work in three roots and, after a restart, in others.
+//
+// Clauses X1, X3.
+func inSandbox(t *testing.T, s *stage, mode string) {
+	outside := folder(t, "banana\n")
+	command := append([]string{program.Path(), "--state-dir", s.state, "--sandbox", mode, "--"},
+		s.subject.command...)
+	e := s.open(t, noFiles, command)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	written := filepath.Join(s.first, "written")
+	refused := filepath.Join(outside, "written")
+	s.prompt(e, made.ID, "Please run this.",
+		modelserver.Run(fmt.Sprintf("echo yes >%s; echo no >%s; true", written, refused)), modelserver.Say("Done."))
+	require.FileExists(t, written)
+	require.NoFileExists(t, refused)
+	turn := s.prompt(e, made.ID, "Please look.", modelserver.Run("cat "+fruit(outside)+" || true"), modelserver.Say("Looked."))
+	seen := turn[len(turn)-1].Of(modelserver.Result)
+	require.NotEmpty(t, seen)
+	if mode == "strict" {
+		require.NotContains(t, seen[len(seen)-1], "banana")
+	} else {
+		require.Contains(t, seen[len(seen)-1], "banana")
+	}
+	e.leave()
+
+	e = s.open(t, noFiles, command)
+	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, outside)})
+	require.NoError(t, err)
+	lost := filepath.Join(s.first, "lost")
+	turn = s.prompt(e, made.ID, "Please run this.",
+		modelserver.Run(fmt.Sprintf("echo yes >%s; echo no >%s; true", refused, lost)), modelserver.Say("Done."))
+	require.Contains(t, turn[0].Text(), "Looked.", "it knows the conversation")
+	require.FileExists(t, refused, "a load with another folder may write there")
+	require.NoFileExists(t, lost, "and not in one that it no longer has")
+}
