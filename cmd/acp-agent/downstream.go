@@ -43,7 +43,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
 	case set.model != "" && set.sandbox != "":
-		return downstream{}, usagef("--sandbox cannot be used with --model: a model reaches files only "+
+		return downstream{}, usagef("--sandbox cannot be used with --model: a model reaches files only " +
 			"through acp-agent's tools")
 	case set.model != "":
 		models, err := set.config.modelsFrom(set.model)

@@ -86,7 +86,8 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
 		newModels(s, set), newDiscover(s, set), newMCP(s, set),
-		newMCPRelay(s, set), newConsents(s, set), newDoctor(s, set), newVersion(s), newACP(s, set))
+		newMCPRelay(s, set), newConsents(s, set), newSandbox(s, set), newDoctor(s, set),
+		newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
 }
