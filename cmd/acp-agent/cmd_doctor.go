@@ -229,8 +229,11 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path, interpreter)
 		}
 	}
-	findings := []finding{judge(subject, path+", "+describeAgent(agent)+
-		", sandbox "+profile.Sandbox.Mode.String(), err)}
+	detail := path + ", " + describeAgent(agent)
+	if mode := profile.Sandbox.Mode; mode != proxy.SandboxOff {
+		detail += ", sandbox " + mode.String()
+	}
+	findings := []finding{judge(subject, detail, err)}
 	if err != nil {
 		return findings
 	}
