@@ -4,17 +4,34 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// noSignIn is the only method of authMethods for a backend that has none of its own. Clients and
+// noSignIn is the first method of authMethods for a backend that has none of its own. Clients and
 // the ACP registry expect at least one.
 const noSignIn = "none"
 
-// authMethods are those of a backend that has none.
-var authMethods = json.RawMessage(`[{"id":"` + noSignIn + `","name":"No sign-in",` +
-	`"description":"acp-agent needs no account."}]`)
+// authMethods returns the methods of a backend that has none: one that needs nothing, and one that
+// configures the program in a terminal, if it can and the client opens terminals for that.
+func (a *agent) authMethods() json.RawMessage {
+	type method struct {
+		ID          string   `json:"id"`
+		Name        string   `json:"name"`
+		Description string   `json:"description"`
+		Type        string   `json:"type,omitempty"` // default: agent
+		Args        []string `json:"args,omitempty"`
+	}
+	methods := []method{{ID: noSignIn, Name: "No sign-in",
+		Description: "acp-agent needs no account."}}
+	if len(a.options.SetupArgs) > 0 && a.capabilities.Load().terminalSignIn {
+		methods = append(methods, method{ID: "setup", Name: "Set up acp-agent",
+			Description: "Choose what answers, and which folders belong together.",
+			Type:        "terminal", Args: a.options.SetupArgs})
+	}
+	return backend.Encode(methods)
+}
 
 // callBackend lets the backend serve a request that names no active session. authenticate by the
 // method that was added to its initialize succeeds. If the backend knows neither authenticate nor

@@ -40,6 +40,42 @@ func TestNoSignIn(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
 }
 
+// A client that can open a terminal finds a second method, which the program is started with.
+func TestSetupInTerminal(t *testing.T) {
+	for name, test := range map[string]struct {
+		capabilities string
+		offered      bool
+	}{
+		"standard": {`{"auth":{"terminal":true}}`, true},
+		"before":   {`{"_meta":{"terminal-auth":true}}`, true},
+		"neither":  {`{"terminal":true,"auth":{}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, acp.Options{SetupArgs: []string{"setup"}})
+			answer := c.try("initialize",
+				`{"protocolVersion":1,"clientCapabilities":`+test.capabilities+`}`)
+			require.Nil(t, answer.Error)
+			var result struct {
+				AuthMethods []struct {
+					ID, Name, Type string
+					Args           []string
+				}
+			}
+			require.NoError(t, json.Unmarshal(answer.Result, &result))
+			require.Equal(t, "none", result.AuthMethods[0].ID)
+			if !test.offered {
+				require.Len(t, result.AuthMethods, 1)
+				return
+			}
+			require.Len(t, result.AuthMethods, 2)
+			setup := result.AuthMethods[1]
+			require.Equal(t, "terminal", setup.Type)
+			require.Equal(t, []string{"setup"}, setup.Args)
+			require.NotNil(t, c.try("authenticate", `{"methodId":"`+setup.ID+`"}`).Error)
+		})
+	}
+}
+
 // rejecting is a backend that knows authenticate, but names no methods.
 type rejecting struct{ scripted }
 

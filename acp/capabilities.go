@@ -20,6 +20,8 @@ import (
 // what is known about the client besides. A member that is not valid counts as not advertised.
 type clientCapabilities struct {
 	unlimited bool // it is among unlimitedClients
+	// terminalSignIn means that it can start the program in a terminal to sign in.
+	terminalSignIn bool
 
 	readTextFile, writeTextFile, terminal, elicitation bool
 	elicitationModes                                   []string // "form", "url"
@@ -38,7 +40,9 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 		}
 	}
 	return &clientCapabilities{
-		unlimited:     isUnlimited(name),
+		unlimited: isUnlimited(name),
+		terminalSignIn: isTrue(members(capabilities["auth"])["terminal"]) ||
+			isTrue(members(capabilities["_meta"])["terminal-auth"]), // before it was standard
 		readTextFile:  isTrue(files["readTextFile"]),
 		writeTextFile: isTrue(files["writeTextFile"]),
 		terminal:      isTrue(capabilities["terminal"]),

@@ -199,7 +199,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 			backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
 	if _, given := top["authMethods"]; !given {
-		result = strictjson.Set(result, "authMethods", authMethods)
+		result = strictjson.Set(result, "authMethods", a.authMethods())
 	}
 	return strictjson.Set(result, "protocolVersion",
 		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil

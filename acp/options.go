@@ -60,6 +60,9 @@ type Options struct {
 	// session of another agent: acp-agent with --agent NAME, or with -- and a program. If it is
 	// nil, the agent's name counts as its program.
 	AgentCommand func(sessionstore.Agent) string
+	// SetupArgs are the arguments that let the program configure itself in a terminal. Clients that
+	// can start it in one are offered that as a way to sign in, unless the backend has its own.
+	SetupArgs []string
 	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP
 	// servers. Default "dev".
 	Version string

@@ -133,7 +133,11 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 	findings = append(findings, set.examineFiles(ctx)...)
 	findings = append(findings, set.examineRegistry()...)
 	agents := slices.Clone(e.agents)
-	for _, name := range slices.Sorted(maps.Keys(set.config.Agents)) {
+	configured := slices.Sorted(maps.Keys(set.config.Agents))
+	if set.config.Agent != "" {
+		configured = append(configured, set.config.Agent)
+	}
+	for _, name := range configured {
 		if !slices.Contains(agents, name) {
 			agents = append(agents, name)
 		}

@@ -45,6 +45,8 @@ type config struct {
 	Allow      []string                `json:"allow"` // see allowValue
 	Workspaces []workspaceConfig       `json:"workspaces"`
 	Omitted    whenOmitted             `json:"whenOmitted"`
+	Agent      string                  `json:"agent"`      // see settings.answering
+	Model      string                  `json:"model"`      // likewise
 	Agents     map[string]agentConfig  `json:"agents"`     // by name
 	MCPServers map[string]serverConfig `json:"mcpServers"` // by name, or "*" for all others
 	Models     map[string]modelConfig  `json:"models"`     // by ID
@@ -210,6 +212,9 @@ func parseConfig(path string, text []byte) (config, error) {
 		if *p, err = resolvePath(path, *p); err != nil {
 			return config{}, usagef("%s: %v", path, err)
 		}
+	}
+	if c.Agent != "" && c.Model != "" {
+		return config{}, usagef("%s: has both agent and model: give one of them", path)
 	}
 	for i := range c.Workspaces {
 		if err := c.resolveWorkspace(i); err != nil {

@@ -33,22 +33,36 @@ type downstream struct {
 	relay   process.Command // stands in front of other MCP servers
 }
 
-// downstream returns the model named by --model, the agent named by --agent, with args added to its
-// own, or the agent that the command args starts.
+// answering returns the names of the agent and the model that answer: those of --agent and --model,
+// or of the configuration file if there is neither a flag nor a command args. setting describes
+// where they are named.
+func (set *settings) answering(args []string) (agent, model, setting string) {
+	if len(args) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") {
+		return set.agent, set.model, "--"
+	}
+	return set.config.Agent, set.config.Model, set.config.path + ": "
+}
+
+// downstream returns the model or the agent that answers, with args added to the agent's own, or the
+// agent that the command args starts.
 func (set *settings) downstream(args []string) (downstream, error) {
-	behind := set.agent != "" || len(args) > 0
+	agent, model, setting := set.answering(args)
+	behind := agent != "" || len(args) > 0
 	switch {
-	case set.model != "" && behind:
+	case model != "" && behind:
 		return downstream{}, usagef(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
-	case set.model != "" && set.sandbox != "":
+	case model != "" && set.sandbox != "":
 		return downstream{}, usagef("--sandbox cannot be used with --model: a model reaches files only " +
 			"through acp-agent's tools")
-	case set.model != "":
-		models, err := set.config.modelsFrom(set.model)
+	case model != "":
+		models, err := set.config.modelsFrom(model)
 		if err != nil {
-			return downstream{}, usagef("--model: %v", err)
+			return downstream{}, usagef("%smodel: %v", setting, err)
+		}
+		if setting != "--" && !isLocal(models[0].BaseURL) {
+			return downstream{}, usagef("%s%v", setting, errModelElsewhere(model))
 		}
 		return downstream{models: models}, nil
 	case !behind && set.sandbox != "":
@@ -56,9 +70,9 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	case !behind:
 		return downstream{}, nil
 	}
-	command, profile, err := set.agentCommand(set.agent, args)
+	command, profile, err := set.agentCommand(agent, args)
 	if err != nil {
-		return downstream{}, usagef("--agent: %v", err)
+		return downstream{}, usagef("%sagent: %v", setting, err)
 	}
 	if set.sandbox != "" {
 		if profile.Sandbox.Mode, err = proxy.ParseSandboxMode(set.sandbox); err != nil {
@@ -75,6 +89,13 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	// The agent starts these two.
 	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.path)
 	return d, nil
+}
+
+// errModelElsewhere is the error for a model on another machine that only the configuration file
+// chooses: that alone must not make a session send what it reads.
+func errModelElsewhere(name string) error {
+	return fmt.Errorf("the model %q is on another machine: let your editor start acp-agent --model %s",
+		name, name)
 }
 
 // agentCommand returns the command and profile of the known agent with the given name, with args

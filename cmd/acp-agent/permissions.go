@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -18,15 +17,12 @@ import (
 // permissions answers permission requests: it asks the user on a terminal, allows them once with
 // --yes, and refuses them otherwise.
 type permissions struct {
-	show *printer      // nil to show nothing
-	yes  bool          // allow without asking
-	user *bufio.Reader // what the user types on terminal, nil to ask nobody
-
-	terminal *os.File
+	show *printer // nil to show nothing
+	yes  bool     // allow without asking
+	user *typist  // nil to ask nobody
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
-	typed   chan answer // receives what a read returns that has not been used, nil if none runs
 }
 
 // newPermissions returns the permissions for a run. Questions are asked where the user sees them:
@@ -45,14 +41,8 @@ func newPermissions(s streams, show *printer, r runFlags) *permissions {
 	default:
 		return p
 	}
-	p.user, p.terminal = bufio.NewReader(s.in), s.in.(*os.File)
+	p.user = newTypist(s.in.(*os.File))
 	return p
-}
-
-// answer is a line that the user typed, or why there is none.
-type answer struct {
-	line string
-	err  error
 }
 
 // answer answers a request, one at a time.
@@ -119,48 +109,21 @@ func (p *permissions) ask(
 		}
 		fmt.Fprintf(&question, "[%s] %s  ", keys[i], text.Line(text.Plain(o.Name), 60))
 	}
-	p.forgetTyped()
+	p.user.forget()
 	for {
 		p.show.ask(strings.TrimSpace(question.String()) + ":")
-		if p.typed == nil {
-			// The read cannot be interrupted. It ends with the program, or with what the user types
-			// at the next question.
-			typed := make(chan answer, 1)
-			p.typed = typed
-			go func() {
-				line, err := p.user.ReadString('\n')
-				typed <- answer{strings.TrimSpace(line), err}
-			}()
-		}
-		select {
-		case <-ctx.Done():
+		line, err := p.user.read(ctx)
+		if ctx.Err() != nil {
 			return nil
-		case a := <-p.typed:
-			p.typed = nil
-			p.show.typed()
-			if i := chosen(a.line, keys, options); i >= 0 {
-				return &options[i]
-			}
-			if a.err != nil {
-				return nil
-			}
+		}
+		p.show.typed()
+		if i := chosen(line, keys, options); i >= 0 {
+			return &options[i]
+		}
+		if err != nil {
+			return nil
 		}
 	}
-}
-
-// forgetTyped discards what was typed before a question is shown: it answers another, or none.
-func (p *permissions) forgetTyped() {
-	if p.typed != nil {
-		select {
-		case <-p.typed:
-			p.typed = nil
-		default: // it still reads
-		}
-	}
-	if p.typed == nil {
-		_, _ = p.user.Discard(p.user.Buffered()) // never fails
-	}
-	discardTyped(p.terminal)
 }
 
 // chosen returns the index of the option that the user typed, -1 for none: its key, its name, or

@@ -25,8 +25,9 @@ are passed to that agent.
 
 Settings are taken from flags, environment variables and a JSON configuration file, which may have
 comments, in this order. For example, --state-dir can be set as ACP_AGENT_STATE_DIR or as
-{"stateDir": "..."}. --agent and --model are only flags. --config can be set as ACP_AGENT_CONFIG,
---dir as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
+{"stateDir": "..."}. --config can be set as ACP_AGENT_CONFIG, --dir as ACP_AGENT_DIRS, a list like
+PATH, and --keep-dirs as {"whenOmitted": "stored"}. {"agent": "NAME"} or {"model": "NAME"} says what
+answers if the command line does not; --agent= then means neither. acp-agent setup writes this file.
 
 Editors that cannot send additional folders get those of --dir and of the section "workspaces" of
 the configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each
@@ -68,6 +69,7 @@ func newRoot(s streams) *cobra.Command {
 				completeValues(cmd.Root(), set)
 				return nil
 			case showVersion, cmd.Name() == "version", cmd.Name() == "doctor",
+				cmd.Name() == "setup",
 				cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
 				return nil // an invalid configuration must not break these commands
 			}
@@ -87,7 +89,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
 		newModels(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newConsents(s, set), newSandbox(s, set), newDoctor(s, set),
-		newVersion(s), newACP(s, set))
+		newSetup(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
 }
@@ -133,30 +135,48 @@ func swallowedFlags(root *cobra.Command, args []string) (swallowed []string) {
 	return swallowed
 }
 
-// separateAgentArgs returns args with "--" before the first one after --agent NAME that is neither
-// a flag of the program nor a command that accepts --agent. Editors append arguments of the agent,
-// such as --terminal-login, to the command that they are configured with.
+// separateAgentArgs returns args with "--" before the first one that is for the agent behind
+// acp-agent: after --agent NAME one that is neither a flag of the program nor a command that accepts
+// --agent, and if the configuration file names an agent, one that is not for the program. Editors
+// append arguments of the agent, such as --terminal-login, to the command that they are configured
+// with.
 func separateAgentArgs(root *cobra.Command, args []string) []string {
 	root.InitDefaultHelpFlag()
-	behindAgent, behindACP := false, false
+	behindAgent, behindACP, file := false, false, ""
 	for i := 0; i < len(args); i++ {
 		switch flag, hasValue := findFlag(root, args[i]); {
 		case args[i] == "--":
 			return args
 		case flag != nil:
 			behindAgent = behindAgent || flag.Name == "agent"
-			if !hasValue && flag.NoOptDefVal == "" {
+			value := args[i]
+			if !hasValue && flag.NoOptDefVal == "" && i+1 < len(args) {
 				i++ // the next argument is its value
+				value = "=" + args[i]
+			}
+			if flag.Name == "config" {
+				_, file, _ = strings.Cut(value, "=")
 			}
 		case args[i] == "acp" && !behindACP:
 			behindACP = true
-		case !behindAgent || args[i] == "run":
+		case behindAgent && args[i] == "run", !behindAgent && !isForAgent(root, args[i], file):
 			return args
 		default:
 			return slices.Insert(slices.Clone(args), i, "--")
 		}
 	}
 	return args
+}
+
+// isForAgent reports whether the configuration file names an agent, and arg is neither a command nor
+// similar to one. An unreadable file is told later.
+func isForAgent(root *cobra.Command, arg, file string) bool {
+	root.SuggestionsMinimumDistance = 2
+	if len(root.SuggestionsFor(arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
+		return false
+	}
+	c, err := readConfig(file)
+	return err == nil && c.Agent != ""
 }
 
 // findFlag returns the flag of the root command that arg names, or nil, and whether arg contains
@@ -174,7 +194,7 @@ func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool)
 
 const terminalHelp = `standard input is a terminal, but an editor is expected there.
 
-Add acp-agent to your editor as an ACP agent: the command is "acp-agent", without arguments.
+To choose what answers and to add acp-agent to your editor: acp-agent setup
 To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
 For everything else: acp-agent --help`
 
@@ -233,6 +253,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		AllowReads:   set.allowReads,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,
+		SetupArgs:    []string{"setup"},
 		Version:      ownVersion().Number,
 		Logger:       logger,
 	})

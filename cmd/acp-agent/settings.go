@@ -20,8 +20,9 @@ import (
 
 // settings are the values of the program's flags. Each flag, such as --state-dir, can also be given
 // as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir. But
-// --agent, --model and --sandbox are only flags, --config and --dir are flags and variables, and --keep-dirs is
-// whenOmitted in the file. A flag takes precedence over the environment, and the environment over
+// --agent and --model are no variables (see answering), --sandbox is only a flag, --config and --dir
+// are flags and variables, and --keep-dirs is whenOmitted in the file. A flag takes precedence over
+// the environment, and the environment over
 // the file. An empty variable counts as unset.
 type settings struct {
 	stateDir   string

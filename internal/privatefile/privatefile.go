@@ -36,15 +36,24 @@ func MakeDir(dir string) error {
 
 // WriteFile creates or replaces a file atomically. It creates the directory with [MakeDir].
 func WriteFile(path string, content []byte) error {
-	dir := filepath.Dir(path)
-	if err := MakeDir(dir); err != nil {
+	if err := MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
+	return Replace(path, content, 0o600)
+}
+
+// Replace creates or replaces a file atomically, with the given permissions. It leaves those of the
+// directory, which must exist, as they are.
+func Replace(path string, content []byte, perm fs.FileMode) error {
+	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
+	if err == nil && perm != 0o600 {
+		err = f.Chmod(perm)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tailscale/hujson"
+)
+
+// configText is a configuration file that is changed. Comments, and what is not changed, stay.
+type configText struct {
+	root hujson.Value
+	unit string // of indentation
+	err  error  // the first value that could not be encoded
+}
+
+// parseConfigText parses what parseConfig has accepted. A file without text is an empty object.
+func parseConfigText(text []byte) (*configText, error) {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = []byte("{}\n")
+	}
+	root, err := hujson.Parse(text)
+	c := &configText{root: root, unit: "  "}
+	if object, ok := root.Value.(*hujson.Object); ok && len(object.Members) > 0 {
+		before := string(object.Members[0].Name.BeforeExtra)
+		_, indent, found := strings.Cut(before, "\n")
+		if found && indent != "" && strings.Trim(indent, " \t") == "" {
+			c.unit = indent
+		}
+	}
+	return c, err
+}
+
+// text returns the file.
+func (c *configText) text() ([]byte, error) { return c.root.Pack(), c.err }
+
+// set sets the value at a path of keys. It creates the objects that are missing.
+func (c *configText) set(value any, keys ...string) {
+	at := &c.root
+	for depth, name := range keys {
+		object, ok := at.Value.(*hujson.Object)
+		if !ok { // null
+			object = &hujson.Object{}
+			at.Value = object
+		}
+		member := find(object, name)
+		if member == nil {
+			for i := len(keys) - 1; i > depth; i-- {
+				value = map[string]any{keys[i]: value}
+			}
+			c.addMember(object, name, value, depth+1)
+			return
+		}
+		at = member
+	}
+	at.Value = c.encode(value, len(keys), true)
+}
+
+// addWorkspace adds an entry to workspaces.
+func (c *configText) addWorkspace(w workspaceConfig) {
+	entry := map[string]any{"cwd": w.Cwd, "directories": w.Directories}
+	at := find(c.root.Value.(*hujson.Object), "workspaces")
+	if at == nil || at.Value.Kind() != '[' {
+		c.set([]any{entry}, "workspaces")
+		return
+	}
+	c.addElement(at.Value.(*hujson.Array), entry, 2)
+}
+
+// addDirectory adds a folder to the entry of workspaces with this index.
+func (c *configText) addDirectory(index int, dir string) {
+	entries := find(c.root.Value.(*hujson.Object), "workspaces").Value.(*hujson.Array).Elements
+	entry := entries[index].Value.(*hujson.Object)
+	switch at := find(entry, "directories"); {
+	case at == nil:
+		c.addMember(entry, "directories", []string{dir}, 3)
+	case at.Value.Kind() != '[':
+		at.Value = c.encode([]string{dir}, 3, true)
+	default:
+		c.addElement(at.Value.(*hujson.Array), dir, 4)
+	}
+}
+
+// remove removes a member of the file's object, if it is there.
+func (c *configText) remove(key string) error {
+	if find(c.root.Value.(*hujson.Object), key) == nil {
+		return nil
+	}
+	return c.root.Patch([]byte(`[{"op":"remove","path":"/` + key + `"}]`))
+}
+
+// find returns the value of a member, nil if there is none.
+func find(object *hujson.Object, name string) *hujson.Value {
+	for i := range object.Members {
+		if object.Members[i].Name.Value.(hujson.Literal).String() == name {
+			return &object.Members[i].Value
+		}
+	}
+	return nil
+}
+
+// addElement adds a value to the end of an array.
+func (c *configText) addElement(array *hujson.Array, value any, depth int) {
+	var first *hujson.Value
+	if len(array.Elements) > 0 {
+		first = &array.Elements[0]
+	}
+	before, spread := c.room(first, &array.AfterExtra, depth)
+	array.Elements = append(array.Elements, hujson.Value{
+		BeforeExtra: before, Value: c.encode(value, depth, spread)})
+}
+
+// addMember adds a member to the end of an object.
+func (c *configText) addMember(object *hujson.Object, name string, value any, depth int) {
+	var first *hujson.Value
+	if len(object.Members) > 0 {
+		first = &object.Members[0].Name
+	}
+	before, spread := c.room(first, &object.AfterExtra, depth)
+	object.Members = append(object.Members, hujson.ObjectMember{
+		Name:  hujson.Value{BeforeExtra: before, Value: hujson.String(name)},
+		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: c.encode(value, depth, spread)},
+	})
+}
+
+// room returns what comes before a new last element, and whether that is on lines of its own: unless
+// the elements before it, beginning with first, are all on one line. Comments that were behind the
+// last element stay there.
+func (c *configText) room(
+	first *hujson.Value, after *hujson.Extra, depth int,
+) (before hujson.Extra, spread bool) {
+	comments := bytes.TrimRight(*after, " \t\r\n")
+	if depth > 1 && first != nil && len(comments) == 0 &&
+		!bytes.Contains(first.BeforeExtra, []byte("\n")) {
+		return hujson.Extra(" "), false
+	}
+	before = append(bytes.Clone(comments), "\n"+strings.Repeat(c.unit, depth)...)
+	*after = hujson.Extra("\n" + strings.Repeat(c.unit, depth-1))
+	return before, true
+}
+
+// encode returns a value at a depth of the file, on several lines if it is spread.
+func (c *configText) encode(value any, depth int, spread bool) hujson.ValueTrimmed {
+	layout := json.JoinOptions(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
+	if spread {
+		layout = json.JoinOptions(jsontext.WithIndent(c.unit),
+			jsontext.WithIndentPrefix(strings.Repeat(c.unit, depth)))
+	}
+	text, err := json.Marshal(value, json.Deterministic(true), layout)
+	if err != nil {
+		c.err = err
+		return hujson.Literal("null")
+	}
+	parsed, err := hujson.Parse(text)
+	c.err = errors.Join(c.err, err)
+	return parsed.Value
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tailscale/hujson"
+	"pgregory.net/rapid"
+)
+
+func TestConfigTextKeepsTheRest(t *testing.T) {
+	for name, test := range map[string]struct{ before, after string }{
+		"new": {"", `{
+  "agent": "goose",
+  "agents": {
+    "goose": {
+      "command": "/opt/goose"
+    }
+  },
+  "workspaces": [
+    {
+      "cwd": "/a",
+      "directories": [
+        "/b <&>"
+      ]
+    }
+  ]
+}
+`},
+		"comments": {`// mine
+{
+	"agent": "gemini", // today
+	/* others */
+	"agents": { "goose": { "args": [] } }, // one
+	"workspaces": [
+		{ "cwd": "/x", "directories": ["/y"] }, // first
+		// none
+	] // all
+	// end
+}
+`, `// mine
+{
+	"agent": "goose", // today
+	/* others */
+	"agents": { "goose": { "args": [], "command": "/opt/goose" } }, // one
+	"workspaces": [
+		{ "cwd": "/x", "directories": ["/y", "/z"] }, // first
+		// none
+		{
+			"cwd": "/a",
+			"directories": [
+				"/b <&>"
+			]
+		}
+	] // all
+	// end
+}
+`},
+		"one line": {`{"logLevel": "info"}`, `{"logLevel": "info",
+  "agent": "goose",
+  "agents": {
+    "goose": {
+      "command": "/opt/goose"
+    }
+  },
+  "workspaces": [
+    {
+      "cwd": "/a",
+      "directories": [
+        "/b <&>"
+      ]
+    }
+  ]
+}`},
+		"null": {`{
+  "agents": null,
+  "workspaces": null // none
+}`, `{
+  "agents": {
+    "goose": {
+      "command": "/opt/goose"
+    }
+  },
+  "workspaces": [
+    {
+      "cwd": "/a",
+      "directories": [
+        "/b <&>"
+      ]
+    }
+  ], // none
+  "agent": "goose"
+}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parseConfigText([]byte(test.before))
+			require.NoError(t, err)
+			c.set("goose", "agent")
+			c.set("/opt/goose", "agents", "goose", "command")
+			if name == "comments" {
+				c.addDirectory(0, "/z")
+			}
+			c.addWorkspace(workspaceConfig{Cwd: "/a", Directories: []string{"/b <&>"}})
+			require.NoError(t, c.remove("model"))
+			after, err := c.text()
+			require.NoError(t, err)
+			require.Equal(t, test.after, string(after))
+			_, err = parseConfig("c.json", after)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// Whatever a file looks like, the changes are in it afterwards and the rest is as it was.
+func TestConfigTextStaysValid(t *testing.T) {
+	extra := rapid.SampledFrom([]string{"", " ", "\n", "\n  ", "// c\n", " /* c */ ", "\t// c\n\n  "})
+	rapid.Check(t, func(t *rapid.T) {
+		x := func() string { return extra.Draw(t, "extra") }
+		comma := func() string {
+			return rapid.SampledFrom([]string{"", ","}).Draw(t, "comma") + x()
+		}
+		before := x() + "{" + x() + `"logLevel"` + x() + ":" + x() + `"info"` + x() + "," + x() +
+			`"workspaces":` + x() + "[" + x() + `{"cwd":"/x",` + x() + `"directories":[` + x() +
+			`"/y"` + x() + comma() + "]" + x() + comma() + "}" + x() + comma() + "]" + x() +
+			comma() + "}" + x()
+		c, err := parseConfigText([]byte(before))
+		require.NoError(t, err)
+		c.set("goose", "agent")
+		c.addDirectory(0, "/z")
+		c.addWorkspace(workspaceConfig{Cwd: "/a", Directories: []string{"/b"}})
+		after, err := c.text()
+		require.NoError(t, err)
+		standard, err := hujson.Standardize(append([]byte{}, after...))
+		require.NoError(t, err, string(after))
+		require.JSONEq(t, `{"logLevel":"info","agent":"goose","workspaces":[
+			{"cwd":"/x","directories":["/y","/z"]},{"cwd":"/a","directories":["/b"]}]}`,
+			string(standard))
+		comments := func(text []byte) (n int) {
+			for i := range len(text) - 1 {
+				if s := string(text[i : i+2]); s == "//" || s == "/*" {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, comments([]byte(before)), comments(after), string(after))
+	})
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/process"
+)
+
+// An answerer is an agent or a model that can answer, or neither if it has no name.
+type answerer struct {
+	title string
+	// agent or model is its name in the configuration.
+	agent, model string
+	// define adds what the configuration must say about it besides its name, if anything.
+	define func(*configText)
+	hint   string // what the user should know, if anything
+}
+
+// neither is an answerer without an agent or a model.
+var neither = answerer{title: "neither: acp-agent answers commands such as /search"}
+
+// addAnswer adds what should answer to the configuration, as a flag or the user says. It returns the
+// name of the agent, "" for none.
+func (o *setup) addAnswer(ctx context.Context) (string, error) {
+	c := o.set.config
+	chosen, err := o.chooseAnswer(ctx)
+	if err != nil {
+		return "", err
+	}
+	if chosen == nil {
+		return c.Agent, nil
+	}
+	for _, s := range []struct{ key, old, new string }{
+		{"agent", c.Agent, chosen.agent}, {"model", c.Model, chosen.model},
+	} {
+		switch {
+		case s.old == s.new:
+		case s.new == "":
+			err = o.new.remove(s.key)
+		default:
+			o.new.set(s.new, s.key)
+		}
+	}
+	if chosen.define != nil {
+		chosen.define(o.new)
+	}
+	if chosen.hint != "" {
+		o.tell("%s", chosen.hint)
+	}
+	return chosen.agent, err
+}
+
+// chooseAnswer returns what should answer, nil for what answers now.
+func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
+	named := o.flags.Changed("agent") || o.flags.Changed("model")
+	switch {
+	case len(o.command) > 0 && named:
+		return nil, usagef("--agent and --model cannot be used with a command after --")
+	case len(o.command) > 0:
+		a := o.agentOfCommand()
+		return &a, nil
+	case o.set.model != "":
+		return o.namedModel(ctx)
+	case o.set.agent != "":
+		profiles, _ := o.set.agents()
+		p, known := proxy.FindProfile(profiles, o.set.agent)
+		if !known {
+			_, _, err := o.set.agentCommand(o.set.agent, nil) // says which are known
+			return nil, usagef("--agent: %v", err)
+		}
+		a := o.answererOf(p)
+		return &a, nil
+	case named:
+		return &neither, nil
+	case o.user == nil:
+		return nil, nil
+	}
+	return o.askAnswer(ctx)
+}
+
+// askAnswer lets the user choose among what was found.
+func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
+	var all []answerer
+	profiles, err := o.set.agents()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range profiles {
+		if reportAgent(p, o.set.config).Found != "" {
+			all = append(all, o.answererOf(p))
+		}
+	}
+	models, err := o.findModels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(append(all, models...), neither)
+	now := slices.IndexFunc(all, func(a answerer) bool {
+		return a.agent == o.set.config.Agent && a.model == o.set.config.Model
+	})
+	if o.set.config.path != "" && o.old == nil || now < 0 {
+		now = 0
+	}
+	if len(all) == 1 {
+		o.tell("No agent was found in PATH, and no model server at the usual ports. acp-agent " +
+			"agents lists the known agents; acp-agent setup --help tells how to name others.")
+	}
+	titles := make([]string, len(all))
+	for i, a := range all {
+		titles[i] = a.title
+	}
+	i, err := o.choose(ctx, "What should answer in your editor?", titles, now)
+	return &all[i], err
+}
+
+// answererOf returns a known agent. If editors started from a desktop may not find its program, its
+// path is written down.
+func (o *setup) answererOf(p proxy.Profile) answerer {
+	r := reportAgent(p, o.set.config)
+	a := answerer{title: fmt.Sprintf("%s (%s)", p.Title, r.Found), agent: p.Name}
+	switch {
+	case r.Found == "":
+		a.hint = fmt.Sprintf("%s was not found in PATH.", p.Command)
+		if p.Install != "" {
+			a.hint += " To install it: " + p.Install
+		}
+	case !filepath.IsAbs(p.Command) && !inDesktopPath(r.Found) && len(p.Env) == 0:
+		a.define = func(c *configText) {
+			c.set(r.Found, "agents", p.Name, "command")
+			if r.Source == "registry" { // what is configured replaces it
+				c.set(slices.Concat([]string{}, p.Args), "agents", p.Name, "args")
+			}
+		}
+	}
+	return a
+}
+
+// agentOfCommand returns the agent that the command after "--" starts: a known one if that is its
+// command, otherwise one that is called like its program.
+func (o *setup) agentOfCommand() answerer {
+	path, args := o.command[0], o.command[1:]
+	if isPath(path) {
+		if full, err := filepath.Abs(path); err == nil {
+			path = full
+		}
+	}
+	profiles, _ := o.set.agents()
+	p, known := proxy.MatchProfile(profiles, process.Command{Path: path, Args: args})
+	if known && p.Command == path && slices.Equal(p.Args, args) {
+		return o.answererOf(p)
+	}
+	name := proxy.ProgramName(path)
+	a := o.answererOf(proxy.Profile{Name: name, Title: name, Command: path})
+	whole := a.define
+	a.define = func(c *configText) {
+		c.set(path, "agents", name, "command")
+		c.set(args, "agents", name, "args")
+		if whole != nil {
+			whole(c)
+		}
+	}
+	return a
+}
+
+// A localServer is one on this machine that may offer models.
+type localServer struct{ name, url string }
+
+// servers returns the server of --server, or the usual ones.
+func (o *setup) servers() ([]localServer, error) {
+	if o.server == "" {
+		return []localServer{
+			{"Ollama", ollama}, {"LM Studio", "http://127.0.0.1:1234/v1"},
+			{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
+		}, nil
+	}
+	if err := (modelConfig{BaseURL: o.server}).check("model"); err != nil {
+		return nil, usagef("--server: %v", err)
+	}
+	if !isLocal(o.server) {
+		return nil, usagef("--server %s is on another machine: see acp-agent models --help", o.server)
+	}
+	return []localServer{{"the server", o.server}}, nil
+}
+
+// ollama is where Ollama serves models.
+const ollama = "http://127.0.0.1:11434/v1"
+
+// isLocal reports whether an address is on this machine.
+func isLocal(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && isLoopback(u)
+}
+
+// findModels returns the configured models on this machine whose server answers, and those that
+// other servers on this machine offer.
+func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
+	servers, err := o.servers()
+	if err != nil {
+		return nil, err
+	}
+	configured, err := o.set.reportModels(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]modelReport, len(servers))
+	var asking sync.WaitGroup
+	for i, s := range servers {
+		asking.Go(func() {
+			client := llm.New(llm.Model{ID: s.name, BaseURL: s.url})
+			defer client.Close()
+			found[i].ask(ctx, client)
+		})
+	}
+	asking.Wait()
+	var all []answerer
+	for _, r := range configured {
+		if isLocal(r.BaseURL) && r.Error == "" {
+			all = append(all, answerer{title: fmt.Sprintf("model %s at %s", r.Name, r.BaseURL),
+				model: r.ID})
+		}
+	}
+	for i, s := range servers {
+		for _, name := range found[i].Offers {
+			if !slices.ContainsFunc(configured, func(r modelReport) bool {
+				return r.Name == name && r.BaseURL == s.url
+			}) {
+				all = append(all, o.offeredModel(s, name))
+			}
+		}
+	}
+	return all, nil
+}
+
+// offeredModel returns a model that a server offers, which is called the same in the configuration.
+func (o *setup) offeredModel(s localServer, name string) answerer {
+	a := answerer{title: fmt.Sprintf("model %s, offered by %s at %s", name, s.name, s.url),
+		model: name}
+	a.define = func(c *configText) { c.set(s.url, "models", name, "baseURL") }
+	if s.url == ollama {
+		const context = 32768
+		a.hint = fmt.Sprintf("Start Ollama with OLLAMA_CONTEXT_LENGTH=%d: it drops what does not "+
+			"fit without a word.", context)
+		a.define = func(c *configText) {
+			c.set(ollama, "models", name, "baseURL")
+			c.set(context, "models", name, "contextTokens")
+		}
+	}
+	return a
+}
+
+// namedModel returns the model of --model: one that is configured, or offered on this machine.
+func (o *setup) namedModel(ctx context.Context) (*answerer, error) {
+	name := o.set.model
+	if m, known := o.set.config.Models[name]; known {
+		if !isLocal(m.BaseURL) {
+			return nil, usagef("%v", errModelElsewhere(name))
+		}
+		return &answerer{model: name}, nil
+	}
+	models, err := o.findModels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var offered []string
+	for _, a := range models {
+		if a.model == name || a.model == name+":latest" {
+			return &a, nil
+		}
+		offered = append(offered, a.model)
+	}
+	if offered == nil {
+		offered = []string{"none"}
+	}
+	return nil, usagef("--model: no server on this machine offers %q; found: %s", name,
+		strings.Join(offered, ", "))
+}

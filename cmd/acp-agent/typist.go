@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+)
+
+// A typist is the person who answers questions by typing lines. It must not be used concurrently.
+type typist struct {
+	terminal *os.File
+	in       *bufio.Reader  // from terminal
+	typed    chan typedLine // receives what a read returns that has not been used, nil if none runs
+}
+
+// typedLine is a line that the user typed, or why there is none.
+type typedLine struct {
+	text string
+	err  error
+}
+
+func newTypist(terminal *os.File) *typist {
+	return &typist{terminal: terminal, in: bufio.NewReader(terminal)}
+}
+
+// read returns the next line, without white space around it. At the end of the input it returns
+// what there is with the error.
+func (t *typist) read(ctx context.Context) (string, error) {
+	if t.typed == nil {
+		// The read cannot be interrupted. It ends with the program, or with what the user types at
+		// the next question.
+		typed := make(chan typedLine, 1)
+		t.typed = typed
+		go func() {
+			line, err := t.in.ReadString('\n')
+			typed <- typedLine{strings.TrimSpace(line), err}
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case line := <-t.typed:
+		t.typed = nil
+		return line.text, line.err
+	}
+}
+
+// forget discards what was typed before a question is shown: it answers another, or none.
+func (t *typist) forget() {
+	if t.typed != nil {
+		select {
+		case <-t.typed:
+			t.typed = nil
+		default: // it still reads
+		}
+	}
+	if t.typed == nil {
+		_, _ = t.in.Discard(t.in.Buffered()) // never fails
+	}
+	discardTyped(t.terminal)
+}
