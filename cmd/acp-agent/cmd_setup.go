@@ -184,7 +184,7 @@ func (o *setup) read() (err error) {
 			return err
 		}
 		if len(bytes.TrimSpace(o.old)) > 0 {
-			if o.set.config, err = parseConfig(o.path, o.old); err != nil {
+			if o.set.config, err = parseConfig(o.path, bytes.Clone(o.old)); err != nil {
 				return usagef("%v\nNothing was changed: correct the file, or move it away", err)
 			}
 		}
@@ -226,7 +226,7 @@ func (o *setup) foundAgents() []string {
 
 // tell shows a sentence.
 func (o *setup) tell(format string, args ...any) {
-	o.show.noteWrapped("", text.Plain(fmt.Sprintf(format, args...)), style{})
+	o.show.note("%s", text.Plain(fmt.Sprintf(format, args...)))
 }
 
 // ask asks for a line. It returns an error if ctx or the input ends.
@@ -251,7 +251,7 @@ func (o *setup) choose(
 	o.show.note("")
 	o.tell("%s", question)
 	for i, option := range options {
-		o.show.noteWrapped(fmt.Sprintf("%4d  ", i+1), text.Printable(option), style{})
+		o.show.note("%4d  %s", i+1, text.Printable(option))
 	}
 	for {
 		line, err := o.ask(ctx, fmt.Sprintf("Number [%d]:", initial+1))
@@ -426,13 +426,13 @@ func (o *setup) write(ctx context.Context) error {
 		o.tell("%s stays as it is.", text.Printable(o.path))
 		return nil
 	}
-	if _, err := parseConfig(o.path, content); err != nil {
+	if _, err := parseConfig(o.path, bytes.Clone(content)); err != nil {
 		return err
 	}
 	if o.old == nil {
 		o.tell("New file %s:", text.Printable(o.path))
 		for line := range strings.Lines(string(content)) {
-			o.show.noteWrapped("  ", text.Plain(strings.TrimSuffix(line, "\n")), style{})
+			o.show.note("  %s", text.Plain(strings.TrimSuffix(line, "\n")))
 		}
 	} else {
 		old := string(o.old)

@@ -52,6 +52,10 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 				_ = sub.RegisterFlagCompletionFunc(flag, set.completeSessions)
 			}
 		}
+		if sub.Flags().Lookup("editor") != nil {
+			_ = sub.RegisterFlagCompletionFunc("editor",
+				cobra.FixedCompletions(editorNames(), cobra.ShellCompDirectiveNoFileComp))
+		}
 		if sub.Flags().Lookup("to") != nil {
 			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
 		}

@@ -190,7 +190,7 @@ func defaultConfigText() string {
 }
 
 // parseConfig decodes a configuration file, which may have comments and trailing commas. It rejects
-// unknown keys, so that a typo is not silently ignored.
+// unknown keys, so that a typo is not silently ignored. It changes text.
 func parseConfig(path string, text []byte) (config, error) {
 	c := config{path: path}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark

@@ -27,8 +27,8 @@ func parseConfigText(text []byte) (*configText, error) {
 	c := &configText{root: root, unit: "  "}
 	if object, ok := root.Value.(*hujson.Object); ok && len(object.Members) > 0 {
 		before := string(object.Members[0].Name.BeforeExtra)
-		_, indent, found := strings.Cut(before, "\n")
-		if found && indent != "" && strings.Trim(indent, " \t") == "" {
+		indent := before[strings.LastIndexByte(before, '\n')+1:]
+		if indent != "" && indent != before && strings.Trim(indent, " \t") == "" {
 			c.unit = indent
 		}
 	}
@@ -83,14 +83,6 @@ func (c *configText) addDirectory(index int, dir string) {
 	default:
 		c.addElement(at.Value.(*hujson.Array), dir, 4)
 	}
-}
-
-// remove removes a member of the file's object, if it is there.
-func (c *configText) remove(key string) error {
-	if find(c.root.Value.(*hujson.Object), key) == nil {
-		return nil
-	}
-	return c.root.Patch([]byte(`[{"op":"remove","path":"/` + key + `"}]`))
 }
 
 // find returns the value of a member, nil if there is none.

@@ -101,7 +101,6 @@ func TestConfigTextKeepsTheRest(t *testing.T) {
 				c.addDirectory(0, "/z")
 			}
 			c.addWorkspace(workspaceConfig{Cwd: "/a", Directories: []string{"/b <&>"}})
-			require.NoError(t, c.remove("model"))
 			after, err := c.text()
 			require.NoError(t, err)
 			require.Equal(t, test.after, string(after))

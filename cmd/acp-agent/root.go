@@ -107,6 +107,9 @@ func newACP(s streams, set *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().AddFlagSet(set.flags)
+	setup := newSetup(s, set) // which such editors put behind it to let the user sign in
+	setup.Hidden = true
+	cmd.AddCommand(setup)
 	return cmd
 }
 
@@ -159,24 +162,29 @@ func separateAgentArgs(root *cobra.Command, args []string) []string {
 			}
 		case args[i] == "acp" && !behindACP:
 			behindACP = true
-		case behindAgent && args[i] == "run", !behindAgent && !isForAgent(root, args[i], file):
+		case behindAgent && args[i] == "run":
 			return args
-		default:
+		case behindAgent:
 			return slices.Insert(slices.Clone(args), i, "--")
+		default:
+			if agent := agentFor(root, args[i], file); agent != "" {
+				return slices.Insert(slices.Clone(args), i, "--agent", agent, "--")
+			}
+			return args
 		}
 	}
 	return args
 }
 
-// isForAgent reports whether the configuration file names an agent, and arg is neither a command nor
-// similar to one. An unreadable file is told later.
-func isForAgent(root *cobra.Command, arg, file string) bool {
+// agentFor returns the agent that the configuration file names if arg is neither a command nor
+// similar to one, otherwise "". A file that cannot be read is reported later.
+func agentFor(root *cobra.Command, arg, file string) string {
 	root.SuggestionsMinimumDistance = 2
 	if len(root.SuggestionsFor(arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
-		return false
+		return ""
 	}
-	c, err := readConfig(file)
-	return err == nil && c.Agent != ""
+	c, _ := readConfig(file)
+	return c.Agent
 }
 
 // findFlag returns the flag of the root command that arg names, or nil, and whether arg contains

@@ -41,11 +41,7 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 	for _, s := range []struct{ key, old, new string }{
 		{"agent", c.Agent, chosen.agent}, {"model", c.Model, chosen.model},
 	} {
-		switch {
-		case s.old == s.new:
-		case s.new == "":
-			err = o.new.remove(s.key)
-		default:
+		if s.old != s.new { // "" stays in the file, and with it the comments
 			o.new.set(s.new, s.key)
 		}
 	}
@@ -55,7 +51,7 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 	if chosen.hint != "" {
 		o.tell("%s", chosen.hint)
 	}
-	return chosen.agent, err
+	return chosen.agent, nil
 }
 
 // chooseAnswer returns what should answer, nil for what answers now.
