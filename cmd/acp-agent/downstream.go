@@ -33,11 +33,16 @@ type downstream struct {
 	relay   process.Command // stands in front of other MCP servers
 }
 
+// behindVariable is set for agents behind acp-agent. If one is acp-agent again, the configuration
+// file does not choose what answers: it would be the same agent, without end.
+const behindVariable = "ACP_AGENT_BEHIND"
+
 // answering returns the names of the agent and the model that answer: those of --agent and --model,
 // or of the configuration file if there is neither a flag nor a command args. setting describes
 // where they are named.
 func (set *settings) answering(args []string) (agent, model, setting string) {
-	if len(args) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") {
+	if len(args) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") ||
+		os.Getenv(behindVariable) != "" {
 		return set.agent, set.model, "--"
 	}
 	return set.config.Agent, set.config.Model, set.config.path + ": "
@@ -74,6 +79,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	if err != nil {
 		return downstream{}, usagef("%sagent: %v", setting, err)
 	}
+	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
 	if set.sandbox != "" {
 		if profile.Sandbox.Mode, err = proxy.ParseSandboxMode(set.sandbox); err != nil {
 			return downstream{}, usagef("--sandbox: %v", err)

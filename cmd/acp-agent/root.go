@@ -25,8 +25,8 @@ are passed to that agent.
 
 Settings are taken from flags, environment variables and a JSON configuration file, which may have
 comments, in this order. For example, --state-dir can be set as ACP_AGENT_STATE_DIR or as
-{"stateDir": "..."}. --config can be set as ACP_AGENT_CONFIG, --dir as ACP_AGENT_DIRS, a list like
-PATH, and --keep-dirs as {"whenOmitted": "stored"}. {"agent": "NAME"} or {"model": "NAME"} says what
+{"stateDir": "..."}. --sandbox is only a flag. --config can be set as ACP_AGENT_CONFIG, --dir as
+ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}. {"agent": "NAME"} or {"model": "NAME"} says what
 answers if the command line does not; --agent= then means neither. acp-agent setup writes this file.
 
 Editors that cannot send additional folders get those of --dir and of the section "workspaces" of
