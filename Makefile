@@ -33,8 +33,8 @@ release:
 
 # Every test. The product's run with the race detector; those in internal/test are clients of a
 # program that is built without it, and of other programs, and those of the release compress files,
-# which takes minutes with it. Packages leave no goroutines, so it need
-# not wait a second for them at the end of each. Without vet: that is a target of its own.
+# which takes minutes with it. Packages leave no goroutines, so it need not wait a second for them
+# at the end of each. Without vet: that is a target of its own.
 test: $(PACKAGES)
 	status=0; \
 	go test -vet=off -timeout 10m ./internal/test/... ./internal/release || status=1; \
