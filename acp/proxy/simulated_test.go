@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +39,7 @@ type abilities struct {
 	Bound bool
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool
-	// LateReplay: it replays a moment after its response to session/load.
+	// LateReplay: it replays after its response to session/load, before it takes the next message.
 	LateReplay bool
 	// Refuse is a method that it rejects with Code.
 	Refuse string
@@ -67,6 +66,7 @@ type simulated struct {
 	abilities
 	hanging  json.RawMessage // id of the prompt that hangs
 	loggedIn bool
+	late     func() // what it has yet to replay, or nil
 }
 
 // simulatedSession is what it stores for a session.
@@ -117,6 +117,10 @@ func simulate(in *proctest.Input) int {
 }
 
 func (s *simulated) take(m simulatedMessage) {
+	if s.late != nil {
+		s.late()
+		s.late = nil
+	}
 	if s.Refuse == m.Method {
 		s.fail(m, s.Code, "refused")
 		return
@@ -207,8 +211,7 @@ func (s *simulated) reopen(m simulatedMessage) {
 	s.commands(id)
 	s.answer(m, result)
 	if m.Method != "session/resume" && s.LateReplay {
-		time.Sleep(20 * time.Millisecond)
-		s.replay(id, kept)
+		s.late = func() { s.replay(id, kept) }
 	}
 }
 
