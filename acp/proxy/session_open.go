@@ -142,7 +142,8 @@ func (s *session) open(
 		c.log.Warn("cannot end an agent", "error", releaseErr)
 	}
 	if r.mustExist && worthAnotherTry(err) {
-		c.log.Info("the agent rejected a request for a session that only it may know", "error", err)
+		c.log.Info("the agent rejected a request for a session that only it may know",
+			"code", responseError(err).Code)
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 	}
 	return opened, c, err
