@@ -27,8 +27,9 @@
 //
 // During a turn another prompt waits for its response and a third is rejected, unless the backend
 // handles overlapping turns ([backend.Info].OverlappingTurns). A prompt that follows a
-// session/cancel waits for the responses of the cancelled turns. Load and resume first do
-// everything that can fail, then end the running turns as cancelled, then replace the activation.
+// session/cancel waits for the responses of the cancelled turns. Load and resume first do what can
+// fail except for showing the history, then end the running turns as cancelled, then replace the
+// activation.
 // Close and delete first end the turns. Fork copies the finished turns and changes nothing. Delete
 // removes a session in any state. Sessions that only the backend knows are stored when a list
 // imports them, or when a client opens one by the backend's own id.
@@ -48,7 +49,7 @@
 //     accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
-//   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go),
+//   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
 //     returns is stored and then activated, or abandoned.
 //   - A stored session: owner.go checks that it belongs to the connection's agent, import.go stores
@@ -68,7 +69,7 @@
 //     request that is the first to mention its tool call is also recorded (permission.go), and one
 //     to read in the roots may be answered here (allow.go). A file outside that the backend wants
 //     to read is asked about and read here (outside_read.go).
-//   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its
+//   - Roots: package workspace parses and opens them; decodeRoots in session_params.go turns its
 //     errors into violations. folders.go adds the folders that the user declared to requests that
 //     name none. roots_command.go answers /roots, roots_change.go adds and removes folders, and
 //     roots_announce.go adds the adapter's commands to what the backend announces.

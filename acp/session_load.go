@@ -68,8 +68,10 @@ type load struct {
 	notice   string   // for the user, from movedRoots
 }
 
-// run activates a stored session. Everything that can fail comes first; then the running turn of
-// the active session ends, the new activation replaces it, and a load replays the history.
+// run activates a stored session. What can fail in the roots, in the backend or in the store comes
+// first; then the running turn of the active session ends, the new activation replaces it, and a
+// load replays the history. If that cannot be read or sent, the session is closed and stays stored
+// with its new roots.
 func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	a := l.agent
 	if err := l.at.acquire(ctx); err != nil {

@@ -378,7 +378,7 @@ func (c *connection) exitError(peerErr, transportErr error) error {
 	}
 	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) ||
 		errors.Is(transportErr, os.ErrClosed)
-	if transportErr == errClosedByUs || !serverClosed {
+	if errors.Is(transportErr, errClosedByUs) || !serverClosed {
 		return peerErr
 	}
 	if err := c.process.Wait(context.Background()); err != nil {

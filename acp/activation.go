@@ -1,0 +1,205 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// opening says which session is to be opened, and with what.
+type opening struct {
+	id         sessionstore.ID // for the client
+	stored     sessionstore.ID // see host
+	params     sessionParams
+	activation backend.Activation // without Params
+	foreign    bool               // the store does not have it, or its source
+	previous   *session           // the active session that a load or resume replaces, or nil
+	rate       *replayRate        // of a load
+}
+
+// activation is an opened session that is not active yet. Either activate makes it a session, or
+// abandon undoes it.
+type activation struct {
+	agent     *agent
+	id        sessionstore.ID
+	counted   bool // against the limit of active sessions
+	params    sessionParams
+	workspace *workspace.Workspace
+	broad     []string // by root, from broadDir
+	servers   serverChange
+	host      *host
+	backend   backend.Session
+	opened    backend.Opened
+}
+
+// open opens a session: its roots, its MCP servers, the catalog of what its roots hold, and the
+// backend's side of it. If it fails, nothing remains of that.
+func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
+	act := &activation{agent: a, id: o.id}
+	if o.previous == nil {
+		if err := act.count(); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.onDiskOrUndo(ctx, func() error {
+		return act.openRoots(ctx, o)
+	}, act.abandon); err != nil {
+		return nil, err
+	}
+	ok := false
+	defer func() {
+		if !ok { // also after a panic
+			act.abandon()
+		}
+	}()
+	params := o.activation
+	params.Params, params.History = o.params.rest, act.host.history(params.History)
+	var err error
+	act.backend, act.opened, err = a.backend.Open(ctx, params, act.host)
+	if errors.Is(err, backend.ErrUnknownSession) {
+		if _, told := errors.AsType[*backend.Error](err); told && !o.foreign {
+			return nil, err // it is listed, so it matters why it cannot be opened
+		}
+		return nil, errUnknownSession(o.params.id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.queues.isClosed() {
+		return nil, backend.ErrClosed // the connection has ended: store nothing
+	}
+	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
+		return nil, err
+	}
+	ok = true
+	return act, nil
+}
+
+// count counts the session against the limit.
+func (act *activation) count() error {
+	limit := act.agent.options.tuning.MaxSessions
+	if act.agent.active.Add(1) > int64(limit) {
+		act.agent.active.Add(-1)
+		return stateError(jsonrpc.CodeInternal,
+			fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
+			reasonData{Reason: "too_many_sessions"})
+	}
+	act.counted = true
+	return nil
+}
+
+// openRoots opens what is on disks: the roots, and what is in them.
+func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
+	a := act.agent
+	act.workspace, err = workspace.Open(ctx, o.params.roots, a.options.Workspace)
+	if wrong := o.params.rootViolations(err); wrong != nil {
+		return strictjson.Refuse(wrong...)
+	}
+	if err != nil {
+		return err
+	}
+	for _, root := range act.workspace.Opened() {
+		act.broad = append(act.broad, broadDir(root.Real, a.home()))
+	}
+	act.params = o.params
+	act.host = newHost(a, act.id, o.stored, act.workspace)
+	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
+	if err := o.params.checkShown(act.workspace); err != nil {
+		return err
+	}
+	if act.servers,
+		err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
+		return err
+	}
+	act.host.servers = &sessionServers{set: act.servers.set,
+		ours: a.init.mcpOwner() == backend.AdapterConnects, given: act.servers.configs}
+	return act.host.scan(ctx)
+}
+
+// store stores the activation with do, and abandons it if that fails or panics.
+func (act *activation) store(
+	do func() (sessionstore.Lease, error),
+) (lease sessionstore.Lease, err error) {
+	err = act.agent.guard("session store", func() (err error) {
+		lease, err = do()
+		return err
+	})
+	if err != nil {
+		act.abandon()
+	}
+	return lease, err
+}
+
+// abandon undoes as much of the activation as there is.
+func (act *activation) abandon() {
+	a := act.agent
+	if act.counted {
+		a.active.Add(-1)
+	}
+	if act.workspace == nil {
+		return
+	}
+	act.host.close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), commitTimeout)
+	defer cancel()
+	var err error
+	if act.backend != nil {
+		err = a.guard("close", func() error { return act.backend.Close(ctx) })
+	}
+	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx),
+		act.workspace.Close())
+	if err != nil {
+		a.log.Warn("cannot close a session that failed to open", "session", act.id, "error", err)
+	}
+}
+
+// activate makes the activation, which was stored under lease, the active session of q. It fails if
+// the connection has ended: what was stored stays, and what was opened is closed.
+func (act *activation) activate(
+	q *queue, lease sessionstore.Lease, title string,
+) (*session, error) {
+	act.servers.apply(act.host, act.backend)
+	s := newSession(act, q, lease, title)
+	if !act.agent.queues.activate(s) {
+		s.retire(act.agent.base)
+		if act.counted {
+			act.agent.active.Add(-1)
+		}
+		return nil, backend.ErrClosed
+	}
+	act.host.attach(s)
+	act.host.announceCommands()
+	return s, nil
+}
+
+// keys returns the activation's root set in both keys, with cwd in the spelling that the session
+// keeps. An additional root in the same spelling is dropped, as session/new would drop it.
+func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
+	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
+	for _, root := range act.workspace.Opened() {
+		if root.Index == 0 || root.Dir != cwd {
+			k.Real = append(k.Real, root.Real)
+		}
+	}
+	return k
+}
+
+// lifecycleResult checks a backend's part of a lifecycle response and removes its session id.
+func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
+	if len(result) == 0 {
+		return json.RawMessage(`{}`), nil
+	}
+	_, rest, err := strictjson.Take(result, protocol.SessionID)
+	if err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's response is not an object")
+	}
+	return rest, nil
+}

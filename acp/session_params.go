@@ -1,0 +1,128 @@
+package acp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// sessionParams are the params of new, load, resume and fork, checked as far as possible without
+// the store and the file system.
+type sessionParams struct {
+	id      sessionstore.ID // of load, resume and fork
+	roots   workspace.Roots
+	listed  bool     // the client sent additionalDirectories
+	folders []Folder // the additional roots if it did not
+	servers []mcpclient.Config
+	rest    backend.Raw // the params without sessionId, with the additional roots
+}
+
+// sessionFields says which members a lifecycle method has.
+type sessionFields struct{ id, servers presence }
+
+// presence says whether a member must be present.
+type presence int
+
+const (
+	absent presence = iota // the method does not have the member
+	optional
+	required
+)
+
+var (
+	newFields    = sessionFields{servers: required}
+	loadFields   = sessionFields{id: required, servers: required}
+	resumeFields = sessionFields{id: required, servers: optional}
+	forkFields   = sessionFields{id: required, servers: optional}
+)
+
+// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
+// them. It waits for a running initialize, which decides which MCP transports are advertised.
+func (a *agent) decodeSession(
+	ctx context.Context, params params, f sessionFields,
+) (sessionParams, error) {
+	if err := a.initialized(ctx); err != nil {
+		return sessionParams{}, err
+	}
+	if params.err != nil {
+		return sessionParams{}, params.err
+	}
+	var v strictjson.Violations
+	p := sessionParams{rest: params.Without(protocol.SessionID),
+		listed: params.Field(protocol.AdditionalDirectories).Present()}
+	if f.id == required {
+		p.id = sessionstore.ID(v.Text(params.Field(protocol.SessionID)))
+	}
+	p.roots = decodeRoots(&v, params.Object)
+	p.servers = decodeServers(&v, params.Field("mcpServers"), f.servers, a.init.transports())
+	return p, v.Err()
+}
+
+// decodeRoots reads cwd and additionalDirectories.
+func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.Roots {
+	path, wrong := params.Field("cwd").Text()
+	v.Add(wrong...)
+	if wrong == nil {
+		_, err := workspace.ParseDir(path)
+		v.Add(rootViolations(err)...)
+	}
+	additional := decodeDirectories(v, params.Field(protocol.AdditionalDirectories))
+	if !v.Empty() {
+		return workspace.Roots{}
+	}
+	roots, err := workspace.NewRoots(path, additional)
+	v.Add(rootViolations(err)...)
+	return roots
+}
+
+// decodeDirectories reads additionalDirectories, which may be absent. Every entry is checked.
+func decodeDirectories(v *strictjson.Violations, f strictjson.Field) []string {
+	if !f.Present() {
+		return nil
+	}
+	var paths []string
+	for i, item := range v.Items(f) {
+		if v.Full() {
+			break
+		}
+		path, wrong := item.Text()
+		if wrong == nil {
+			_, err := workspace.ParseDirs([]string{path})
+			for _, w := range rootViolations(err) {
+				wrong = append(wrong, w.At(i))
+			}
+		}
+		v.Add(wrong...)
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// rootViolations returns the violations in an error of package workspace about a root set.
+func rootViolations(err error) []strictjson.Violation {
+	var roots workspace.RootErrors
+	if !errors.As(err, &roots) {
+		return nil
+	}
+	wrong := make([]strictjson.Violation, len(roots))
+	for i, e := range roots {
+		reason := strictjson.Reason(e.Reason) // workspace's reasons are among the protocol's
+		switch {
+		case e.Root < 0:
+			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, nil, reason)
+		case e.Root == 0:
+			wrong[i] = strictjson.NewViolation("cwd", e.Path, reason)
+		default:
+			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, e.Path,
+				reason).At(e.Root - 1)
+		}
+		wrong[i].Expected = e.Detail
+	}
+	return wrong
+}
