@@ -165,14 +165,15 @@ func (o *setup) read() (err error) {
 	}
 	o.file, o.perm = o.path, 0o600
 	o.set.config = config{path: o.path}
-	if info, err := os.Lstat(o.path); err == nil {
+	if _, err := os.Lstat(o.path); err == nil {
 		if o.file, err = filepath.EvalSymlinks(o.path); err != nil {
 			return usagef("configuration: %s is a link to a file that does not exist", o.path)
 		}
 		if o.old, err = readRegular(o.file); err != nil {
 			return usagef("configuration: %v", fileError(err))
 		}
-		if info, err = os.Stat(o.file); err != nil {
+		info, err := os.Stat(o.file)
+		if err != nil {
 			return err
 		}
 		o.perm = info.Mode().Perm()
