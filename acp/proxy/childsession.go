@@ -193,12 +193,12 @@ func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 }
 
 // beginTurn attributes the child's updates to t when those before it were answered. The late
-// updates of abandoned turns go to it too.
+// updates of turns that were abandoned or cancelled go to it too: the client has their answers.
 func (cs *childSession) beginTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.turns = append(slices.DeleteFunc(cs.turns,
-		func(before *turn) bool { return before.abandoned }), t)
+		func(before *turn) bool { return before.abandoned || before.ctx.Err() != nil }), t)
 }
 
 // endTurn undoes beginTurn.
