@@ -125,7 +125,8 @@ func (s *session) open(
 		var o openResult
 		if o, err = s.try(ctx, method, r); err == nil {
 			opened, err = s.commit(ctx, o, r)
-			if method == byNew && i > 0 && r.cause != backend.Fork {
+			// A rejected copy, because of removed roots, says nothing about the session.
+			if method == byNew && i > 0 && methods[0] != byFork {
 				opened.Notice = s.startedOver(c)
 			}
 			return opened, c, err
