@@ -1,0 +1,37 @@
+package markdown
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLines(t *testing.T) {
+	var r Reader
+	for _, c := range []struct {
+		line string
+		want Line
+	}{
+		{"# Title #", Line{Kind: Heading, Text: "Title"}},
+		{"  - item", Line{Kind: Item, Indent: "  ", Text: "item"}},
+		{"> said", Line{Kind: Quote, Text: "said"}},
+		{"- - -", Line{Kind: Rule}},
+		{"1. first", Line{Text: "1. first"}},
+		{"~~~~go", Line{Kind: Fence}},
+		{"~~~", Line{Kind: Code, Text: "~~~"}},
+		{"# a", Line{Kind: Code, Text: "# a"}},
+		{"~~~~", Line{Kind: Fence}},
+		{"", Line{}},
+	} {
+		require.Equal(t, c.want, r.Line(c.line), c.line)
+	}
+}
+
+func TestSpans(t *testing.T) {
+	require.Equal(t, []Span{
+		{Text: "a "}, {Style: Strong, Text: "b c"}, {Text: " *d "}, {Style: Monospace, Text: "e*f*"},
+		{Text: " "}, {Style: Emphasis, Text: "g"}, {Text: " "},
+		{Style: Link, Text: "h", URL: "https://i"},
+	}, Spans("a **b `c`** \\*d `e*f*` _g_ [h](https://i)"))
+	require.Equal(t, "see h (https://i)", Text("**see** [h](https://i)"))
+}
