@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -22,11 +23,11 @@ import (
 func newSessions(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "sessions",
-		Short: "List, show, rename, archive, move, transfer, delete and repair stored sessions",
+		Short: "List, show, export, import, rename, archive, move and delete stored sessions",
 		Long: `A SESSION is an id, the beginning of one that no other session shares, or "last": the
 session with the newest activity.`,
-	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsRename(s, set),
-		newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),
+	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsExport(s, set),
+		newSessionsImport(s, set), newSessionsRename(s, set), newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),
 		newSessionsTransfer(s, set), newSessionsDelete(s, set), newSessionsPrune(s, set),
 		newSessionsRepair(s, set))
 }
@@ -179,19 +180,10 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 	show := func(
 		ctx context.Context, s streams, store sessionstore.Store, stored sessionstore.Session,
 	) error {
-		show := &transcript{out: s, json: asJSON, printer: newPrinter(s.out)}
-		if err := show.session(report(stored)); err != nil {
-			return err
+		if asJSON {
+			return writeSessionJSON(ctx, s.out, store, stored)
 		}
-		for u, err := range store.History(ctx, stored.ID) {
-			if err != nil {
-				return err
-			}
-			if err := show.update(ctx, u); err != nil {
-				return err
-			}
-		}
-		return show.end()
+		return showSession(ctx, s.out, store, stored)
 	}
 	cmd := &cobra.Command{
 		Use:               "show SESSION",
@@ -208,52 +200,41 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-// transcript prints a stored session.
-type transcript struct {
-	out     streams
-	json    bool
-	printer *printer
-}
-
-func (t *transcript) session(r sessionReport) error {
-	if t.json {
-		return writeJSON(t.out.out, r)
-	}
-	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID,
+// showSession prints a session's folders and conversation.
+func showSession(
+	ctx context.Context, out io.Writer, store sessionstore.Histories, stored sessionstore.Session,
+) error {
+	r := report(stored)
+	fmt.Fprintf(out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID,
 		text.Printable(r.Agent),
 		r.CreatedAt.Format(time.RFC3339), r.UpdatedAt.Format(time.RFC3339))
 	if r.Title != "" {
-		fmt.Fprintf(t.out.out, "title    %s\n", text.Line(text.Plain(r.Title), 80))
+		fmt.Fprintf(out, "title    %s\n", text.Line(text.Plain(r.Title), 80))
 	}
-	fmt.Fprintf(t.out.out, "folder 0 %s\n", text.Printable(r.Cwd.String()))
-	for i, d := range r.AdditionalDirectories.All() {
-		fmt.Fprintf(t.out.out, "folder %d %s\n", i+1, text.Printable(d.String()))
+	for i, d := range stored.Keys.Roots.All() {
+		fmt.Fprintf(out, "folder %d %s\n", i, text.Printable(d.String()))
 	}
 	if r.Directories != "" {
-		fmt.Fprintf(t.out.out, "given    %s\n", r.Directories)
+		fmt.Fprintf(out, "given    %s\n", r.Directories)
 	}
-	_, err := fmt.Fprintln(t.out.out)
-	return err
-}
-
-func (t *transcript) update(ctx context.Context, u sessionstore.Update) error {
-	if t.json {
-		_, err := fmt.Fprintf(t.out.out, "%s\n", text.EscapeJSON(u.Raw))
+	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	var params struct{ Update json.RawMessage }
-	if json.Unmarshal(u.Raw, &params) != nil {
-		return nil
+	show := newPrinter(out)
+	for u, err := range store.History(ctx, stored.ID) {
+		if err != nil {
+			return err
+		}
+		var params struct{ Update json.RawMessage }
+		if json.Unmarshal(u.Raw, &params) == nil {
+			show.update(ctx, client.Update{Kind: string(u.Kind), Update: params.Update})
+		}
+		if err := show.err(); err != nil {
+			return err
+		}
 	}
-	t.printer.update(ctx, client.Update{Kind: string(u.Kind), Update: params.Update})
-	return t.printer.err()
-}
-
-func (t *transcript) end() error {
-	if !t.json {
-		t.printer.end()
-	}
-	return t.printer.err()
+	show.end()
+	return show.err()
 }
 
 // pruneFlags are the flags of sessions prune.

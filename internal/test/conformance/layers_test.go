@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
-	{"acp/client", "internal/consent"},
+	{"acp/client", "internal/consent", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/llm", "internal/process"},
@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
 	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
-	{"internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
+	{"internal/markdown", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
 }
 
 // reserved are modules that only the listed packages may import.

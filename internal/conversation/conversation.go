@@ -1,0 +1,234 @@
+// Package conversation turns the stored updates of a session into what people read: what was said,
+// which tools were called and how that ended. [WriteHTML] and [WriteMarkdown] make documents of it.
+package conversation
+
+import (
+	"cmp"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Kind is the kind of an [Entry].
+type Kind string
+
+// The kinds of entries.
+const (
+	Prompt   Kind = "prompt"   // a message of the user
+	Answer   Kind = "answer"   // a message of the agent
+	Thought  Kind = "thought"  // what the agent thought
+	Note     Kind = "note"     // what acp-agent told the user
+	ToolCall Kind = "toolCall" // see Entry.Call
+	Plan     Kind = "plan"     // see Entry.Steps
+)
+
+// Entry is a message, a tool call or a plan.
+//
+// Texts of entries are shown to people: characters that are invisible or that a terminal would obey
+// are replaced.
+type Entry struct {
+	Kind Kind
+	// Text is the Markdown of a message.
+	Text string
+	// Attachments are the parts of a message that are not text.
+	Attachments []Attachment
+	Call        *Call
+	Steps       []Step
+}
+
+// Attachment is a part of a message that is not text.
+type Attachment struct {
+	Name string // of a file, or its URI
+	Text string // of an embedded text, or ""
+	// MediaType and Data are those of an embedded image; Data is base64.
+	MediaType, Data string
+}
+
+// Call is a tool call in its last state.
+type Call struct {
+	Title, Status string
+	Texts         []string
+	Diffs         []Diff
+}
+
+// Diff is a change of a file.
+type Diff struct{ Path, Old, New string }
+
+// Step is a part of a plan.
+type Step struct{ Content, Status string }
+
+// Read returns the conversation in a history. Pieces of a message are joined, and updates of a call
+// or of a turn's plan change its entry.
+func Read(history iter.Seq2[sessionstore.Update, error]) ([]Entry, error) {
+	r := reader{calls: make(map[string]*Call), plan: -1}
+	for u, err := range history {
+		if err != nil {
+			return nil, err
+		}
+		r.add(u)
+	}
+	r.endMessage()
+	return r.entries, nil
+}
+
+// reader makes entries of updates.
+type reader struct {
+	entries []Entry
+	id      string           // of the last entry's message
+	message strings.Builder  // the text of the last entry
+	calls   map[string]*Call // by id
+	plan    int              // the index of the turn's plan, -1 if there is none
+}
+
+// update is an update of any kind, as far as it is shown.
+type update struct {
+	Content   json.RawMessage
+	MessageID string
+	Meta      struct {
+		Ours struct{ Note bool } `json:"acp-agent"`
+	} `json:"_meta"`
+
+	ToolCallID, Title, Status string
+	RawOutput                 json.RawMessage
+
+	Entries []Step
+}
+
+// add adds what an update says. An update that cannot be read says nothing.
+func (r *reader) add(stored sessionstore.Update) {
+	var params struct{ Update update }
+	if json.Unmarshal(stored.Raw, &params) != nil {
+		return
+	}
+	switch u := params.Update; stored.Kind {
+	case sessionstore.UserMessageChunk:
+		r.plan = -1
+		r.say(Prompt, u)
+	case sessionstore.AgentMessageChunk:
+		r.say(Answer, u)
+	case sessionstore.AgentThoughtChunk:
+		if u.Meta.Ours.Note {
+			r.say(Note, u)
+			return
+		}
+		r.say(Thought, u)
+	case sessionstore.ToolCall, sessionstore.ToolCallUpdate:
+		r.call(u)
+	case "plan":
+		r.setPlan(u.Entries)
+	}
+}
+
+// say adds a piece of a message.
+func (r *reader) say(kind Kind, u update) {
+	var block block
+	if json.Unmarshal(u.Content, &block) != nil {
+		return
+	}
+	last := len(r.entries) - 1
+	if last < 0 || r.entries[last].Kind != kind || r.id != u.MessageID || kind == Note {
+		r.append(Entry{Kind: kind})
+		r.id = u.MessageID
+		last++
+	}
+	if attached, ok := block.attachment(); ok {
+		r.entries[last].Attachments = append(r.entries[last].Attachments, attached)
+		return
+	}
+	// Blocks of a prompt are whole; those of an agent are pieces of one text.
+	if kind == Prompt && r.message.Len() > 0 {
+		r.message.WriteByte('\n')
+	}
+	r.message.WriteString(block.Text)
+}
+
+// append adds an entry.
+func (r *reader) append(e Entry) {
+	r.endMessage()
+	r.entries = append(r.entries, e)
+}
+
+// endMessage gives the last entry its text.
+func (r *reader) endMessage() {
+	if r.message.Len() > 0 {
+		r.entries[len(r.entries)-1].Text = text.Plain(r.message.String())
+		r.message.Reset()
+	}
+}
+
+// block is a content block.
+type block struct {
+	Type, Text, Data, MimeType, URI, Name string
+
+	Resource struct{ Text, URI string }
+}
+
+// attachment returns a block that is not text.
+func (b block) attachment() (a Attachment, ok bool) {
+	switch b.Type {
+	case "image":
+		a = Attachment{Name: cmp.Or(b.URI, "image"), MediaType: b.MimeType, Data: b.Data}
+	case "audio":
+		a = Attachment{Name: "audio"}
+	case "resource":
+		a = Attachment{Name: b.Resource.URI, Text: text.Plain(b.Resource.Text)}
+	case "resource_link":
+		a = Attachment{Name: cmp.Or(b.URI, b.Name)}
+	default:
+		return a, false
+	}
+	a.Name = text.Printable(a.Name)
+	return a, true
+}
+
+// call adds a tool call or changes it.
+func (r *reader) call(u update) {
+	c := r.calls[u.ToolCallID]
+	if c == nil {
+		c = &Call{}
+		r.calls[u.ToolCallID] = c
+		r.append(Entry{Kind: ToolCall, Call: c})
+	}
+	c.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), c.Title)
+	c.Status = cmp.Or(text.Printable(u.Status), c.Status)
+	var content []struct {
+		Type                   string
+		Content                block
+		Path, OldText, NewText string
+	}
+	if json.Unmarshal(u.Content, &content) != nil || len(content) == 0 {
+		var output string
+		if len(c.Texts)+len(c.Diffs) == 0 && json.Unmarshal(u.RawOutput, &output) == nil && output != "" {
+			c.Texts = []string{text.Plain(output)}
+		}
+		return
+	}
+	c.Texts, c.Diffs = nil, nil
+	for _, part := range content {
+		attached, isAttached := part.Content.attachment()
+		switch {
+		case part.Type == "diff":
+			c.Diffs = append(c.Diffs, Diff{Path: text.Printable(part.Path),
+				Old: text.Plain(part.OldText), New: text.Plain(part.NewText)})
+		case isAttached:
+			c.Texts = append(c.Texts, strings.TrimSpace(attached.Name+"\n"+attached.Text))
+		case part.Content.Text != "":
+			c.Texts = append(c.Texts, text.Plain(part.Content.Text))
+		}
+	}
+}
+
+// setPlan changes the turn's plan.
+func (r *reader) setPlan(steps []Step) {
+	if r.plan < 0 {
+		r.plan = len(r.entries)
+		r.append(Entry{Kind: Plan})
+	}
+	for i, s := range steps {
+		steps[i] = Step{Content: text.Plain(s.Content), Status: text.Printable(s.Status)}
+	}
+	r.entries[r.plan].Steps = steps
+}

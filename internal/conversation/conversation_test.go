@@ -1,0 +1,135 @@
+package conversation
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// history yields updates, given as JSON.
+func history(t *testing.T, updates ...string) iter.Seq2[sessionstore.Update, error] {
+	return func(yield func(sessionstore.Update, error) bool) {
+		for _, u := range updates {
+			parsed, err := sessionstore.ParseUpdate(json.RawMessage(`{"update":` + u + `}`))
+			require.NoError(t, err)
+			if !yield(parsed, nil) {
+				return
+			}
+		}
+	}
+}
+
+func said(kind, text string) string {
+	quoted, _ := json.Marshal(text)
+	return `{"sessionUpdate":"` + kind + `","content":{"type":"text","text":` + string(quoted) + `}}`
+}
+
+func TestPiecesAndCallsAreJoined(t *testing.T) {
+	entries, err := Read(history(t,
+		said("user_message_chunk", "Fix it"),
+		`{"sessionUpdate":"user_message_chunk","content":{"type":"resource_link","name":"a.go","uri":"file:///a.go"}}`,
+		said("agent_thought_chunk", "hm"),
+		said("agent_message_chunk", "I am "), said("agent_message_chunk", "on it.\u202e"),
+		`{"sessionUpdate":"plan","entries":[{"content":"one","status":"pending"}]}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"1","title":"Edit a.go","status":"pending"}`,
+		`{"sessionUpdate":"plan","entries":[{"content":"one","status":"completed"}]}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","content":[
+			{"type":"diff","path":"/a.go","oldText":"a\n","newText":"b\n"},
+			{"type":"content","content":{"type":"text","text":"done"}}]}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"2","rawOutput":"out"}`,
+		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"Retrying"},"_meta":{"acp-agent":{"note":true}}}`,
+		`{"sessionUpdate":"usage_update","used":1}`, `{"sessionUpdate":"tool_call","title":7}`,
+		said("user_message_chunk", "Thanks"),
+		`{"sessionUpdate":"plan","entries":[{"content":"two"}]}`,
+	))
+	require.NoError(t, err)
+	require.Equal(t, []Entry{
+		{Kind: Prompt, Text: "Fix it", Attachments: []Attachment{{Name: "file:///a.go"}}},
+		{Kind: Thought, Text: "hm"},
+		{Kind: Answer, Text: "I am on it.\ufffd"},
+		{Kind: Plan, Steps: []Step{{"one", "completed"}}},
+		{Kind: ToolCall, Call: &Call{Title: "Edit a.go", Status: "completed",
+			Texts: []string{"done"}, Diffs: []Diff{{"/a.go", "a\n", "b\n"}}}},
+		{Kind: ToolCall, Call: &Call{Texts: []string{"out"}}},
+		{Kind: Note, Text: "Retrying"},
+		{Kind: Prompt, Text: "Thanks"},
+		{Kind: Plan, Steps: []Step{{Content: "two"}}},
+	}, entries)
+}
+
+// hostile is text that would do something where it is not only shown.
+const hostile = "<script>alert(1)</script> <img src=x onerror=alert(1)> \x1b[31m </details> [x](javascript:alert(1)) " +
+	"[y](https://example.org/\"onclick=alert(1)) `<b>`"
+
+func document() Document {
+	return Document{Title: hostile, Session: "sess_1", Agent: "proxy <b>", Folders: []string{"/a <b>", "/c"},
+		Created: time.Unix(0, 0).UTC(), Updated: time.Unix(1, 0).UTC(),
+		Entries: []Entry{
+			{Kind: Prompt, Text: hostile, Attachments: []Attachment{
+				{Name: hostile, Text: hostile}, {Name: hostile},
+				{Name: "image", MediaType: "image/png", Data: "iVBORw0KGgo="},
+				{Name: "image", MediaType: "image/svg+xml", Data: "PHN2Zy8+"},
+				{Name: "image", MediaType: "image/png", Data: `"onload=`},
+			}},
+			{Kind: Answer, Text: "# Head\n\n- **one** `x`\n- two\n\n```go\nif a < b {\n\n}\n```\n> quoted\n---\n| a | b |\n| 1 | 2 |\n" +
+				"see [it](https://example.org/x)\nand *on*"},
+			{Kind: Thought, Text: hostile}, {Kind: Note, Text: hostile},
+			{Kind: ToolCall, Call: &Call{Title: hostile, Status: `failed" onclick="x`, Texts: []string{hostile, "```\n" + hostile + "\n```"},
+				Diffs: []Diff{{"<b>", "same\n<i>\n", "same\n<u>\n"}}}},
+			{Kind: ToolCall, Call: &Call{Title: "Read", Status: "completed"}},
+			{Kind: Plan, Steps: []Step{{hostile, `x" onclick="y`}, {"done", "completed"}}},
+		}}
+}
+
+func TestHTMLShowsTextAsText(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, WriteHTML(&b, document()))
+	page := b.String()
+	for _, active := range []string{"<script", "<img src=x", "<b>", "<i>", "<u>", "svg", `onload=`, ` onclick="`,
+		`href="javascript`} {
+		require.NotContains(t, page, active)
+	}
+	require.Contains(t, page, `<img src="data:image/png;base64,iVBORw0KGgo=" alt="attached image">`)
+	for _, shown := range []string{
+		"<h3>Head</h3>", `<div class="item"><strong>one</strong> <code>x</code></div>`,
+		"<pre>if a &lt; b {\n\n}</pre>", "<blockquote>quoted</blockquote>", "<hr>",
+		"<pre>| a | b |\n| 1 | 2 |</pre>",
+		`<p>see <a href="https://example.org/x" rel="noopener noreferrer">it</a>` + "\nand <em>on</em></p>",
+		"<del>-&lt;i&gt;\n</del><ins>&#43;&lt;u&gt;\n</ins>", `<li class="completed">done</li>`,
+		"<dt>Folder 1</dt><dd><code>/c</code></dd>", `<p class="call completed">✓ Read</p>`,
+	} {
+		require.Contains(t, page, shown)
+	}
+}
+
+func TestMarkdownShowsTextAsText(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, WriteMarkdown(&b, document()))
+	text := b.String()
+	require.Contains(t, text, "# \\<script\\>alert(1)\\</script\\> ")
+	require.Contains(t, text, "- Folder 1: `/c`\n")
+	require.Contains(t, text, "\n## Agent\n\n# Head\n")
+	require.Contains(t, text, "```diff\n@@ -1,2 +1,2 @@\n same\n-<i>\n+<u>\n```\n")
+	require.Contains(t, text, "\n- ✓ Read\n")
+	require.Contains(t, text, "- [x] done\n")
+}
+
+func TestPageOnlyAllowsItsOwnStyle(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, WriteHTML(&b, Document{}))
+	_, rest, _ := strings.Cut(b.String(), "<style>")
+	style, _, _ := strings.Cut(rest, "</style>")
+	require.Equal(t, documentStyle, style)
+	hash := sha256.Sum256([]byte(style))
+	require.Contains(t, b.String(), "default-src 'none'; img-src data:; style-src 'sha256-"+
+		base64.StdEncoding.EncodeToString(hash[:])+"'")
+	require.True(t, strings.HasPrefix(b.String(), "<!DOCTYPE html>"))
+}

@@ -1,0 +1,149 @@
+package conversation
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Document is a conversation with what is said about it at its top. Its texts can be shown.
+type Document struct {
+	Title, Session, Agent string
+	Folders               []string // in order, the working directory first
+	Created, Updated      time.Time
+	Entries               []Entry
+}
+
+// lines returns the lines of a diff without its file names.
+func (d Diff) lines() []string {
+	patch := string(diff.Diff("", []byte(d.Old), "", []byte(d.New)))
+	_, hunks, _ := strings.Cut(patch, "\n+++ \n")
+	return slices.Collect(strings.Lines(hunks))
+}
+
+// mark returns a character for a call's status.
+func (c *Call) mark() string {
+	switch c.Status {
+	case "completed":
+		return "✓"
+	case "failed":
+		return "✗"
+	}
+	return "·"
+}
+
+// mark returns a step's checkbox in Markdown.
+func (s Step) mark() string {
+	if s.Status == "completed" {
+		return "[x]"
+	}
+	return "[ ]"
+}
+
+// WriteMarkdown writes a conversation as Markdown. Thoughts and what tools returned are folded
+// where the viewer understands <details>.
+func WriteMarkdown(w io.Writer, d Document) error {
+	out := &markdownWriter{w: w}
+	out.printf("# %s\n\n", escaped(d.Title))
+	out.printf("- Session: %s\n- Agent: %s\n", text.Code(d.Session), escaped(d.Agent))
+	for i, folder := range d.Folders {
+		out.printf("- Folder %d: %s\n", i, text.Code(folder))
+	}
+	out.printf("- Created: %s\n- Last activity: %s\n", d.Created.Format(time.RFC3339),
+		d.Updated.Format(time.RFC3339))
+	for _, e := range d.Entries {
+		out.entry(e)
+	}
+	return out.err
+}
+
+// markdownWriter writes Markdown. It keeps the first error.
+type markdownWriter struct {
+	w       io.Writer
+	speaker string // whose heading is above
+	err     error
+}
+
+func (m *markdownWriter) printf(format string, args ...any) {
+	if m.err == nil {
+		_, m.err = fmt.Fprintf(m.w, format, args...)
+	}
+}
+
+func (m *markdownWriter) entry(e Entry) {
+	speaker := "Agent"
+	if e.Kind == Prompt {
+		speaker = "You"
+	}
+	if m.speaker != speaker || e.Kind == Prompt {
+		m.printf("\n## %s\n", speaker)
+		m.speaker = speaker
+	}
+	switch e.Kind {
+	case Thought:
+		m.folded("Thought", e.Text)
+	case Note:
+		m.printf("\n> %s\n", escaped(text.Line(e.Text, 1000)))
+	case ToolCall:
+		m.call(e.Call)
+	case Plan:
+		m.printf("\n")
+		for _, s := range e.Steps {
+			m.printf("- %s %s\n", s.mark(), escaped(text.Line(s.Content, 1000)))
+		}
+	default:
+		if e.Text != "" {
+			m.printf("\n%s\n", strings.Trim(e.Text, "\n"))
+		}
+	}
+	for _, a := range e.Attachments {
+		if a.Text != "" {
+			m.folded(a.Name, text.Block("", a.Text))
+			continue
+		}
+		m.printf("\n- Attached: %s\n", text.Code(a.Name))
+	}
+}
+
+func (m *markdownWriter) call(c *Call) {
+	title := c.mark() + " " + c.Title
+	if len(c.Texts)+len(c.Diffs) == 0 {
+		m.printf("\n- %s\n", escaped(title))
+		return
+	}
+	var b strings.Builder
+	for _, d := range c.Diffs {
+		b.WriteString(text.Code(d.Path) + "\n\n" + text.Block("diff", strings.Join(d.lines(), "")) + "\n")
+	}
+	for _, t := range c.Texts {
+		if _, _, isBlock := text.CutBlock(t); !isBlock {
+			t = text.Block("", t)
+		}
+		b.WriteString(t + "\n")
+	}
+	m.folded(title, b.String())
+}
+
+// folded writes Markdown that is shown when its summary is clicked on.
+func (m *markdownWriter) folded(summary, markdown string) {
+	m.printf("\n<details><summary>%s</summary>\n\n%s\n\n</details>\n", escaped(summary),
+		strings.Trim(markdown, "\n"))
+}
+
+// escaped returns a line as Markdown that shows it as it is.
+func escaped(line string) string {
+	var b strings.Builder
+	for _, r := range line {
+		if strings.ContainsRune("\\`*_[]<>&#|~", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
