@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -45,9 +44,10 @@ type activation struct {
 func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	act := &activation{agent: a, id: o.id}
 	if o.previous == nil {
-		if err := act.count(); err != nil {
+		if err := a.owner.take(sessionSlot); err != nil {
 			return nil, err
 		}
+		act.counted = true
 	}
 	if err := a.onDiskOrUndo(ctx, func() error {
 		return act.openRoots(ctx, o)
@@ -81,19 +81,6 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	}
 	ok = true
 	return act, nil
-}
-
-// count counts the session against the limit.
-func (act *activation) count() error {
-	limit := act.agent.options.tuning.MaxSessions
-	if act.agent.active.Add(1) > int64(limit) {
-		act.agent.active.Add(-1)
-		return stateError(jsonrpc.CodeInternal,
-			fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
-			reasonData{Reason: "too_many_sessions"})
-	}
-	act.counted = true
-	return nil
 }
 
 // openRoots opens what is on disks: the roots, and what is in them.
@@ -142,7 +129,7 @@ func (act *activation) store(
 func (act *activation) abandon() {
 	a := act.agent
 	if act.counted {
-		a.active.Add(-1)
+		a.owner.release(sessionSlot)
 	}
 	if act.workspace == nil {
 		return
@@ -171,7 +158,7 @@ func (act *activation) activate(
 	if !act.agent.queues.activate(s) {
 		s.retire(act.agent.base)
 		if act.counted {
-			act.agent.active.Add(-1)
+			act.agent.owner.release(sessionSlot)
 		}
 		return nil, backend.ErrClosed
 	}

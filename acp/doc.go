@@ -12,6 +12,9 @@
 //		Store:   sqlite.New(sqlite.Options{Dir: dir}),
 //	})
 //
+// A [Server] serves many connections of several users. Each connection is a [Conn]; the program
+// authenticates the user, and chooses the [Options] of each.
+//
 // # States of a session
 //
 // A session exists once session/new or session/fork was answered. It is stored, and it may be
@@ -39,10 +42,12 @@
 // There is one file for each protocol method, such as session_fork.go; load and resume share
 // session_load.go, close and delete share session_close.go.
 //
-//   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls
+//   - A connection: server.go has Serve and Server, with their limits. Each connection has an agent
+//     (agent.go). conn.go makes what internal/jsonrpc reads and writes from a Conn.
+//   - A request: agent.Accept in agent.go is called on the read loop, in arrival order, and calls
 //     the accept method of the request's file. That takes a ticket in the session's queue
 //     (queue.go) where order matters, and returns the work, which runs on another goroutine. A new
-//     lifecycle method gets a file with an accept method, a case in server.go (agent.served), a
+//     lifecycle method gets a file with an accept method, a case in agent.go (agent.served), a
 //     shape of its params in params.go, its capability in initialize.go and, if it opens a session,
 //     a backend.Cause. Method names are in internal/protocol. Requests about a stored session
 //     (session_set_title.go, session_archive.go for archive and unarchive, session_status.go) are

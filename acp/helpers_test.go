@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,6 +86,61 @@ func using(b backend.Backend) func() backend.Backend {
 	return func() backend.Backend { return b }
 }
 
+// over says what the clients of the tests are connected by: "serve" for acp.Serve, or "lines" or
+// "messages" for a server and a Conn.
+var over = flag.String("over", "serve", "serve, lines or messages")
+
+// serve serves a client by the way that over names.
+func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) error {
+	var c acp.Conn
+	switch *over {
+	case "serve":
+		return acp.Serve(ctx, in, out, o)
+	case "lines":
+		c = acp.NewLines(in, out)
+	default:
+		c = messageConn{in: bufio.NewReader(in), from: in, to: out}
+	}
+	server := acp.NewServer(acp.ServerOptions{
+		Options: func(acp.Peer) (acp.Options, error) { return o, nil },
+		PerPeer: acp.Limits{Sessions: o.Tuning().MaxSessions},
+	})
+	err := server.Serve(ctx, c, acp.Peer{})
+	return errors.Join(err, server.Shutdown(context.Background()))
+}
+
+// messageConn is a Conn of whole messages, which it takes from lines for the tests.
+type messageConn struct {
+	in   *bufio.Reader
+	from io.Reader
+	to   io.Writer
+}
+
+func (c messageConn) Read(context.Context) ([]byte, error) {
+	message, err := c.in.ReadBytes('\n')
+	if len(message) > 0 {
+		err = nil
+	}
+	return message, err
+}
+
+func (c messageConn) Write(_ context.Context, message []byte) error {
+	if bytes.ContainsRune(message, '\n') {
+		return errors.New("a message has a line break")
+	}
+	_, err := c.to.Write(append(bytes.Clone(message), '\n'))
+	return err
+}
+
+func (c messageConn) Close() error {
+	for _, stream := range []any{c.from, c.to} {
+		if closer, ok := stream.(io.Closer); ok {
+			_ = closer.Close()
+		}
+	}
+	return nil
+}
+
 // connect serves a new client with o, whose Store and Backend have defaults.
 func connect(t tester, o acp.Options) *client {
 	t.Helper()
@@ -94,13 +150,31 @@ func connect(t tester, o acp.Options) *client {
 	if o.Backend == nil {
 		o.Backend = using(&scripted{})
 	}
+	return connectBy(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return serve(ctx, in, out, o)
+	})
+}
+
+// connectTo connects a new client of a server.
+func connectTo(t tester, s *acp.Server, p acp.Peer) *client {
+	t.Helper()
+	return connectBy(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return s.Serve(ctx, acp.NewLines(in, out), p)
+	})
+}
+
+// connectBy connects a new client by serve.
+func connectBy(
+	t tester, serve func(ctx context.Context, in io.Reader, out io.Writer) error,
+) *client {
+	t.Helper()
 	in, clientOut := io.Pipe()
 	clientIn, out := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
 	c := &client{t: t, in: clientOut, served: make(chan error, 1), stop: stop}
 	c.more = sync.NewCond(&c.mu)
 	go func() {
-		err := acp.Serve(ctx, in, out, o)
+		err := serve(ctx, in, out)
 		_ = out.Close()
 		c.served <- err
 	}()

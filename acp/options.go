@@ -13,10 +13,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options configure [Serve]. Backend and Store are required; the zero value of every other field is
-// usable.
+// Options configure a connection. Backend and Store are required; the zero value of every other
+// field is usable.
 type Options struct {
-	// Backend makes the backend of the connection. Serve closes it.
+	// Backend makes the backend of the connection, which closes it.
 	Backend func() backend.Backend
 	// Store keeps the sessions. Serve does not close it.
 	Store sessionstore.Store
@@ -81,7 +81,7 @@ type tuning struct {
 	Wire     jsonrpc.Options
 	Recorder sessionstore.RecorderOptions
 	MCP      mcpclient.Options
-	// MaxSessions is how many sessions may be active at once.
+	// MaxSessions is Limits.Sessions of Serve.
 	MaxSessions int
 	// ImportEvery is how old the list of the backend's own sessions may be before a session/list
 	// asks for it again. ImportGrace is how long that session/list waits before it is answered from
@@ -116,7 +116,6 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	t := &o.tuning
-	t.MaxSessions = cmp.Or(t.MaxSessions, 1_000)
 	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)
 	t.ImportGrace = cmp.Or(t.ImportGrace, 50*time.Millisecond)
 	t.ImportWait = cmp.Or(t.ImportWait, 2*time.Second)

@@ -1,279 +1,238 @@
 package acp
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
-	"strings"
 	"sync"
-	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests
 // read by then are answered, running turns as cancelled, and everything acknowledged is stored.
 // Serve returns nil when in or ctx ended, and an error if a stream broke. It leaves nothing running
 // except a read from an in that cannot be closed and a backend that does not end within a second.
+//
+// Serve trusts the client. A [Server] serves clients of several users.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	s := NewServer(ServerOptions{PerPeer: Limits{Sessions: o.tuning.MaxSessions}})
+	return s.serve(ctx, jsonrpc.NewLines(in, out, o.MaxLine), Peer{}, o)
+}
+
+// Peer is who is at the other end of a connection, as the program has found out: the server
+// authenticates nobody.
+type Peer struct {
+	// Principal names the user. Limits hold for all connections of a principal together.
+	Principal string
+}
+
+// ServerOptions configure a [Server].
+type ServerOptions struct {
+	// Options returns the options for a new connection of a peer. An error ends Serve. It is
+	// required, and may be called concurrently.
+	//
+	// Peers with the same principal get the same Store, or one with the same sessions; peers with
+	// different principals must not.
+	Options func(Peer) (Options, error)
+	// PerPeer limits what the connections of one principal may use together, and Total what all
+	// connections may.
+	PerPeer, Total Limits
+}
+
+// Limits are upper bounds. 0 means no limit, except for PerPeer.Sessions, where it means 1,000. How
+// much each connection may queue and each session may start is limited besides, so these numbers
+// limit memory and processes too.
+type Limits struct {
+	// Connections is how many connections may be served at once.
+	Connections int
+	// Sessions is how many sessions may be active at once.
+	Sessions int
+	// Turns is how many prompts may be unanswered at once.
+	Turns int
+}
+
+// Server serves the connections of any number of users. Its methods are safe for concurrent use.
+type Server struct {
+	options ServerOptions
+	ctx     context.Context // ends when Shutdown gives up waiting
+	stop    context.CancelFunc
+	running sync.WaitGroup // connections; grows only while closing is nil
+
+	mu         sync.Mutex
+	used       usage
+	principals map[string]*principal // that use something
+	closing    chan struct{}         // closed when no turn is left; nil before Shutdown
+}
+
+// NewServer returns a server.
+func NewServer(o ServerOptions) *Server {
+	o.PerPeer.Sessions = cmp.Or(o.PerPeer.Sessions, 1_000)
+	s := &Server{options: o, principals: make(map[string]*principal)}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve serves the client at the other end of c until c or ctx ends, as the function [Serve] does,
+// and then closes c. It returns [ErrServerClosed] after Shutdown, and an error that says so if there
+// are too many connections.
+func (s *Server) Serve(ctx context.Context, c Conn, p Peer) error {
+	defer c.Close()
+	o, err := s.options.Options(p)
+	if err != nil {
+		return err
+	}
+	return s.serve(ctx, newTransport(c, o.MaxLine), p, o)
+}
+
+func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Options) error {
 	if o.Backend == nil || o.Store == nil {
 		return errors.New("acp: Options need a Backend and a Store")
 	}
-	a := &agent{options: o.withDefaults(), backend: o.Backend(), starter: mcpclient.NewStarter(8)}
-	a.log = a.options.Logger
-	a.running.log = a.log
-	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
-	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	a.base = base
-	a.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), a, a.options.tuning.Wire)
-	err := a.conn.Serve(ctx)
-	end(backend.ErrClosed)
-	a.shutdown()
+	owner, err := s.begin(p)
+	if err != nil {
+		return err
+	}
+	defer s.running.Done()
+	defer owner.release(connectionSlot)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	return newAgent(o.withDefaults(), owner, t).serve(ctx)
+}
+
+// begin counts a connection of p.
+func (s *Server) begin(p Peer) (*principal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing != nil {
+		return nil, ErrServerClosed
+	}
+	owner := s.principals[p.Principal]
+	if owner == nil {
+		owner = &principal{server: s, name: p.Principal}
+	}
+	if refused := owner.takeLocked(connectionSlot); refused != nil {
+		return nil, errors.New("acp: " + refused.Message)
+	}
+	s.principals[p.Principal] = owner
+	s.running.Add(1)
+	return owner, nil
+}
+
+// ErrServerClosed is returned by [Server.Serve] after [Server.Shutdown].
+var ErrServerClosed = errors.New("acp: the server is shutting down")
+
+// Shutdown ends the server. From now on there are no new connections, sessions and turns. When the
+// running turns are answered, or ctx ends, Shutdown ends the connections and waits for them. It
+// returns nil, or the cause of ctx if that ended turns.
+func (s *Server) Shutdown(ctx context.Context) (err error) {
+	select {
+	case <-s.close():
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	s.stop()
+	s.running.Wait()
 	return err
 }
 
-// agent is the agent's side of one connection.
-type agent struct {
-	options Options
-	log     *slog.Logger
-	conn    *jsonrpc.Conn
-	backend backend.Backend
-	base    context.Context // ends with the connection, after its requests were answered
-
-	init         initialization
-	capabilities atomic.Pointer[clientCapabilities]
-	queues       queues
-	starter      *mcpclient.Starter // limits how many MCP servers start at once
-	imports      imports
-	active       atomic.Int64 // sessions that are active or being opened
-	running      goroutines   // goroutines that may outlive their request
-
-	home func() workspace.Dir // the real path of the home directory, resolved once
-}
-
-// Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
-func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if r.IsNotification() {
-		return a.acceptNotification(ctx, r)
-	}
-	if r.Method != protocol.Initialize && !a.init.begun() {
-		return reject(errNotInitialized(r.Method))
-	}
-	if accept := a.served(r.Method); accept != nil {
-		return accept(ctx, r)
-	}
-	return a.acceptPassed(ctx, r)
-}
-
-// acceptFunc accepts a request.
-type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
-
-// served returns what accepts the requests of a method, nil if the adapter does not serve it.
-func (a *agent) served(method string) acceptFunc {
-	stored := func(kind requestKind, do storedFunc) acceptFunc {
-		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-			return a.acceptStored(ctx, r, kind, do)
+// close makes take fail, and returns a channel that is closed when no turn is left.
+func (s *Server) close() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing == nil {
+		s.closing = make(chan struct{})
+		if s.used[turnSlot] == 0 {
+			close(s.closing)
 		}
 	}
-	switch method {
-	case protocol.Initialize:
-		return a.acceptInitialize
-	case protocol.SessionNew:
-		return a.acceptNew
-	case protocol.SessionLoad, protocol.SessionResume:
-		return a.acceptLoad
-	case protocol.SessionFork:
-		return a.acceptFork
-	case protocol.SessionPrompt:
-		return a.acceptPrompt
-	case protocol.SessionList:
-		return a.acceptList
-	case protocol.SessionClose:
-		return stored(lifecycleRequest, a.close)
-	case protocol.SessionDelete:
-		return stored(lifecycleRequest, a.delete)
-	case protocol.SessionArchive:
-		return stored(lifecycleRequest, a.archive)
-	case protocol.SessionUnarchive:
-		return stored(passedRequest, a.unarchive)
-	case protocol.SessionSetTitle:
-		return stored(passedRequest, a.setTitle)
-	case protocol.SessionStatus:
-		return stored(passedRequest, a.status)
+	return s.closing
+}
+
+// principal is a user of a server, with any number of connections.
+type principal struct {
+	server *Server
+	name   string
+	used   usage // guarded by the server's mu
+}
+
+// slot is what something that is limited takes.
+type slot int
+
+const (
+	connectionSlot slot = iota
+	sessionSlot
+	turnSlot
+	slots // their number
+)
+
+// usage is how many slots of each kind are taken.
+type usage [slots]int
+
+// of returns the limit of a kind of slots, 0 for none.
+func (l Limits) of(kind slot) int {
+	return [slots]int{l.Connections, l.Sessions, l.Turns}[kind]
+}
+
+// take takes a slot, until release. The error names the limit that would be exceeded.
+func (p *principal) take(kind slot) error {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if refused := p.takeLocked(kind); refused != nil {
+		return refused
 	}
 	return nil
 }
 
-// acceptNotification handles session/cancel at once and passes other notifications to the backend.
-func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	given, rest, err := protocol.TakeSessionID(r.Params)
-	if err != nil {
-		return nil
+func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
+	s := p.server
+	switch perPeer, total := s.options.PerPeer.of(kind), s.options.Total.of(kind); {
+	case s.closing != nil:
+		return stateError(jsonrpc.CodeInternal,
+			"the server is shutting down: connect again later", reasonData{Reason: "shutting_down"})
+	case perPeer > 0 && p.used[kind] >= perPeer:
+		return stateError(jsonrpc.CodeInternal, fmt.Sprintf("too many %s: the limit is %d; %s",
+			kind, perPeer, kind.remedy()), reasonData{Reason: kind.reason()})
+	case total > 0 && s.used[kind] >= total:
+		return stateError(jsonrpc.CodeInternal, fmt.Sprintf(
+			"the server has too many %s of all users: the limit is %d; try again later", kind, total),
+			reasonData{Reason: kind.reason()})
 	}
-	id := sessionstore.ID(given)
-	q := a.queues.find(id)
-	switch {
-	case r.Method == protocol.SessionCancel:
-		if q != nil {
-			q.cancel(rest())
-		}
-		return nil
-	case !a.init.done() || a.served(r.Method) != nil: // a request sent as a notification is ignored
-		return nil
-	case id == "":
-		a.backend.Notify(ctx, r.Method, r.Params)
-		return nil
-	case q == nil:
-		return nil
+	p.used[kind]++
+	s.used[kind]++
+	return nil
+}
+
+// release undoes take.
+func (p *principal) release(kind slot) {
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.used[kind]--
+	s.used[kind]--
+	if p.used == (usage{}) {
+		delete(s.principals, p.name)
 	}
-	at := a.queues.ticket(id, passedRequest)
-	notify := func() {
-		defer at.release()
-		if s := at.queue.active(); s != nil {
-			s.withBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
-		}
-	}
-	if at.holds() {
-		notify()
-		return nil
-	}
-	return func() (json.RawMessage, error) {
-		defer at.release()
-		if err := at.acquire(ctx); err != nil {
-			return nil, err
-		}
-		notify()
-		return nil, nil
+	if kind == turnSlot && s.used[turnSlot] == 0 && s.closing != nil {
+		close(s.closing)
 	}
 }
 
-// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
-func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if r.Method == protocol.SessionCancel {
-		return nil
-	}
-	if shape := passedShapes[r.Method]; shape != nil {
-		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
-			return reject(strictjson.Refuse(wrong...))
-		}
-	}
-	given, rest, err := protocol.TakeSessionID(r.Params)
-	if err != nil {
-		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
-	}
-	id := sessionstore.ID(given)
-	if id == "" || a.queues.find(id) == nil {
-		return a.passToBackend(ctx, id, r)
-	}
-	at := a.queues.ticket(id, passedRequest)
-	if at.holds() {
-		return a.passToSession(ctx, at, r.Method, rest())
-	}
-	return func() (json.RawMessage, error) {
-		if err := at.acquire(ctx); err != nil {
-			at.release()
-			return nil, err
-		}
-		return run(a.passToSession(ctx, at, r.Method, rest()), r.Method)
-	}
+// String returns the name of what takes the slots.
+func (kind slot) String() string {
+	return [slots]string{"connections", "active sessions", "running turns"}[kind]
 }
 
-// passToSession passes a request to the session's backend. at holds the session's queue and is
-// released.
-func (a *agent) passToSession(
-	ctx context.Context, at *ticket, method string, params backend.Raw,
-) (work jsonrpc.Work) {
-	defer at.release()
-	s := at.queue.active()
-	if s == nil {
-		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.queue.id) }
-	}
-	s.withBackend(func() { work = jsonrpc.Work(s.backend.Call(ctx, method, params)) })
-	return work
+// reason returns the reason that programs can read when there is no slot.
+func (kind slot) reason() string {
+	return [slots]string{"too_many_connections", "too_many_sessions", "too_many_turns"}[kind]
 }
 
-// passToBackend passes a request that names no active session to the backend, unless ACP defines
-// the method on sessions.
-func (a *agent) passToBackend(
-	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request,
-) jsonrpc.Work {
-	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
-		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
-	}
-	if a.init.done() {
-		return a.callBackend(ctx, r)
-	}
-	return func() (json.RawMessage, error) {
-		if err := a.initialized(ctx); err != nil {
-			return nil, err
-		}
-		return run(a.callBackend(ctx, r), r.Method)
-	}
-}
-
-// whyInactive returns the error for a session that is not active: it is unknown, or stored and has
-// to be loaded first.
-func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
-	if _, err := a.options.Store.Get(ctx, id); err != nil {
-		return protocolError(err)
-	}
-	return errNotActive(id)
-}
-
-// run runs work, whose absence means that the backend does not know the method.
-func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
-	if work == nil {
-		return nil, jsonrpc.MethodNotFound(method)
-	}
-	return work()
-}
-
-// reject returns the work of a request that is rejected when it is read.
-func reject(err error) jsonrpc.Work {
-	return func() (json.RawMessage, error) { return nil, err }
-}
-
-// requestContext returns a context for a request that is answered even after the client has closed
-// its end: it ends when the client cancels the request, or with the connection.
-func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	lasting, cancel := context.WithCancelCause(a.base)
-	end := func() {
-		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
-			cancel(cause)
-		}
-	}
-	stop := context.AfterFunc(ctx, end)
-	if ctx.Err() != nil {
-		end() // now, rather than when the goroutine of AfterFunc runs
-	}
-	return lasting, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// shutdown closes the sessions and the backend.
-func (a *agent) shutdown() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.tuning.CloseGrace)
-	defer cancel()
-	var closing sync.WaitGroup
-	for _, s := range a.queues.close() {
-		closing.Go(func() { a.closeSession(ctx, s, nil) })
-	}
-	closing.Wait()
-	a.imports.wait(ctx)
-	if err := a.guard("close", func() error { return a.backend.Close(ctx) }); err != nil {
-		a.log.Warn("cannot close the agent", "error", err)
-	}
-	if !a.running.wait(ctx) {
-		a.log.Warn("the agent did not end in time")
-	}
+// remedy returns what a user can do to free a slot.
+func (kind slot) remedy() string {
+	return [slots]string{"close one first", "close one first",
+		"wait for an answer, or send session/cancel"}[kind]
 }

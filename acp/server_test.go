@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"io"
-	"log/slog"
+	"net"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,354 +16,235 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// panicking is a scripted backend that panics where a test says.
-type panicking struct {
-	scripted
-	opening, prompting, calling, cancelling, closing atomic.Bool
-	seen                                             *workspace.Workspace
-}
-
-func (r *panicking) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	if r.seen = h.Workspace(); r.opening.Load() {
-		panic("in Open")
-	}
-	s, opened, err := r.scripted.Open(ctx, a, h)
-	return &panickingSession{Session: s, runtime: r}, opened, err
-}
-
-type panickingSession struct {
-	backend.Session
-	runtime *panicking
-}
-
-func (s *panickingSession) Prompt(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-) backend.Work {
-	if s.runtime.prompting.Load() {
-		panic("in Prompt")
-	}
-	return s.Session.Prompt(ctx, params, u)
-}
-
-func (s *panickingSession) Call(
-	ctx context.Context, method string, params backend.Raw,
-) backend.Work {
-	if s.runtime.calling.Load() {
-		panic("in Call")
-	}
-	return s.Session.Call(ctx, method, params)
-}
-
-func (s *panickingSession) Cancel(params backend.Raw) {
-	if s.runtime.cancelling.Load() {
-		panic("in Cancel")
-	}
-	s.Session.Cancel(params)
-}
-
-func (s *panickingSession) Close(ctx context.Context) error {
-	if s.runtime.closing.Load() {
-		panic("in Close")
-	}
-	return s.Session.Close(ctx)
-}
-
-// Where in a backend a panic comes from makes no difference: its request fails, and nothing is held
-// up by it.
+// When its context ends, Serve answers a running turn before it closes the only connection.
 //
-// Clause W8.
-func TestPanics(t *testing.T) {
-	r := &panicking{}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 3}))
-	c.initialize()
-	a := folder(t)
-	id, other := c.open(a), c.open(a)
-	c.texts(id, "say one")
-	turn, line := c.request("session/prompt", promptParams(other, "wait"))
-	c.send(line)
-	c.await(0, said("waiting"))
-	fails := func(where *atomic.Bool, method, params string) {
-		t.Helper()
-		where.Store(true)
-		m := c.try(method, params)
-		where.Store(false)
-		require.NotNil(t, m.Error, method)
-		require.Equal(t, jsonrpc.CodeInternal, m.Error.Code, method)
-		require.Nil(t, m.Error.Data)
-	}
-	for range 2 {
-		for _, method := range opening {
-			fails(&r.opening, method, rootsParams(id, a))
-			_, err := r.seen.Stat(a)
-			require.ErrorIs(t, err, workspace.ErrClosed, "%s: what was opened is freed", method)
-		}
-		fails(&r.prompting, "session/prompt", promptParams(id, "say x"))
-		fails(&r.calling, "session/set_mode", idParams(id))
-	}
-	require.Equal(t, []string{"two"}, c.texts(id, "say two"), "the session goes on")
-	c.call("session/close", idParams(c.open(a)))
-	c.call("session/load", rootsParams(id, a))
-	c.call("session/close", idParams(id))
-	fails(&r.opening, "session/load", rootsParams(id, a))
-	c.call("session/load", rootsParams(id, a))
-	c.open(a)
-
-	c.send(notification("session/cancel", idParams(other)))
-	require.Equal(t, "cancelled", c.response(turn).stopReason(t))
-	require.Equal(t, []string{"still here"}, c.texts(other, "say still here"))
-}
-
-// Some of a backend's code runs where no request waits for it.
-//
-// Clause W8.
-func TestPanicOutsideRequest(t *testing.T) {
-	r, log := &panicking{}, &logtest.Text{}
-	c := connect(t, acp.Options{Backend: using(r), Logger: log.Logger(slog.LevelDebug)})
-	c.initialize()
-	a := folder(t)
-	id, other := c.open(a), c.open(a)
-	r.cancelling.Store(true)
-	for _, cancel := range []func(prompt string) string{
-		func(prompt string) string {
-			return notification("$/cancel_request", `{"requestId":`+prompt+`}`)
-		},
-		func(string) string { return notification("session/cancel", idParams(id)) },
-	} {
-		before := len(c.messages())
-		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-		c.send(line)
-		c.await(before, said("waiting"))
-		c.send(cancel(prompt))
-		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	}
-	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
-
-	r.closing.Store(true)
-	c.call("session/load", rootsParams(id, a))
-	c.call("session/close", idParams(id))
-	_, err := r.seen.Stat(a)
-	require.ErrorIs(t, err, workspace.ErrClosed)
-	require.Equal(t, []string{"y"}, c.texts(other, "say y"))
-	c.leave()
-	require.Equal(t, 2, strings.Count(log.String(), "in=cancel"))
-	require.Equal(t, 3, strings.Count(log.String(), "in=close"),
-		"of both of one session's, and the other's at the end")
-}
-
-// panickingStore is a store that panics in every method while a test says so.
-type panickingStore struct {
-	sessionstore.Store
-	panics atomic.Bool
-}
-
-func (s *panickingStore) check() {
-	if s.panics.Load() {
-		panic("in the store")
-	}
-}
-
-func (s *panickingStore) Create(
-	ctx context.Context, n sessionstore.NewSession,
-) (sessionstore.Lease, error) {
-	s.check()
-	return s.Store.Create(ctx, n)
-}
-
-func (s *panickingStore) Fork(
-	ctx context.Context, id sessionstore.ID, n sessionstore.NewSession,
-) (sessionstore.Lease, error) {
-	s.check()
-	return s.Store.Fork(ctx, id, n)
-}
-
-func (s *panickingStore) Activate(
-	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
-) (sessionstore.Lease, error) {
-	s.check()
-	return s.Store.Activate(ctx, id, a)
-}
-
-func (s *panickingStore) List(
-	ctx context.Context, q sessionstore.Query,
-) (sessionstore.Page, error) {
-	s.check()
-	return s.Store.List(ctx, q)
-}
-
-func (s *panickingStore) BeginTurn(
-	ctx context.Context, l sessionstore.Lease, turn sessionstore.Turn,
-) (int64, error) {
-	s.check()
-	return s.Store.BeginTurn(ctx, l, turn)
-}
-
-func (s *panickingStore) Append(
-	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
-) error {
-	s.check()
-	return s.Store.Append(ctx, l, segment)
-}
-
-func (s *panickingStore) EndTurn(
-	ctx context.Context, l sessionstore.Lease, n int64,
-) error {
-	s.check()
-	return s.Store.EndTurn(ctx, l, n)
-}
-
-func (s *panickingStore) Rename(ctx context.Context, id sessionstore.ID, title string) error {
-	s.check()
-	return s.Store.Rename(ctx, id, title)
-}
-
-// NewDraft returns a draft that panics.
-func (s *panickingStore) NewDraft(
-	ctx context.Context, id sessionstore.ID,
-) (sessionstore.Draft, error) {
-	return panickingDraft{s}, nil
-}
-
-type panickingDraft struct{ store *panickingStore }
-
-func (d panickingDraft) Append(context.Context, []sessionstore.Update) error { panic("in a draft") }
-
-func (d panickingDraft) Discard(context.Context) error { panic("in a draft") }
-
-// A recorder appends to the draft of a replayed history on a goroutine of its own.
-//
-// Clause W8.
-func TestPanicsOfDraft(t *testing.T) {
-	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
-	r := &replayer{says: []string{"old"}}
-	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
-	c.initialize()
-	a := folder(t)
-	id := c.open(a)
-	c.texts(id, "say one")
-	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a)).Error.Code)
-	require.Equal(t, 2, strings.Count(log.String(), "msg=panic"))
-	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
-}
-
-// A panic of an embedder's store fails the requests that need it, wherever it is called, and
-// nothing else: what they had opened is freed, and once the store works all is well.
-//
-// Clause W8.
-func TestPanicsOfStore(t *testing.T) {
-	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
-	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)}.
-		With(acp.Tuning{MaxSessions: 3}))
-	c.initialize()
-	a := folder(t)
-	id := c.open(a)
-	c.texts(id, "say one")
-	stored := c.open(a)
-	c.call("session/close", idParams(stored))
-
-	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
-	c.await(0, said("stubborn"))
-	store.panics.Store(true)
-	close(r.release)
-	m := c.response(prompt)
-	require.NotNil(t, m.Error)
-	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
-	for range 3 {
-		for _, request := range []struct{ method, params string }{
-			{"session/new", rootsParams("", a)}, {"session/fork", rootsParams(id, a)},
-			{"session/load", rootsParams(stored, a)}, {"session/resume", rootsParams(id, a)},
-			{"session/list", "{}"}, {"session/prompt", promptParams(id, "say lost")},
-			{"session/set_title", `{"sessionId":"` + id + `","title":"x"}`},
-		} {
-			before := strings.Count(log.String(), "msg=panic")
-			m := c.try(request.method, request.params)
-			require.NotNil(t, m.Error, request.method)
-			require.Equal(t, jsonrpc.CodeInternal, m.Error.Code, request.method)
-			require.LessOrEqual(t, strings.Count(log.String(), "msg=panic"), before+1,
-				request.method)
-		}
-	}
-	store.panics.Store(false)
-	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
-	c.call("session/load", rootsParams(stored, a))
-	require.Equal(t, []string{"three"}, c.texts(c.open(a), "say three"), "no session is counted twice")
-}
-
-// A trace that panics is not called again, and nothing depends on it.
-//
-// Clause W8.
-func TestPanicOfTrace(t *testing.T) {
-	for _, panics := range []bool{false, true} {
-		log := &logtest.Text{}
-		c := connect(t, acp.Options{Logger: log.Logger(slog.LevelInfo),
-			Trace: func(sent bool, _ []byte) {
-				if sent == panics {
-					panic("in the trace")
+// Clause W9.
+func TestContextEndsOverOneConnection(t *testing.T) {
+	for _, network := range []string{"pipe", "tcp"} {
+		t.Run("W9/"+network, func(t *testing.T) {
+			near, far := net.Pipe()
+			if network == "tcp" {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+				defer l.Close()
+				far, err = net.Dial("tcp", l.Addr().String())
+				require.NoError(t, err)
+				near, err = l.Accept()
+				require.NoError(t, err)
+			}
+			defer far.Close()
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() {
+				served <- serve(ctx, near, near, acp.Options{Store: memstore.New(t),
+					Backend: using(&scripted{})})
+			}()
+			lines := bufio.NewScanner(far)
+			say := func(line string) {
+				_, err := io.WriteString(far, line+"\n")
+				require.NoError(t, err)
+			}
+			until := func(part string) string {
+				for lines.Scan() {
+					if strings.Contains(lines.Text(), part) {
+						return lines.Text()
+					}
 				}
-			}})
-		c.initialize()
-		require.Equal(t, []string{"one"}, c.texts(c.open(folder(t)), "say one"))
-		c.leave()
-		require.Equal(t, 1, strings.Count(log.String(), "msg=panic"))
+				require.FailNow(t, "the connection ended first", part)
+				return ""
+			}
+			say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+			until(`"id":1`)
+			say(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` + rootsParams("", folder(t)) + `}`)
+			_, id, _ := strings.Cut(until(`"id":2`), `"sessionId":"`)
+			id, _, _ = strings.Cut(id, `"`)
+			say(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":` + promptParams(id, "wait") + `}`)
+			until("waiting")
+			stop()
+			require.Contains(t, until(`"id":3`), `"cancelled"`)
+			go io.Copy(io.Discard, far)
+			require.NoError(t, <-served)
+		})
 	}
 }
 
-// Clause W8.
-func TestPanicIsLogged(t *testing.T) {
-	log := &logtest.Text{}
-	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
-	c.initialize()
-	id := c.open(folder(t))
-	require.Equal(t, jsonrpc.CodeInternal,
-		c.try("session/prompt", promptParams(id, "panic")).Error.Code)
-	require.Contains(t, log.String(), "level=ERROR")
-	require.Contains(t, log.String(), "scriptedSession")
-	require.NotContains(t, log.String(), "panic=scripted", "a value may quote what was said")
-}
-
-// FuzzServe sends any bytes to a whole agent: it ends with its input, and says nothing but JSON-RPC
-// on the way.
-func FuzzServe(f *testing.F) {
-	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n" +
-			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/",` +
-			`"additionalDirectories":["/tmp"],"mcpServers":[]}}` + "\n" +
-			`{"jsonrpc":"2.0","id":3,"method":"session/list","params":{"cwd":null}}`,
-		`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}`,
-		"\x00{}[]\n\xff\n{\"jsonrpc\":\"2.0\"}\n",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, input []byte) {
-		var out bytes.Buffer
-		err := acp.Serve(t.Context(), io.NopCloser(bytes.NewReader(input)), &out, acp.Options{
-			Store:   memstore.New(t),
-			Backend: using(&scripted{release: closed()}),
-			MaxLine: 1 << 16,
-		}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Second}}))
-		require.NoError(t, err)
-		lines := bufio.NewScanner(&out)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var m struct{ JSONRPC string }
-			require.NoError(t, json.Unmarshal(lines.Bytes(), &m), lines.Text())
-			require.Equal(t, "2.0", m.JSONRPC)
+// newServer returns a server with a store and a scripted backend for each principal, unless o has
+// other ones.
+func newServer(t tester, so acp.ServerOptions, o acp.Options) *acp.Server {
+	stores := make(map[string]sessionstore.Store)
+	var mu sync.Mutex
+	so.Options = func(p acp.Peer) (acp.Options, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if stores[p.Principal] == nil {
+			stores[p.Principal] = memstore.New(t)
 		}
-	})
+		own := o
+		if o.Store == nil {
+			own.Store = stores[p.Principal]
+		}
+		if o.Backend == nil {
+			own.Backend = func() backend.Backend { return &scripted{} }
+		}
+		return own, nil
+	}
+	return acp.NewServer(so)
 }
 
-func closed() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
+func TestLimits(t *testing.T) {
+	s := newServer(t, acp.ServerOptions{
+		PerPeer: acp.Limits{Connections: 2, Sessions: 2, Turns: 1},
+		Total:   acp.Limits{Connections: 4, Sessions: 3, Turns: 2},
+	}, acp.Options{})
+	dir := folder(t)
+	clients := make(map[string]*client)
+	for _, name := range []string{"ann1", "ann2", "bob1", "eve1"} {
+		clients[name] = connectTo(t, s, acp.Peer{Principal: name[:3]})
+		clients[name].initialize()
+	}
+	refused := func(c *client, method, params, reason, message string) {
+		t.Helper()
+		m := c.try(method, params)
+		require.Equal(t, reason, m.reason(t))
+		require.Equal(t, message, m.Error.Message)
+	}
+
+	first, second := clients["ann1"].open(dir), clients["ann2"].open(dir)
+	refused(clients["ann1"], "session/new", rootsParams("", dir), "too_many_sessions",
+		"too many active sessions: the limit is 2; close one first")
+	others := clients["bob1"].open(dir)
+	refused(clients["eve1"], "session/new", rootsParams("", dir), "too_many_sessions",
+		"the server has too many active sessions of all users: the limit is 3; try again later")
+
+	turn, line := clients["ann1"].request("session/prompt", promptParams(first, "wait"))
+	clients["ann1"].send(line)
+	refused(clients["ann2"], "session/prompt", promptParams(second, "say x"), "too_many_turns",
+		"too many running turns: the limit is 1; wait for an answer, or send session/cancel")
+	require.Equal(t, []string{"x"}, clients["bob1"].texts(others, "say x"))
+	clients["ann1"].send(notification("session/cancel", idParams(first)))
+	require.Equal(t, "cancelled", clients["ann1"].response(turn).stopReason(t))
+	require.Equal(t, []string{"x"}, clients["ann2"].texts(second, "say x"))
+
+	for principal, message := range map[string]string{
+		"ann": "too many connections: the limit is 2; close one first",
+		"new": "the server has too many connections of all users: the limit is 4; try again later",
+	} {
+		near, far := net.Pipe()
+		err := s.Serve(t.Context(), acp.NewLines(near, near), acp.Peer{Principal: principal})
+		require.EqualError(t, err, "acp: "+message)
+		_, err = far.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "the connection is closed")
+	}
+	clients["ann1"].leave()
+	clients["ann2"].open(dir)
+	connectTo(t, s, acp.Peer{Principal: "ann"}).initialize()
+}
+
+// Shutdown lets running turns end, and refuses new work meanwhile.
+func TestShutdown(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		r := &scripted{release: make(chan struct{})}
+		s := newServer(t, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+		c := connectTo(t, s, acp.Peer{})
+		c.initialize()
+		dir := folder(t)
+		id := c.open(dir)
+		turn, line := c.request("session/prompt", promptParams(id, "stubborn"))
+		c.send(line)
+		c.await(0, said("stubborn"))
+
+		ctx, giveUp := context.WithCancelCause(t.Context())
+		defer giveUp(nil)
+		ended := make(chan error, 1)
+		go func() { ended <- s.Shutdown(ctx) }()
+		require.Eventually(t, func() bool {
+			near, _ := net.Pipe()
+			closed, cancel := context.WithCancel(t.Context())
+			cancel()
+			err := s.Serve(closed, acp.NewLines(near, near), acp.Peer{})
+			return errors.Is(err, acp.ErrServerClosed)
+		}, patience, time.Millisecond)
+		for method, params := range map[string]string{
+			"session/new": rootsParams("", dir), "session/prompt": promptParams(id, "say x"),
+		} {
+			require.Equal(t, "shutting_down", c.try(method, params).reason(t))
+		}
+		select {
+		case <-ended:
+			require.Fail(t, "the turn was not waited for")
+		default:
+		}
+		if patient {
+			close(r.release)
+			require.NoError(t, <-ended)
+			require.Equal(t, "end_turn", c.response(turn).stopReason(t))
+			continue
+		}
+		giveUp(errors.New("no time"))
+		require.Equal(t, "cancelled", c.response(turn).stopReason(t))
+		close(r.release)
+		require.EqualError(t, <-ended, "no time")
+	}
+}
+
+func TestServeFailsWithoutOptions(t *testing.T) {
+	s := acp.NewServer(acp.ServerOptions{Options: func(p acp.Peer) (acp.Options, error) {
+		return acp.Options{}, errors.New(p.Principal + " is unknown")
+	}})
+	near, _ := net.Pipe()
+	require.EqualError(t, s.Serve(t.Context(), acp.NewLines(near, near), acp.Peer{Principal: "ann"}),
+		"ann is unknown")
+	require.NoError(t, s.Shutdown(t.Context()))
+}
+
+// A message over the limit is rejected like a long line.
+func TestLongMessageOverConn(t *testing.T) {
+	sent := make(chan []byte, 2)
+	c := &chanConn{in: make(chan []byte, 2), out: sent, ended: make(chan struct{})}
+	s := newServer(t, acp.ServerOptions{}, acp.Options{MaxLine: 100})
+	c.in <- []byte(`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", 100) + `"}`)
+	c.in <- []byte(`{"jsonrpc":"2.0","id":8,"method":"session/list"}`)
+	close(c.in)
+	require.NoError(t, s.Serve(t.Context(), c, acp.Peer{}))
+	require.Contains(t, string(<-sent), `"id":7,"error":{"code":-32600,"message":"the message is longer`)
+	require.Contains(t, string(<-sent), `"id":8,`)
+	<-c.ended
+}
+
+// chanConn is a Conn over channels.
+type chanConn struct {
+	in    chan []byte
+	out   chan<- []byte
+	ended chan struct{}
+	once  sync.Once
+}
+
+func (c *chanConn) Read(ctx context.Context) ([]byte, error) {
+	select {
+	case message, ok := <-c.in:
+		if !ok {
+			return nil, io.EOF
+		}
+		return message, nil
+	case <-c.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (c *chanConn) Write(_ context.Context, message []byte) error {
+	select {
+	case c.out <- bytes.Clone(message):
+		return nil
+	case <-c.ended:
+		return net.ErrClosed
+	}
+}
+
+func (c *chanConn) Close() error {
+	c.once.Do(func() { close(c.ended) })
+	return nil
 }

@@ -131,7 +131,7 @@ func (a *agent) closeSession(
 	if !s.queue.deactivate(s) {
 		return nil
 	}
-	a.active.Add(-1)
+	a.owner.release(sessionSlot)
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	result, err := s.close(ctx, params)

@@ -34,16 +34,21 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	if err != nil {
 		return reject(err)
 	}
+	if err := a.owner.take(turnSlot); err != nil {
+		return reject(err)
+	}
 	t := newTurn(ctx)
 	at, err := a.queues.promptTicket(p.id, t, a.turnLimit())
 	if err != nil {
 		t.answered()
+		a.owner.release(turnSlot)
 		return reject(err)
 	}
 	r.BeforeResponse(t.decide)
 	r.AfterResponse(func() {
 		at.queue.answered(t)
 		t.answered()
+		a.owner.release(turnSlot)
 		at.release()
 	})
 	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }

@@ -122,8 +122,12 @@ type lines struct {
 // as a terminal or an inherited blocking pipe, stay in Read after it. The contexts of Read and
 // Write are not used.
 func NewLines(in io.Reader, out io.Writer, maxLine int) Transport {
-	return &lines{in: in, out: out, reader: NewReader(in, cmp.Or(maxLine, 64<<20))}
+	return &lines{in: in, out: out, reader: NewReader(in, LineLimit(maxLine))}
 }
+
+// LineLimit returns the length of the longest message that is read, in bytes, if maxLine was
+// configured, which may be 0.
+func LineLimit(maxLine int) int { return cmp.Or(maxLine, 64<<20) }
 
 // Read implements [Transport].
 func (l *lines) Read(context.Context) ([]byte, error) {

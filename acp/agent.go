@@ -1,0 +1,277 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// agent is the agent's side of one connection.
+type agent struct {
+	options Options
+	owner   *principal
+	log     *slog.Logger
+	conn    *jsonrpc.Conn
+	backend backend.Backend
+	base    context.Context // ends with the connection, after its requests were answered
+
+	init         initialization
+	capabilities atomic.Pointer[clientCapabilities]
+	queues       queues
+	starter      *mcpclient.Starter // limits how many MCP servers start at once
+	imports      imports
+	running      goroutines // goroutines that may outlive their request
+
+	home func() workspace.Dir // the real path of the home directory, resolved once
+}
+
+// newAgent returns the agent's side of a connection over t.
+func newAgent(o Options, owner *principal, t jsonrpc.Transport) *agent {
+	a := &agent{options: o, owner: owner, log: o.Logger, backend: o.Backend(),
+		starter: mcpclient.NewStarter(8)}
+	a.running.log = a.log
+	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
+	a.conn = jsonrpc.NewConn(t, a, o.tuning.Wire)
+	return a
+}
+
+// serve serves the connection until it or ctx ends.
+func (a *agent) serve(ctx context.Context) error {
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	a.base = base
+	err := a.conn.Serve(ctx)
+	end(backend.ErrClosed)
+	a.shutdown()
+	return err
+}
+
+// Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
+func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if r.IsNotification() {
+		return a.acceptNotification(ctx, r)
+	}
+	if r.Method != protocol.Initialize && !a.init.begun() {
+		return reject(errNotInitialized(r.Method))
+	}
+	if accept := a.served(r.Method); accept != nil {
+		return accept(ctx, r)
+	}
+	return a.acceptPassed(ctx, r)
+}
+
+// acceptFunc accepts a request.
+type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
+
+// served returns what accepts the requests of a method, nil if the adapter does not serve it.
+func (a *agent) served(method string) acceptFunc {
+	stored := func(kind requestKind, do storedFunc) acceptFunc {
+		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			return a.acceptStored(ctx, r, kind, do)
+		}
+	}
+	switch method {
+	case protocol.Initialize:
+		return a.acceptInitialize
+	case protocol.SessionNew:
+		return a.acceptNew
+	case protocol.SessionLoad, protocol.SessionResume:
+		return a.acceptLoad
+	case protocol.SessionFork:
+		return a.acceptFork
+	case protocol.SessionPrompt:
+		return a.acceptPrompt
+	case protocol.SessionList:
+		return a.acceptList
+	case protocol.SessionClose:
+		return stored(lifecycleRequest, a.close)
+	case protocol.SessionDelete:
+		return stored(lifecycleRequest, a.delete)
+	case protocol.SessionArchive:
+		return stored(lifecycleRequest, a.archive)
+	case protocol.SessionUnarchive:
+		return stored(passedRequest, a.unarchive)
+	case protocol.SessionSetTitle:
+		return stored(passedRequest, a.setTitle)
+	case protocol.SessionStatus:
+		return stored(passedRequest, a.status)
+	}
+	return nil
+}
+
+// acceptNotification handles session/cancel at once and passes other notifications to the backend.
+func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	given, rest, err := protocol.TakeSessionID(r.Params)
+	if err != nil {
+		return nil
+	}
+	id := sessionstore.ID(given)
+	q := a.queues.find(id)
+	switch {
+	case r.Method == protocol.SessionCancel:
+		if q != nil {
+			q.cancel(rest())
+		}
+		return nil
+	case !a.init.done() || a.served(r.Method) != nil: // a request sent as a notification is ignored
+		return nil
+	case id == "":
+		a.backend.Notify(ctx, r.Method, r.Params)
+		return nil
+	case q == nil:
+		return nil
+	}
+	at := a.queues.ticket(id, passedRequest)
+	notify := func() {
+		defer at.release()
+		if s := at.queue.active(); s != nil {
+			s.withBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
+		}
+	}
+	if at.holds() {
+		notify()
+		return nil
+	}
+	return func() (json.RawMessage, error) {
+		defer at.release()
+		if err := at.acquire(ctx); err != nil {
+			return nil, err
+		}
+		notify()
+		return nil, nil
+	}
+}
+
+// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
+func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if r.Method == protocol.SessionCancel {
+		return nil
+	}
+	if shape := passedShapes[r.Method]; shape != nil {
+		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
+			return reject(strictjson.Refuse(wrong...))
+		}
+	}
+	given, rest, err := protocol.TakeSessionID(r.Params)
+	if err != nil {
+		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
+	}
+	id := sessionstore.ID(given)
+	if id == "" || a.queues.find(id) == nil {
+		return a.passToBackend(ctx, id, r)
+	}
+	at := a.queues.ticket(id, passedRequest)
+	if at.holds() {
+		return a.passToSession(ctx, at, r.Method, rest())
+	}
+	return func() (json.RawMessage, error) {
+		if err := at.acquire(ctx); err != nil {
+			at.release()
+			return nil, err
+		}
+		return run(a.passToSession(ctx, at, r.Method, rest()), r.Method)
+	}
+}
+
+// passToSession passes a request to the session's backend. at holds the session's queue and is
+// released.
+func (a *agent) passToSession(
+	ctx context.Context, at *ticket, method string, params backend.Raw,
+) (work jsonrpc.Work) {
+	defer at.release()
+	s := at.queue.active()
+	if s == nil {
+		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.queue.id) }
+	}
+	s.withBackend(func() { work = jsonrpc.Work(s.backend.Call(ctx, method, params)) })
+	return work
+}
+
+// passToBackend passes a request that names no active session to the backend, unless ACP defines
+// the method on sessions.
+func (a *agent) passToBackend(
+	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request,
+) jsonrpc.Work {
+	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
+		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
+	}
+	if a.init.done() {
+		return a.callBackend(ctx, r)
+	}
+	return func() (json.RawMessage, error) {
+		if err := a.initialized(ctx); err != nil {
+			return nil, err
+		}
+		return run(a.callBackend(ctx, r), r.Method)
+	}
+}
+
+// whyInactive returns the error for a session that is not active: it is unknown, or stored and has
+// to be loaded first.
+func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
+	if _, err := a.options.Store.Get(ctx, id); err != nil {
+		return protocolError(err)
+	}
+	return errNotActive(id)
+}
+
+// run runs work, whose absence means that the backend does not know the method.
+func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
+	if work == nil {
+		return nil, jsonrpc.MethodNotFound(method)
+	}
+	return work()
+}
+
+// reject returns the work of a request that is rejected when it is read.
+func reject(err error) jsonrpc.Work {
+	return func() (json.RawMessage, error) { return nil, err }
+}
+
+// requestContext returns a context for a request that is answered even after the client has closed
+// its end: it ends when the client cancels the request, or with the connection.
+func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancelCause(a.base)
+	end := func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
+			cancel(cause)
+		}
+	}
+	stop := context.AfterFunc(ctx, end)
+	if ctx.Err() != nil {
+		end() // now, rather than when the goroutine of AfterFunc runs
+	}
+	return lasting, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// shutdown closes the sessions and the backend.
+func (a *agent) shutdown() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.tuning.CloseGrace)
+	defer cancel()
+	var closing sync.WaitGroup
+	for _, s := range a.queues.close() {
+		closing.Go(func() { a.closeSession(ctx, s, nil) })
+	}
+	closing.Wait()
+	a.imports.wait(ctx)
+	if err := a.guard("close", func() error { return a.backend.Close(ctx) }); err != nil {
+		a.log.Warn("cannot close the agent", "error", err)
+	}
+	if !a.running.wait(ctx) {
+		a.log.Warn("the agent did not end in time")
+	}
+}

@@ -1,0 +1,74 @@
+package acp
+
+import (
+	"context"
+	"io"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// Conn is a connection to a client, made of messages: each is one JSON text, such as a line or the
+// content of a WebSocket message. [NewLines] makes one from two byte streams.
+//
+// Read and Write are called by one goroutine each. Close may be called at any time.
+type Conn interface {
+	// Read returns the next message, which the caller then owns. The error is io.EOF after the last
+	// one. Read need not limit the length of messages, but may.
+	Read(ctx context.Context) ([]byte, error)
+	// Write sends a message, which has no line breaks. It must not keep or change it.
+	Write(ctx context.Context, message []byte) error
+	// Close ends the connection and makes Read and Write return.
+	Close() error
+}
+
+// NewLines returns a Conn that reads lines from in and writes lines to out, which may be the same
+// connection. Close closes those of in and out that are io.Closers. The contexts of Read and Write
+// are not used.
+func NewLines(in io.Reader, out io.Writer) Conn {
+	return &lines{Transport: jsonrpc.NewLines(in, out, 0), in: in, out: out}
+}
+
+type lines struct {
+	jsonrpc.Transport
+	in  io.Reader
+	out io.Writer
+}
+
+// Write implements [Conn].
+func (l *lines) Write(_ context.Context, message []byte) error {
+	_, err := l.out.Write(append(message[:len(message):len(message)], '\n'))
+	return err
+}
+
+// newTransport returns the transport over c, for messages of up to maxLine bytes; 0 means 64 MiB.
+func newTransport(c Conn, maxLine int) jsonrpc.Transport {
+	if l, ok := c.(*lines); ok {
+		return jsonrpc.NewLines(l.in, l.out, maxLine)
+	}
+	return &transport{c, jsonrpc.LineLimit(maxLine)}
+}
+
+// transport is the transport over a Conn.
+type transport struct {
+	Conn
+	maxLine int
+}
+
+// Read implements [jsonrpc.Transport].
+func (t *transport) Read(ctx context.Context) ([]byte, error) {
+	message, err := t.Conn.Read(ctx)
+	if err == nil && len(message) > t.maxLine {
+		return message[:t.maxLine], &jsonrpc.TooLongError{Limit: t.maxLine}
+	}
+	return message, err
+}
+
+// Write implements [jsonrpc.Transport].
+func (t *transport) Write(ctx context.Context, m *jsonrpc.Messages) error {
+	for message := range m.All() {
+		if err := t.Conn.Write(ctx, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
