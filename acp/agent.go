@@ -22,6 +22,7 @@ import (
 type agent struct {
 	options Options
 	owner   *principal
+	remote  bool // the client is not trusted with this machine
 	log     *slog.Logger
 	conn    *jsonrpc.Conn
 	backend backend.Backend
@@ -38,8 +39,11 @@ type agent struct {
 }
 
 // newAgent returns the agent's side of a connection over t.
-func newAgent(o Options, owner *principal, t jsonrpc.Transport) *agent {
-	a := &agent{options: o, owner: owner, log: o.Logger, backend: o.Backend(),
+func newAgent(o Options, owner *principal, remote bool, t jsonrpc.Transport) *agent {
+	if remote {
+		o = o.forRemote()
+	}
+	a := &agent{options: o, owner: owner, remote: remote, log: o.Logger, backend: o.Backend(),
 		starter: mcpclient.NewStarter(8)}
 	a.running.log = a.log
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })

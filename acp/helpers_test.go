@@ -824,6 +824,10 @@ func playFiles() int {
 		return fmt.Sprintf("%d in %s with %s", os.Getpid(), cwd, strings.Join(os.Args[1:], " ")),
 			err
 	})
+	s.Add(&mcp.Tool{Name: "environ"},
+		func(context.Context, *mcp.CallToolRequest) (string, error) {
+			return strings.Join(os.Environ(), "\n"), nil
+		})
 	s.Add(&mcp.Tool{Name: "ask"},
 		func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
 			answer, err := r.Session.Elicit(ctx,

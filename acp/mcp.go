@@ -54,16 +54,21 @@ func (a *agent) changeServers(
 	return c, err
 }
 
-// applyPolicy makes c follow the user's policy. Without an answer to what the policy is, the server
-// must not be used.
+// applyPolicy makes c follow the policy. Without an answer to what the policy is, or if that does
+// not allow a remote peer to use the server, the server must not be used.
 func (a *agent) applyPolicy(c *mcpclient.Config) error {
-	if a.options.MCPPolicy == nil {
-		return nil
-	}
-	return a.guard("MCPPolicy", func() error {
-		c.Apply(a.options.MCPPolicy(c.Name).forClient())
+	policy := MCPPolicy{}
+	err := a.guard("MCPPolicy", func() error {
+		if a.options.MCPPolicy != nil {
+			policy = a.options.MCPPolicy(c.Name)
+		}
 		return nil
 	})
+	if err == nil && a.remote {
+		err = policy.checkRemote(*c)
+	}
+	c.Apply(policy.forClient())
+	return err
 }
 
 // prepareServers prepares a change of set. Too many servers are invalid params.
@@ -166,6 +171,9 @@ func (h *host) allowServer(
 		return none, fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	server.Config.Dir, server.Start.Dir = dir, dir
+	if err := h.agent.applyPolicy(&server.Start); err != nil {
+		return none, err
+	}
 	consents := servers.NewConsents(h.agent.options.ConsentDir)
 	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
 		return none, err
@@ -194,9 +202,6 @@ func (h *host) addServer(config mcpclient.Config) error {
 	h.mu.Unlock()
 	if !live {
 		return errors.New("the session is not open")
-	}
-	if err := h.agent.applyPolicy(&config); err != nil {
-		return err
 	}
 	s := h.servers
 	s.mu.Lock()

@@ -1,15 +1,23 @@
 package acp
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // MCPPolicy says what an MCP server may do. It comes from the user's own configuration, never from
 // the client or a root. The zero value is the default. A server that a file in a root configures is
 // granted nothing by it, but what it denies stays denied.
 type MCPPolicy struct {
+	// Command and URL are what a remote peer may use under this name: a program with its arguments,
+	// or the address of an http or sse server. It must send the same, and no environment.
+	Command []string
+	URL     string
 	// Roots says whether the server may ask for the roots. If it is nil, stdio servers and servers
 	// on this machine may.
 	Roots *bool
@@ -31,6 +39,23 @@ type MCPPolicy struct {
 	// SettleWithoutRoots is how long after initialized the server counts as ready if it does not
 	// ask for roots. Default 500 ms.
 	SettleWithoutRoots time.Duration
+}
+
+// checkRemote returns an error if a remote peer may not use the server. It does not quote the
+// configuration, which for a server found in a root may hold values of our environment.
+func (p MCPPolicy) checkRemote(c mcpclient.Config) error {
+	ok := p.URL != "" && c.URL == p.URL
+	if c.Transport == mcpclient.Stdio {
+		ok = len(p.Command) > 0 && len(c.Env) == 0 && c.Command == p.Command[0] &&
+			slices.Equal(c.Args, p.Command[1:])
+	}
+	if ok {
+		return nil
+	}
+	return stateError(jsonrpc.CodeInvalidParams, fmt.Sprintf("the operator of this server does not "+
+		"allow the MCP server %s: use only those that are allowed by name, with the same command "+
+		"line or URL, and without environment variables", text.Quote(text.Truncate(c.Name, 64))),
+		reasonData{Reason: "server_not_allowed"})
 }
 
 // forClient returns p for package internal/mcp/client.

@@ -44,6 +44,11 @@ type Options struct {
 	// Withheld are the names of environment variables that MCP servers do not inherit, such as that
 	// of a model's key.
 	Withheld []string
+	// Environment is the environment of MCP servers, as NAME=VALUE, apart from what their
+	// configuration adds. If it is nil, they inherit that of the program without Withheld; those of
+	// remote peers and those found in roots get only the variables that programs need to start, such
+	// as PATH and HOME.
+	Environment []string
 	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed
 	// for good, and which folders they added to sessions with /roots. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
@@ -131,6 +136,15 @@ func (o Options) withDefaults() Options {
 		t.Wire.Tap = o.Trace
 	}
 	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
-	t.MCP.Withheld = o.Withheld
+	t.MCP.Withheld, t.MCP.Environment = o.Withheld, o.Environment
+	return o
+}
+
+// forRemote returns o, which has defaults, for a remote peer.
+func (o Options) forRemote() Options {
+	o.Workspace.Policy.OnlyAllowed = true
+	if o.Environment == nil {
+		o.tuning.MCP.Environment = mcpclient.BasicEnvironment()
+	}
 	return o
 }

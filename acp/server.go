@@ -27,6 +27,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 type Peer struct {
 	// Principal names the user. Limits hold for all connections of a principal together.
 	Principal string
+	// Remote says that the client is not trusted with this machine. It may open only roots in
+	// Options.Workspace.Policy.Allow, and use only MCP servers that Options.MCPPolicy allows by
+	// name. The MCP servers get the environment Options.Environment.
+	Remote bool
 }
 
 // ServerOptions configure a [Server].
@@ -100,7 +104,7 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return newAgent(o.withDefaults(), owner, t).serve(ctx)
+	return newAgent(o.withDefaults(), owner, p.Remote, t).serve(ctx)
 }
 
 // begin counts a connection of p.

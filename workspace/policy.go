@@ -14,6 +14,9 @@ import (
 type Policy struct {
 	// Allow, if not empty, lists the directories that every root must be or lie in.
 	Allow []Dir
+	// OnlyAllowed allows nothing if Allow is empty. It also denies what lies elsewhere before it is
+	// looked at, so that the error does not tell what exists there.
+	OnlyAllowed bool
 	// Deny lists files and directories. No root may be one or lie in one, and each access to one
 	// that lies in a root is refused.
 	Deny []Dir
@@ -26,7 +29,7 @@ func (p Policy) allows(at location) bool {
 			return true
 		}
 	}
-	return len(p.Allow) == 0
+	return len(p.Allow) == 0 && !p.OnlyAllowed
 }
 
 // denial is a location of a denied directory.

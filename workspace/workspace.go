@@ -65,7 +65,13 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	}
 	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny),
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
-	err := w.openRoots(ctx)
+	var err error
+	if o.Policy.OnlyAllowed {
+		err = w.checkPaths(o.Policy)
+	}
+	if err == nil {
+		err = w.openRoots(ctx)
+	}
 	if err == nil {
 		err = w.checkPolicy(o.Policy)
 	}
@@ -127,6 +133,17 @@ func (w *Workspace) openError(i int, err error) RootError {
 	default:
 		return w.rootError(i, ReasonUnreadable, cause(err).Error())
 	}
+}
+
+// checkPaths checks, before anything is opened, where each root leads as far as it exists.
+func (w *Workspace) checkPaths(p Policy) error {
+	var errs RootErrors
+	for i, dir := range w.roots.All() {
+		if !p.allows(resolveDir(dir)) {
+			errs = append(errs, w.rootError(i, ReasonDenied, ""))
+		}
+	}
+	return errs.err()
 }
 
 // checkPolicy checks the real path of each root against the policy.

@@ -109,6 +109,19 @@ func TestPolicyUsesRealPaths(t *testing.T) {
 			refusal(t, o, fine, secret, deeper, twin))
 		openWith(t, o, fine, innocent)
 	})
+	t.Run("only allowed", func(t *testing.T) {
+		o := workspace.Options{Policy: workspace.Policy{Allow: dirs(t, fine), OnlyAllowed: true}}
+		missing := filepath.Join(dir, "missing")
+		require.Equal(t, workspace.RootErrors{additional(0, innocent, workspace.ReasonDenied),
+			additional(1, missing, workspace.ReasonDenied)},
+			refusal(t, o, fine, innocent, missing), "what exists elsewhere is not told")
+		require.Equal(t, workspace.RootErrors{
+			additional(0, filepath.Join(fine, "missing"), workspace.ReasonMissing)},
+			refusal(t, o, fine, filepath.Join(fine, "missing")))
+		openWith(t, o, fine)
+		o.Policy.Allow = nil
+		require.Len(t, refusal(t, o, fine, dir), 2)
+	})
 }
 
 // A denied directory need not exist yet, however its path is spelled.

@@ -112,7 +112,10 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	}
 	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
 	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
-	if s.config.File != "" {
+	switch {
+	case s.set.options.Environment != nil:
+		command.Base = s.set.options.Environment
+	case s.config.File != "":
 		command.Base = BasicEnvironment()
 	}
 	for _, p := range env {

@@ -19,6 +19,8 @@ type Options struct {
 	// Withheld are the names of our environment variables that servers do not inherit. Their
 	// configuration can still name them.
 	Withheld []string
+	// Environment, if not nil, is the environment of servers, as NAME=VALUE, in place of ours.
+	Environment []string
 	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
 	Wait time.Duration
 
