@@ -9,6 +9,10 @@
 // another, and with [*NotFoundError] once the session was deleted. If two windows open the same
 // session, the newer one wins, and their histories never interleave.
 //
+// # Whose a session is
+//
+// A [Shared] store has a [Store] for each owner. Nothing crosses from one to another.
+//
 // # What a history is
 //
 // A history consists of the session/update notifications that the client received, in order, as
@@ -44,7 +48,7 @@
 // Package sessionstore/storetest tests it:
 //
 //	func TestContract(t *testing.T) {
-//		storetest.Test(t, func(t *testing.T) sessionstore.Store {
+//		storetest.Test(t, func(t *testing.T) sessionstore.Shared {
 //			s := mystore.New(t.TempDir())
 //			t.Cleanup(func() { s.Close() })
 //			return s

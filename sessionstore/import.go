@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MaxTombstones is how many deleted sessions a store remembers so that it does not import them
-	// again.
+	// MaxTombstones is how many deleted sessions of an agent a store remembers so that it does not
+	// import them again.
 	MaxTombstones = 10_000
 	// TombstoneAge is how long a store remembers a deleted session after the agent last listed it.
 	TombstoneAge = 180 * 24 * time.Hour

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ID identifies a session. It is opaque, and unique in a store.
+// ID identifies a session. It is opaque, and unique among the sessions of an owner.
 type ID string
 
 // NewID returns an id that is unguessable and unique.

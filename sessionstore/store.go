@@ -26,6 +26,18 @@ type Store interface {
 	Close() error
 }
 
+// Shared is a Store for several owners: the principals who are connected to a server, and the local
+// user, whose name is "". Its own methods are those of the local user's store.
+type Shared interface {
+	Store
+
+	// For returns the store of an owner. It has the same medium, and costs nothing. A session of
+	// another owner is to it as one that does not exist: it is not listed or found, its id and its
+	// StateKey are free, and nothing that happens in one store has an effect in another. Closing
+	// it does nothing, and a draft may be used in any store of its owner.
+	For(owner string) Store
+}
+
 // Sessions is the part of a [Store] that opens, finds and deletes sessions.
 type Sessions interface {
 	// Create stores a session, which is listed from then on. It returns ErrExists if the id is

@@ -14,9 +14,15 @@ import (
 func renameAgents(
 	ctx context.Context, conn *sql.Conn, renamed func(sessionstore.Agent) sessionstore.Agent,
 ) error {
+	now := func(stored sessionstore.Agent) sessionstore.Agent {
+		prefix, kind := split(stored.Kind)
+		a := renamed(sessionstore.Agent{Kind: kind, Profile: stored.Profile})
+		a.Kind = prefix + a.Kind
+		return a
+	}
 	outdated := func(tx *sql.Tx) (map[int64]sessionstore.Agent, error) {
-		agents, err := agentsOf(ctx, tx, sessionstore.Agent{})
-		maps.DeleteFunc(agents, func(_ int64, a sessionstore.Agent) bool { return renamed(a) == a })
+		agents, err := agentsWhere(ctx, tx, "TRUE")
+		maps.DeleteFunc(agents, func(_ int64, a sessionstore.Agent) bool { return now(a) == a })
 		return agents, err
 	}
 	n, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true},
@@ -33,7 +39,7 @@ func renameAgents(
 			return 0, err
 		}
 		for _, from := range slices.Sorted(maps.Keys(agents)) {
-			if err := renameAgent(ctx, tx, from, renamed(agents[from])); err != nil {
+			if err := renameAgent(ctx, tx, from, now(agents[from])); err != nil {
 				return 0, err
 			}
 		}
@@ -44,7 +50,7 @@ func renameAgents(
 
 // renameAgent gives what belongs to the agent with the given key to another one.
 func renameAgent(ctx context.Context, tx *sql.Tx, from int64, to sessionstore.Agent) error {
-	known, err := agentsOf(ctx, tx, to)
+	known, err := agentsWhere(ctx, tx, "kind = ? AND profile = ?", to.Kind, to.Profile)
 	if err != nil {
 		return err
 	}

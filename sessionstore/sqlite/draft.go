@@ -33,7 +33,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 		}
 		var r row
 		if id != "" {
-			if r, err = find(ctx, tx, id); err != nil {
+			if r, err = s.owner.find(ctx, tx, id); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 }
 
 // deleteOldDrafts deletes the drafts of processes that died.
-func (s *Store) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
+func (s *medium) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
 	return deleteDrafts(ctx, tx, "started < ?", s.clock()-maxDraftAge.Milliseconds())
 }
 
@@ -115,7 +115,7 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 		return nil, nil
 	}
 	own, ok := d.(*draft)
-	if !ok || own.store != s || own.id != id {
+	if !ok || own.store.medium != s.medium || own.store.owner != s.owner || own.id != id {
 		return nil, sessionstore.ErrDraft
 	}
 	return own, nil

@@ -64,7 +64,7 @@ func countDelete(ctx context.Context, tx *sql.Tx) error {
 }
 
 // eraseSoon wakes the goroutine that erases.
-func (s *Store) eraseSoon() {
+func (s *medium) eraseSoon() {
 	select {
 	case s.eraseDue <- struct{}{}:
 	default:
@@ -72,7 +72,7 @@ func (s *Store) eraseSoon() {
 }
 
 // eraseInBackground erases what deletes leave, until the store is closed. Close does the rest.
-func (s *Store) eraseInBackground(db *database) {
+func (s *medium) eraseInBackground(db *database) {
 	for {
 		select {
 		case <-s.eraseDue:
@@ -94,7 +94,7 @@ func (s *Store) eraseInBackground(db *database) {
 
 // erase erases what the deletes so far left, if anything. It ends with ctx. Errors are logged,
 // except those that are due to locks.
-func (s *Store) erase(ctx context.Context, db *database) error {
+func (s *medium) erase(ctx context.Context, db *database) error {
 	err := s.erasePending(ctx, db)
 	if err != nil && !isLocked(err) && ctx.Err() == nil {
 		s.options.Logger.Warn(
@@ -103,7 +103,7 @@ func (s *Store) erase(ctx context.Context, db *database) error {
 	return err
 }
 
-func (s *Store) erasePending(ctx context.Context, db *database) (err error) {
+func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 	var (
 		deletes, erased int64
 		dropped         bool

@@ -31,7 +31,7 @@ func isLocked(err error) bool {
 }
 
 // explain turns err into one of the errors of [sessionstore.Store].
-func (s *Store) explain(err error) error {
+func (s *medium) explain(err error) error {
 	if err == nil || describesCall(err) {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Store) explain(err error) error {
 // diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some
 // failures: creating a file, making the shared memory longer or synchronizing fails with a code
 // that has other causes too. Then a file is written to find out.
-func (s *Store) diskIsFull(err error) bool {
+func (s *medium) diskIsFull(err error) bool {
 	switch code(err) {
 	case 0:
 		return isFull(err)

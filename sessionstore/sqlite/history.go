@@ -80,7 +80,7 @@ func (s *Store) newHistoryReader(
 ) (historyReader, error) {
 	h := historyReader{store: s, id: id}
 	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := find(ctx, tx, id)
+		r, err := s.owner.find(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,8 @@ func (h *historyReader) segments(
 		SELECT seq, body FROM segments
 		WHERE strand = ? AND seq > ? AND seq <= ?
 			AND EXISTS (SELECT 1 FROM sessions WHERE id = ? AND strand = ?)
-		ORDER BY seq`, current.strand, h.seq, current.last, string(h.id), h.strand)
+		ORDER BY seq`, current.strand, h.seq, current.last,
+		string(h.store.owner.storedID(h.id)), h.strand)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -139,7 +140,7 @@ func (h *historyReader) segments(
 
 // checkUnchanged returns an error if the history was deleted or replaced.
 func (h *historyReader) checkUnchanged(ctx context.Context, tx *sql.Tx) error {
-	r, err := find(ctx, tx, h.id)
+	r, err := h.store.owner.find(ctx, tx, h.id)
 	if err == nil && r.strand != h.strand {
 		err = sessionstore.ErrReplaced
 	}
@@ -152,7 +153,7 @@ func (s *Store) States(
 ) (states []sessionstore.Update, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		states = nil
-		r, err := find(ctx, tx, id)
+		r, err := s.owner.find(ctx, tx, id)
 		if err != nil {
 			return err
 		}

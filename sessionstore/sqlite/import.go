@@ -64,7 +64,7 @@ func (s *Store) Import(
 func (s *Store) importSome(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (added int, err error) {
-	key, err := agentKey(ctx, tx, agent)
+	key, err := s.owner.agentKey(ctx, tx, agent)
 	if err != nil {
 		return 0, err
 	}
@@ -163,7 +163,7 @@ func importRecords(
 func (s *Store) outdated(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) ([]sessionstore.Imported, error) {
-	agents, err := agentsOf(ctx, tx, agent)
+	agents, err := s.owner.agents(ctx, tx, agent)
 	if err != nil || len(agents) == 0 {
 		return sessions, err
 	}
@@ -279,7 +279,7 @@ func (s *Store) Adopt(
 		return lease, err
 	}
 	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		key, err := agentKey(ctx, tx, agent)
+		key, err := s.owner.agentKey(ctx, tx, agent)
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (s *Store) Adopt(
 		if _, err := s.insertImported(ctx, tx, agent, n, 0); err != nil {
 			return err
 		}
-		r, err := find(ctx, tx, n.ID)
+		r, err := s.owner.find(ctx, tx, n.ID)
 		if err != nil {
 			return err
 		}
@@ -316,13 +316,14 @@ func (s *Store) Named(
 		err := tx.QueryRowContext(ctx, `
 			SELECT id FROM agents JOIN runtime_keys ON runtime_keys.agent = agents.key
 			JOIN sessions ON sessions.key = session
-			WHERE kind = ? AND profile = ? AND name = ?`, agent.Kind, agent.Profile, stateKey).Scan((*string)(&id))
+			WHERE kind = ? AND profile = ? AND name = ?`,
+			s.owner.stored(agent.Kind), agent.Profile, stateKey).Scan((*string)(&id))
 		if errors.Is(err, sql.ErrNoRows) {
 			return &sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)}
 		}
 		return err
 	})
-	return id, err
+	return plainID(id), err
 }
 
 // importKnown updates a session, or its tombstone, from its agent's list.
@@ -422,7 +423,7 @@ func tombstoneName(name string) []byte {
 }
 
 // addTombstoneOf adds a tombstone for the state key of a session, if it has one.
-func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) error {
+func (s *medium) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) error {
 	var (
 		agent int64
 		name  string
@@ -440,7 +441,7 @@ func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) e
 
 // addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
 // those that are too old or too many.
-func (s *Store) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
+func (s *medium) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
 	now := s.clock()
 	err := exec(ctx, tx, `
 		INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
@@ -451,9 +452,9 @@ func (s *Store) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name 
 	}
 	const atOnce = 8
 	return exec(ctx, tx, `
-		DELETE FROM tombstones WHERE (agent, name) IN (
-			SELECT agent, name FROM tombstones WHERE deleted < max(?1, coalesce(
-				(SELECT deleted FROM tombstones ORDER BY deleted DESC LIMIT 1 OFFSET ?2), 0))
-			ORDER BY deleted LIMIT ?3)`,
+		DELETE FROM tombstones WHERE agent = ?1 AND name IN (
+			SELECT name FROM tombstones WHERE agent = ?1 AND deleted < max(?2, coalesce((
+				SELECT deleted FROM tombstones WHERE agent = ?1 ORDER BY deleted DESC LIMIT 1 OFFSET ?3), 0))
+			ORDER BY deleted LIMIT ?4)`, agent,
 		now-sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1, atOnce)
 }

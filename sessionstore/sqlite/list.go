@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"math"
 	"slices"
@@ -21,15 +22,15 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 	}
 	start := position{updated: math.MaxInt64}
 	if paging {
-		start = position{updated: from.Updated.UnixMilli(), id: string(from.ID)}
+		start = position{updated: from.Updated.UnixMilli(), id: string(s.owner.storedID(from.ID))}
 	}
 	page := sessionstore.Page{Sessions: []sessionstore.Session{}}
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := agentsOf(ctx, tx, q.Agent)
+		agents, err := s.owner.agents(ctx, tx, q.Agent)
 		if err != nil {
 			return err
 		}
-		positions, err := firstPositions(ctx, tx, q, agents, start)
+		positions, err := s.owner.firstPositions(ctx, tx, q, agents, start)
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 			positions = positions[:size]
 			last := positions[size-1]
 			page.Next = q.After(sessionstore.Position{
-				Updated: timeOf(last.updated), ID: sessionstore.ID(last.id),
+				Updated: timeOf(last.updated), ID: plainID(sessionstore.ID(last.id)),
 			})
 		}
 		page.Sessions, err = s.records(ctx, tx, positions, agents)
@@ -64,10 +65,15 @@ func (p position) compare(other position) int {
 
 // firstPositions returns the first positions of q's ranges after start, each session once: one more
 // than fit in a page.
-func firstPositions(
+func (o owner) firstPositions(
 	ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent,
 	start position,
 ) ([]position, error) {
+	keep := q.Unused.Keep
+	q.Unused.Keep = make([]sessionstore.ID, len(keep))
+	for i, id := range keep {
+		q.Unused.Keep[i] = o.storedID(id)
+	}
 	var all []position
 	for agent := range agents {
 		for _, r := range indexRanges(q) {
@@ -84,30 +90,6 @@ func firstPositions(
 	return all[:min(len(all), q.Size()+1)], nil
 }
 
-// agentsOf returns the agents that a query matches, by key.
-func agentsOf(
-	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
-) (map[int64]sessionstore.Agent, error) {
-	agents := make(map[int64]sessionstore.Agent)
-	if a.Kind != "" {
-		var key int64
-		err := tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?",
-			a.Kind, a.Profile).Scan(&key)
-		if errors.Is(err, sql.ErrNoRows) {
-			return agents, nil
-		}
-		agents[key] = a
-		return agents, err
-	}
-	err := each(ctx, tx, "SELECT key, kind, profile FROM agents", nil, func(rows *sql.Rows) error {
-		var key int64
-		err := rows.Scan(&key, &a.Kind, &a.Profile)
-		agents[key] = a
-		return err
-	})
-	return agents, err
-}
-
 // records returns the sessions at positions, in their order. It leaves out those whose rows are
 // damaged, so that the others are still listed.
 func (s *Store) records(
@@ -121,6 +103,7 @@ func (s *Store) records(
 	parsed := make(parsedKeys)
 	err := each(ctx, tx, recordsQuery, []any{asJSON(keys)}, func(rows *sql.Rows) error {
 		key, agent, r, err := scanRecord(rows, parsed)
+		r.ID = plainID(r.ID)
 		if errors.As(err, new(*damageError)) {
 			s.warnDamaged(key, r.ID, err)
 			return nil
@@ -139,7 +122,7 @@ func (s *Store) records(
 }
 
 // warnDamaged logs that a session is left out of lists, once.
-func (s *Store) warnDamaged(key int64, id sessionstore.ID, err error) {
+func (s *medium) warnDamaged(key int64, id sessionstore.ID, err error) {
 	if _, again := s.damaged.LoadOrStore(key, true); !again {
 		s.options.Logger.Warn("cannot list a session because its row is invalid; "+
 			`"acp-agent sessions repair" removes it`, "session", string(id), "error", err)
@@ -163,7 +146,8 @@ type indexRange struct {
 	values  []column
 	listing int
 	since   int64 // of updated, 0 for all
-	// keep, if not "", is a JSON array of ids: not a range but these sessions before since.
+	// keep, if not "", is a JSON array of ids in hexadecimal: not a range but these sessions before
+	// since.
 	keep string
 }
 
@@ -194,7 +178,11 @@ func listingRanges(q sessionstore.Query) []indexRange {
 		ranges = append(ranges, indexRange{listing: archivedListing})
 	}
 	if unused.since != 0 && len(q.Unused.Keep) > 0 {
-		unused.keep = asJSON(q.Unused.Keep)
+		var keep []string
+		for _, id := range q.Unused.Keep {
+			keep = append(keep, hex.EncodeToString([]byte(id)))
+		}
+		unused.keep = asJSON(keep)
 		ranges = append(ranges, unused)
 	}
 	return ranges
@@ -226,7 +214,7 @@ func (r indexRange) query(agent int64, start position, limit int) (string, []any
 	where += " AND listing = ? AND (updated, id) < (?, ?)"
 	args = append(args, r.listing, start.updated, start.id)
 	if r.keep != "" {
-		where += " AND updated < ? AND id IN (SELECT value FROM json_each(?))"
+		where += " AND updated < ? AND id IN (SELECT CAST(unhex(value) AS TEXT) FROM json_each(?))"
 		return positionsOf("sqlite_autoindex_sessions_1", where), append(args, r.since, r.keep)
 	}
 	index := "by_" + strings.Join(r.columns, "_")

@@ -29,6 +29,7 @@ func steps() []step {
 		{sql: schemaText(5), oldest: 1},
 		{sql: schemaText(6), oldest: 1},
 		{sql: schemaText(7), oldest: 1},
+		{sql: schemaText(8), oldest: 1},
 	}
 }
 
@@ -93,7 +94,7 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 		}
 		// Pragmas take no parameters.
 		stamp := fmt.Sprintf(
-			"UPDATE meta SET oldest = %d; PRAGMA user_version = %d; PRAGMA application_id = %d",
+			"UPDATE meta SET oldest = max(oldest, %d); PRAGMA user_version = %d; PRAGMA application_id = %d",
 			next.oldest, version+1, applicationID)
 		if err := exec(ctx, tx, stamp); err != nil {
 			return fmt.Errorf("schema version %d: %w", version+1, err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -24,24 +26,44 @@ const (
 )
 
 // pruneCondition matches the sessions to prune. Its parameters are those of
-// [sessionstore.PruneQuery.Bounds].
-const pruneCondition = "(updated < ?2 OR updated < ?1 AND turns = 0 AND last = 0 AND NOT EXISTS " +
+// [sessionstore.PruneQuery.Bounds], and the keys of the agents to whom the sessions belong.
+const pruneCondition = "agent IN (SELECT value FROM json_each(?3)) AND " +
+	"(updated < ?2 OR updated < ?1 AND turns = 0 AND last = 0 AND NOT EXISTS " +
 	"(SELECT 1 FROM runtime_keys WHERE session = key AND imported))"
 
 // Prune implements [sessionstore.Store].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
-	unused, all := q.Bounds()
-	if q.DryRun {
-		err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			return tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE "+pruneCondition,
-				unused, all).Scan(&n)
-		})
+	var bounds []any
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+		if err != nil {
+			return err
+		}
+		bounds = pruneBounds(q, agents)
+		if !q.DryRun {
+			return nil
+		}
+		return tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE "+pruneCondition,
+			bounds...).Scan(&n)
+	})
+	if err != nil || q.DryRun {
 		return n, err
 	}
+	return s.prune(ctx, bounds)
+}
+
+// pruneBounds returns the parameters of pruneCondition for the sessions of some agents.
+func pruneBounds(q sessionstore.PruneQuery, agents map[int64]sessionstore.Agent) []any {
+	unused, all := q.Bounds()
+	return []any{unused, all, asJSON(slices.Collect(maps.Keys(agents)))}
+}
+
+// prune deletes the sessions that match, whoever they belong to.
+func (s *medium) prune(ctx context.Context, bounds []any) (n int, err error) {
 	err = s.write(ctx, s.deleteOldDrafts)
 	for after := int64(0); err == nil; {
 		var keys []int64
-		keys, err = s.pruneKeys(ctx, unused, all, after)
+		keys, err = s.pruneKeys(ctx, bounds, after)
 		if len(keys) == 0 {
 			break
 		}
@@ -50,7 +72,7 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 			var gone, deleted int
 			start := time.Now()
 			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-				gone, deleted, err = s.pruneSome(ctx, tx, unused, all, keys)
+				gone, deleted, err = s.pruneSome(ctx, tx, bounds, keys)
 				return err
 			})
 			if err != nil {
@@ -66,11 +88,13 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 }
 
 // pruneKeys returns the keys of the next sessions after a key that match.
-func (s *Store) pruneKeys(ctx context.Context, unused, all, after int64) (keys []int64, err error) {
+func (s *medium) pruneKeys(
+	ctx context.Context, bounds []any, after int64,
+) (keys []int64, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		keys = nil
-		query := "SELECT key FROM sessions WHERE " + pruneCondition + " AND key > ?3 ORDER BY key LIMIT ?4"
-		args := []any{unused, all, after, pruneBatch}
+		query := "SELECT key FROM sessions WHERE " + pruneCondition + " AND key > ?4 ORDER BY key LIMIT ?5"
+		args := append(bounds[:len(bounds):len(bounds)], after, pruneBatch)
 		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
 			var key int64
 			err := rows.Scan(&key)
@@ -83,13 +107,13 @@ func (s *Store) pruneKeys(ctx context.Context, unused, all, after int64) (keys [
 
 // pruneSome deletes the first few of the given sessions that still match, or part of one. It
 // returns how many keys at the beginning are done with, and how many sessions it has deleted.
-func (s *Store) pruneSome(
-	ctx context.Context, tx *sql.Tx, unused, all int64, keys []int64,
+func (s *medium) pruneSome(
+	ctx context.Context, tx *sql.Tx, bounds []any, keys []int64,
 ) (gone, deleted int, err error) {
 	for start := time.Now(); gone < min(len(keys), pruneSessions); gone++ {
 		r := row{key: keys[gone]}
 		err := tx.QueryRowContext(ctx, "SELECT strand FROM sessions WHERE "+pruneCondition+
-			" AND key = ?3", unused, all, r.key).Scan(&r.strand)
+			" AND key = ?4", append(bounds[:len(bounds):len(bounds)], r.key)...).Scan(&r.strand)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -111,21 +135,29 @@ func (s *Store) pruneSome(
 	return gone, deleted, nil
 }
 
-// applyRetention prunes what Options.Retention allows. It is called when the store is closed, since
-// nobody waits for an answer then. A program that is killed leaves it to the next one, and so does
-// an error.
-func (s *Store) applyRetention() {
+// applyRetention prunes what Options.Retention allows, whoever it belongs to. It is called when the
+// store is closed, since nobody waits for an answer then. A program that is killed leaves it to the
+// next one, and so does an error.
+func (s *medium) applyRetention() {
 	if s.options.Retention <= 0 || s.inMemory() || !s.isOpen() || !s.retentionIsDue() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
 	defer cancel()
-	_, _ = s.Prune(ctx,
-		sessionstore.PruneQuery{UnusedBefore: s.options.Now().Add(-s.options.Retention)})
+	q := sessionstore.PruneQuery{UnusedBefore: s.options.Now().Add(-s.options.Retention)}
+	var bounds []any
+	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		agents, err := agentsWhere(ctx, tx, "TRUE")
+		bounds = pruneBounds(q, agents)
+		return err
+	})
+	if err == nil {
+		_, _ = s.prune(ctx, bounds)
+	}
 }
 
 // isOpen reports whether a call has opened the file.
-func (s *Store) isOpen() bool {
+func (s *medium) isOpen() bool {
 	s.using.RLock()
 	defer s.using.RUnlock()
 	select {
@@ -140,7 +172,7 @@ func (s *Store) isOpen() bool {
 // retentionIsDue reports whether no process has applied the retention for long enough, and records
 // that this one does. The time is the modification time of the lock file, to which nothing is ever
 // written.
-func (s *Store) retentionIsDue() bool {
+func (s *medium) retentionIsDue() bool {
 	path, now := filepath.Join(s.options.Dir, lockFileName), s.options.Now()
 	info, err := os.Stat(path)
 	if err != nil || now.Sub(info.ModTime()) < retentionInterval {

@@ -316,9 +316,11 @@ func (c *copier) report(ctx context.Context, known map[int64]string) (report Rep
 	for _, id := range c.kept {
 		delete(lost, id) // a damaged file may have an id twice
 	}
-	report.Lost = slices.AppendSeq(report.Lost, maps.Keys(lost))
+	for id := range lost {
+		report.Lost = append(report.Lost, plainID(id))
+	}
 	for key := range c.incomplete {
-		report.Incomplete = append(report.Incomplete, c.kept[key])
+		report.Incomplete = append(report.Incomplete, plainID(c.kept[key]))
 	}
 	slices.Sort(report.Incomplete)
 	slices.Sort(report.Lost)
@@ -438,10 +440,11 @@ func (c *copier) copySession(ctx context.Context, key int64) error {
 			return false, nil
 		}
 		copy(values[3:], columnsOf(keys).values())
+		prefix, _ := split(texts[0])
 		// A session without its agent would not be listed at all.
 		known, err := c.execute(ctx,
 			"INSERT OR IGNORE INTO agents (key, kind, profile) VALUES (?1, ?2, 'agent ' || ?1)",
-			values[2], unknownAgent)
+			values[2], prefix+unknownAgent)
 		if err != nil || !known {
 			return false, err
 		}
@@ -473,7 +476,7 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 }
 
 // finish makes the new file consistent: it deletes segments that no session needs, and makes sure
-// that no generation is used twice.
+// that no generation is used twice, and no program that knows no owners uses it if there are any.
 func (c *copier) finish(ctx context.Context) error {
 	var generations int64
 	// If it cannot be read the sessions tell.
@@ -487,13 +490,21 @@ func (c *copier) finish(ctx context.Context) error {
 			(SELECT coalesce(max(generation), 0) FROM sessions),
 			(SELECT coalesce(max(strand), 0) FROM sessions),
 			(SELECT coalesce(max(strand), 0) FROM inherits)) + 1`, generations)
+	if err != nil {
+		return err
+	}
+	_, err = c.to.ExecContext(ctx, `
+		UPDATE meta SET oldest = max(oldest, ?)
+		WHERE EXISTS (SELECT 1 FROM agents WHERE instr(CAST(kind AS BLOB), x'ff'))`, firstWithOwners)
 	return err
 }
 
 // findMissingSegments marks the sessions whose history lacks segments as incomplete.
 func (c *copier) findMissingSegments(ctx context.Context) error {
-	for key, id := range c.kept {
-		r, err := find(ctx, c.to, id)
+	for key := range c.kept {
+		r := row{key: key}
+		err := c.to.QueryRowContext(ctx, "SELECT strand, last FROM sessions WHERE key = ?", key).
+			Scan(&r.strand, &r.last)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func (s *Store) Retain(
 ) (n int, err error) {
 	var missing []int64
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		missing, err = missingSessions(ctx, tx, agent, l)
+		missing, err = s.owner.missingSessions(ctx, tx, agent, l)
 		return err
 	})
 	for some := range slices.Chunk(missing, pruneSessions) {
@@ -41,10 +41,10 @@ func (s *Store) Retain(
 }
 
 // missingSessions returns the sessions that the agent listed before, and which are not in l.
-func missingSessions(
+func (o owner) missingSessions(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, l sessionstore.Listed,
 ) (missing []int64, err error) {
-	agents, err := agentsOf(ctx, tx, agent)
+	agents, err := o.agents(ctx, tx, agent)
 	if err != nil {
 		return nil, err
 	}

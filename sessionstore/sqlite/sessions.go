@@ -21,9 +21,12 @@ type row struct {
 }
 
 // find returns the row of a session, or a NotFoundError.
-func find(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (r row, err error) {
+func (o owner) find(
+	ctx context.Context, tx *sql.Tx, id sessionstore.ID,
+) (r row, err error) {
 	err = tx.QueryRowContext(ctx, `
-		SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?`, string(id)).
+		SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?`,
+		string(o.storedID(id))).
 		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.strand, &r.last, &r.cwd)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &sessionstore.NotFoundError{ID: id}
@@ -32,8 +35,10 @@ func find(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (r row, err error
 }
 
 // findLeased finds the session of l, which must be its newest lease.
-func findLeased(ctx context.Context, tx *sql.Tx, l sessionstore.Lease) (row, error) {
-	r, err := find(ctx, tx, l.ID)
+func (o owner) findLeased(
+	ctx context.Context, tx *sql.Tx, l sessionstore.Lease,
+) (row, error) {
+	r, err := o.find(ctx, tx, l.ID)
 	if err == nil {
 		err = r.checkLease(l)
 	}
@@ -83,7 +88,7 @@ func (s *Store) update(
 	ctx context.Context, l sessionstore.Lease, change func(context.Context, *sql.Tx, row) error,
 ) error {
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := findLeased(ctx, tx, l)
+		r, err := s.owner.findLeased(ctx, tx, l)
 		if err != nil {
 			return err
 		}
@@ -109,7 +114,7 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 func (s *Store) insert(
 	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64,
 ) (lease sessionstore.Lease, key int64, err error) {
-	agent, err := agentKey(ctx, tx, n.Agent)
+	agent, err := s.owner.agentKey(ctx, tx, n.Agent)
 	if err != nil {
 		return lease, 0, err
 	}
@@ -118,7 +123,7 @@ func (s *Store) insert(
 		return lease, 0, err
 	}
 	strand := generation // a generation is never used twice, so it can number the strand too
-	values := append([]any{string(n.ID), agent}, columnsOf(n.Keys).values()...)
+	values := append([]any{string(s.owner.storedID(n.ID)), agent}, columnsOf(n.Keys).values()...)
 	values = append(values, n.Title, now, now, generation, 0, 0, strand, 0)
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs,
@@ -141,14 +146,21 @@ func (s *Store) insert(
 	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
 }
 
-// agentKey returns the key of an agent, which it adds if it is new.
-func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64, err error) {
+// agentKey returns the key of an agent, which it adds if it is new. A program that knows no owners
+// may not use the file any more once a principal has one.
+func (o owner) agentKey(
+	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
+) (key int64, err error) {
+	a = o.storedAgent(a)
 	find := func() error {
 		return tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?",
 			a.Kind, a.Profile).Scan(&key)
 	}
 	if err = find(); errors.Is(err, sql.ErrNoRows) {
 		err = exec(ctx, tx, "INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile)
+		if err == nil && o != "" {
+			err = exec(ctx, tx, "UPDATE meta SET oldest = max(oldest, ?)", firstWithOwners)
+		}
 		if err == nil {
 			err = find()
 		}
@@ -168,8 +180,10 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		var key int64
 		record := tx.QueryRowContext(ctx,
-			"SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?", string(id))
+			"SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?",
+			string(s.owner.storedID(id)))
 		key, _, got, err = scanRecord(record, parsedKeys{})
+		got.ID = id
 		if err == nil {
 			err = tx.QueryRowContext(ctx, `
 				SELECT kind, profile, runtime_states.body, coalesce(runtime_keys.name, '')
@@ -178,6 +192,7 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 				LEFT JOIN runtime_keys ON runtime_keys.session = sessions.key
 				WHERE sessions.key = ?`, key).
 				Scan(&got.Agent.Kind, &got.Agent.Profile, &got.State, &got.StateKey)
+			_, got.Agent.Kind = split(got.Agent.Kind)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = &sessionstore.NotFoundError{ID: id}
@@ -238,7 +253,7 @@ func (s *Store) Activate(
 	}
 	var lease sessionstore.Lease
 	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := find(ctx, tx, id)
+		r, err := s.owner.find(ctx, tx, id)
 		if err == nil && a.Held != 0 {
 			err = r.checkLease(sessionstore.Lease{ID: id, Generation: a.Held})
 		}
@@ -339,7 +354,7 @@ func (s *Store) label(
 	also func(context.Context, *sql.Tx, int64) error,
 ) error {
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := find(ctx, tx, id)
+		r, err := s.owner.find(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -382,7 +397,7 @@ func (s *Store) saveState(
 // check returns nil if the lease is the newest.
 func (s *Store) check(ctx context.Context, l sessionstore.Lease) error {
 	return s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := findLeased(ctx, tx, l)
+		_, err := s.owner.findLeased(ctx, tx, l)
 		return err
 	})
 }
@@ -397,11 +412,11 @@ func (s *Store) Fork(
 	}
 	var lease sessionstore.Lease
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		from, err := find(ctx, tx, source)
+		from, err := s.owner.find(ctx, tx, source)
 		if err != nil {
 			return err
 		}
-		n, err := withSourceDefaults(ctx, tx, n, from)
+		n, err := s.withSourceDefaults(ctx, tx, n, from)
 		if err != nil {
 			return err
 		}
@@ -424,7 +439,7 @@ func (s *Store) Fork(
 
 // withSourceDefaults fills in what n lacks: the title of the source, and its state if both belong
 // to the same agent.
-func withSourceDefaults(
+func (s *Store) withSourceDefaults(
 	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row,
 ) (sessionstore.NewSession, error) {
 	if n.Title == "" {
@@ -434,11 +449,12 @@ func withSourceDefaults(
 		}
 	}
 	if n.State == nil {
+		agent := s.owner.storedAgent(n.Agent)
 		err := tx.QueryRowContext(ctx, `
 			SELECT body FROM runtime_states JOIN sessions ON sessions.key = session
 			JOIN agents ON agents.key = sessions.agent
 			WHERE session = ? AND kind = ? AND profile = ?`,
-			from.key, n.Agent.Kind, n.Agent.Profile).Scan(&n.State)
+			from.key, agent.Kind, agent.Profile).Scan(&n.State)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return n, err
 		}
@@ -475,7 +491,7 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 	var err error
 	for done := false; err == nil && !done; {
 		err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			r, err := find(ctx, tx, id)
+			r, err := s.owner.find(ctx, tx, id)
 			if err == nil {
 				done, err = s.deleteSession(ctx, tx, r)
 			}
@@ -491,7 +507,7 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
 // The caller calls it in further transactions until it is done, and then calls eraseSoon.
-func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) (done bool, err error) {
+func (s *medium) deleteSession(ctx context.Context, tx *sql.Tx, r row) (done bool, err error) {
 	if more, err := deleteEndedTurns(ctx, tx, r.key); more || err != nil {
 		return false, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-var _ sessionstore.Store = (*Store)(nil)
+var _ sessionstore.Shared = (*Store)(nil)
 
 const (
 	fileName     = "sessions.db"
@@ -100,8 +100,14 @@ func Exists(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Store is a [sessionstore.Store] in a SQLite file.
+// Store is a [sessionstore.Shared] in a SQLite file.
 type Store struct {
+	*medium
+	owner owner
+}
+
+// medium is the file, which the stores of all owners share.
+type medium struct {
 	options Options
 	steps   []step
 
@@ -121,10 +127,10 @@ type Store struct {
 
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
-	s := &Store{
+	s := &Store{medium: &medium{
 		options: o.withDefaults(), steps: steps(),
 		opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1),
-	}
+	}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.opening <- struct{}{}
 	return s
@@ -160,7 +166,7 @@ func (s *Store) CheckDir() error {
 	}
 }
 
-func (s *Store) inMemory() bool { return s.options.journal == journalMemory }
+func (s *medium) inMemory() bool { return s.options.journal == journalMemory }
 
 // Dir returns the directory of the store's files, "" in memory.
 func (s *Store) Dir() string { return s.options.Dir }
@@ -190,7 +196,7 @@ func (s *Store) Close() error {
 
 // use runs call with the open database, which it opens if necessary. If that fails the next call
 // tries again.
-func (s *Store) use(ctx context.Context, call func(*database) error) error {
+func (s *medium) use(ctx context.Context, call func(*database) error) error {
 	s.using.RLock()
 	defer s.using.RUnlock()
 	db, err := s.open(ctx)
@@ -200,7 +206,7 @@ func (s *Store) use(ctx context.Context, call func(*database) error) error {
 	return call(db)
 }
 
-func (s *Store) open(ctx context.Context) (*database, error) {
+func (s *medium) open(ctx context.Context) (*database, error) {
 	if s.life.Err() != nil {
 		return nil, sessionstore.ErrClosed
 	}
@@ -230,14 +236,14 @@ func (s *Store) open(ctx context.Context) (*database, error) {
 }
 
 // read runs do in a read transaction, whose statements see one snapshot.
-func (s *Store) read(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (s *medium) read(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return s.use(ctx, func(db *database) error {
 		return s.transact(ctx, db.reader, &sql.TxOptions{ReadOnly: true}, do)
 	})
 }
 
 // write runs do in a transaction that holds the write lock. It may run do several times.
-func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (s *medium) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return s.use(ctx, func(db *database) error {
 		return s.transact(ctx, db.writer, nil, func(ctx context.Context, tx *sql.Tx) error {
 			if err := permitted(ctx, tx, len(s.steps)); err != nil {
@@ -248,7 +254,7 @@ func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) err
 	})
 }
 
-func (s *Store) transact(
+func (s *medium) transact(
 	ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(context.Context, *sql.Tx) error,
 ) error {
 	return s.retry(ctx, func() error {
@@ -302,7 +308,7 @@ func rollback(tx *sql.Tx) error {
 
 // retry calls try until it does not fail because of another process, or the lock timeout has
 // passed.
-func (s *Store) retry(ctx context.Context, try func() error) error {
+func (s *medium) retry(ctx context.Context, try func() error) error {
 	deadline := time.Now().Add(s.options.lockTimeout)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -323,7 +329,7 @@ func (s *Store) retry(ctx context.Context, try func() error) error {
 }
 
 // clock returns the time as it is stored, in milliseconds.
-func (s *Store) clock() int64 { return s.options.Now().UnixMilli() }
+func (s *medium) clock() int64 { return s.options.Now().UnixMilli() }
 
 // timeOf returns a stored time.
 func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

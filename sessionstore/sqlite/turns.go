@@ -119,7 +119,7 @@ func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err er
 }
 
 // interruptTurns ends the turns that were left open. The caller stores the row.
-func (s *Store) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
+func (s *medium) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 	if r.open == 0 {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Package storetest tests implementations of [sessionstore.Store]:
 //
 //	func TestContract(t *testing.T) {
-//		storetest.Test(t, func(t *testing.T) sessionstore.Store {
+//		storetest.Test(t, func(t *testing.T) sessionstore.Shared {
 //			s := mystore.New(t.TempDir())
 //			t.Cleanup(func() { s.Close() })
 //			return s
@@ -20,7 +20,7 @@ import (
 
 // Open returns a new, empty store that shares nothing with others. It is called for each subtest,
 // and must close the store in the subtest's cleanup.
-type Open = func(t *testing.T) sessionstore.Store
+type Open = func(t *testing.T) sessionstore.Shared
 
 // Test tests the stores that open returns.
 func Test(t *testing.T, open Open) {
@@ -28,8 +28,16 @@ func Test(t *testing.T, open Open) {
 		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(), forkTests(), listTests(), labelTests(), pruneTests(), modelTests(),
 	} {
 		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+			t.Run(c.name, func(t *testing.T) {
+				s := open(t)
+				n := newNeighbour(t, s)
+				c.run(t, s)
+				n.requireUnchanged(t)
+			})
 		}
+	}
+	for _, c := range ownerTests() {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 	}
 	t.Run("P7/a draft belongs to its store", func(t *testing.T) {
 		draftOfOtherStore(t, open(t), open(t))

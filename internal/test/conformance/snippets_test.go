@@ -38,7 +38,7 @@ func myBackend() backend.Backend { return nil }
 
 type stores struct{}
 
-func (stores) New(string) sessionstore.Store { return nil }
+func (stores) New(string) sessionstore.Shared { return nil }
 
 var mystore stores
 `
