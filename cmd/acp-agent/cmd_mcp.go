@@ -220,7 +220,12 @@ func (m mcpFlags) token() (string, error) {
 	if m.tokenFile == "" {
 		return rand.Text(), nil
 	}
-	file, err := os.Open(m.tokenFile)
+	return readToken(m.tokenFile)
+}
+
+// readToken returns the token in the file of --token-file.
+func readToken(path string) (string, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return "", usagef("--token-file: %v", fileError(err))
 	}
@@ -231,7 +236,7 @@ func (m mcpFlags) token() (string, error) {
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usagef("--token-file: other users can access %s: chmod 600 makes it private",
-			m.tokenFile)
+			path)
 	}
 	const most = 4 << 10
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
@@ -242,7 +247,7 @@ func (m mcpFlags) token() (string, error) {
 	if len(content) > most || !isToken(token) {
 		return "", usagef(
 			"--token-file: %s must contain a token of at least 16 letters, digits and -._~+/=, "+
-				"such as: openssl rand -hex 32", m.tokenFile)
+				"such as: openssl rand -hex 32", path)
 	}
 	return token, nil
 }
@@ -266,7 +271,7 @@ func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
 		return nil, usagef(
 			"--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !isLoopback(host) {
 		return nil, usagef(
 			"--http: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost",
 			addr)

@@ -137,7 +137,7 @@ func (set *settings) reportModels(ctx context.Context, names []string) ([]modelR
 		switch u, err := url.Parse(m.BaseURL); {
 		case same >= 0:
 			reports[i].Offers, reports[i].Error = reports[same].Offers, reports[same].Error
-		case len(names) > 0, err == nil && isLoopback(u):
+		case len(names) > 0, err == nil && isLoopback(u.Hostname()):
 			reports[i].ask(ctx, client)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -125,7 +126,7 @@ func (l listFlags) list(
 		for _, session := range found {
 			r := report(session)
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime),
-				text.Printable(r.Agent), folders(session.Keys.Roots, workspace.Dir.String),
+				text.Printable(r.Agent), folders(session.Keys.Roots.All(), workspace.Dir.String),
 				titleColumn(session))
 		}
 		if err := table.Flush(); err != nil {
@@ -148,7 +149,7 @@ func printFitting(
 		rows = append(rows, []string{
 			text.Prefix(string(session.ID), id), since(session.Updated, now),
 			cmp.Or(titleColumn(session), "-"),
-			text.Printable(report(session).Agent), folders(session.Keys.Roots, fromHome),
+			text.Printable(report(session).Agent), folders(session.Keys.Roots.All(), fromHome),
 		})
 	}
 	widths := make([]int, len(rows[0]))
@@ -223,10 +224,10 @@ func fromHome(d workspace.Dir) string {
 	return filepath.Join("~", rel)
 }
 
-// folders returns a session's roots on one line, as name spells them, quoting those with spaces.
-func folders(roots workspace.Roots, name func(workspace.Dir) string) string {
+// folders returns directories on one line, as name spells them, quoting those with spaces.
+func folders(dirs iter.Seq2[int, workspace.Dir], name func(workspace.Dir) string) string {
 	var names []string
-	for _, d := range roots.All() {
+	for _, d := range dirs {
 		name := text.Printable(name(d))
 		if strings.Contains(name, " ") && !strings.HasPrefix(name, `"`) {
 			name = strconv.Quote(name)

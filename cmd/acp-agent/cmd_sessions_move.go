@@ -176,7 +176,7 @@ func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) err
 		return err
 	}
 	spelled := workspace.Dir.String
-	before, after := folders(session.Keys.Roots, spelled), folders(to.Roots, spelled)
+	before, after := folders(session.Keys.Roots.All(), spelled), folders(to.Roots.All(), spelled)
 	if before == after {
 		_, err := fmt.Fprintf(s.out, "  %s (only its real path changes)\n", before)
 		return err

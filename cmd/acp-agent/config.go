@@ -457,7 +457,7 @@ func (m modelConfig) checkURL(hasKey bool) error {
 				"as keyEnv")
 	case u.RawQuery != "" || u.Fragment != "":
 		return errors.New("baseURL must end with a path, without ? or #")
-	case u.Scheme == "http" && hasKey && !isLoopback(u):
+	case u.Scheme == "http" && hasKey && !isLoopback(u.Hostname()):
 		return fmt.Errorf(
 			"the key would be sent to %s unencrypted: use https, or reach the server through a "+
 				"tunnel to 127.0.0.1", u.Host)
@@ -467,10 +467,10 @@ func (m modelConfig) checkURL(hasKey bool) error {
 	return nil
 }
 
-// isLoopback reports whether an address is on this machine.
-func isLoopback(u *url.URL) bool {
-	ip, err := netip.ParseAddr(u.Hostname())
-	return err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
+// isLoopback reports whether a host stands for this machine only.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
 // resolveWorkspace makes the cwd of an entry absolute and checks it.

@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return ended.status
 	}
 	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
-	if (cmd == root || cmd.Name() == "acp") && !served && !s.interactive() {
+	if (cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect") && !served && !s.interactive() {
 		answerInitialize(ctx, s, err)
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {

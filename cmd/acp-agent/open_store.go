@@ -19,7 +19,7 @@ import (
 
 // serverStore returns the session store for serving an editor. It fails if sessions cannot be
 // written there, and otherwise opens no file yet.
-func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Store, error) {
+func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
 	o, err := set.storeOptions(logger)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const rootHelp = `acp-agent is an ACP agent for sessions with several folders. An editor starts it
@@ -88,7 +91,8 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
 		newModels(s, set), newDiscover(s, set), newMCP(s, set),
-		newMCPRelay(s, set), newConsents(s, set), newSandbox(s, set), newDoctor(s, set),
+		newMCPRelay(s, set), newConsents(s, set), newSandbox(s, set), newServe(s, set),
+		newConnect(s, set), newTokens(s, set), newDoctor(s, set),
 		newSetup(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
@@ -247,7 +251,24 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = acp.Serve(ctx, s.in, s.out, acp.Options{
+	err = acp.Serve(ctx, s.in, s.out, set.serving(d, dir, roots, store, trace, logger))
+	logger.Info("ending")
+	if closeErr := store.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("closing the session store: %w", closeErr)
+	}
+	if err != nil {
+		return &servingError{err}
+	}
+	return nil
+}
+
+// serving returns the options of a connection to a client that d answers. dir is the state
+// directory.
+func (set *settings) serving(
+	d downstream, dir string, roots workspace.Options, store sessionstore.Store, trace traceFunc,
+	logger *slog.Logger,
+) acp.Options {
+	return acp.Options{
 		Backend:      func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
 		Store:        store,
 		Workspace:    roots,
@@ -264,13 +285,5 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		SetupArgs:    []string{"setup"},
 		Version:      ownVersion().Number,
 		Logger:       logger,
-	})
-	logger.Info("ending")
-	if closeErr := store.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("closing the session store: %w", closeErr)
 	}
-	if err != nil {
-		return &servingError{err}
-	}
-	return nil
 }

@@ -192,7 +192,7 @@ const ollama = "http://127.0.0.1:11434/v1"
 // isLocal reports whether an address is on this machine.
 func isLocal(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && isLoopback(u)
+	return err == nil && isLoopback(u.Hostname())
 }
 
 // findModels returns the configured models on this machine whose server answers, and those that

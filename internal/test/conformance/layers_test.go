@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"acp/client", "internal/consent", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
-	{"internal/llm", "internal/process"},
+	{"internal/llm", "internal/process", "internal/token"},
 	{"internal/mcp/server"},
 	{"internal/mcp/roots"},
 	{"workspace/tools"},
@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
 	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
-	{"internal/markdown", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
+	{"internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
 }
 
 // reserved are modules that only the listed packages may import.

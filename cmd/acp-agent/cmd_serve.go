@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/token"
+	"github.com/acp-agent/acp-agent/internal/websocket"
+)
+
+// serveFlags are the flags of the serve subcommand.
+type serveFlags struct {
+	listen      string
+	cert, key   string
+	behindProxy bool
+	grace       time.Duration
+}
+
+// newServe returns the command that serves editors over the network.
+func newServe(s streams, set *settings) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
+		Short: "Serve editors over the network",
+		Long: `serve accepts connections over WebSocket, at the path ` + websocket.Path + `. Editors start acp-agent
+connect URL instead of acp-agent. Everything runs on this machine, as the user that starts serve:
+the sessions, their folders and the agent.
+
+Each user needs a token; see acp-agent tokens. A user sees only the own sessions, opens only folders
+in the directories of --within, and cannot start MCP servers except those that the configuration
+allows by name.
+
+On other addresses than those of this machine it needs a certificate, or --behind-proxy if something
+in front of it terminates TLS. The certificate is read again for each connection, so it can be renewed.
+
+/healthz answers while the program runs, /readyz while it accepts connections. When it is asked to
+end (SIGINT, SIGTERM), it waits for running turns.`,
+		Example: `  acp-agent tokens add ana --within ~/src
+  acp-agent serve --listen 127.0.0.1:8765 --agent opencode
+  acp-agent serve --listen :8765 --tls-cert cert.pem --tls-key key.pem`,
+		Args: downstreamArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (f.cert == "") != (f.key == "") {
+				return usagef("--tls-cert and --tls-key need each other")
+			}
+			return f.serve(cmd.Context(), s, set, args)
+		},
+	}
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8765", "accept connections on `ADDR`")
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "the certificate in `FILE`, with its chain")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "the certificate's key in `FILE`")
+	cmd.Flags().BoolVar(&f.behindProxy, "behind-proxy", false,
+		"accept connections without TLS from other machines")
+	cmd.Flags().DurationVar(&f.grace, "grace", 25*time.Second,
+		"how long to wait for running turns at the end, as a `DURATION` such as 1m")
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// serve serves clients until ctx ends.
+func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []string) error {
+	d, err := set.downstream(args)
+	if err != nil {
+		return err
+	}
+	logger, closeLog, err := set.openLog(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	trace, closeTrace, err := openTrace(set.trace, s.err)
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return err
+	}
+	roots, err := set.workspace()
+	if err != nil {
+		return err
+	}
+	tokens, err := set.tokens()
+	if err != nil {
+		return err
+	}
+	store, err := set.serverStore(logger)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	listener, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	n := &network{tokens: tokens, maxLine: set.maxLine, log: logger}
+	n.peers = acp.NewServer(acp.ServerOptions{
+		PerPeer: acp.Limits{Connections: 100, Sessions: 200, Turns: 50},
+		Options: func(p acp.Peer) (acp.Options, error) {
+			user, err := tokens.Get(p.Principal)
+			if err != nil {
+				return acp.Options{}, err
+			}
+			roots := roots
+			roots.Policy.Allow = nil
+			for _, within := range user.Within.All() {
+				roots.Policy.Allow = append(roots.Policy.Allow, within)
+			}
+			o := set.serving(d, dir, roots, store.For(user.Name), trace, logger.With("user", user.Name))
+			o.ConsentDir = consentDir(filepath.Join(dir, "users", user.Name))
+			return o, nil
+		},
+	})
+	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", f.scheme(), listener.Addr(), websocket.Path)
+	if list, err := tokens.List(); err == nil && len(list) == 0 {
+		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
+	}
+	return n.serve(ctx, listener, f.grace)
+}
+
+func (f serveFlags) scheme() string {
+	if f.cert != "" {
+		return "wss"
+	}
+	return "ws"
+}
+
+// open listens on the address, with TLS if there is a certificate.
+func (f serveFlags) open(ctx context.Context) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return nil, usagef("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
+	}
+	if !isLoopback(host) && f.cert == "" && !f.behindProxy {
+		return nil, usagef("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
+			"or --behind-proxy if connections come from a proxy that terminates TLS", f.listen)
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", f.listen)
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, usagef("--listen: cannot listen on %s: %v", f.listen, failed.Err)
+	}
+	if err != nil || f.cert == "" {
+		return listener, err
+	}
+	if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
+		return nil, errors.Join(usagef("--tls-cert: %v", err), listener.Close())
+	}
+	return tls.NewListener(listener, &tls.Config{
+		NextProtos: []string{"http/1.1"}, // WebSocket
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+			return &pair, err
+		},
+	}), nil
+}
+
+// network serves the connections of users who have a token.
+type network struct {
+	tokens   *token.Store
+	peers    *acp.Server
+	maxLine  int
+	log      *slog.Logger
+	draining atomic.Bool // there are no new connections
+}
+
+// serve accepts connections until ctx ends. Then running turns have the time grace.
+func (n *network) serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
+	server := &http.Server{
+		Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	n.draining.Store(true)
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if err := n.peers.Shutdown(waiting); err != nil {
+		n.log.Warn("ended turns that did not finish in time")
+	}
+	err := server.Close()
+	<-ended
+	return err
+}
+
+func (n *network) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+websocket.Path, n.connect)
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if n.draining.Load() {
+			http.Error(w, shuttingDown, http.StatusServiceUnavailable)
+		}
+	})
+	return mux
+}
+
+const shuttingDown = "the server is shutting down"
+
+// connect serves a connection.
+func (n *network) connect(w http.ResponseWriter, r *http.Request) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	user, ok := n.tokens.Find(secret)
+	switch {
+	case !ok || !strings.EqualFold(scheme, "Bearer"):
+		n.log.Warn("rejected a connection without a valid token", "from", r.RemoteAddr)
+		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
+		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
+			http.StatusUnauthorized)
+		return
+	case n.draining.Load():
+		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
+		return
+	}
+	conn, err := websocket.Accept(w, r, n.maxLine)
+	if err != nil {
+		n.log.Warn("rejected a connection", "user", user.Name, "from", r.RemoteAddr, "error", err)
+		return
+	}
+	log := n.log.With("user", user.Name, "from", r.RemoteAddr)
+	log.Info("connected")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	var watching sync.WaitGroup
+	watching.Go(func() { n.watch(ctx, user, cancel) })
+	err = n.peers.Serve(ctx, conn, acp.Peer{Principal: user.Name, Remote: true})
+	cancel()
+	watching.Wait()
+	log.Info("disconnected", "error", err)
+}
+
+// watch calls revoked when the user's token is no longer valid. It returns when ctx ends.
+func (n *network) watch(ctx context.Context, user token.Token, revoked func()) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if now, err := n.tokens.Get(user.Name); err != nil || !now.Same(user) {
+			n.log.Info("the token was revoked", "user", user.Name)
+			revoked()
+			return
+		}
+	}
+}

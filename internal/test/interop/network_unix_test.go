@@ -1,0 +1,256 @@
+//go:build unix
+
+package interop
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// server is acp-agent serve. When the test ends, its exit status is checked.
+type server struct {
+	t      *testing.T
+	state  string
+	cmd    *exec.Cmd
+	stderr *logtest.Text
+	host   string
+}
+
+// startServer starts a server on this machine.
+func startServer(t *testing.T, args ...string) *server {
+	t.Helper()
+	return startServerIn(t, filepath.Join(t.TempDir(), "state"), args...)
+}
+
+// startServerIn starts a server with a given state directory.
+func startServerIn(t *testing.T, state string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, state: state, stderr: &logtest.Text{}}
+	s.cmd = exec.Command(program.Path(), append([]string{"serve", "--state-dir", s.state,
+		"--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Env = append(os.Environ(), proctest.Env("scripted")...)
+	s.cmd.Stderr = s.stderr
+	require.NoError(t, s.cmd.Start())
+	t.Cleanup(s.stop)
+	address := regexp.MustCompile(`serving on wss?://(\S+)/acp`)
+	require.Eventually(t, func() bool {
+		found := address.FindStringSubmatch(s.stderr.String())
+		if found != nil {
+			s.host = found[1]
+		}
+		return found != nil
+	}, patience, 10*time.Millisecond)
+	return s
+}
+
+// stop ends the server as an operator does, unless the test has done so.
+func (s *server) stop() {
+	if s.cmd.ProcessState == nil {
+		require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(s.t, s.cmd.Wait(), "standard error: %s", s.stderr)
+	}
+}
+
+// tokens runs acp-agent tokens and returns what it prints.
+func (s *server) tokens(args ...string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), program.Path(), append(append([]string{"tokens"}, args...), "--state-dir", s.state)...)
+	cmd.Stderr = s.stderr
+	out, err := cmd.Output()
+	require.NoError(s.t, err, "standard error: %s", s.stderr)
+	return strings.TrimSpace(string(out))
+}
+
+// connect starts a client of the server with a token.
+func (s *server) connect(token string) *agent {
+	s.t.Helper()
+	return startClient(s.t, "ws://"+s.host, token)
+}
+
+// startClient starts a client of the server at url.
+func startClient(t *testing.T, url, token string, env ...string) *agent {
+	t.Helper()
+	stderr := &logtest.Text{}
+	p, err := pipes.Start(pipes.Options{Command: []string{program.Path(), "connect", url},
+		Env: append([]string{"ACP_AGENT_TOKEN=" + token}, env...), Stderr: stderr})
+	require.NoError(t, err)
+	a := &agent{Process: p, t: t, stderr: stderr}
+	t.Cleanup(a.leave)
+	return a
+}
+
+func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	anas, bobs := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
+	ana := s.connect(s.tokens("add", "ana", "--within", anas)).initialize()
+	bob := s.connect(s.tokens("add", "bob", "--within", bobs)).initialize()
+
+	mine := ana.open(anas)
+	from := ana.Count()
+	require.Equal(t, "end_turn", ana.prompt(mine, "/search tangerine"))
+	require.Contains(t, ana.updates(from, mine), "a.txt")
+	bob.open(bobs)
+	for _, dir := range []string{anas, "/", "/etc", s.state} {
+		m := bob.try("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
+		require.NotNil(t, m.Error, dir)
+		require.Equal(t, invalidParams, m.Error.Code, m.Error.Message)
+	}
+	require.Len(t, bob.list(nil), 1)
+	for _, method := range []string{"session/load", "session/resume", "session/fork", "session/prompt"} {
+		m := bob.try(method, map[string]any{"sessionId": mine, "cwd": bobs, "mcpServers": []any{}, "prompt": []any{}})
+		require.NotNil(t, m.Error, method)
+	}
+	m := bob.try("session/new", map[string]any{"cwd": bobs, "mcpServers": []any{
+		map[string]any{"name": "sh", "command": "/bin/sh", "args": []any{}, "env": []any{}},
+	}})
+	require.NotNil(t, m.Error, "a server of the client's choice was started")
+	bob.call("session/close", sessionParams(mine), nil)
+	bob.call("session/delete", sessionParams(mine), nil)
+	require.Equal(t, mine, ana.list(nil)[0].SessionID)
+	require.Equal(t, "end_turn", ana.prompt(mine, "/roots"))
+}
+
+// The official TypeScript client is a client of a server, and the official server is one for connect.
+func TestOfficialWebSocketClientAndServer(t *testing.T) {
+	t.Parallel()
+	packages(t)
+	s := startServer(t)
+	dir := folder(t)
+	node := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(within(t), "node", append([]string{"websocket.mjs"}, args...)...)
+		cmd.Dir, cmd.Stderr = node, s.stderr
+		return cmd
+	}
+	out, err := node("client", "ws://"+s.host+"/acp", s.tokens("add", "ana", "--within", dir), dir).Output()
+	require.NoError(t, err, "standard error: %s", s.stderr)
+	var found struct{ StopReason, Said string }
+	require.NoError(t, json.Unmarshal(out, &found))
+	require.Equal(t, "end_turn", found.StopReason)
+	require.Contains(t, found.Said, dir)
+
+	theirs := node("server", "secret")
+	input, err := theirs.StdinPipe()
+	require.NoError(t, err)
+	output, err := theirs.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, theirs.Start())
+	url, err := bufio.NewReader(output).ReadString('\n')
+	require.NoError(t, err, "standard error: %s", s.stderr)
+	a := startClient(t, strings.TrimSpace(url), "secret").initialize()
+	session, from := a.open(dir), a.Count()
+	require.Equal(t, "end_turn", a.prompt(session, "hello"))
+	require.Contains(t, a.updates(from, session), "you said: hello")
+	a.leave()
+	require.NoError(t, input.Close())
+	require.NoError(t, theirs.Wait())
+}
+
+func TestRevokedTokenEndsConnections(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	a := s.connect(token).initialize()
+	s.tokens("revoke", "ana")
+	require.Equal(t, 1, a.exit(), "standard error: %s", a.stderr)
+	require.Contains(t, a.stderr.String(), "the server closed the connection")
+
+	refused := s.connect(token)
+	m := refused.try("initialize", map[string]any{"protocolVersion": 1})
+	require.NotNil(t, m.Error)
+	require.Contains(t, m.Error.Message, "a valid token is required")
+	require.Equal(t, 1, refused.exit())
+}
+
+// A server that is asked to end waits for the running turn.
+func TestServerDrains(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--", proctest.Executable())
+	dir := folder(t)
+	a := s.connect(s.tokens("add", "ana", "--within", dir)).initialize()
+	session := a.open(dir)
+	ready := func() int {
+		response, err := http.Get("http://" + s.host + "/readyz")
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	require.Equal(t, 200, ready())
+	turn, from := a.begin(session, "wait")
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return ready() == 503 }, patience, 10*time.Millisecond)
+	m := a.try("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
+	require.NotNil(t, m.Error)
+	require.Contains(t, m.Error.Message, "shutting down")
+	a.send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + session + `"}}`)
+	answer, err := a.Response(within(t), from, turn)
+	require.NoError(t, err)
+	require.Equal(t, "cancelled", stopReason(t, answer))
+	require.NoError(t, s.cmd.Wait())
+	require.Equal(t, 1, a.exit())
+}
+
+func TestServerWithCertificate(t *testing.T) {
+	t.Parallel()
+	cert, key := certificate(t)
+	s := startServer(t, "--tls-cert", cert, "--tls-key", key)
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	t.Run("trusted", func(t *testing.T) {
+		a := startClient(t, "https://"+s.host, token, "SSL_CERT_FILE="+cert).initialize()
+		a.open(dir)
+	})
+	t.Run("unknown", func(t *testing.T) {
+		a := startClient(t, "wss://"+s.host, token)
+		m := a.try("initialize", map[string]any{"protocolVersion": 1})
+		require.NotNil(t, m.Error)
+		require.Contains(t, m.Error.Message, "certificate")
+		require.Equal(t, 1, a.exit())
+	})
+}
+
+// certificate returns files with a certificate for 127.0.0.1 and with its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	write := func(name, kind string, content []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600))
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", encoded)
+}

@@ -1,0 +1,168 @@
+// Package token keeps the tokens with which clients of a server authenticate. It stores only hashes
+// of them, a file each.
+package token
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Token is what is known about a token.
+type Token struct {
+	// Name names the user who has it.
+	Name string
+	// Within are the directories in which the roots of the user's sessions must be.
+	Within workspace.Dirs
+	// Created is when it was added.
+	Created time.Time
+
+	hash string // of the token, in hexadecimal digits
+}
+
+// file is the content of a token's file.
+type file struct {
+	Name    string    `json:"name"`
+	Within  []string  `json:"within"`
+	Created time.Time `json:"created"`
+	Hash    string    `json:"sha256"`
+}
+
+// Same reports whether t and other stand for the same secret.
+func (t Token) Same(other Token) bool { return t.hash == other.hash }
+
+// Store keeps tokens in a directory. Its methods are safe for concurrent use, by processes too.
+type Store struct{ dir string }
+
+// NewStore returns the store in dir, which Add creates.
+func NewStore(dir string) *Store { return &Store{dir} }
+
+// ErrExists is returned by [Store.Add] if the name is taken.
+var ErrExists = errors.New("there is a token with this name")
+
+// Add adds a token for t.Name and returns it. It is not stored, so it can be seen only now.
+func (s *Store) Add(t Token) (string, error) {
+	path, err := s.path(t.Name)
+	if err != nil {
+		return "", err
+	}
+	secret := t.Name + "." + rand.Text()
+	f := file{Name: t.Name, Created: t.Created, Hash: hash(secret)}
+	for _, dir := range t.Within.All() {
+		f.Within = append(f.Within, dir.String())
+	}
+	content, err := json.Marshal(f)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", ErrExists
+	}
+	return secret, privatefile.WriteFile(path, content)
+}
+
+// Find returns what is known about a token. ok is false if it is not valid, or not any more.
+func (s *Store) Find(secret string) (t Token, ok bool) {
+	dot := strings.LastIndexByte(secret, '.')
+	if dot < 0 {
+		return t, false
+	}
+	t, err := s.Get(secret[:dot])
+	if err != nil {
+		return Token{}, false
+	}
+	// Hashes have the same length, and are compared in constant time.
+	return t, subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash(secret))) == 1
+}
+
+// List returns all tokens, by name.
+func (s *Store) List() ([]Token, error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Token
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		t, err := s.Get(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// Revoke removes a token. The error is fs.ErrNotExist if there is none with this name.
+func (s *Store) Revoke(name string) error {
+	path, err := s.path(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return fs.ErrNotExist
+	}
+	return privatefile.Remove(path)
+}
+
+// Get returns the token with this name.
+func (s *Store) Get(name string) (t Token, err error) {
+	path, err := s.path(name)
+	if err != nil {
+		return t, err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return t, err
+	}
+	var f file
+	if err := json.Unmarshal(content, &f); err != nil {
+		return t, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	if f.Name != name {
+		return t, fmt.Errorf("%s is the token of %q", path, f.Name)
+	}
+	t = Token{Name: f.Name, Created: f.Created, hash: f.Hash}
+	t.Within, err = workspace.ParseDirs(f.Within)
+	return t, err
+}
+
+const suffix = ".json"
+
+// path returns the file of a token. Names can be told apart on any file system, and can be part of
+// a header.
+func (s *Store) path(name string) (string, error) {
+	const longest = 64
+	valid := name != "" && len(name) <= longest && name[0] != '.' && name[0] != '-'
+	for _, c := range []byte(name) {
+		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_", c) >= 0)
+	}
+	if !valid {
+		return "", fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', and "+
+			"begins with a letter or a digit: not %q", longest, name)
+	}
+	return filepath.Join(s.dir, name+suffix), nil
+}
+
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

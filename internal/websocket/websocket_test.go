@@ -1,0 +1,106 @@
+package websocket
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve returns the URL of a server that passes each of its connections to handle.
+func serve(t *testing.T, max int, handle func(*Conn)) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			http.Error(w, "no token", http.StatusUnauthorized)
+			return
+		}
+		c, err := Accept(w, r, max)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		handle(c)
+	}))
+	t.Cleanup(server.Close)
+	return "ws" + strings.TrimPrefix(server.URL, "http")
+}
+
+// echo sends back what it reads, until the other side has nothing more to send, and then "bye".
+func echo(c *Conn) {
+	ctx := context.Background()
+	for {
+		m, err := c.Read(ctx)
+		if err == io.EOF {
+			_ = c.Write(ctx, []byte("bye"))
+			return
+		}
+		if err != nil || c.Write(ctx, m) != nil {
+			return
+		}
+	}
+}
+
+func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
+	c, err := Dial(t.Context(), serve(t, 100, echo), "secret", 100)
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.Write(t.Context(), []byte(`{"a":"é"}`)))
+	require.NoError(t, c.CloseWrite(t.Context()))
+	for _, want := range []string{`{"a":"é"}`, "bye"} {
+		m, err := c.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, string(m))
+	}
+	_, err = c.Read(t.Context())
+	require.Equal(t, io.EOF, err)
+}
+
+func TestConnectionIsRefused(t *testing.T) {
+	_, err := Dial(t.Context(), serve(t, 100, echo), "guess", 100)
+	require.Equal(t, &RefusedError{Status: 401, Message: "no token"}, err)
+	require.EqualError(t, err, "the server answered 401 Unauthorized: no token")
+}
+
+func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
+	url := serve(t, 100, echo)
+	_, response, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
+		"Authorization": {"Bearer secret"}, "Origin": {"https://evil.example"},
+	}})
+	require.Error(t, err)
+	require.Equal(t, http.StatusForbidden, response.StatusCode)
+}
+
+// What others send is read as it is: only acp-agent's own protocol has messages without content.
+func TestOtherClients(t *testing.T) {
+	read := make(chan string, 2)
+	url := serve(t, 10, func(c *Conn) {
+		for {
+			m, err := c.Read(t.Context())
+			if err != nil {
+				read <- "error: " + err.Error()
+				return
+			}
+			read <- string(m)
+		}
+	})
+	for sent, want := range map[string]string{"": "", "1234567890": "1234567890", "12345678901": "error: "} {
+		socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
+			"Authorization": {"Bearer secret"},
+		}})
+		require.NoError(t, err)
+		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(sent)))
+		require.Contains(t, <-read, want)
+		_ = socket.CloseNow()
+		if want != "error: " {
+			require.Contains(t, <-read, "error: ")
+		}
+	}
+}
