@@ -81,7 +81,7 @@ fuzz:
 # 60, 20, 30 and 40,000.
 kills: $(PACKAGES)
 	go test $(RACE) -count=1 -timeout 30m -run 'TestModel$$' ./acp -rapid.checks 500
-	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 30m -run 'TestKills|TestPowerLoss' \
+	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 30m -run 'TestKills|TestPowerLoss|TestShared' \
 		./internal/test/interop ./sessionstore/sqlite
 	WORKSPACE_RACE_OPERATIONS=1000000 go test $(RACE) -count=1 -timeout 30m -run WhileSwapping ./workspace
 

@@ -40,8 +40,10 @@
 //   - [StoredUpdate] turns stored JSON into an Update again.
 //   - [Query.From] and [Query.After] read and make cursors, [Query.Size] is the size of a page,
 //     [Position] the order of a list.
-//   - [Keys.Validate] and [Imported.Validate] check arguments; [Keys.WithCwd] computes the keys
-//     after an activation.
+//   - [NewSession.Validate], [Imported.Validate], [Agent.Validate] and [Keys.Validate] check
+//     arguments; [Keys.WithCwd] computes the keys after an activation.
+//   - [CleanTitle] makes a title text. Ids and agents are text. So are paths. Other values may be
+//     any bytes.
 //   - [Imported.NewTitle] decides whether a title yields to the agent's.
 //   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
 //

@@ -55,7 +55,7 @@ func (s Imported) Validate() error {
 	if s.StateKey == "" {
 		return errors.New("an imported session needs the name that its agent has for it")
 	}
-	return s.Keys.Validate()
+	return errors.Join(s.ID.Validate(), s.Keys.Validate())
 }
 
 // NewTitle returns the title of a known session after s is imported: the present title, unless the
@@ -68,7 +68,7 @@ func (s Imported) NewTitle(present string, first []Update) string {
 	case title == "", present != "" && isPlaceholder(title):
 		return present
 	case len(first) == 0:
-		return s.Title
+		return CleanTitle(s.Title)
 	}
 	prompt := ""
 	for _, u := range first {
@@ -89,7 +89,7 @@ func (s Imported) NewTitle(present string, first []Update) string {
 	if slices.ContainsFunc(starts, func(at int) bool { return strings.HasPrefix(all[at:], title) }) {
 		return present
 	}
-	return s.Title
+	return CleanTitle(s.Title)
 }
 
 // isPlaceholder reports whether a folded title is one that agents give sessions at first, such as

@@ -103,7 +103,7 @@ func (j *joiner) join(u Update) bool {
 		return false
 	}
 	text := u.Raw[len(j.head) : len(u.Raw)-len(j.tail)]
-	if !isText(text) {
+	if !isUnescaped(text) {
 		return false
 	}
 	j.joined = append(j.joined, text...)
@@ -153,10 +153,10 @@ func isPlainText(u Update) bool {
 	return err == nil && chunk.Update.Content.Type == "text"
 }
 
-// isText reports whether b, which is between quotes in valid JSON, is the content of a single
+// isUnescaped reports whether b, which is between quotes in valid JSON, is the content of a single
 // string to which another one can be appended: valid UTF-8 without escaped surrogates, whose halves
 // could be in two chunks.
-func isText(b []byte) bool {
+func isUnescaped(b []byte) bool {
 	return textEnd(b) < 0 && utf8.Valid(b) &&
 		!bytes.Contains(b, []byte(`\ud`)) && !bytes.Contains(b, []byte(`\uD`))
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -29,6 +30,9 @@ const (
 func (s *Store) Import(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (added int, err error) {
+	if err := agent.Validate(); err != nil {
+		return 0, err
+	}
 	for _, n := range sessions {
 		if err := n.Validate(); err != nil {
 			return 0, err
@@ -124,10 +128,10 @@ func importRecords(
 	err := each(ctx, tx, `
 		SELECT name, sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
-		FROM json_each(?1) CROSS JOIN runtime_keys ON runtime_keys.agent = ?2 AND name = value
+		FROM json_each(?1) CROSS JOIN runtime_keys ON runtime_keys.agent = ?2 AND name = CAST(unhex(value) AS TEXT)
 		JOIN sessions ON sessions.key = runtime_keys.session
 		LEFT JOIN labels ON labels.session = sessions.key`,
-		[]any{asJSON(stateKeys), agent}, func(rows *sql.Rows) error {
+		[]any{asJSON(asHex(stateKeys)), agent}, func(rows *sql.Rows) error {
 			var (
 				name string
 				at   importRecord
@@ -244,7 +248,7 @@ func (at importRecord) newTitle(
 func (s *Store) insertImported(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported, listed int64,
 ) (at importRecord, err error) {
-	at = importRecord{updated: s.clock(), title: n.Title, meta: string(n.Meta), listed: listed,
+	at = importRecord{updated: s.clock(), title: sessionstore.CleanTitle(n.Title), meta: string(n.Meta), listed: listed,
 		cwd: n.Keys.Roots.Cwd().String()}
 	if !n.Updated.IsZero() {
 		at.updated = n.Updated.UnixMilli()
@@ -271,7 +275,7 @@ func (s *Store) Adopt(
 	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported,
 	history sessionstore.Draft,
 ) (lease sessionstore.Lease, err error) {
-	if err := n.Validate(); err != nil {
+	if err := cmp.Or(agent.Validate(), n.Validate()); err != nil {
 		return lease, err
 	}
 	own, err := s.draftOf("", history)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"hash/fnv"
 	"slices"
@@ -69,6 +70,15 @@ func asJSON(list any) string {
 		panic("sqlite: a list cannot be encoded: " + err.Error())
 	}
 	return string(text)
+}
+
+// asHex encodes texts that JSON cannot hold.
+func asHex[T ~string](texts []T) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = hex.EncodeToString([]byte(text))
+	}
+	return out
 }
 
 // keyTexts are the columns cwd, dirs, real_cwd and real_dirs of a session.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"math"
 	"slices"
@@ -178,11 +177,7 @@ func listingRanges(q sessionstore.Query) []indexRange {
 		ranges = append(ranges, indexRange{listing: archivedListing})
 	}
 	if unused.since != 0 && len(q.Unused.Keep) > 0 {
-		var keep []string
-		for _, id := range q.Unused.Keep {
-			keep = append(keep, hex.EncodeToString([]byte(id)))
-		}
-		unused.keep = asJSON(keep)
+		unused.keep = asJSON(asHex(q.Unused.Keep))
 		ranges = append(ranges, unused)
 	}
 	return ranges

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 )
 
 // The test binary acts as other processes, which get a directory and a name.
@@ -32,7 +35,7 @@ func play(role string) int {
 	s := sqlite.New(sqlite.Options{Dir: os.Getenv(dirVariable)})
 	act := map[string]func(context.Context, *sqlite.Store, string) error{
 		"writer": writer, "window": window, "repairer": repairer, "deleter": deleter, "dumper": dumper,
-		"renamer": renamer,
+		"renamer": renamer, "worker": worker,
 	}[role]
 	err := errors.Join(act(context.Background(), s, os.Getenv(nameVariable)), s.Close())
 	if err != nil {
@@ -47,6 +50,24 @@ func process(t *testing.T, role, dir, name string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), proctest.Executable())
 	cmd.Env = append(os.Environ(), proctest.Env(role, dirVariable+"="+dir, nameVariable+"="+name)...)
 	return cmd
+}
+
+// worker makes random changes forever.
+func worker(ctx context.Context, s *sqlite.Store, name string) error {
+	return storetest.Work(ctx, s, name, math.MaxInt, os.Stdout)
+}
+
+// Clauses S1, S2, S3.
+func TestShared(t *testing.T) {
+	t.Parallel() // it waits for the disk
+	dir := t.TempDir()
+	var n atomic.Int64
+	storetest.TestShared(t,
+		func(t *testing.T) sessionstore.Shared { return open(t, sqlite.Options{Dir: dir}) },
+		func(t *testing.T, lines int) ([]byte, error) {
+			name := fmt.Sprint("process ", n.Add(1))
+			return proctest.KillAfter(process(t, "worker", dir, name), lines)
+		})
 }
 
 // repairer repairs the store.

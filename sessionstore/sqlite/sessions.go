@@ -98,7 +98,7 @@ func (s *Store) update(
 
 // Create implements [sessionstore.Store].
 func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
-	if err := n.Keys.Validate(); err != nil {
+	if err := n.Validate(); err != nil {
 		return sessionstore.Lease{}, err
 	}
 	var lease sessionstore.Lease
@@ -124,7 +124,7 @@ func (s *Store) insert(
 	}
 	strand := generation // a generation is never used twice, so it can number the strand too
 	values := append([]any{string(s.owner.storedID(n.ID)), agent}, columnsOf(n.Keys).values()...)
-	values = append(values, n.Title, now, now, generation, 0, 0, strand, 0)
+	values = append(values, sessionstore.CleanTitle(n.Title), now, now, generation, 0, 0, strand, 0)
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs,
 			cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
@@ -326,14 +326,16 @@ func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err 
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		return exec(ctx, tx, "UPDATE sessions SET title = ?1 WHERE key = ?2 "+
-			"AND NOT EXISTS (SELECT 1 FROM labels WHERE session = ?2 AND renamed)", title, r.key)
+			"AND NOT EXISTS (SELECT 1 FROM labels WHERE session = ?2 AND renamed)",
+			sessionstore.CleanTitle(title), r.key)
 	})
 }
 
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
 	return s.label(ctx, id, "renamed", title != "", func(ctx context.Context, tx *sql.Tx, key int64) error {
-		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
+		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?",
+			sessionstore.CleanTitle(title), key)
 	})
 }
 
@@ -407,7 +409,7 @@ func (s *Store) check(ctx context.Context, l sessionstore.Lease) error {
 func (s *Store) Fork(
 	ctx context.Context, source sessionstore.ID, n sessionstore.NewSession,
 ) (sessionstore.Lease, error) {
-	if err := n.Keys.Validate(); err != nil {
+	if err := n.Validate(); err != nil {
 		return sessionstore.Lease{}, err
 	}
 	var lease sessionstore.Lease

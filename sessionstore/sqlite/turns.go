@@ -40,7 +40,7 @@ func (s *Store) BeginTurn(
 		err = exec(ctx, tx, `
 			UPDATE sessions SET updated = max(updated, ?),
 				title = CASE title WHEN '' THEN ? ELSE title END
-			WHERE key = ?`, now, t.Title, r.key)
+			WHERE key = ?`, now, sessionstore.CleanTitle(t.Title), r.key)
 		if err != nil {
 			return err
 		}
