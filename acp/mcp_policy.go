@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -39,6 +40,9 @@ type MCPPolicy struct {
 	// SettleWithoutRoots is how long after initialized the server counts as ready if it does not
 	// ask for roots. Default 500 ms.
 	SettleWithoutRoots time.Duration
+	// Sandbox restricts a stdio server to the session's roots. A restriction cannot be widened, so
+	// the server is restarted when the roots change.
+	Sandbox backend.Sandbox
 }
 
 // checkRemote returns an error if a remote peer may not use the server. It does not quote the
@@ -69,5 +73,5 @@ func (p MCPPolicy) forClient() mcpclient.Policy {
 	}
 	return mcpclient.Policy{Roots: roots, KeepOnShrink: p.KeepOnShrink, Templates: p.Templates,
 		Legacy: p.Legacy, Trusted: p.Trusted, SettleAfterRoots: p.SettleAfterRoots,
-		SettleWithoutRoots: p.SettleWithoutRoots}
+		SettleWithoutRoots: p.SettleWithoutRoots, Sandbox: p.Sandbox}
 }

@@ -56,7 +56,8 @@ func (a *agent) create(
 		at.release()
 		return nil, err
 	}
-	s.notice = act.droppedFolders(p, cause, source.Keys) + act.broadRoots(workspace.Roots{})
+	s.notice = act.opened.Notice + act.droppedFolders(p, cause, source.Keys) +
+		act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, act.movedRoots(source.Keys))
 	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
 }

@@ -66,9 +66,9 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 		}
 	}
 	for _, dir := range p.options.Profile.OwnDirs {
-		add(expandDir(dir, command))
+		add(command.Expand(dir))
 	}
-	if temp := p.tempDir(); temp != "" && expandDir("$"+tempVariable, command) == temp {
+	if temp := p.tempDir(); temp != "" && command.Expand("$"+tempVariable) == temp {
 		add(temp)
 	}
 	return dirs

@@ -71,8 +71,9 @@ type Profile struct {
 	// State are the files and directories, as in OwnDirs, that it writes outside of the sessions'
 	// roots. Sandbox lets it. Directories end with "/" and are created before it starts.
 	State []string
-	// Sandbox restricts its processes.
-	Sandbox Sandbox
+	// Sandbox restricts its processes; its State is added. A restriction cannot be widened, so each
+	// set of roots has a process.
+	Sandbox backend.Sandbox
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	// The stored history, if there is one, is shown instead.
 	LateReplay bool

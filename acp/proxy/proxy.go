@@ -63,7 +63,7 @@ func (p *proxy) Initialize(
 		Profile:    Owner(p.command, p.options.Profile).Profile,
 		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
-		Sandbox:    p.options.Profile.sandboxInEffect(),
+		Sandbox:    p.options.Profile.Sandbox.InEffect(),
 
 		OverlappingTurns: true,
 	}, nil

@@ -17,7 +17,7 @@ import (
 
 const agentsHelp = `agents lists the agents that --agent accepts: the command that starts each,
 where its program was found, how it learns about a session's folders besides the working directory,
-and where this is known from: acp-agent itself ("built in"), the configuration file or the copy of
+its sandbox, and where this is known from: acp-agent itself ("built in"), the configuration file or the copy of
 a registry (see acp-agent agents update).
 
 The configuration file can change these agents and add others:
@@ -44,6 +44,7 @@ The configuration file can change these agents and add others:
                        takes precedence
   sandboxWrite         files and directories that it may also change, such as "~/.npm"
   sandboxRead          files and directories that it may also read with "strict"
+  sandboxPorts         the only TCP ports that it may connect to, such as [443, 11434]
   sandboxFallback      "fail" or "warn": whether the agent starts where there is no sandbox
   login                how to log in to the agent, for error messages
   identity             the name under which its sessions are stored. They belong to the agent
@@ -99,7 +100,8 @@ type agentReport struct {
 	Tools string `json:"rootsTools"`
 	// Relay is "on" if acp-agent tells the agent's MCP servers about the roots.
 	Relay string `json:"rootsRelay"`
-	// Sandbox is how much the agent is restricted: "off", "write" or "strict".
+	// Sandbox is how much the agent is restricted: "off", "write" or "strict". It explains an "off"
+	// that was not configured.
 	Sandbox string `json:"sandbox"`
 	Login   string `json:"login,omitempty"`
 	Install string `json:"install,omitempty"`
@@ -114,7 +116,7 @@ func reportAgent(p proxy.Profile, c config) agentReport {
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...),
 		Roots: p.Roots.String(),
 		Flag:  p.Flag, Tools: p.Tools.String(), Relay: "off",
-		Sandbox: p.Sandbox.Mode.String(), Login: p.Login, Install: p.Install,
+		Sandbox: p.Sandbox.InEffect(), Login: p.Login, Install: p.Install,
 		Checked: p.Checked, Source: "registry",
 	}
 	if _, configured := c.Agents[p.Name]; configured {
@@ -135,11 +137,11 @@ func reportAgent(p proxy.Profile, c config) agentReport {
 
 func printAgents(s streams, reports []agentReport) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tTESTED WITH\tFROM")
+	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tSANDBOX\tTESTED WITH\tFROM")
 	for _, r := range reports {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
-			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), cmp.Or(r.Checked, "-"),
-			r.Source)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
+			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), r.Sandbox,
+			cmp.Or(r.Checked, "-"), r.Source)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -234,8 +235,8 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 		}
 	}
 	detail := path + ", " + describeAgent(agent)
-	if mode := profile.Sandbox.Mode; mode != proxy.SandboxOff {
-		detail += ", sandbox " + mode.String()
+	if profile.Sandbox.Mode != sandbox.Off {
+		detail += ", sandbox " + profile.Sandbox.InEffect()
 	}
 	findings := []finding{judge(subject, detail, err)}
 	if err != nil {

@@ -3,13 +3,12 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
 const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name, the
@@ -31,7 +30,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			mode, err := proxy.ParseSandboxMode(cmp.Or(set.sandbox, string(proxy.SandboxWrite)))
+			mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
 			if err != nil {
 				return usagef("--sandbox: %v", err)
 			}
@@ -46,10 +45,10 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 				}
 				roots = append(roots, real)
 			}
-			p := proxy.Profile{Sandbox: proxy.Sandbox{Mode: mode}}
-			command, err := p.Restrict(process.Command{Path: args[0], Args: args[1:]}, roots)
+			command, err := process.Command{Path: args[0], Args: args[1:]}.Restrict(
+				sandbox.Settings{Mode: mode}, roots)
 			if err != nil {
-				return fmt.Errorf("cannot use the sandbox: %w", err)
+				return err
 			}
 			err = process.RunInTerminal(cmd.Context(), command, s.in, s.out, s.err)
 			if exit, ok := errors.AsType[*process.ExitError](err); ok {

@@ -28,6 +28,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -75,10 +76,16 @@ type agentConfig struct {
 	Login      string            `json:"login"`
 	Identity   string            `json:"identity"`
 
-	Sandbox         *proxy.SandboxMode `json:"sandbox"`
-	SandboxWrite    []string           `json:"sandboxWrite"`
-	SandboxRead     []string           `json:"sandboxRead"`
-	SandboxFallback sandboxWarn        `json:"sandboxFallback"`
+	sandboxConfig
+}
+
+// sandboxConfig restricts what acp-agent starts.
+type sandboxConfig struct {
+	Sandbox         *sandbox.Mode `json:"sandbox"`
+	SandboxWrite    []string      `json:"sandboxWrite"`
+	SandboxRead     []string      `json:"sandboxRead"`
+	SandboxPorts    []uint16      `json:"sandboxPorts"`
+	SandboxFallback sandboxWarn   `json:"sandboxFallback"`
 }
 
 // serverConfig says what an MCP server may do.
@@ -88,6 +95,8 @@ type serverConfig struct {
 	Templates     onOff        `json:"templates"`
 	ReadOnlyTools trusted      `json:"readOnlyTools"`
 	Era           legacy       `json:"era"`
+
+	sandboxConfig
 }
 
 // The words of a configuration for members of [acp.MCPPolicy].
@@ -96,7 +105,7 @@ type (
 	keepOnShrink bool
 	trusted      bool
 	legacy       bool
-	sandboxWarn  bool // a member of [proxy.Sandbox]
+	sandboxWarn  bool // a member of [sandbox.Settings]
 )
 
 // modelConfig describes a language model.
@@ -227,15 +236,13 @@ func parseConfig(path string, text []byte) (config, error) {
 			a.Command, err = resolvePath(path, a.Command)
 			c.Agents[name] = a
 		}
-		for _, list := range [][]string{a.SandboxWrite, a.SandboxRead} {
-			for i := range list {
-				if err == nil && !strings.HasPrefix(list[i], "$") {
-					list[i], err = resolvePath(path, list[i])
-				}
-			}
-		}
-		if err != nil {
+		if err := cmp.Or(err, a.resolvePaths(path)); err != nil {
 			return config{}, usagef("%s: agents.%s: %v", path, name, err)
+		}
+	}
+	for name, s := range c.MCPServers {
+		if err := s.resolvePaths(path); err != nil {
+			return config{}, usagef("%s: mcpServers.%s: %v", path, name, err)
 		}
 	}
 	for id, m := range c.Models {
@@ -257,7 +264,7 @@ func configOptions() json.Options {
 		json.WithUnmarshalers(json.JoinUnmarshalers(
 			parsed(proxy.ParseRootsMode),
 			parsed(proxy.ParseToolsMode),
-			parsed(proxy.ParseSandboxMode),
+			parsed(sandbox.ParseMode),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
 				"configured": useConfigured, "stored": useStored,
@@ -352,8 +359,8 @@ func key(p jsontext.Pointer) string {
 // keysOf returns the keys of a struct.
 func keysOf(t reflect.Type) []string {
 	var keys []string
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("json"); tag != "" {
+	for _, field := range reflect.VisibleFields(t) {
+		if tag := field.Tag.Get("json"); tag != "" {
 			keys = append(keys, tag)
 		}
 	}
@@ -365,13 +372,18 @@ func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
 		return jsonType(t.Elem())
+	case reflect.Uint16:
+		return "a TCP port"
 	case reflect.Int:
 		return "a whole number"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Struct {
+		switch t.Elem().Kind() {
+		case reflect.Struct:
 			return "a list of objects"
+		case reflect.Uint16:
+			return "a list of TCP ports"
 		}
 		return "a list of strings"
 	case reflect.Map, reflect.Struct:
@@ -537,9 +549,7 @@ func (a agentConfig) apply(p *proxy.Profile) {
 		p.Flag, p.FlagSplits = *a.RootsFlag, ""
 	}
 	override(&p.Relay, (*bool)(a.RootsRelay))
-	override(&p.Sandbox.Mode, a.Sandbox)
-	p.Sandbox.Write, p.Sandbox.Read = a.SandboxWrite, a.SandboxRead
-	p.Sandbox.Optional = bool(a.SandboxFallback)
+	p.Sandbox = a.settings()
 	p.Env = slices.Clone(p.Env)
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		p.Env = append(p.Env, name+"="+a.Env[name])
@@ -599,6 +609,26 @@ func (c config) model(id string) model.Model {
 	return configured
 }
 
+// settings returns what is configured.
+func (c sandboxConfig) settings() sandbox.Settings {
+	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead, Ports: c.SandboxPorts,
+		Optional: bool(c.SandboxFallback)}
+	override(&s.Mode, c.Sandbox)
+	return s
+}
+
+// resolvePaths makes the paths absolute, except for variables of what is started.
+func (c sandboxConfig) resolvePaths(file string) (err error) {
+	for _, list := range [][]string{c.SandboxWrite, c.SandboxRead} {
+		for i := range list {
+			if err == nil && !strings.HasPrefix(list[i], "$") {
+				list[i], err = resolvePath(file, list[i])
+			}
+		}
+	}
+	return err
+}
+
 // mcpPolicy returns the policy for the MCP server called name.
 func (c config) mcpPolicy(name string) acp.MCPPolicy {
 	s, configured := c.MCPServers[name]
@@ -607,6 +637,6 @@ func (c config) mcpPolicy(name string) acp.MCPPolicy {
 	}
 	return acp.MCPPolicy{
 		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
-		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era),
+		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era), Sandbox: s.settings(),
 	}
 }

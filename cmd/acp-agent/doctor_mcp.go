@@ -62,7 +62,8 @@ func (set *settings) listServers(
 	for i, s := range servers {
 		configs[i] = clientConfig(s)
 		policy := set.config.mcpPolicy(configs[i].Name)
-		configs[i].Policy = mcpclient.Policy{Templates: policy.Templates, Legacy: policy.Legacy}
+		configs[i].Policy = mcpclient.Policy{Templates: policy.Templates, Legacy: policy.Legacy,
+			Sandbox: policy.Sandbox}
 	}
 	all := mcpclient.NewSet(mcpclient.NewStarter(len(configs)), mcpclient.Options{
 		Version: ownVersion().Number, Withheld: set.config.keyVariables(), Wait: patience,

@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -81,7 +82,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
 	if set.sandbox != "" {
-		if profile.Sandbox.Mode, err = proxy.ParseSandboxMode(set.sandbox); err != nil {
+		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
 			return downstream{}, usagef("--sandbox: %v", err)
 		}
 	}

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 			defer stop()
 			os.Exit(run(ctx, os.Args[1:], standardStreams()))
 		},
-		"typing": typing,
+		"typing":           typing,
+		"without-landlock": withoutLandlock,
 	})
 }
 

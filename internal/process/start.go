@@ -34,11 +34,19 @@ type Command struct {
 	Dir string
 	// Name is the child's name in the log and in errors. Default: the base name of Path.
 	Name string
-	// Sandbox restricts the child and what it starts. The zero value does not.
+	// Sandbox restricts the child and what it starts; see [Command.Restrict].
 	Sandbox sandbox.Policy
 
 	// keepsDaemons lets processes live on that leave the child's group, such as an agent for keys.
 	keepsDaemons bool
+}
+
+// base returns the environment to which Env is added.
+func (c Command) base() []string {
+	if c.Base == nil {
+		return os.Environ()
+	}
+	return c.Base
 }
 
 func (c Command) name() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
@@ -70,14 +78,13 @@ func start(
 		return nil, &StartError{c, c.notFoundHint(), cmd.Err}
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	base := c.Base
-	if base == nil {
-		base = os.Environ()
-	}
-	cmd.Env = slices.Concat(base, c.Env, s.env)
+	cmd.Env = slices.Concat(c.base(), c.Env, s.env)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.SysProcAttr = attributes
+	if wrapped := c.Sandbox.Wrap(cmd.Path, c.Args); wrapped != nil {
+		cmd.Path, cmd.Args = wrapped[0], wrapped
+	}
 	if err := c.Sandbox.Run(cmd.Start); err != nil {
 		return nil, &StartError{c, c.startHint(err), err}
 	}

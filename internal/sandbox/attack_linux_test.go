@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -172,6 +173,16 @@ func reopen(path string, read func(string)) {
 	}
 }
 
+// lastingly tries an attack for a while, and returns the error of the first one that failed.
+func lastingly(attack func() error) (err error) {
+	for end := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(end); {
+		if err = attack(); err == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return err
+}
+
 // strikeParent tries to get at the process that started this one, and prints what worked.
 func strikeParent() int {
 	parent := os.Getppid()
@@ -194,7 +205,7 @@ func strikeParent() int {
 		try("memory of a thread", err)
 		_ = file.Close()
 		try("tracing a thread", unix.PtraceSeize(id))
-		try("signalling a thread", unix.Tgkill(parent, id, 0))
+		try("signalling a thread", lastingly(func() error { return unix.Tgkill(parent, id, 0) }))
 	}
 	pidfd, err := unix.PidfdOpen(parent, 0)
 	if err == nil {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"unsafe"
 
@@ -12,6 +13,7 @@ import (
 // Versions of Landlock, by what they introduced.
 const (
 	withTruncate = 3 // Linux 6.2, the first that can keep all contents of files
+	withPorts    = 4 // Linux 6.7
 	withIoctl    = 5 // Linux 6.10
 	withScopes   = 6 // Linux 6.12
 )
@@ -63,10 +65,14 @@ func available() (version int, err error) {
 	case errno != 0:
 		return 0, unavailable("this container or sandbox does not allow Landlock: %w", errno)
 	case v < withTruncate:
-		return 0, unavailable("this Linux kernel has version %d of Landlock; "+
-			"version %d is needed, which comes with Linux 6.2", v, withTruncate)
+		return 0, tooOld(int(v), withTruncate, "6.2")
 	}
 	return int(v), nil
+}
+
+func tooOld(version, needed int, linux string) error {
+	return unavailable("this Linux kernel has version %d of Landlock; version %d is needed, "+
+		"which comes with Linux %s", version, needed, linux)
 }
 
 // restrict restricts the calling thread for good.
@@ -81,6 +87,12 @@ func (p Policy) restrict() error {
 	}
 	if p.Mode == Strict {
 		attributes.Handled_access_fs |= reading
+	}
+	if p.Ports != nil {
+		if version < withPorts {
+			return tooOld(version, withPorts, "6.7, to restrict TCP ports")
+		}
+		attributes.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if version >= withScopes && signalsOwnThreads() {
 		attributes.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
@@ -147,10 +159,40 @@ func lostCapabilities() []uintptr {
 		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
 }
 
-// onMainThread reports whether the calling thread is that with which the process began.
-func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+// Run calls start on a thread that is restricted as p says. A process that start starts on its own
+// goroutine is restricted from its first instruction. The thread ends soon after start has
+// returned, so the process must not be tied to it (see Pdeathsig in [syscall.SysProcAttr]). From
+// then on our process cannot be traced or dumped by others.
+//
+// If the thread cannot be restricted, Run returns an error without calling start. It is
+// [ErrUnavailable] if the system has no sandbox.
+func (p Policy) Run(start func() error) error {
+	if p.Mode == Off {
+		return start()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread never ends. As long as it is held, another one runs start.
+			err := p.Run(start)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		err := p.restrict() // the thread is never unlocked, and ends with this goroutine
+		if err == nil {
+			err = start()
+		}
+		done <- err
+	}()
+	return <-done
+}
 
-// ruleset is what a thread will be allowed to do with files.
+// Wrap returns the command line that starts a program as p says, or nil if that is its own.
+func (p Policy) Wrap(string, []string) []string { return nil }
+
+// ruleset is what a thread will be allowed to do with files and ports.
 type ruleset struct {
 	fd      int
 	handled uint64
@@ -161,6 +203,11 @@ func (r ruleset) allow(p Policy) error {
 	for _, path := range p.Write {
 		if err := r.allowPath(path, reading|writing, unix.RESOLVE_NO_SYMLINKS); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	for _, port := range p.Ports {
+		if err := r.allowPort(port); err != nil {
+			return fmt.Errorf("port %d: %w", port, err)
 		}
 	}
 	add := func(paths []string, rights uint64) error {
@@ -204,6 +251,18 @@ func (r ruleset) allowPath(path string, rights, resolve uint64) error {
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(file)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd),
 		unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// allowPort allows connections to a TCP port.
+func (r ruleset) allowPort(port uint16) error {
+	const kind = 2 // LANDLOCK_RULE_NET_PORT
+	rule := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), kind,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}

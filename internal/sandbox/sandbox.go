@@ -1,18 +1,18 @@
 // Package sandbox restricts what a child process, and whatever that starts, may do with files.
 //
-// A [Policy] lists the places. On Linux the kernel enforces it with Landlock, for root too: a
-// thread restricts itself, starts the child, and ends. Nothing else in our process is restricted,
-// and a child cannot lift a restriction. There is no implementation for other systems.
+// A user configures [Settings], from which internal/process makes the [Policy] of a command. It
+// lists the places. On Linux the kernel enforces it with Landlock, for root too: a thread restricts
+// itself, starts the child, and ends. On macOS the child is started by sandbox-exec. Nothing else
+// in our process is restricted, and a child cannot lift a restriction.
 //
 // What the rules do not cover: modes, owners, times and extended attributes of files, files that
-// the child was given open, sockets in the file system, the network, and kernel interfaces other
-// than files that root can use. docs/security.md describes this for users.
+// the child was given open, sockets in the file system, the network except for TCP ports, and
+// kernel interfaces other than files that root can use. docs/security.md describes this for users.
 package sandbox
 
 import (
 	"errors"
 	"fmt"
-	"runtime"
 )
 
 // Mode is how much a process is restricted.
@@ -46,6 +46,46 @@ func (m Mode) String() string {
 	return string(m)
 }
 
+// Settings are what a user configures for a command. The zero value does not restrict it.
+type Settings struct {
+	Mode Mode
+	// Write and Read are files and directories that the command may also write, or also read in
+	// mode Strict. They are absolute, or begin with "~/" or with "$NAME/", a variable of the
+	// command's environment. Those in Write must exist.
+	Write, Read []string
+	// State are such paths that it may write if they exist. Those that end with "/" are directories
+	// and are created. A variable may be unset.
+	State []string
+	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
+	Ports []uint16
+	// Optional says to start the command without a sandbox where there is none, and to tell the
+	// user. Otherwise it does not start.
+	Optional bool
+}
+
+// Available returns nil if the system can restrict processes as s says, and otherwise an
+// [ErrUnavailable] with an explanation.
+func (s Settings) Available() error {
+	return Policy{Mode: Write, Ports: s.Ports}.Run(func() error { return nil })
+}
+
+// Unprotected returns why a command runs without a sandbox although it should have one if possible,
+// or nil.
+func (s Settings) Unprotected() error {
+	if s.Mode == Off || !s.Optional {
+		return nil
+	}
+	return s.Available()
+}
+
+// InEffect describes what restricts a command.
+func (s Settings) InEffect() string {
+	if s.Unprotected() != nil {
+		return Off.String() + ", because it is not available here"
+	}
+	return s.Mode.String()
+}
+
 // Policy says what a process may do. The zero Policy does not restrict it.
 type Policy struct {
 	Mode Mode
@@ -57,47 +97,12 @@ type Policy struct {
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
 	// and those of the system. What does not exist is left out.
 	Read []string
+	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
+	Ports []uint16
 }
 
 // ErrUnavailable is the cause of an error that says why there is no sandbox on this system.
 var ErrUnavailable = errors.New("the sandbox is not available")
-
-// Run calls start on a thread that is restricted as p says. A process that start starts on its own
-// goroutine is restricted from its first instruction. The thread ends soon after start has
-// returned, so the process must not be tied to it (see Pdeathsig in [syscall.SysProcAttr]). From
-// then on our process cannot be traced or dumped by others.
-//
-// If the thread cannot be restricted, Run returns an error without calling start. It is
-// [ErrUnavailable] if the system has no sandbox.
-func (p Policy) Run(start func() error) error {
-	if p.Mode == Off {
-		return start()
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if onMainThread() {
-			// The main thread never ends. As long as it is held, another one runs start.
-			err := p.Run(start)
-			runtime.UnlockOSThread()
-			done <- err
-			return
-		}
-		err := p.restrict() // the thread is never unlocked, and ends with this goroutine
-		if err == nil {
-			err = start()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
-// Available returns nil if the system can restrict processes, and otherwise an [ErrUnavailable]
-// with an explanation.
-func Available() error {
-	_, err := available()
-	return err
-}
 
 func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, fmt.Errorf(format, args...))

@@ -1,13 +1,16 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package sandbox
 
 import "runtime"
 
-func available() (int, error) {
-	return 0, unavailable("acp-agent has none for %s, only for Linux", runtime.GOOS)
+// Run calls start if p does not restrict it.
+func (p Policy) Run(start func() error) error {
+	if p.Mode == Off {
+		return start()
+	}
+	return unavailable("acp-agent has none for %s, only for Linux and macOS", runtime.GOOS)
 }
 
-func (p Policy) restrict() error { return Available() }
-
-func onMainThread() bool { return false }
+// Wrap returns the command line that starts a program as p says, or nil if that is its own.
+func (p Policy) Wrap(string, []string) []string { return nil }

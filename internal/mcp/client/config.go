@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
@@ -61,6 +63,7 @@ type Policy struct {
 	Trusted            bool
 	SettleAfterRoots   time.Duration
 	SettleWithoutRoots time.Duration
+	Sandbox            sandbox.Settings
 }
 
 // Switch is on, off, or the default.
@@ -78,6 +81,7 @@ const (
 func (c *Config) Apply(p Policy) {
 	if c.File != "" {
 		p.Trusted, p.Templates = false, false
+		p.Sandbox.Write, p.Sandbox.Read = nil, nil
 		if p.Roots == On {
 			p.Roots = Default
 		}
@@ -109,7 +113,7 @@ func isLoopback(address string) bool {
 // equal reports whether a server started with one configuration can be kept under the other.
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
-		c.URL == other.URL && c.Dir == other.Dir && c.Policy == other.Policy &&
+		c.URL == other.URL && c.Dir == other.Dir && reflect.DeepEqual(c.Policy, other.Policy) &&
 		c.File == other.File && slices.Equal(c.Args, other.Args) &&
 		slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }

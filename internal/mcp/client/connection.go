@@ -121,6 +121,13 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
+	if command, err = command.Restrict(s.config.Policy.Sandbox, realRoots(roots)); err != nil {
+		return nil, err
+	}
+	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
+		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you can: %v.",
+			text.Name(s.config.Name), err))
+	}
 	c.process, err = process.Start(ctx, command,
 		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber})
 	if err != nil {
@@ -129,6 +136,15 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
 	c.stdio.secrets = s.redactor.Scrubber
 	return c.stdio, nil
+}
+
+// realRoots returns the real paths of the roots that exist.
+func realRoots(roots mcproots.Snapshot) []string {
+	var paths []string
+	for _, root := range roots.Existing().All() {
+		paths = append(paths, root.Real.String())
+	}
+	return paths
 }
 
 // client returns the MCP client of this connection.

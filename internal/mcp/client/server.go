@@ -15,6 +15,7 @@ import (
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -48,6 +49,7 @@ type server struct {
 	restarted  int           // how often it was restarted after a failure
 	failures   int           // in a row, before the current start
 	warnings   []deprecation
+	told       []string // what the user was told once
 }
 
 func (s *Set) newServer(c Config, prefix string) *server {
@@ -390,7 +392,8 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 // server is connecting, when it is not known yet what it has been told.
 func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	switch {
-	case s.config.Transport == Stdio && s.config.Policy.Templates:
+	case s.config.Transport == Stdio &&
+		(s.config.Policy.Templates || s.config.Policy.Sandbox.Mode != sandbox.Off):
 		return true
 	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
 		return false
@@ -423,6 +426,19 @@ const (
 	deprecatedLogging deprecation = "this server sends log messages over MCP, which are " +
 		"deprecated since 2026-07-28; its stderr is logged anyway"
 )
+
+// tellOnce shows the user a message, once per server.
+func (s *server) tellOnce(message string) {
+	s.mu.Lock()
+	known := slices.Contains(s.told, message)
+	if !known {
+		s.told = append(s.told, message)
+	}
+	s.mu.Unlock()
+	if !known {
+		s.set.showMessage(message)
+	}
+}
 
 // warn logs a deprecation, once per server.
 func (s *server) warn(d deprecation) {

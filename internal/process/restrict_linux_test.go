@@ -1,0 +1,99 @@
+package process_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// at returns a command with a home and a temporary directory.
+func at(home, temp string) process.Command {
+	return process.Command{Path: "/bin/true", Env: []string{"HOME=" + home, "TMPDIR=" + temp}}
+}
+
+// A command cannot widen its sandbox by a link in a root that takes the place of another one.
+//
+// Clauses X1, X3.
+func TestRestrictFollowsNoLinks(t *testing.T) {
+	home, outside := t.TempDir(), t.TempDir()
+	state := filepath.Join(home, "state")
+	s := sandbox.Settings{Mode: sandbox.Write, State: []string{"~/state/", "~/settings.json"}}
+	c := at(home, t.TempDir())
+	restricted, err := c.Restrict(s, []string{"/usr"})
+	require.NoError(t, err)
+	require.Contains(t, restricted.Sandbox.Write, state)
+	require.DirExists(t, state)
+
+	require.NoError(t, os.Remove(state))
+	require.NoError(t, os.Symlink(outside, state))
+	restricted, err = c.Restrict(s, []string{home})
+	require.NoError(t, err)
+	require.NotContains(t, restricted.Sandbox.Write, outside)
+}
+
+func TestRestrictExpandsPaths(t *testing.T) {
+	home, temp, linked := t.TempDir(), t.TempDir(), t.TempDir()
+	link := filepath.Join(home, "link")
+	require.NoError(t, os.Symlink(linked, link))
+	c := at(home, temp)
+	c.Env = append(c.Env, "OWN="+temp, "OWN="+linked, "RELATIVE=a/b")
+	s := sandbox.Settings{Mode: sandbox.Strict, Write: []string{"~/link", "$OWN"},
+		Read: []string{"~/read", "$OWN/read", "$NONE/read", "$RELATIVE"}, State: []string{"$NONE/state/"}}
+	restricted, err := c.Restrict(s, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{temp, linked}, restricted.Sandbox.Write)
+	require.Equal(t, []string{filepath.Join(home, "read"), filepath.Join(linked, "read")}, restricted.Sandbox.Read[:2])
+	require.True(t, slices.ContainsFunc(restricted.Sandbox.Read, func(p string) bool { return p == "/bin" || p == "/usr/bin" }))
+
+	for _, wrong := range []string{"/missing", "$NONE/x", "$RELATIVE", "relative"} {
+		s.Write = []string{wrong}
+		_, err = c.Restrict(s, nil)
+		require.ErrorContains(t, err, wrong)
+		require.ErrorContains(t, err, "sandboxWrite")
+		require.ErrorAs(t, err, new(*process.StartError))
+	}
+	c.Env = []string{"HOME=" + home, "TMPDIR=/missing"}
+	_, err = c.Restrict(sandbox.Settings{Mode: sandbox.Write}, nil)
+	require.ErrorContains(t, err, "/missing")
+	c.Env = []string{"HOME=", "TMPDIR="}
+	restricted, err = c.Restrict(sandbox.Settings{Mode: sandbox.Write, State: []string{"~/x/"}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"/tmp"}, restricted.Sandbox.Write)
+}
+
+// What cannot be created here cannot be used by the command either.
+func TestRestrictWorksInAReadOnlyHome(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	home, temp := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Chmod(home, 0o500))
+	s := sandbox.Settings{Mode: sandbox.Write, State: []string{"~/state/"}}
+	restricted, err := at(home, temp).Restrict(s, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{temp}, restricted.Sandbox.Write)
+}
+
+// Clause X2.
+func TestRestrictWithoutLandlock(t *testing.T) {
+	if proctest.WithoutLandlock(t) {
+		return
+	}
+	s := sandbox.Settings{Mode: sandbox.Write}
+	_, err := at(t.TempDir(), t.TempDir()).Restrict(s, nil)
+	require.ErrorIs(t, err, sandbox.ErrUnavailable)
+	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
+	s.Optional = true
+	c, err := at(t.TempDir(), t.TempDir()).Restrict(s, nil)
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Off, c.Sandbox.Mode)
+	require.ErrorIs(t, s.Unprotected(), sandbox.ErrUnavailable)
+	require.Equal(t, "off, because it is not available here", s.InEffect())
+}

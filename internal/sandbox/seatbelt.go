@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// seatbelt returns p as a profile of macOS: what sandbox-exec enforces. The last rule that matches
+// decides.
+func (p Policy) seatbelt() string {
+	var b strings.Builder
+	rule := func(action, operation string, filters ...string) {
+		fmt.Fprintf(&b, "(%s %s", action, operation)
+		for _, filter := range filters {
+			b.WriteString("\n  " + filter)
+		}
+		b.WriteString(")\n")
+	}
+	b.WriteString("(version 1)\n")
+	rule("allow", "default")
+	if p.Mode == Strict {
+		rule("deny", "file-read*")
+		rule("allow", "file-read-metadata") // names on the way to a file
+		rule("allow", "file-read*", append(below("/System", "/Library", "/Applications", "/usr", "/bin",
+			"/sbin", "/opt", "/nix/store", "/dev", "/private/etc", "/private/var/db",
+			"/private/var/select", "/private/var/run"), `(literal "/")`)...)
+		rule("allow", "file-read*", append(below(p.Read...), below(p.Write...)...)...)
+	}
+	rule("deny", "file-write*")
+	rule("allow", "file-write*", append(below(p.Write...), `(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`,
+		`(subpath "/dev/fd")`)...)
+	// what would have others act for it, and what reaches other processes
+	for _, operation := range []string{"appleevent-send", "lsopen"} {
+		rule("deny", operation)
+	}
+	for _, operation := range []string{"signal", "mach-priv-task-port"} {
+		rule("deny", operation)
+		rule("allow", operation, "(target same-sandbox)")
+	}
+	if p.Ports != nil {
+		rule("deny", "network-outbound", `(remote tcp "*:*")`)
+	}
+	for _, port := range p.Ports {
+		rule("allow", "network-outbound", `(remote tcp "*:`+strconv.Itoa(int(port))+`")`)
+	}
+	return b.String()
+}
+
+// below returns filters for what is at paths or below them.
+func below(paths ...string) []string {
+	filters := make([]string, len(paths))
+	for i, path := range paths {
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path)
+		filters[i] = `(subpath "` + quoted + `")`
+	}
+	return filters
+}

@@ -1,0 +1,44 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The profile has not been tried on macOS by a test; this is its text.
+func TestSeatbelt(t *testing.T) {
+	p := Policy{Mode: Write, Write: []string{"/Users/a/src", `/private/tmp/a "b"\c`},
+		Read: []string{"/never"}, Ports: []uint16{443}}
+	require.Equal(t, `(version 1)
+(allow default)
+(deny file-write*)
+(allow file-write*
+  (subpath "/Users/a/src")
+  (subpath "/private/tmp/a \"b\"\\c")
+  (regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")
+  (subpath "/dev/fd"))
+(deny appleevent-send)
+(deny lsopen)
+(deny signal)
+(allow signal
+  (target same-sandbox))
+(deny mach-priv-task-port)
+(allow mach-priv-task-port
+  (target same-sandbox))
+(deny network-outbound
+  (remote tcp "*:*"))
+(allow network-outbound
+  (remote tcp "*:443"))
+`, p.seatbelt())
+
+	strict := Policy{Mode: Strict, Write: []string{"/Users/a/src"}, Read: []string{"/opt/node"}}.seatbelt()
+	reads := strings.Index(strict, "(deny file-read*)")
+	require.Positive(t, reads)
+	for _, allowed := range []string{`(subpath "/Users/a/src")`, `(subpath "/opt/node")`,
+		`(subpath "/usr")`, "(allow file-read-metadata)"} {
+		require.Contains(t, strict[reads:strings.Index(strict, "(deny file-write*)")], allowed)
+	}
+	require.NotContains(t, strict, "network")
+}
