@@ -94,7 +94,7 @@ func serverURL(given string) (string, error) {
 // connect passes messages between the editor and a server until the server or ctx ends. When the
 // editor has closed its end, the server answers what it has read and ends the connection.
 func connect(ctx context.Context, s streams, to, token string, maxLine int) error {
-	conn, err := websocket.Dial(ctx, to, token, maxLine)
+	conn, err := websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
 	if err != nil {
 		return fmt.Errorf("cannot connect to %s: %w", to, err)
 	}

@@ -107,7 +107,9 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return err
 	}
-	n := &network{tokens: tokens, maxLine: set.maxLine, log: logger}
+	n := &network{
+		tokens: tokens, acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}), log: logger,
+	}
 	n.peers = acp.NewServer(acp.ServerOptions{
 		PerPeer: acp.Limits{Connections: 100, Sessions: 200, Turns: 50},
 		Options: func(p acp.Peer) (acp.Options, error) {
@@ -172,8 +174,8 @@ func (f serveFlags) open(ctx context.Context) (net.Listener, error) {
 // network serves the connections of users who have a token.
 type network struct {
 	tokens   *token.Store
+	acceptor *websocket.Acceptor
 	peers    *acp.Server
-	maxLine  int
 	log      *slog.Logger
 	draining atomic.Bool // there are no new connections
 }
@@ -231,12 +233,16 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 		return
 	}
-	conn, err := websocket.Accept(w, r, n.maxLine)
-	if err != nil {
-		n.log.Warn("rejected a connection", "user", user.Name, "from", r.RemoteAddr, "error", err)
+	conn, err := n.acceptor.Accept(w, r, user.Name)
+	log := n.log.With("user", user.Name, "from", r.RemoteAddr)
+	switch {
+	case err != nil:
+		log.Warn("rejected a connection", "error", err)
+		return
+	case conn == nil:
+		log.Info("resumed a connection")
 		return
 	}
-	log := n.log.With("user", user.Name, "from", r.RemoteAddr)
 	log.Info("connected")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var watching sync.WaitGroup

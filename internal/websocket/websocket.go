@@ -1,16 +1,20 @@
 // Package websocket carries the messages of an ACP connection over WebSocket: one message of the
 // protocol in each text message.
+//
+// Between two acp-agents a connection outlives the network: when it is lost, the client connects
+// again, and both sides send what the other one has not received. They count messages for that, and
+// a binary message says how many were received. With other programs there is one text message for
+// each message of the protocol and nothing else, and a lost connection has ended.
 package websocket
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -19,47 +23,34 @@ import (
 // Path is where an ACP server accepts connections.
 const Path = "/acp"
 
-// pingEvery is how often each side asks whether the other one is still there, and how long it waits
-// for the answer. Between them there may be a firewall that forgets silent connections.
-const pingEvery = 30 * time.Second
-
-// Protocol is the subprotocol of two acp-agents. In it an empty message is the end of what a side
+// protocol is the subprotocol of two acp-agents. In it an empty message is the end of what a side
 // sends: WebSocket itself has no half-closed connections.
-const Protocol = "acp-agent"
+const protocol = "acp-agent"
 
-// Conn is a connection to the other side. It implements acp.Conn.
-type Conn struct {
-	socket  *websocket.Conn
-	pinging sync.WaitGroup
-	end     context.CancelFunc
+const (
+	// idHeader names a connection: in the response to a new one, and in a request to resume it.
+	idHeader = "Acp-Connection-Id"
+	// receivedHeader says how many messages a side has received, when a connection is resumed.
+	receivedHeader = "Acp-Agent-Received"
+)
+
+// Times are how long a connection waits. The zero value means the defaults.
+type Times struct {
+	// Lost is how long a lost connection can be resumed. Default 2 minutes.
+	Lost time.Duration
+	// Ping is how often each side asks whether the other one is still there, and how long it waits
+	// for the answer. Default 15 s.
+	Ping time.Duration
 }
 
-// Accept accepts a connection from a client, whose messages may have up to max bytes. It has
-// answered the request if it fails. It rejects web pages of other origins.
-func Accept(w http.ResponseWriter, r *http.Request, max int) (*Conn, error) {
-	w.Header().Set("Acp-Connection-Id", rand.Text())
-	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Protocol}})
-	if err != nil {
-		return nil, err
+func (t Times) withDefaults() Times {
+	if t.Lost == 0 {
+		t.Lost = 2 * time.Minute
 	}
-	return newConn(socket, max), nil
-}
-
-// Dial connects to the server at url, and authenticates with token.
-func Dial(ctx context.Context, url, token string, max int) (*Conn, error) {
-	socket, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{
-		HTTPHeader:   http.Header{"Authorization": {"Bearer " + token}},
-		Subprotocols: []string{Protocol},
-	})
-	if err == nil {
-		return newConn(socket, max), nil
+	if t.Ping == 0 {
+		t.Ping = 15 * time.Second
 	}
-	if response == nil || response.StatusCode == http.StatusSwitchingProtocols {
-		return nil, err
-	}
-	const most = 1 << 10
-	said, _ := io.ReadAll(io.LimitReader(response.Body, most))
-	return nil, &RefusedError{Status: response.StatusCode, Message: strings.TrimSpace(string(said))}
+	return t
 }
 
 // RefusedError is returned by [Dial] if the server answers but accepts no connection.
@@ -73,72 +64,46 @@ func (e *RefusedError) Error() string {
 		http.StatusText(e.Status), e.Message))
 }
 
-func newConn(socket *websocket.Conn, max int) *Conn {
-	socket.SetReadLimit(int64(max))
-	ctx, end := context.WithCancel(context.Background())
-	c := &Conn{socket: socket, end: end}
-	c.pinging.Go(func() { c.ping(ctx) })
-	return c
-}
-
-// ping ends the connection when the other side no longer answers.
-func (c *Conn) ping(ctx context.Context) {
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		wait, cancel := context.WithTimeout(ctx, pingEvery)
-		err := c.socket.Ping(wait)
-		cancel()
-		if err != nil {
-			_ = c.socket.CloseNow()
-			return
-		}
-	}
-}
-
-// Read returns the next message. Its error is io.EOF when the other side has closed the connection.
-// It does not use its context, whose end would close the connection before everything is written.
-func (c *Conn) Read(context.Context) ([]byte, error) {
-	kind, message, err := c.socket.Read(context.Background())
-	switch websocket.CloseStatus(err) {
-	case websocket.StatusNormalClosure, websocket.StatusGoingAway:
-		return nil, io.EOF
-	}
-	switch {
-	case err != nil:
+// Dial connects to the server at url, and authenticates with token. Messages that it sends may have
+// up to max bytes.
+func Dial(ctx context.Context, url, token string, max int, times Times) (*Conn, error) {
+	socket, response, err := dial(ctx, url, token, nil)
+	if err != nil {
 		return nil, err
-	case kind != websocket.MessageText:
-		return nil, errors.New("received a message that is not text")
-	case len(message) == 0 && c.socket.Subprotocol() == Protocol:
-		return nil, io.EOF
 	}
-	return message, nil
-}
-
-// CloseWrite says that nothing more will be written. If the other side is not acp-agent, it closes
-// the connection.
-func (c *Conn) CloseWrite(ctx context.Context) error {
-	if c.socket.Subprotocol() == Protocol {
-		return c.socket.Write(ctx, websocket.MessageText, nil)
+	c := newConn(response.Header.Get(idHeader), socket.Subprotocol() == protocol, max, times)
+	c.redial = func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
+		socket, response, err := dial(ctx, url, token, http.Header{
+			idHeader: {c.id}, receivedHeader: {strconv.FormatUint(received, 10)},
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		n, err := strconv.ParseUint(response.Header.Get(receivedHeader), 10, 64)
+		if err != nil {
+			return nil, 0, errors.Join(errors.New("the server did not resume the connection"), socket.CloseNow())
+		}
+		return socket, n, nil
 	}
-	return c.Close()
+	c.attach(socket, 0)
+	return c, nil
 }
 
-// Write sends a message.
-func (c *Conn) Write(ctx context.Context, message []byte) error {
-	return c.socket.Write(ctx, websocket.MessageText, message)
-}
-
-// Close ends the connection: it tells the other side and waits for up to 5 seconds until that has
-// answered.
-func (c *Conn) Close() error {
-	c.end()
-	err := c.socket.Close(websocket.StatusNormalClosure, "")
-	c.pinging.Wait()
-	return err
+// dial opens a WebSocket with additional headers.
+func dial(
+	ctx context.Context, url, token string, header http.Header,
+) (*websocket.Conn, *http.Response, error) {
+	if header == nil {
+		header = make(http.Header)
+	}
+	header.Set("Authorization", "Bearer "+token)
+	socket, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+		HTTPHeader: header, Subprotocols: []string{protocol},
+	})
+	if err == nil || response == nil || response.StatusCode == http.StatusSwitchingProtocols {
+		return socket, response, err
+	}
+	const most = 1 << 10
+	said, _ := io.ReadAll(io.LimitReader(response.Body, most))
+	return nil, nil, &RefusedError{Status: response.StatusCode, Message: strings.TrimSpace(string(said))}
 }

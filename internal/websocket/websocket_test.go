@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,15 +16,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve returns the URL of a server that passes each of its connections to handle.
-func serve(t *testing.T, max int, handle func(*Conn)) string {
+// serve returns the URL of a server that passes each of its connections to handle. Users who have a
+// token are named like it.
+func serve(t *testing.T, max int, times Times, handle func(*Conn)) string {
+	a := NewAcceptor(max, times)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer secret" {
+		user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok || user == "nobody" {
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
 		}
-		c, err := Accept(w, r, max)
-		if err != nil {
+		c, err := a.Accept(w, r, user)
+		if c == nil || err != nil {
 			return
 		}
 		defer c.Close()
@@ -38,7 +42,7 @@ func echo(c *Conn) {
 	ctx := context.Background()
 	for {
 		m, err := c.Read(ctx)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			_ = c.Write(ctx, []byte("bye"))
 			return
 		}
@@ -49,7 +53,7 @@ func echo(c *Conn) {
 }
 
 func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
-	c, err := Dial(t.Context(), serve(t, 100, echo), "secret", 100)
+	c, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "ana", 100, Times{})
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Write(t.Context(), []byte(`{"a":"é"}`)))
@@ -64,15 +68,15 @@ func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
 }
 
 func TestConnectionIsRefused(t *testing.T) {
-	_, err := Dial(t.Context(), serve(t, 100, echo), "guess", 100)
+	_, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "nobody", 100, Times{})
 	require.Equal(t, &RefusedError{Status: 401, Message: "no token"}, err)
 	require.EqualError(t, err, "the server answered 401 Unauthorized: no token")
 }
 
 func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
-	url := serve(t, 100, echo)
+	url := serve(t, 100, Times{}, echo)
 	_, response, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
-		"Authorization": {"Bearer secret"}, "Origin": {"https://evil.example"},
+		"Authorization": {"Bearer ana"}, "Origin": {"https://evil.example"},
 	}})
 	require.Error(t, err)
 	require.Equal(t, http.StatusForbidden, response.StatusCode)
@@ -81,7 +85,7 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 // What others send is read as it is: only acp-agent's own protocol has messages without content.
 func TestOtherClients(t *testing.T) {
 	read := make(chan string, 2)
-	url := serve(t, 10, func(c *Conn) {
+	url := serve(t, 10, Times{}, func(c *Conn) {
 		for {
 			m, err := c.Read(t.Context())
 			if err != nil {
@@ -93,7 +97,7 @@ func TestOtherClients(t *testing.T) {
 	})
 	for sent, want := range map[string]string{"": "", "1234567890": "1234567890", "12345678901": "error: "} {
 		socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
-			"Authorization": {"Bearer secret"},
+			"Authorization": {"Bearer ana"},
 		}})
 		require.NoError(t, err)
 		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(sent)))

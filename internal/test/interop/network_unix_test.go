@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/cable"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -212,6 +214,29 @@ func TestServerDrains(t *testing.T) {
 	require.Equal(t, "cancelled", stopReason(t, answer))
 	require.NoError(t, s.cmd.Wait())
 	require.Equal(t, 1, a.exit())
+}
+
+// The network fails again and again during a turn, and neither side notices.
+func TestTurnSurvivesTheNetwork(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--", proctest.Executable())
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	wire := cable.Lay(t, "ws://"+s.host)
+	a := startClient(t, wire.URL, token).initialize()
+	session, from := a.open(dir), a.Count()
+	id := a.NextID()
+	const updates = 5000
+	a.send(pipes.Request(id, "session/prompt", promptParams(session, fmt.Sprint("stream ", updates))))
+	for seen := 0; seen < updates; {
+		seen = strings.Count(a.updates(from, session), "agent_message_chunk")
+		wire.Cut()
+		time.Sleep(20 * time.Millisecond)
+	}
+	m, err := a.Response(within(t), from, id)
+	require.NoError(t, err)
+	require.Equal(t, "end_turn", stopReason(t, m))
+	require.Equal(t, updates, strings.Count(a.updates(from, session), "agent_message_chunk"))
 }
 
 func TestServerWithCertificate(t *testing.T) {

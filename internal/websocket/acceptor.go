@@ -1,0 +1,79 @@
+package websocket
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/coder/websocket"
+)
+
+// Acceptor accepts connections, and resumes those that were lost.
+type Acceptor struct {
+	max   int
+	times Times
+
+	mu    sync.Mutex
+	conns map[string]owned // by id, those that can be resumed
+}
+
+// owned is a connection with its user.
+type owned struct {
+	*Conn
+	owner string
+}
+
+// NewAcceptor returns an Acceptor for messages of up to max bytes.
+func NewAcceptor(max int, times Times) *Acceptor {
+	return &Acceptor{max: max, times: times, conns: make(map[string]owned)}
+}
+
+// Accept accepts a connection of owner, or resumes one, for which it returns nil. It rejects web
+// pages of other origins. If it fails it has answered the request.
+func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {
+	if id := r.Header.Get(idHeader); id != "" {
+		return nil, a.resume(w, r, owner, id)
+	}
+	id := rand.Text()
+	w.Header().Set(idHeader, id)
+	socket, err := accept(w, r)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(id, socket.Subprotocol() == protocol, a.max, a.times)
+	if c.resumable {
+		a.mu.Lock()
+		a.conns[id] = owned{c, owner}
+		a.mu.Unlock()
+		c.onEnd = func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			delete(a.conns, id)
+		}
+	}
+	c.attach(socket, 0)
+	return c, nil
+}
+
+// resume gives a connection a new socket.
+func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id string) error {
+	a.mu.Lock()
+	c := a.conns[id]
+	a.mu.Unlock()
+	received, err := strconv.ParseUint(r.Header.Get(receivedHeader), 10, 64)
+	if c.Conn == nil || c.owner != owner || err != nil {
+		http.Error(w, "there is no such connection any more", http.StatusGone)
+		return err
+	}
+	w.Header().Set(receivedHeader, strconv.FormatUint(c.detach(), 10))
+	socket, err := accept(w, r)
+	if err == nil {
+		c.attach(socket, received)
+	}
+	return err
+}
+
+func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	return websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}})
+}
