@@ -32,7 +32,7 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		if path == "" {
 			continue
 		}
-		list, err := Nested(ctx, ws, path)
+		list, err := ActiveFor(ctx, ws, path)
 		if err != nil {
 			continue // after a move, for example
 		}

@@ -49,9 +49,9 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	return list, nil
 }
 
-// Nested returns the instructions in the directories between the root of ws that contains path and
+// ActiveFor returns the instructions in the directories between the root of ws that contains path and
 // path, like [Catalog.For], but only active ones, and without a scan.
-func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
+func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
 	rows, err := standardRows()
 	if err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifa
 	return slices.DeleteFunc(list, func(a Artifact) bool { return a.State != Active }), err
 }
 
-// maxNestedDirs is the number of directories of one root in which Catalog.Nested looks.
+// maxNestedDirs is the number of directories of one root in which Catalog.Below looks.
 const maxNestedDirs = 500
 
-// Nested returns the instructions of directories below the roots, by root and then from the top
+// Below returns the instructions of directories below the roots, by root and then from the top
 // down, each path once, including those that are not active. It looks in a limited number of
 // directories and in no hidden ones; complete reports whether it looked in all. A directory that
 // cannot be opened counts as empty.
-func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
+func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
 	complete = true
@@ -86,7 +86,7 @@ func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
 	return list, complete
 }
 
-// nestedIn is Nested for one root.
+// nestedIn is Below for one root.
 func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
 	complete bool) {
 	rows := c.nestedRows()

@@ -67,7 +67,7 @@ func TestNested(t *testing.T) {
 	}
 	top := tree(t, files)
 	list, complete := scan(t, discovery.Options{}, top+"/a", top+"/c",
-		top+"/a/b").Nested(t.Context())
+		top+"/a/b").Below(t.Context())
 	require.True(t, complete)
 	var found []string
 	for _, a := range active(list) {
@@ -81,7 +81,7 @@ func TestNested(t *testing.T) {
 		files[fmt.Sprintf("a/many/%03d/AGENTS.md", i)] = "One of many."
 	}
 	top = tree(t, files)
-	list, complete = scan(t, discovery.Options{}, top+"/a").Nested(t.Context())
+	list, complete = scan(t, discovery.Options{}, top+"/a").Below(t.Context())
 	require.False(t, complete)
 	require.Greater(t, len(active(list)), 400)
 	require.Less(t, len(active(list)), 500)
@@ -109,7 +109,7 @@ func TestNestedWithoutAScan(t *testing.T) {
 		"main.go": nil, "x/a.txt": {"x/AGENTS.md"}, "x/a.go": {"x/AGENTS.md",
 			"x/.cursor/rules/go.mdc"}, "x/y/new/a.txt": {"x/AGENTS.md", "x/y/GEMINI.md"},
 	} {
-		list, err := discovery.Nested(t.Context(), ws, filepath.Join(top, path))
+		list, err := discovery.ActiveFor(t.Context(), ws, filepath.Join(top, path))
 		require.NoError(t, err)
 		var names []string
 		for _, a := range list {
@@ -117,7 +117,7 @@ func TestNestedWithoutAScan(t *testing.T) {
 		}
 		require.Equal(t, expected, names, path)
 	}
-	_, err = discovery.Nested(t.Context(), ws, filepath.Dir(top))
+	_, err = discovery.ActiveFor(t.Context(), ws, filepath.Dir(top))
 	require.Error(t, err)
 }
 
@@ -140,7 +140,7 @@ func TestNamesMatchExactly(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, names(list), path)
 	}
-	nested, complete := c.Nested(t.Context())
+	nested, complete := c.Below(t.Context())
 	require.True(t, complete)
 	require.Equal(t, []string{"real/AGENTS.md"}, names(active(nested)))
 

@@ -14,7 +14,7 @@ import (
 // The process does not use our handles, so each such path passes HandOverFile or HandOverDir first:
 // those in an agent's requests to the editor (acp/capabilities.go), those of a permission request
 // that is answered without asking (acp/allow.go) and the working directories of MCP servers
-// (acp/mcp.go and internal/mcp/client). The exceptions are the session's roots themselves, which
+// (acp/mcp.go, acp/proxy/relays.go and internal/mcp/client). The exceptions are the session's roots themselves, which
 // agents (acp/proxy) and MCP servers (internal/mcp/roots) are told as the client gave them, and
 // agents, which are started in our own working directory.
 

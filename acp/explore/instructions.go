@@ -46,7 +46,7 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 // mentionInstructions names the instructions of the directories between a root and a file that was
 // read or written, each file once in a session.
 func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
-	list, err := discovery.Nested(ctx, t.workspace(), file.Path())
+	list, err := discovery.ActiveFor(ctx, t.workspace(), file.Path())
 	if err != nil {
 		return context.Cause(ctx) // what was asked for is done
 	}

@@ -191,7 +191,7 @@ func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery
 		return r != (workspace.Ref{}) && slices.Equal(namesOf(r.Real()), real)
 	}
 	above, _ := catalog.For(ctx, ref.Path()) // of many directories Nested knows some
-	nested, _ := catalog.Nested(ctx)
+	nested, _ := catalog.Below(ctx)
 	all := slices.Concat(catalog.Artifacts(), above, nested)
 	return slices.ContainsFunc(all, func(a discovery.Artifact) bool {
 		return is(a.Ref) ||

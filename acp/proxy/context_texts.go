@@ -104,7 +104,7 @@ func (s *session) findNested() (list []discovery.Artifact, complete bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
 	defer cancel()
-	list, complete = catalog.Nested(ctx)
+	list, complete = catalog.Below(ctx)
 	return slices.DeleteFunc(list, func(a discovery.Artifact) bool {
 		return a.State != discovery.Active
 	}), complete

@@ -116,15 +116,26 @@ func TestFoundServersAreStartedByARelay(t *testing.T) {
 		Args: []string{"mcp-relay"}}})
 	given := sdk.McpServerStdio{Name: "given", Command: "x", Args: []string{},
 		Env: []sdk.EnvVariable{}}
+	all := roots(t, 1)
+	dir := filepath.Join(all.Cwd().String(), "a dir")
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	found := sdk.McpServerStdio{Name: "found", Command: "x", Args: []string{"--a"},
-		Env: []sdk.EnvVariable{{Name: "N", Value: "v"}}, Meta: backend.FoundMeta("/a dir")}
-	_, err := h.connect().NewSession(t.Context(), client.Setup{Roots: roots(t, 1),
-		MCPServers: []sdk.McpServer{{Stdio: &given}, {Stdio: &found}}})
+		Env: []sdk.EnvVariable{{Name: "N", Value: "v"}}, Meta: backend.FoundMeta(dir)}
+	open := client.Setup{Roots: all, MCPServers: []sdk.McpServer{{Stdio: &given}, {Stdio: &found}}}
+	v := h.connect()
+	_, err := v.NewSession(t.Context(), open)
 	require.NoError(t, err)
 	sent := h.sentServers("session/new")
 	require.JSONEq(t, string(backend.Encode(given)), string(sent[0]))
 	require.JSONEq(t, `{"name":"found","command":"/opt/acp-agent","args":["mcp-relay","--found-in",`+
-		`"/a dir","--env","N","--","x","--a"],"env":[{"name":"N","value":"v"}]}`, string(sent[1]))
+		string(backend.Encode(dir))+`,"--env","N","--","x","--a"],"env":[{"name":"N","value":"v"}]}`,
+		string(sent[1]))
+
+	// Its folder was replaced after the user was asked.
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Symlink(t.TempDir(), dir))
+	_, err = v.NewSession(t.Context(), open)
+	require.ErrorContains(t, err, "outside the session's folders")
 }
 
 // Clause P1.

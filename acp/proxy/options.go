@@ -21,7 +21,7 @@ type Command = process.Command
 
 // Options configure a proxy. The zero value is usable.
 type Options struct {
-	// Profile describes the agent. Its Command and Args are ignored.
+	// Profile describes the agent. Its Command, Args and Env are ignored.
 	Profile Profile
 	// RootsTools is the command of an MCP server with file tools for the session's roots,
 	// "acp-agent mcp". With "--roots-from SOCKET" it asks this process for them in each call; with

@@ -138,9 +138,14 @@ func isStdio(server json.RawMessage) bool {
 func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 	servers, wrapped := listServers(params), false
 	for i, server := range servers {
-		asks, found := s.relays != nil && s.proxy.wrapsServers(), backend.FoundDir(server) != ""
-		if !isStdio(server) || !asks && !found {
+		asks, foundIn := s.relays != nil && s.proxy.wrapsServers(), backend.FoundDir(server)
+		if !isStdio(server) || !asks && foundIn == "" {
 			continue
+		}
+		if foundIn != "" {
+			if err := s.host.Workspace().HandOverDir(foundIn); err != nil {
+				return nil, err
+			}
 		}
 		if s.proxy.options.Relay.Path == "" {
 			return nil, errors.New("an MCP server found in a folder needs a relay to be started")
