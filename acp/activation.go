@@ -22,6 +22,7 @@ type opening struct {
 	foreign    bool               // the store does not have it, or its source
 	previous   *session           // the active session that a load or resume replaces, or nil
 	rate       *replayRate        // of a load
+	outlet     *outlet
 }
 
 // activation is an opened session that is not active yet. Either activate makes it a session, or
@@ -44,7 +45,7 @@ type activation struct {
 func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	act := &activation{agent: a, id: o.id}
 	if o.previous == nil {
-		if err := a.owner.take(sessionSlot); err != nil {
+		if err := a.takeSession(); err != nil {
 			return nil, err
 		}
 		act.counted = true
@@ -83,6 +84,21 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	return act, nil
 }
 
+// takeSession counts a session that is active or being opened, until releaseSession.
+func (a *agent) takeSession() error {
+	if err := a.owner.take(sessionSlot); err != nil {
+		return err
+	}
+	a.owner.use(a)
+	return nil
+}
+
+// releaseSession undoes takeSession.
+func (a *agent) releaseSession() {
+	a.owner.release(sessionSlot)
+	a.owner.unuse(a)
+}
+
 // openRoots opens what is on disks: the roots, and what is in them.
 func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	a := act.agent
@@ -97,7 +113,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		act.broad = append(act.broad, broadDir(root.Real, a.home()))
 	}
 	act.params = o.params
-	act.host = newHost(a, act.id, o.stored, act.workspace)
+	act.host = newHost(a, act.id, o.stored, act.workspace, o.outlet)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
 	if err := o.params.checkShown(act.workspace); err != nil {
 		return err
@@ -129,7 +145,7 @@ func (act *activation) store(
 func (act *activation) abandon() {
 	a := act.agent
 	if act.counted {
-		a.owner.release(sessionSlot)
+		a.releaseSession()
 	}
 	if act.workspace == nil {
 		return
@@ -158,7 +174,7 @@ func (act *activation) activate(
 	if !act.agent.queues.activate(s) {
 		s.retire(act.agent.base)
 		if act.counted {
-			act.agent.owner.release(sessionSlot)
+			act.agent.releaseSession()
 		}
 		return nil, backend.ErrClosed
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -26,7 +27,13 @@ type agent struct {
 	log     *slog.Logger
 	conn    *jsonrpc.Conn
 	backend backend.Backend
-	base    context.Context // ends with the connection, after its requests were answered
+	base    context.Context // ends with the agent, after the connection's requests were answered
+	endBase context.CancelCauseFunc
+
+	grace  time.Duration              // how long turns outlive the connection
+	left   atomic.Bool                // the connection has ended, and turns outlive it
+	joined map[sessionstore.ID]*agent // that run sessions of this client; for the read loop
+	unused chan struct{}              // closed when nothing uses the agent; see principal.use
 
 	init         initialization
 	capabilities atomic.Pointer[clientCapabilities]
@@ -38,36 +45,47 @@ type agent struct {
 	home func() workspace.Dir // the real path of the home directory, resolved once
 }
 
-// newAgent returns the agent's side of a connection over t.
-func newAgent(o Options, owner *principal, remote bool, t jsonrpc.Transport) *agent {
+// newAgent returns the agent's side of a connection over t, which its connection uses. The agent
+// keeps the values of ctx.
+func newAgent(
+	ctx context.Context, o Options, owner *principal, remote bool, t jsonrpc.Transport,
+) *agent {
 	if remote {
 		o = o.forRemote()
 	}
 	a := &agent{options: o, owner: owner, remote: remote, log: o.Logger, backend: o.Backend(),
-		starter: mcpclient.NewStarter(8)}
+		starter: mcpclient.NewStarter(8), joined: make(map[sessionstore.ID]*agent),
+		unused: make(chan struct{})}
+	if remote {
+		a.grace = owner.server.options.Grace
+	}
+	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.running.log = a.log
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
 	a.conn = jsonrpc.NewConn(t, a, o.tuning.Wire)
 	return a
 }
 
-// serve serves the connection until it or ctx ends.
-func (a *agent) serve(ctx context.Context) error {
-	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	a.base = base
-	err := a.conn.Serve(ctx)
-	end(backend.ErrClosed)
-	a.shutdown()
-	return err
-}
-
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if a.lasting() {
+		if work, ok := a.acceptLasting(ctx, r); ok {
+			return work
+		}
+	}
+	return a.accept(ctx, r, a)
+}
+
+// accept accepts a request of from's client. from is a, or runs no session with the request's id.
+func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jsonrpc.Work {
 	if r.IsNotification() {
 		return a.acceptNotification(ctx, r)
 	}
 	if r.Method != protocol.Initialize && !a.init.begun() {
 		return reject(errNotInitialized(r.Method))
+	}
+	if opens(r.Method) {
+		return a.acceptLoad(ctx, r, from)
 	}
 	if accept := a.served(r.Method); accept != nil {
 		return accept(ctx, r)
@@ -90,8 +108,6 @@ func (a *agent) served(method string) acceptFunc {
 		return a.acceptInitialize
 	case protocol.SessionNew:
 		return a.acceptNew
-	case protocol.SessionLoad, protocol.SessionResume:
-		return a.acceptLoad
 	case protocol.SessionFork:
 		return a.acceptFork
 	case protocol.SessionPrompt:
@@ -128,7 +144,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 			q.cancel(rest())
 		}
 		return nil
-	case !a.init.done() || a.served(r.Method) != nil: // a request sent as a notification is ignored
+	case !a.init.done() || opens(r.Method) || a.served(r.Method) != nil: // a request sent as a notification is ignored
 		return nil
 	case id == "":
 		a.backend.Notify(ctx, r.Method, r.Params)
@@ -246,6 +262,14 @@ func reject(err error) jsonrpc.Work {
 // requestContext returns a context for a request that is answered even after the client has closed
 // its end: it ends when the client cancels the request, or with the connection.
 func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := a.lastingContext(ctx)
+	return lasting, func() { cancel(nil) }
+}
+
+// lastingContext is requestContext with a cause.
+func (a *agent) lastingContext(
+	ctx context.Context,
+) (context.Context, context.CancelCauseFunc) {
 	lasting, cancel := context.WithCancelCause(a.base)
 	end := func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
@@ -256,19 +280,25 @@ func (a *agent) requestContext(ctx context.Context) (context.Context, context.Ca
 	if ctx.Err() != nil {
 		end() // now, rather than when the goroutine of AfterFunc runs
 	}
-	return lasting, func() {
+	return lasting, func(cause error) {
 		stop()
-		cancel(nil)
+		cancel(cause)
 	}
 }
 
-// shutdown closes the sessions and the backend.
+// shutdown ends running turns, and closes the sessions and the backend.
 func (a *agent) shutdown() {
+	a.endBase(backend.ErrClosed)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.tuning.CloseGrace)
 	defer cancel()
 	var closing sync.WaitGroup
 	for _, s := range a.queues.close() {
-		closing.Go(func() { a.closeSession(ctx, s, nil) })
+		closing.Go(func() {
+			if err := s.queue.endTurns(ctx, backend.ErrCancelled); err != nil {
+				a.log.Warn("cannot end the turn", "session", s.id, "error", err)
+			}
+			a.closeSession(ctx, s, nil)
+		})
 	}
 	closing.Wait()
 	a.imports.wait(ctx)

@@ -33,7 +33,9 @@
 // session/cancel waits for the responses of the cancelled turns. Load and resume first do what can
 // fail except for showing the history, then end the running turns as cancelled, then replace the
 // activation.
-// Close and delete first end the turns. Fork copies the finished turns and changes nothing. Delete
+// Close and delete first end the turns. When a connection ends, its turns end as cancelled; those of
+// a remote [Peer] go on without a client for a while, and a load or resume by the same principal
+// joins them. Fork copies the finished turns and changes nothing. Delete
 // removes a session in any state. Sessions that only the backend knows are stored when a list
 // imports them, or when a client opens one by the backend's own id.
 //
@@ -54,6 +56,9 @@
 //     accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
+//   - A turn that outlives its connection, which only remote peers have: join.go passes the requests
+//     of the next connection to the agent that runs the session, and a load joins the turn. Whose
+//     client is shown the session is decided by its outlet (outlet.go).
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
 //     returns is stored and then activated, or abandoned.

@@ -29,6 +29,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) {
@@ -87,17 +88,24 @@ func using(b backend.Backend) func() backend.Backend {
 }
 
 // over says what the clients of the tests are connected by: "serve" for acp.Serve, or "lines" or
-// "messages" for a server and a Conn.
-var over = flag.String("over", "serve", "serve, lines or messages")
+// "messages" for a server and a Conn, or "remote" for a remote peer of one, which tests of MCP
+// servers do not pass.
+var over = flag.String("over", "serve", "serve, lines, messages or remote")
 
 // serve serves a client by the way that over names.
 func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) error {
 	var c acp.Conn
+	var p acp.Peer
 	switch *over {
 	case "serve":
 		return acp.Serve(ctx, in, out, o)
 	case "lines":
 		c = acp.NewLines(in, out)
+	case "remote":
+		c, p.Remote = acp.NewLines(in, out), true
+		if root, err := workspace.ParseDir("/"); len(o.Workspace.Policy.Allow) == 0 && err == nil {
+			o.Workspace.Policy.Allow = []workspace.Dir{root}
+		}
 	default:
 		c = messageConn{in: bufio.NewReader(in), from: in, to: out}
 	}
@@ -105,8 +113,11 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) erro
 		Options: func(acp.Peer) (acp.Options, error) { return o, nil },
 		PerPeer: acp.Limits{Sessions: o.Tuning().MaxSessions},
 	})
-	err := server.Serve(ctx, c, acp.Peer{})
-	return errors.Join(err, server.Shutdown(context.Background()))
+	err := server.Serve(ctx, c, p)
+	ended, end := context.WithCancel(context.Background())
+	end() // turns of remote peers may be left
+	_ = server.Shutdown(ended)
+	return err
 }
 
 // messageConn is a Conn of whole messages, which it takes from lines for the tests.

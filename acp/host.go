@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type host struct {
 	stored    sessionstore.ID // in the store; another one if the client's is the backend's own
 	workspace *workspace.Workspace
 	servers   *sessionServers
+	outlet    *outlet
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
 	rate      *replayRate                 // of a load
 	foreign   bool                        // it comes from the backend, and is not stored yet
@@ -64,8 +66,10 @@ const (
 	hostClosed
 )
 
-func newHost(a *agent, id, stored sessionstore.ID, w *workspace.Workspace) *host {
-	return &host{agent: a, id: id, stored: stored, workspace: w,
+func newHost(
+	a *agent, id, stored sessionstore.ID, w *workspace.Workspace, to *outlet,
+) *host {
+	return &host{agent: a, id: id, stored: stored, workspace: w, outlet: to,
 		scanning: make(chan struct{}, 1),
 		outside:  outsideReads{make(chan struct{}, 1), make(map[string]bool)},
 		settled:  make(chan struct{})}
@@ -311,7 +315,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 
 // send sends a request that was checked.
 func (h *host) send(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return backend.Work(h.agent.conn.Call(ctx, method, putSessionID(params, h.id)))
+	return h.outlet.call(ctx, method, putSessionID(params, h.id))
 }
 
 // live returns the session once the updates that were buffered for it are sent, nil before.
@@ -341,9 +345,9 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 		return err
 	}
 	if method == protocol.ElicitationComplete { // it names no session
-		return h.agent.conn.Notify(ctx, method, params)
+		return h.outlet.notify(ctx, method, params)
 	}
-	return h.agent.conn.Notify(ctx, method, putSessionID(params, h.id))
+	return h.outlet.notify(ctx, method, putSessionID(params, h.id))
 }
 
 // check checks a message of the backend to the client.
@@ -354,7 +358,7 @@ func (h *host) check(method string, params backend.Raw) error {
 	if closed {
 		return backend.ErrClosed
 	}
-	if err := h.agent.checkMethod(method, params); err != nil {
+	if err := cmp.Or(h.outlet.shownOn(), h.agent).checkMethod(method, params); err != nil {
 		return err
 	}
 	return checkPaths(h.workspace, method, params)

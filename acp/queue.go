@@ -260,17 +260,20 @@ func (qs *queues) find(id sessionstore.ID) *queue {
 	return qs.byID[id]
 }
 
-// activeIDs returns the stored ids of the active sessions.
-func (qs *queues) activeIDs() []sessionstore.ID {
+// active returns the active sessions.
+func (qs *queues) active() []*session {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	var ids []sessionstore.ID
+	return qs.activeLocked()
+}
+
+func (qs *queues) activeLocked() (active []*session) {
 	for _, q := range qs.byID {
 		if s := q.active(); s != nil {
-			ids = append(ids, s.host.stored)
+			active = append(active, s)
 		}
 	}
-	return ids
+	return active
 }
 
 // forget drops q if it is idle.
@@ -304,11 +307,5 @@ func (qs *queues) close() []*session {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.closed = true
-	var active []*session
-	for _, q := range qs.byID {
-		if s := q.active(); s != nil {
-			active = append(active, s)
-		}
-	}
-	return active
+	return qs.activeLocked()
 }

@@ -77,7 +77,7 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	h.rate.wait(ctx)
-	if err := h.agent.conn.Notify(ctx, protocol.SessionUpdate,
+	if err := h.outlet.notify(ctx, protocol.SessionUpdate,
 		putSessionID(u.Raw, h.id)); err != nil {
 		return err
 	}

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
@@ -44,6 +47,10 @@ type ServerOptions struct {
 	// PerPeer limits what the connections of one principal may use together, and Total what all
 	// connections may.
 	PerPeer, Total Limits
+	// Grace is how long the turns of a remote peer go on after its connection has ended without
+	// session/close, so that the peer can load the session again over another connection. Default
+	// 10 minutes; negative means not at all. Turns of other peers end with their connection.
+	Grace time.Duration
 }
 
 // Limits are upper bounds. 0 means no limit, except for PerPeer.Sessions, where it means 1,000. How
@@ -74,6 +81,7 @@ type Server struct {
 // NewServer returns a server.
 func NewServer(o ServerOptions) *Server {
 	o.PerPeer.Sessions = cmp.Or(o.PerPeer.Sessions, 1_000)
+	o.Grace = cmp.Or(o.Grace, 10*time.Minute)
 	s := &Server{options: o, principals: make(map[string]*principal)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
@@ -99,12 +107,41 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	if err != nil {
 		return err
 	}
-	defer s.running.Done()
-	defer owner.release(connectionSlot)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	return newAgent(o.withDefaults(), owner, p.Remote, t).serve(ctx)
+	var a *agent
+	defer func() {
+		if a == nil { // a panic in Options.Backend
+			s.running.Done()
+		}
+		owner.release(connectionSlot)
+	}()
+	a = newAgent(ctx, o.withDefaults(), owner, p.Remote, t)
+	owner.add(a)
+	err = a.conn.Serve(ctx)
+	if a.lasting() {
+		a.left.Store(true)
+		owner.leave(a)
+		go s.finish(a)
+	} else {
+		s.finish(a)
+	}
+	owner.unuse(a)
+	return err
+}
+
+// finish ends an agent whose connection has ended, once it has no sessions if they outlive the
+// connection.
+func (s *Server) finish(a *agent) {
+	defer s.running.Done()
+	if a.lasting() {
+		select {
+		case <-a.unused:
+		case <-s.ctx.Done():
+		}
+	}
+	a.shutdown()
 }
 
 // begin counts a connection of p.
@@ -116,7 +153,7 @@ func (s *Server) begin(p Peer) (*principal, error) {
 	}
 	owner := s.principals[p.Principal]
 	if owner == nil {
-		owner = &principal{server: s, name: p.Principal}
+		owner = &principal{server: s, name: p.Principal, agents: make(map[*agent]int)}
 	}
 	if refused := owner.takeLocked(connectionSlot); refused != nil {
 		return nil, errors.New("acp: " + refused.Message)
@@ -160,7 +197,55 @@ func (s *Server) close() <-chan struct{} {
 type principal struct {
 	server *Server
 	name   string
-	used   usage // guarded by the server's mu
+
+	// Guarded by the server's mu:
+	used   usage
+	agents map[*agent]int // that are used, with the number of their uses
+}
+
+// add adds an agent, which its connection uses.
+func (p *principal) add(a *agent) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.agents[a] = 1
+}
+
+// use keeps an agent running until unuse: for its connection, for each of its sessions, and for
+// each request of another connection. It reports whether the agent was still used.
+func (p *principal) use(a *agent) bool {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if p.agents[a] == 0 {
+		return false
+	}
+	p.agents[a]++
+	return true
+}
+
+// unuse undoes use.
+func (p *principal) unuse(a *agent) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.agents[a]--
+	if p.agents[a] == 0 {
+		delete(p.agents, a)
+		close(a.unused)
+		p.forgetLocked()
+	}
+}
+
+// all returns the agents that are used.
+func (p *principal) all() []*agent {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	return slices.Collect(maps.Keys(p.agents))
+}
+
+// forgetLocked drops the principal if it uses nothing.
+func (p *principal) forgetLocked() {
+	if p.used == (usage{}) && len(p.agents) == 0 {
+		delete(p.server.principals, p.name)
+	}
 }
 
 // slot is what something that is limited takes.
@@ -217,9 +302,7 @@ func (p *principal) release(kind slot) {
 	defer s.mu.Unlock()
 	p.used[kind]--
 	s.used[kind]--
-	if p.used == (usage{}) {
-		delete(s.principals, p.name)
-	}
+	p.forgetLocked()
 	if kind == turnSlot && s.used[turnSlot] == 0 && s.closing != nil {
 		close(s.closing)
 	}

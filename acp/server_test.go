@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // When its context ends, Serve answers a running turn before it closes the only connection.
@@ -146,12 +147,16 @@ func TestLimits(t *testing.T) {
 
 // Shutdown lets running turns end, and refuses new work meanwhile.
 func TestShutdown(t *testing.T) {
-	for _, patient := range []bool{true, false} {
+	dir := folder(t)
+	root, err := workspace.ParseDir(dir)
+	require.NoError(t, err)
+	for i := range 4 {
+		patient, remote := i%2 == 0, i > 1
 		r := &scripted{release: make(chan struct{})}
-		s := newServer(t, acp.ServerOptions{}, acp.Options{Backend: using(r)})
-		c := connectTo(t, s, acp.Peer{})
+		s := newServer(t, acp.ServerOptions{}, acp.Options{Backend: using(r),
+			Workspace: workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{root}}}})
+		c := connectTo(t, s, acp.Peer{Remote: remote})
 		c.initialize()
-		dir := folder(t)
 		id := c.open(dir)
 		turn, line := c.request("session/prompt", promptParams(id, "stubborn"))
 		c.send(line)

@@ -28,6 +28,7 @@ type session struct {
 	servers   *sessionServers
 	host      *host
 	record    *record
+	result    json.RawMessage // of the response that opened it, if a turn outlives its connection
 
 	inBackend sync.Mutex    // held in methods of the backend's session that must not overlap
 	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
@@ -55,6 +56,9 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, params: act.params,
 		workspace: act.workspace, backend: act.backend, servers: act.host.servers, host: act.host,
 		lease: lease, updates: make(chan struct{}, 1),
+	}
+	if act.agent.lasting() {
+		s.result = act.opened.Result
 	}
 	s.titled.Store(title != "")
 	s.record = newRecord(s, act.agent.options.tuning.Recorder)
@@ -179,7 +183,7 @@ func checkUpdate(u backend.Update) error {
 
 // show sends the client an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.agent.conn.Notify(ctx, protocol.SessionUpdate, putSessionMember(u.Raw, s.member))
+	return s.host.outlet.notify(ctx, protocol.SessionUpdate, putSessionMember(u.Raw, s.member))
 }
 
 // saveState stores the backend's state. If the store rejects it, the session ends in the

@@ -131,7 +131,7 @@ func (a *agent) closeSession(
 	if !s.queue.deactivate(s) {
 		return nil
 	}
-	a.owner.release(sessionSlot)
+	a.releaseSession()
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	result, err := s.close(ctx, params)

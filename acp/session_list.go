@@ -52,7 +52,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 			return nil, err
 		}
 		query.Unused = sessionstore.UnusedFilter{
-			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
+			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.activeIDs()}
 		page, err := a.options.Store.List(ctx, query)
 		if err == nil && run != nil && (p.cursor == "" || page.Next == "") &&
 			!slices.ContainsFunc(page.Sessions, run.isRefresh) {
@@ -64,6 +64,14 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		}
 		return listResult(page)
 	}
+}
+
+// activeIDs returns the stored ids of the active sessions.
+func (a *agent) activeIDs() (ids []sessionstore.ID) {
+	for _, s := range a.queues.active() {
+		ids = append(ids, s.host.stored)
+	}
+	return ids
 }
 
 // listResult returns the response for a page. Its sessions are never null.

@@ -15,13 +15,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// acceptLoad serves session/load and session/resume.
-func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+// acceptLoad serves session/load and session/resume of front's client.
+func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent) jsonrpc.Work {
 	cause := backend.Cause(r.Method)
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
-	l := &load{agent: a, at: at, cause: cause}
+	a.claim(sessionstore.ID(id), front)
+	l := &load{agent: a, front: front, at: at, cause: cause}
 	request := ctx
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(request)
@@ -41,11 +42,14 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 			return nil, err
 		}
 		if cause == backend.Load {
-			l.rate = newReplayRate(request, a.replayRate())
+			l.rate = newReplayRate(request, front.replayRate())
 		}
 		s, result, err := l.run(ctx)
 		if err != nil {
 			return nil, protocolError(err)
+		}
+		if l.joined != nil {
+			r.AfterResponse(l.joined)
 		}
 		a.releaseAfterResponse(r, at, s, l.notice)
 		ok = true
@@ -56,6 +60,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 // load is a session/load or session/resume.
 type load struct {
 	agent  *agent
+	front  *agent // whose client has sent the request; nil if inTurn
 	at     *ticket
 	cause  backend.Cause
 	rate   *replayRate // nil for a resume
@@ -66,6 +71,7 @@ type load struct {
 	stored   openable
 	previous *session // the active session, or nil
 	notice   string   // for the user, from movedRoots
+	joined   func()   // to be called after the response, if the load has joined previous
 }
 
 // run activates a stored session. What can fail in the roots, in the backend or in the store comes
@@ -88,6 +94,9 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	l.previous = l.at.queue.active()
+	if l.joins() {
+		return l.join(ctx)
+	}
 	s, act, err := l.replace(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -134,6 +143,11 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	}
 	if l.previous != nil {
 		o.activation.Previous = l.previous.backend
+	}
+	if l.inTurn {
+		o.outlet = l.previous.host.outlet
+	} else {
+		o.outlet = newOutlet(l.agent, l.front)
 	}
 	act, err := l.agent.open(ctx, o)
 	if err == nil {

@@ -34,7 +34,7 @@ func (a *agent) create(
 	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause, source openable,
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p, foreign: source.foreign,
+	o := opening{id: id, stored: id, params: p, foreign: source.foreign, outlet: newOutlet(a, a),
 		activation: backend.Activation{Cause: cause, State: source.State,
 			MustExist: a.unrecorded(ctx, source)}}
 	if cause == backend.Fork && !source.foreign {
@@ -94,5 +94,6 @@ func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session,
 		}
 		s.host.release(a.base)
 		at.release()
+		s.keepIfLeft()
 	})
 }

@@ -37,20 +37,31 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	if err := a.owner.take(turnSlot); err != nil {
 		return reject(err)
 	}
-	t := newTurn(ctx)
+	request, leave := ctx, context.CancelCauseFunc(func(error) {})
+	if a.lasting() {
+		request, leave = a.lastingContext(ctx)
+	}
+	t := newTurn(request)
+	finish := func() {
+		t.answered()
+		leave(nil)
+		a.owner.release(turnSlot)
+	}
 	at, err := a.queues.promptTicket(p.id, t, a.turnLimit())
 	if err != nil {
-		t.answered()
-		a.owner.release(turnSlot)
+		finish()
 		return reject(err)
 	}
-	r.BeforeResponse(t.decide)
-	r.AfterResponse(func() {
+	finishQueued := func() {
 		at.queue.answered(t)
-		t.answered()
-		a.owner.release(turnSlot)
+		finish()
 		at.release()
-	})
+	}
+	if a.lasting() {
+		return a.promptLasting(ctx, r, at, t, p, leave, finishQueued)
+	}
+	r.BeforeResponse(t.decide)
+	r.AfterResponse(finishQueued)
 	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }
 }
 

@@ -243,7 +243,8 @@ func (t *turn) await(a *agent, work backend.Work) outcome {
 			return outcome{err: t.cause()}
 		case <-requestEnd:
 			requestEnd = nil
-			if errors.Is(context.Cause(t.request), jsonrpc.ErrClosed) {
+			if cause := context.Cause(t.request); errors.Is(cause, jsonrpc.ErrClosed) ||
+				errors.Is(cause, backend.ErrClosed) {
 				late.Reset(min(grace, leaveGrace))
 			}
 		}

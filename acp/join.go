@@ -1,0 +1,344 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// The turns of a remote client outlive its connection: the connection's agent goes on without a
+// client until they end or the grace is over. When another connection of the same principal loads
+// the session meanwhile, its agent passes the session's requests on to the agent that runs it, and
+// the session's outlet leads to the new client.
+
+// lasting reports whether turns outlive the connection.
+func (a *agent) lasting() bool { return a.grace > 0 }
+
+// sessionOf returns the id of the session that a request is about and that must be open, or "".
+func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
+	if r.Method == protocol.SessionFork {
+		return ""
+	}
+	_ = json.Unmarshal(strictjson.Find(r.Params, protocol.SessionID), &id)
+	return id
+}
+
+// opens reports whether a method opens a stored session.
+func opens(method string) bool {
+	return method == protocol.SessionLoad || method == protocol.SessionResume
+}
+
+// acceptLasting accepts a request about a session that another agent may run, or another client
+// have. It is called on the read loop. ok is false if that is not so.
+func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrpc.Work, ok bool) {
+	id := sessionOf(r)
+	if id == "" || !a.init.done() {
+		return nil, false
+	}
+	if h := a.elsewhere(id, r.Method); h != nil {
+		return a.passOn(ctx, h, id, r), true
+	}
+	if a.isTaken(id, r.Method, a) {
+		return rejectTaken(id, r), true
+	}
+	return nil, false
+}
+
+// elsewhere returns the agent that runs a session, or nil if it is a, or none and a is to open it.
+// The caller ends its use.
+func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
+	if h := a.joined[id]; h != nil {
+		if h.queues.find(id) != nil && a.owner.use(h) {
+			return h
+		}
+		delete(a.joined, id)
+	}
+	if !opens(method) || a.queues.find(id) != nil {
+		return nil
+	}
+	for _, h := range a.owner.all() {
+		if h != a && h.init.owner() == a.init.owner() && h.isJoinable(id) && a.owner.use(h) {
+			a.joined[id] = h
+			return h
+		}
+	}
+	return nil
+}
+
+// passOn has h, which is used, accept a request of a's client.
+func (a *agent) passOn(
+	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
+) (work jsonrpc.Work) {
+	if h.isTaken(id, r.Method, a) {
+		work = rejectTaken(id, r)
+	} else {
+		work = h.accept(ctx, r, a)
+	}
+	done := func() { a.owner.unuse(h) }
+	switch {
+	case !r.IsNotification():
+		r.AfterResponse(done)
+		return work
+	case work == nil:
+		done()
+		return nil
+	}
+	return func() (json.RawMessage, error) {
+		defer done()
+		return work()
+	}
+}
+
+// rejectTaken rejects a request about a session that another client has open.
+func rejectTaken(id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
+	if r.IsNotification() {
+		return nil
+	}
+	return reject(stateError(jsonrpc.CodeInvalidRequest, backend.ErrFenced.Error(),
+		reasonData{Reason: "fenced", SessionID: string(id)}))
+}
+
+// activeSession returns the active session with the given id, or nil.
+func (a *agent) activeSession(id sessionstore.ID) *session {
+	if q := a.queues.find(id); q != nil {
+		return q.active()
+	}
+	return nil
+}
+
+// isJoinable reports whether the session is in a turn, or has lost its client.
+func (a *agent) isJoinable(id sessionstore.ID) bool {
+	s := a.activeSession(id)
+	return s != nil && (len(s.queue.unanswered()) > 0 || s.host.outlet.shownOn() == nil)
+}
+
+// isTaken reports whether a client other than from's has a session open, so that from's client may
+// only open it again.
+func (a *agent) isTaken(id sessionstore.ID, method string, from *agent) bool {
+	s := a.activeSession(id)
+	return s != nil && !opens(method) && !s.host.outlet.heldBy(from)
+}
+
+// claim gives the session with the given id, if it is active, to from's client, which loads it.
+func (a *agent) claim(id sessionstore.ID, from *agent) {
+	if !a.lasting() {
+		return
+	}
+	if s := a.activeSession(id); s != nil {
+		a.keep(s, s.host.outlet.claim(from))
+	}
+}
+
+// leave takes their sessions from the client of from, whose connection has ended.
+func (p *principal) leave(from *agent) {
+	for _, a := range p.all() {
+		for _, s := range a.queues.active() {
+			a.keep(s, s.host.outlet.leave(from))
+		}
+	}
+}
+
+// keepIfLeft keeps s if its client has left while it was being opened.
+func (s *session) keepIfLeft() {
+	if !s.agent.lasting() {
+		return
+	}
+	to, _, back := s.host.outlet.current()
+	if to != nil && to.left.Load() {
+		back = s.host.outlet.leave(to)
+	} else if to != nil {
+		return
+	}
+	s.agent.keep(s, back)
+}
+
+// keep lets the turns of s end, which has lost its client, and then closes it, unless another client
+// opens it, which closes back. If back is nil, s has not lost its client.
+func (a *agent) keep(s *session, back <-chan struct{}) {
+	if back == nil {
+		return
+	}
+	a.running.Go(func() {
+		grace := time.NewTimer(a.grace)
+		defer grace.Stop()
+		for over := false; !a.closeUnheld(s, over); {
+			turns := s.queue.unanswered()
+			if len(turns) == 0 { // the last one has just ended
+				continue
+			}
+			select {
+			case <-turns[0].done:
+			case <-back:
+				return
+			case <-a.base.Done():
+				return
+			case <-grace.C:
+				over = true
+			}
+		}
+	})
+}
+
+// closeUnheld closes s when the requests before it are served, unless a client has it open by then.
+// A turn that is running ends if the grace is over; otherwise s stays open, and closeUnheld reports
+// false.
+func (a *agent) closeUnheld(s *session, over bool) bool {
+	at := a.queues.ticket(s.id, lifecycleRequest)
+	defer at.release()
+	if at.acquire(a.base) != nil || at.queue.active() != s || s.host.outlet.shownOn() != nil {
+		return true
+	}
+	if !over && len(at.queue.unanswered()) > 0 {
+		return false
+	}
+	if at.queue.endTurns(a.base, backend.ErrCancelled) == nil {
+		a.closeSession(a.base, s, nil)
+	}
+	return true
+}
+
+// promptLasting returns the work of the prompt of t, which outlives the connection. ctx is the
+// context of the request and leave ends that of the turn; finish is called when the turn is over.
+func (a *agent) promptLasting(
+	ctx context.Context, r *jsonrpc.Request, at *ticket, t *turn, p promptParams,
+	leave context.CancelCauseFunc, finish func(),
+) jsonrpc.Work {
+	left := false // set by the work, before the functions below are called
+	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
+		if left {
+			return result, err
+		}
+		return t.decide(result, err)
+	})
+	r.AfterResponse(func() {
+		if !left {
+			finish()
+		}
+	})
+	return func() (json.RawMessage, error) {
+		done := make(chan outcome, 1)
+		a.running.Go(func() {
+			o := outcome{err: errPanicked}
+			defer func() { done <- o }()
+			o.result, o.err = a.prompt(at, t, p)
+		})
+		select {
+		case o := <-done:
+			return o.result, o.err
+		case <-ctx.Done():
+		}
+		if a.owner.server.ctx.Err() != nil {
+			leave(jsonrpc.ErrClosed) // there is no later connection
+		} else if t.cause() == nil {
+			left = true
+			a.running.Go(func() { a.finishLeft(at, t, <-done, finish) })
+			return nil, jsonrpc.ErrClosed
+		}
+		o := <-done
+		return o.result, o.err
+	}
+}
+
+// finishLeft ends a turn that nobody waits for the response of.
+func (a *agent) finishLeft(at *ticket, t *turn, o outcome, finish func()) {
+	o.result, o.err = t.decide(o.result, o.err)
+	finish()
+	if s := at.queue.active(); s != nil {
+		s.tellEnd(o)
+	}
+}
+
+// tellEnd tells the client that has joined s how the turn ended, for which it gets no response. A
+// client that is about to join learns it after the history.
+func (s *session) tellEnd(o outcome) {
+	ended := map[string]any{"stopReason": stopReason(o)}
+	if o.err != nil {
+		ended = map[string]any{"error": o.err.Error()}
+	}
+	ctx := s.agent.base
+	err := s.beginUpdate(ctx)
+	if err == nil {
+		defer s.endUpdate()
+		err = s.show(ctx, backend.NewUpdate(map[string]any{
+			"sessionUpdate": sessionstore.SessionInfoUpdate,
+			"_meta":         map[string]any{"acp-agent": map[string]any{"turn": ended}}}))
+	}
+	if err != nil {
+		s.agent.log.Debug("end of a turn not sent", "session", s.id, "error", err)
+	}
+}
+
+// joins reports whether the load joins the running turn of the session, which goes on without a
+// client: it asks for the same roots and MCP servers.
+func (l *load) joins() bool {
+	s := l.previous
+	if s == nil || l.front == nil || s.host.outlet.shownOn() != nil ||
+		len(l.at.queue.unanswered()) == 0 {
+		return false
+	}
+	same := func(a, b mcpclient.Config) bool {
+		a.Policy = b.Policy // which is not the client's
+		return reflect.DeepEqual(a, b)
+	}
+	return (!l.params.listed || l.params.roots.Equal(s.params.roots)) &&
+		slices.EqualFunc(l.params.servers, s.params.servers, same)
+}
+
+// join shows the client the history of the session up to now. No update is shown or recorded
+// meanwhile; they go on after the response.
+func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err error) {
+	a, s := l.agent, l.previous
+	if err := s.beginUpdate(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.endUpdate()
+		}
+	}()
+	if err := s.record.current().Flush(ctx); err != nil {
+		return nil, nil, err
+	}
+	show := func(ctx context.Context, u backend.Update) error {
+		return l.front.conn.Notify(ctx, protocol.SessionUpdate, putSessionMember(u.Raw, s.member))
+	}
+	if l.cause == backend.Load {
+		for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {
+			if err != nil {
+				return nil, nil, err
+			}
+			l.rate.wait(ctx)
+			if err := show(ctx, u); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	states, err := a.options.Store.States(ctx, s.host.stored)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.joined = func() {
+		defer s.endUpdate()
+		for _, u := range states { // they are newer than those in the response
+			if err := show(a.base, announceOwn(u)); err != nil {
+				a.log.Debug("update not sent", "session", s.id, "error", err)
+			}
+		}
+		s.host.outlet.attach(l.front)
+	}
+	running := json.RawMessage(`{"turn":{"running":true}}`)
+	if len(l.at.queue.unanswered()) == 0 { // it has just ended
+		running = json.RawMessage(`{}`)
+	}
+	meta := strictjson.Set(members(s.result)["_meta"], "acp-agent", running)
+	return s, strictjson.Set(s.result, "_meta", meta), nil
+}

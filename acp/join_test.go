@@ -1,0 +1,361 @@
+package acp_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// lasting returns a server of remote peers that may open dir, and a function that connects one.
+func lasting(
+	t *testing.T, dir string, so acp.ServerOptions, o acp.Options,
+) (*acp.Server, func() *client) {
+	t.Helper()
+	root, err := workspace.ParseDir(dir)
+	require.NoError(t, err)
+	o.Workspace.Policy.Allow = []workspace.Dir{root}
+	s := newServer(t, so, o)
+	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
+	return s, func() *client {
+		c := connectTo(t, s, acp.Peer{Principal: "ann", Remote: true})
+		c.initialize()
+		return c
+	}
+}
+
+// stepper is a scripted backend whose prompt "steps N" says N numbers, one for each value that it
+// receives from next.
+type stepper struct {
+	scripted
+	next chan struct{}
+}
+
+func (r *stepper) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	s, opened, err := r.scripted.Open(ctx, a, h)
+	return &stepperSession{Session: s, stepper: r}, opened, err
+}
+
+type stepperSession struct {
+	backend.Session
+	stepper *stepper
+}
+
+func (s *stepperSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
+	if !strings.Contains(string(params), "steps ") {
+		return s.Session.Prompt(ctx, params, u)
+	}
+	return func() (backend.Raw, error) {
+		for i := 0; ; i++ {
+			select {
+			case _, more := <-s.stepper.next:
+				if !more {
+					return backend.Stopped("end_turn"), nil
+				}
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			if err := u.Update(ctx, backend.Text(fmt.Sprintf("%d,", i))); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// ended reports how a turn ended that was joined.
+func ended(id string) func(message) bool {
+	return func(m message) bool {
+		return strings.Contains(string(m.Params), `"turn":`) && strings.Contains(string(m.Params), id)
+	}
+}
+
+// A connection is cut after each update of a turn, and another one joins: it is shown every update
+// once and in order, whenever it comes.
+//
+// Clause N2.
+func TestJoinAfterEachUpdate(t *testing.T) {
+	const updates = 12
+	dir := folder(t)
+	for cut := range updates + 1 {
+		for _, missed := range []int{0, 1, updates - cut} {
+			if cut+missed > updates || missed == 1 && cut == updates-1 {
+				continue
+			}
+			t.Run(fmt.Sprintf("N2/%d+%d", cut, missed), func(t *testing.T) {
+				r := &stepper{next: make(chan struct{})}
+				_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+				first := connect()
+				id := first.open(dir)
+				require.Equal(t, []string{"before"}, first.texts(id, "say before"))
+				_, line := first.request("session/prompt", promptParams(id, "steps x"))
+				first.send(line)
+				for i := range cut {
+					r.next <- struct{}{}
+					first.await(0, said(fmt.Sprintf("%d,", i)))
+				}
+				first.leave()
+				for range missed {
+					r.next <- struct{}{}
+				}
+				second := connect()
+				going := make(chan struct{})
+				go func() { // while it joins
+					defer close(going)
+					for range updates - cut - missed {
+						r.next <- struct{}{}
+					}
+				}()
+				result := second.call("session/load", rootsParams(id, dir))
+				require.Contains(t, string(result), `"turn":{"running":true}`)
+				<-going
+				close(r.next)
+				end, _ := second.await(0, ended(id))
+				require.Contains(t, string(end.Params), `"stopReason":"end_turn"`)
+				want := "before"
+				for i := range updates {
+					want += fmt.Sprintf("%d,", i)
+				}
+				require.Equal(t, want, strings.Join(texts(second.messages(), id), ""))
+
+				require.Equal(t, []string{"after"}, second.texts(id, "say after"))
+				second.leave()
+				third := connect()
+				third.call("session/load", rootsParams(id, dir))
+				require.Equal(t, want+"after", strings.Join(texts(third.messages(), id), ""),
+					"it is stored like this too")
+			})
+		}
+	}
+}
+
+// beginTurn begins a turn that goes on until it is told to end.
+func (c *client) beginTurn(id, prompt, says string) (request string) {
+	c.t.Helper()
+	before := len(c.messages())
+	request, line := c.request("session/prompt", promptParams(id, prompt))
+	c.send(line)
+	c.await(before, said(says))
+	return request
+}
+
+// A client that joins may do what the first one could, and leave the session to a third.
+//
+// Clause N2.
+func TestJoinedSession(t *testing.T) {
+	dir := folder(t)
+	r := &scripted{}
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+	first := connect()
+	id := first.open(dir)
+	first.beginTurn(id, "wait", "waiting")
+	first.leave()
+
+	second := connect()
+	second.call("session/load", rootsParams(id, dir))
+	second.send(notification("session/cancel", idParams(id)))
+	end, _ := second.await(0, ended(id))
+	require.Contains(t, string(end.Params), `"stopReason":"cancelled"`)
+	require.Equal(t, []string{"more"}, second.texts(id, "say more"))
+	second.call("session/set_mode", idParams(id))
+	turn := second.beginTurn(id, "wait", "waiting")
+	_, rejected := second.busy(id)
+	require.Equal(t, "turn_in_progress", rejected.reason(t))
+	second.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", second.response(turn).stopReason(t))
+
+	second.beginTurn(id, "wait", "waiting")
+	second.leave()
+	third := connect()
+	third.call("session/resume", rootsParams(id, dir))
+	require.Empty(t, texts(third.messages(), id), "a resume shows no history")
+	third.call("session/close", idParams(id))
+	require.Equal(t, "not_active",
+		third.try("session/prompt", promptParams(id, "say x")).reason(t))
+	third.call("session/load", rootsParams(id, dir))
+	require.Equal(t, []string{"new"}, third.texts(id, "say new"))
+	third.call("session/delete", idParams(id))
+	require.Equal(t, "not_found",
+		connect().try("session/load", rootsParams(id, dir)).reason(t))
+}
+
+// Requests that follow a load are served after it, as on the first connection.
+//
+// Clauses N2, W5.
+func TestRequestsRightAfterJoin(t *testing.T) {
+	dir := folder(t)
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
+	first := connect()
+	id := first.open(dir)
+	first.beginTurn(id, "wait", "waiting")
+	first.leave()
+	second := connect()
+	load, line := second.request("session/load", rootsParams(id, dir))
+	prompt, next := second.request("session/prompt", promptParams(id, "say next"))
+	second.send(line, notification("session/cancel", idParams(id)), next)
+	require.Nil(t, second.response(load).Error)
+	require.Equal(t, "end_turn", second.response(prompt).stopReason(t))
+	require.Contains(t, texts(second.messages(), id), "next")
+}
+
+// The client may join before the server has noticed that the first connection is gone.
+//
+// Clause N2.
+func TestJoinFromLiveConnection(t *testing.T) {
+	dir := folder(t)
+	r := &stepper{next: make(chan struct{})}
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+	first := connect()
+	id := first.open(dir)
+	turn, line := first.request("session/prompt", promptParams(id, "steps x"))
+	first.send(line)
+	r.next <- struct{}{}
+	first.await(0, said("0,"))
+	goOn := first.stall()
+	r.next <- struct{}{}
+	second := connect()
+	second.call("session/load", rootsParams(id, dir))
+	r.next <- struct{}{}
+	second.await(0, said("2,"))
+	goOn()
+	require.Equal(t, "fenced", first.try("session/prompt", promptParams(id, "say x")).reason(t))
+	first.send(notification("session/cancel", idParams(id)))
+	first.call("session/list", "{}")
+	close(r.next)
+	require.Equal(t, "end_turn", first.response(turn).stopReason(t))
+	require.NotContains(t, texts(first.messages(), id), "2,")
+	require.Equal(t, "0,1,2,", strings.Join(texts(second.messages(), id), ""))
+	first.leave()
+	require.Equal(t, []string{"more"}, second.texts(id, "say more"))
+}
+
+// A load with other roots or MCP servers is no join: it opens the session anew.
+//
+// Clause N2.
+func TestLoadWithOtherRootsEndsTheTurn(t *testing.T) {
+	dir := folder(t)
+	more := filepath.Join(dir, "more")
+	require.NoError(t, os.Mkdir(more, 0o700))
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
+	first := connect()
+	id := first.open(dir)
+	first.beginTurn(id, "wait", "waiting")
+	first.leave()
+	second := connect()
+	result := second.call("session/load", rootsParams(id, dir, more))
+	require.NotContains(t, string(result), "running")
+	require.Contains(t, second.texts(id, "roots")[0], more)
+}
+
+// Clause N2.
+func TestQuestionIsAskedAgain(t *testing.T) {
+	dir := folder(t)
+	for _, asked := range []string{"before it left", "while nobody was there"} {
+		t.Run("N2/"+asked, func(t *testing.T) {
+			r := &scripted{release: make(chan struct{})}
+			_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+			first := connect()
+			id := first.open(dir)
+			ask := `call session/request_permission {"toolCall":{"toolCallId":"t1","title":"T"},` +
+				`"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}`
+			_, line := first.request("session/prompt", promptParams(id, ask))
+			first.send(line)
+			if asked == "before it left" {
+				first.await(0, func(m message) bool { return m.Method == "session/request_permission" })
+			}
+			first.leave()
+			second := connect()
+			second.call("session/load", rootsParams(id, dir))
+			question, at := second.await(0,
+				func(m message) bool { return m.Method == "session/request_permission" })
+			loaded := -1
+			for i, m := range second.messages() {
+				if m.Method == "" {
+					loaded = i
+				}
+			}
+			require.Less(t, loaded, at, "the question follows the response of the load")
+			require.Contains(t, string(question.Params), `"sessionId":"`+id+`"`)
+			second.send(`{"jsonrpc":"2.0","id":` + string(question.ID) +
+				`,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}`)
+			end, _ := second.await(0, ended(id))
+			require.Contains(t, string(end.Params), `"end_turn"`)
+			require.Contains(t, strings.Join(texts(second.messages(), id), ""), "selected")
+			require.Len(t, second.questions(), 1)
+		})
+	}
+}
+
+// Clause N2.
+func TestGrace(t *testing.T) {
+	dir := folder(t)
+	r := &scripted{}
+	s, connect := lasting(t, dir, acp.ServerOptions{Grace: time.Millisecond},
+		acp.Options{Backend: using(r)})
+	first := connect()
+	id, idle := first.open(dir), first.open(dir)
+	first.beginTurn(id, "wait", "waiting")
+	first.leave()
+	require.Eventually(t, func() bool {
+		return strings.Count(strings.Join(r.noted(), "\n"), "close") == 2
+	}, patience, time.Millisecond, "the turn was cancelled, and both sessions closed")
+	require.Contains(t, r.noted(), "cancel ")
+	second := connect()
+	require.NotContains(t, string(second.call("session/load", rootsParams(id, dir))), "running")
+	require.Equal(t, []string{"waitinglast words"}, texts(second.messages(), id))
+	second.call("session/load", rootsParams(idle, dir))
+	second.leave()
+	require.NoError(t, s.Shutdown(t.Context()))
+}
+
+// Clause N2.
+func TestTurnsWithoutGrace(t *testing.T) {
+	dir := folder(t)
+	r := &scripted{}
+	_, connect := lasting(t, dir, acp.ServerOptions{Grace: -1}, acp.Options{Backend: using(r)})
+	c := connect()
+	id := c.open(dir)
+	turn := c.beginTurn(id, "wait", "waiting")
+	c.leave()
+	require.Equal(t, "cancelled", c.response(turn).stopReason(t))
+	require.Contains(t, r.noted(), "close")
+}
+
+// Shutdown waits for a turn that no client sees.
+func TestShutdownWithTurnOfNobody(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		dir := folder(t)
+		r := &stepper{next: make(chan struct{})}
+		s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+		c := connect()
+		id := c.open(dir)
+		_, line := c.request("session/prompt", promptParams(id, "steps x"))
+		c.send(line)
+		r.next <- struct{}{}
+		c.leave()
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Shutdown(ctx) }()
+		r.next <- struct{}{}
+		if patient {
+			close(r.next)
+			require.NoError(t, <-ended)
+		} else {
+			giveUp()
+			require.ErrorIs(t, <-ended, context.Canceled)
+		}
+		giveUp()
+	}
+}

@@ -1,0 +1,186 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+)
+
+// outlet is where a session's messages go: the client that has the session open. If turns outlive
+// their connection it may be nobody's for a while, and then that of a client on another connection.
+// What is sent to nobody is dropped, except for questions, which wait.
+type outlet struct {
+	// agent runs the session. If its turns end with its connection, the outlet is always its own.
+	agent *agent
+
+	mu     sync.Mutex
+	holder *agent          // whose client may send requests about the session, or nil
+	to     *agent          // whose client is sent its messages, or nil
+	tenure context.Context // ends when to is another agent or nil
+	end    context.CancelFunc
+	back   chan struct{} // closed when to changes to an agent
+}
+
+// newOutlet returns the outlet of a session that a runs and the client of to opens.
+func newOutlet(a, to *agent) *outlet {
+	o := &outlet{agent: a, holder: to}
+	if a.lasting() {
+		o.back = make(chan struct{})
+		o.attach(to)
+	}
+	return o
+}
+
+// attach sends the session's messages to a's client from now on, unless a's connection has ended or
+// another client has claimed the session meanwhile.
+func (o *outlet) attach(a *agent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.holder != a || a.left.Load() {
+		return
+	}
+	o.to = a
+	o.tenure, o.end = context.WithCancel(context.Background())
+	close(o.back)
+	o.back = make(chan struct{})
+}
+
+// claim makes a's client the only one that may send requests about the session. If another client
+// was sent its messages, that ends, and claim returns a channel that is closed by the next attach.
+func (o *outlet) claim(a *agent) (back <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holder = a
+	if o.to == a {
+		return nil
+	}
+	return o.detachLocked()
+}
+
+// leave takes the session from a's client. If that was sent its messages, leave returns a channel
+// that is closed by the next attach.
+func (o *outlet) leave(a *agent) (back <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.holder == a {
+		o.holder = nil
+	}
+	if o.to != a {
+		return nil
+	}
+	return o.detachLocked()
+}
+
+func (o *outlet) detachLocked() (back <-chan struct{}) {
+	if o.to == nil {
+		return nil
+	}
+	o.end()
+	o.to = nil
+	return o.back
+}
+
+// heldBy reports whether a's client may send requests about the session.
+func (o *outlet) heldBy(a *agent) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holder == a
+}
+
+// shownOn returns the agent whose client is sent the messages, or nil.
+func (o *outlet) shownOn() *agent {
+	if !o.agent.lasting() {
+		return o.agent
+	}
+	to, _, _ := o.current()
+	return to
+}
+
+func (o *outlet) current() (to *agent, tenure context.Context, back <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.to, o.tenure, o.back
+}
+
+// errDetached ends what waits for a client that no longer has the session.
+var errDetached = errors.New("the session is no longer open in this client")
+
+// during returns a context that also ends with a tenure. The caller calls cancel.
+func during(
+	ctx, tenure context.Context,
+) (limited context.Context, cancel func()) {
+	limited, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(tenure, func() { end(errDetached) })
+	return limited, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// notify sends the client a notification.
+func (o *outlet) notify(ctx context.Context, method string, params backend.Raw) error {
+	if !o.agent.lasting() {
+		return o.agent.conn.Notify(ctx, method, params)
+	}
+	to, tenure, _ := o.current()
+	if to == nil {
+		return nil
+	}
+	ctx, cancel := during(ctx, tenure)
+	defer cancel()
+	err := to.conn.Notify(ctx, method, params)
+	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, errDetached) {
+		return nil
+	}
+	return err
+}
+
+// call sends the client a request. A question to the user that no client has answered is asked
+// again in the next one that has the session open.
+func (o *outlet) call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if !o.agent.lasting() {
+		return backend.Work(o.agent.conn.Call(ctx, method, params))
+	}
+	question := method == protocol.RequestPermission || method == protocol.ElicitationCreate
+	to, tenure, back := o.current()
+	work := callDuring(ctx, to, tenure, method, params)
+	return func() (backend.Raw, error) {
+		for {
+			result, err := work()
+			if !question || !errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, errDetached) {
+				return result, err
+			}
+			select {
+			case <-back:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			to, tenure, back = o.current()
+			work = callDuring(ctx, to, tenure, method, params)
+		}
+	}
+}
+
+// callDuring sends a request to the client of to, which may be nil, and waits for the response
+// during a tenure only.
+func callDuring(
+	ctx context.Context, to *agent, tenure context.Context, method string, params backend.Raw,
+) backend.Work {
+	err := errDetached
+	if to != nil {
+		err = to.checkMethod(method, params)
+	}
+	if err != nil {
+		return func() (backend.Raw, error) { return nil, err }
+	}
+	ctx, cancel := during(ctx, tenure)
+	work := to.conn.Call(ctx, method, params)
+	return func() (backend.Raw, error) {
+		defer cancel()
+		return work()
+	}
+}
