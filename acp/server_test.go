@@ -17,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -73,20 +72,14 @@ func TestContextEndsOverOneConnection(t *testing.T) {
 	}
 }
 
-// newServer returns a server with a store and a scripted backend for each principal, unless o has
-// other ones.
+// newServer returns a server with a scripted backend for each connection and the principals' views
+// of one store, unless o has others.
 func newServer(t tester, so acp.ServerOptions, o acp.Options) *acp.Server {
-	stores := make(map[string]sessionstore.Store)
-	var mu sync.Mutex
+	shared := memstore.New(t)
 	so.Options = func(p acp.Peer) (acp.Options, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if stores[p.Principal] == nil {
-			stores[p.Principal] = memstore.New(t)
-		}
 		own := o
 		if o.Store == nil {
-			own.Store = stores[p.Principal]
+			own.Store = shared.For(p.Principal)
 		}
 		if o.Backend == nil {
 			own.Backend = func() backend.Backend { return &scripted{} }
