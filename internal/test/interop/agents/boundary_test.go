@@ -25,7 +25,7 @@ func TestARealAgentIsHeldToTheRoots(t *testing.T) {
 	require.Equal(t, []string{fruit(outside)}, alone.written, "by itself it writes where it likes")
 	alone.leave()
 
-	e := s.behind(t, withFiles)
+	e := s.open(t, withFiles, append([]string{program.Path(), "--state-dir", s.state, "--allow", "read", "--"}, s.subject.command...))
 	made, err = e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
 	require.NoError(t, err)
 	s.prompt(e, made.ID, "Outside.", modelserver.Read(fruit(outside)), modelserver.Edit(fruit(outside), "cherry", "damson"))
@@ -35,18 +35,20 @@ func TestARealAgentIsHeldToTheRoots(t *testing.T) {
 	t.Run("P5/what the agent does on the disk by itself is not contained", func(t *testing.T) {
 		require.Equal(t, "damson\n", content(t, outside), "mend docs/security.md if this has changed")
 	})
+	s = s.inNewFolders(t)
+	t.Run("reads without a question", func(t *testing.T) {
+		e.lend(t)
+		readsWithoutQuestion(t, s, e)
+	})
 }
 
-// opencode asks whether it may enter a folder before it reads or edits a file in it. With --allow
-// read, acp-agent answers for a read in one of the session's folders, and the user for everything
-// else.
+// readsWithoutQuestion is about opencode, which asks whether it may enter a folder before it reads
+// or edits a file in it. With --allow read, acp-agent answers for a read in one of the session's
+// folders, and the user for everything else.
 //
 // Clause A30.
-func TestARealAgentReadsWithoutAQuestion(t *testing.T) {
-	t.Parallel()
-	s := onStage(t, opencode)
+func readsWithoutQuestion(t *testing.T, s *stage, e *editor) {
 	outside := folder(t, "banana\n")
-	e := s.open(t, noFiles, append([]string{program.Path(), "--state-dir", s.state, "--allow", "read", "--"}, s.subject.command...))
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
 	require.NoError(t, err)
 	turn := s.prompt(e, made.ID, "What is the fruit?", modelserver.Read(fruit(s.first)), modelserver.Say("A banana."))

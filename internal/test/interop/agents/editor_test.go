@@ -55,6 +55,14 @@ func onStage(t *testing.T, s subject) *stage {
 	}
 }
 
+// inNewFolders returns the same stage with folders of its own.
+func (s *stage) inNewFolders(t *testing.T) *stage {
+	t.Helper()
+	other := *s
+	other.cwd, other.first, other.second = folder(t, "apple\n"), folder(t, "banana\n"), folder(t, "banana\n")
+	return &other
+}
+
 // folder creates a directory with a file fruit.txt, unless fruit is empty, and returns its real
 // path.
 func folder(t *testing.T, fruit string) string {
@@ -243,6 +251,15 @@ func (s *stage) prompt(e *editor, session, words string, orders ...modelserver.O
 	}
 	require.NotEmpty(e.t, turn, "the model was not asked")
 	return turn
+}
+
+// lend gives the editor to a subtest, as if it had recorded nothing, and returns it.
+func (e *editor) lend(t *testing.T) *editor {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.t, e.updates, e.asked, e.written, e.read = t, nil, nil, nil, nil
+	return e
 }
 
 // reject makes the editor reject all further permission requests.

@@ -129,27 +129,25 @@ func TestSessionsSurviveOtherFlags(t *testing.T) {
 	}
 }
 
-// opencode makes a title after the first prompt, and only its list has it.
+// listsGeneratedTitle is about opencode, which makes a title after the first prompt, and only its
+// list has it.
 //
 // Clause A29.
-func TestGeneratedTitleIsListed(t *testing.T) {
-	t.Parallel()
-	s := onStage(t, opencode)
-	e := s.behind(t, noFiles)
+func listsGeneratedTitle(t *testing.T, s *stage, e *editor) again {
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
 	require.NoError(t, err)
 	s.prompt(e, made.ID, "Where is the parser?", modelserver.Say("Nowhere."))
-	e.leave()
-	e = s.behind(t, noFiles)
-	require.Eventually(t, func() bool {
-		for listed, err := range e.Sessions(within(t), client.Query{Cwd: s.roots(t).Cwd()}) {
-			require.NoError(t, err)
-			if listed.ID == made.ID && listed.Title != nil && *listed.Title == modelserver.Title {
-				return true
+	return func(t *testing.T, e *editor) {
+		require.Eventually(t, func() bool {
+			for listed, err := range e.Sessions(within(t), client.Query{Cwd: s.roots(t).Cwd()}) {
+				require.NoError(t, err)
+				if listed.ID == made.ID && listed.Title != nil && *listed.Title == modelserver.Title {
+					return true
+				}
 			}
-		}
-		return false
-	}, patience, 200*time.Millisecond)
+			return false
+		}, patience, 200*time.Millisecond)
+	}
 }
 
 // Turns that pi made without acp-agent follow those on record, although its replay lacks edits.

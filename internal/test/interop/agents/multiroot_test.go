@@ -22,11 +22,25 @@ func TestAMultiRootSessionWithARealAgent(t *testing.T) {
 // onlyForTheAgent marks text about the roots that only the agent receives.
 const onlyForTheAgent = "acp-agent-context"
 
-// Each part starts the program again, so what it finds was stored.
+// Each part starts the program again, so what it finds was stored. Except in the survey, opencode is
+// started only twice, because that takes seconds.
 func multiRoot(t *testing.T, s *stage) {
 	var id, forked string
+	started := []*editor{}
+	start := func(part *testing.T) *editor {
+		part.Helper()
+		if len(started) > 0 {
+			started[len(started)-1].leave()
+		}
+		started = append(started, s.behind(t, noFiles))
+		return started[len(started)-1].lend(part)
+	}
+	again := start
+	if s.subject.name == opencode.name && !*survey {
+		again = func(part *testing.T) *editor { return started[1].lend(part) }
+	}
 	t.Run("A9/the agent works in additional roots", func(t *testing.T) {
-		e := s.behind(t, noFiles)
+		e := start(t)
 		require.True(t, e.agent.AdditionalDirectories, "A1")
 		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
 		require.NoError(t, err)
@@ -43,7 +57,7 @@ func multiRoot(t *testing.T, s *stage) {
 		require.Empty(t, e.written, "A26: an editor that does not write files is not asked to")
 	})
 	t.Run("A10/load finds it by its roots, and brings the conversation back with others", func(t *testing.T) {
-		e := s.behind(t, noFiles)
+		e := start(t)
 		require.Equal(t, []string{id}, e.listed(s.query(t, s.first, s.second)), "A16")
 		require.Empty(t, e.listed(s.query(t, s.second, s.first)), "A16")
 		require.True(t, e.agent.Load, "A1")
@@ -59,7 +73,7 @@ func multiRoot(t *testing.T, s *stage) {
 		require.Contains(t, turn[0].Text(), "The fruit is mended.", "the model is told of the conversation")
 	})
 	t.Run("A14/fork", func(t *testing.T) {
-		e := s.behind(t, noFiles)
+		e := again(t)
 		require.True(t, e.agent.Fork, "A1")
 		made, err := e.ForkSession(within(t), id, client.Setup{Roots: s.roots(t, s.first)})
 		require.NoError(t, err)
@@ -73,7 +87,7 @@ func multiRoot(t *testing.T, s *stage) {
 		require.Contains(t, turn[0].Text(), "So is the other.", "the model is told of the conversation")
 	})
 	t.Run("A10/resume leaves no roots of which it does not speak", func(t *testing.T) {
-		e := s.behind(t, noFiles)
+		e := again(t)
 		require.True(t, e.agent.Resume, "A1")
 		_, err := e.ResumeSession(within(t), id, client.Setup{Roots: s.roots(t)})
 		require.NoError(t, err)

@@ -12,69 +12,53 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
-// The session stays active in one process.
+// toldOfNewRoots is about a session that stays active.
 //
-// Clause A12.
-func TestARealAgentIsToldOfItsNewRoots(t *testing.T) {
-	t.Parallel()
-	t.Run("P1/in words", func(t *testing.T) {
-		t.Parallel()
-		s := onStage(t, opencode)
-		loaded, resumed := narrowing(t, s)
+// Clauses A12, P1, P3.
+func toldOfNewRoots(t *testing.T, s *stage, e *editor) again {
+	loaded, resumed := narrowing(t, s, e)
+	if s.subject.name == opencode.name { // it is told in words
 		require.Contains(t, lastBlock(t, loaded), s.second)
 		require.NotContains(t, lastBlock(t, loaded), s.first)
 		require.NotContains(t, lastBlock(t, resumed), s.second)
-	})
-	t.Run("P3/by the full list", func(t *testing.T) {
-		t.Parallel()
-		s := onStage(t, claude)
-		loaded, resumed := narrowing(t, s)
+	} else { // by the full list
 		require.Contains(t, lastRemoval(t, loaded), s.first)
 		require.NotContains(t, lastRemoval(t, loaded), s.second)
 		require.Contains(t, lastRemoval(t, resumed), s.second)
-	})
+	}
+	return nil
 }
 
 // Clause A25.
-func TestARealAgentIsToldOfItsOtherRoots(t *testing.T) {
-	t.Parallel()
+func toldOfOtherRoots(t *testing.T, s *stage, e *editor) again {
 	const words, rule = "Please look at the fruit.", "Bananas are to be peeled."
-	for _, c := range []struct {
-		subject
-		inSystemPrompt bool
-	}{{opencode, false}, {claude, true}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := onStage(t, c.subject)
-			require.NoError(t, os.WriteFile(filepath.Join(s.first, "AGENTS.md"), []byte(rule), 0o644))
-			e := s.behind(t, noFiles)
-			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-			require.NoError(t, err)
-			told := s.prompt(e, made.ID, words, modelserver.Say("It is a banana."))[0]
-			require.Contains(t, told.Text(), rule)
-			conversation := strings.Join(told.Of(modelserver.User), "\n")
-			if c.inSystemPrompt {
-				require.Contains(t, told.Instructions, rule)
-				require.NotContains(t, conversation, onlyForTheAgent, "P7: its history is the user's conversation")
-			} else {
-				before, _, found := strings.Cut(conversation, "<"+onlyForTheAgent)
-				require.True(t, found)
-				require.Contains(t, before, words, "what the user typed comes first")
-			}
-			const other = "Bananas are to be boiled."
-			require.NoError(t, os.WriteFile(filepath.Join(s.second, "AGENTS.md"), []byte(other), 0o644))
-			_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
-			require.NoError(t, err)
-			require.NotContains(t, e.heard(made.ID), onlyForTheAgent, "P7")
-			told = s.prompt(e, made.ID, "And now?", modelserver.Say("There is none."))[0]
-			require.Contains(t, lastBlock(t, told), other, "Claude Code keeps the system prompt that the session began with")
-			require.NotContains(t, lastBlock(t, told), rule)
-			for session, err := range e.Sessions(within(t), client.Query{}) {
-				require.NoError(t, err)
-				require.NotContains(t, *session.Title, onlyForTheAgent)
-			}
-		})
+	require.NoError(t, os.WriteFile(filepath.Join(s.first, "AGENTS.md"), []byte(rule), 0o644))
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	told := s.prompt(e, made.ID, words, modelserver.Say("It is a banana."))[0]
+	require.Contains(t, told.Text(), rule)
+	conversation := strings.Join(told.Of(modelserver.User), "\n")
+	if s.subject.name == claude.name {
+		require.Contains(t, told.Instructions, rule)
+		require.NotContains(t, conversation, onlyForTheAgent, "P7: its history is the user's conversation")
+	} else {
+		before, _, found := strings.Cut(conversation, "<"+onlyForTheAgent)
+		require.True(t, found)
+		require.Contains(t, before, words, "what the user typed comes first")
 	}
+	const other = "Bananas are to be boiled."
+	require.NoError(t, os.WriteFile(filepath.Join(s.second, "AGENTS.md"), []byte(other), 0o644))
+	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+	require.NoError(t, err)
+	require.NotContains(t, e.heard(made.ID), onlyForTheAgent, "P7")
+	told = s.prompt(e, made.ID, "And now?", modelserver.Say("There is none."))[0]
+	require.Contains(t, lastBlock(t, told), other, "Claude Code keeps the system prompt that the session began with")
+	require.NotContains(t, lastBlock(t, told), rule)
+	for session, err := range e.Sessions(within(t), client.Query{}) {
+		require.NoError(t, err)
+		require.NotContains(t, *session.Title, onlyForTheAgent)
+	}
+	return nil
 }
 
 // skill returns the SKILL.md of a skill in any directory.
@@ -93,70 +77,58 @@ func place(t *testing.T, folder string, files ...string) {
 }
 
 // Clause D1.
-func TestARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
-	t.Parallel()
-	for _, c := range []subject{opencode, claude} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := onStage(t, c)
-			place(t, s.cwd, "AGENTS.md", "Apples are red.", ".claude/CLAUDE.md", "Unripe.",
-				".agents/skills/knife/SKILL.md", skill("knife"), ".claude/skills/spoon/SKILL.md", skill("spoon"))
-			place(t, s.first, "AGENTS.md", "Bananas are yellow.",
-				".agents/skills/fork/SKILL.md", skill("fork"), ".claude/skills/tongs/SKILL.md", skill("tongs"))
-			place(t, s.second, "CLAUDE.md", "Cherries are black.", "skills/whisk/SKILL.md", skill("whisk"))
-			e := s.behind(t, noFiles)
-			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
-			require.NoError(t, err)
-			told := s.prompt(e, made.ID, "Please peel it.", modelserver.Say("Peeled."))[0].Text()
-			for _, once := range []string{"Apples are red.", "Bananas are yellow.", "Cherries are black.",
-				"Peels with knife.", "Peels with spoon.", "Peels with fork.", "Peels with tongs.", "Peels with whisk."} {
-				require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
-			}
-			for _, listed := range []string{
-				"## Folder 1, " + s.first + "\n", "In .agents/skills:\n\n- fork: Peels with fork.",
-				"## Folder 2, " + s.second + "\n", "In skills:\n\n- whisk: Peels with whisk.",
-			} {
-				_, after, found := strings.Cut(told, listed)
-				require.True(t, found, "%q is not in %q, in this order", listed, told)
-				told = after
-			}
-		})
+func knowsSkillsAndInstructions(t *testing.T, s *stage, e *editor) again {
+	place(t, s.cwd, "AGENTS.md", "Apples are red.", ".claude/CLAUDE.md", "Unripe.",
+		".agents/skills/knife/SKILL.md", skill("knife"), ".claude/skills/spoon/SKILL.md", skill("spoon"))
+	place(t, s.first, "AGENTS.md", "Bananas are yellow.",
+		".agents/skills/fork/SKILL.md", skill("fork"), ".claude/skills/tongs/SKILL.md", skill("tongs"))
+	place(t, s.second, "CLAUDE.md", "Cherries are black.", "skills/whisk/SKILL.md", skill("whisk"))
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	told := s.prompt(e, made.ID, "Please peel it.", modelserver.Say("Peeled."))[0].Text()
+	for _, once := range []string{"Apples are red.", "Bananas are yellow.", "Cherries are black.",
+		"Peels with knife.", "Peels with spoon.", "Peels with fork.", "Peels with tongs.", "Peels with whisk."} {
+		require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
 	}
+	for _, listed := range []string{
+		"## Folder 1, " + s.first + "\n", "In .agents/skills:\n\n- fork: Peels with fork.",
+		"## Folder 2, " + s.second + "\n", "In skills:\n\n- whisk: Peels with whisk.",
+	} {
+		_, after, found := strings.Cut(told, listed)
+		require.True(t, found, "%q is not in %q, in this order", listed, told)
+		told = after
+	}
+	return nil
 }
 
-// The first prompt calls a command of the agent's own.
+// knowsInstructionsInCommand begins a session with a command of the agent's own.
 //
 // Clause D1.
-func TestARealAgentKnowsTheInstructionsInACommand(t *testing.T) {
-	t.Parallel()
+func knowsInstructionsInCommand(t *testing.T, s *stage, e *editor) again {
 	const rule = "Bananas are yellow."
-	for _, c := range []struct {
-		subject
-		commands string // in its home
-	}{{opencode, ".config/opencode/command"}, {claude, ".claude/commands"}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := onStage(t, c.subject)
-			place(t, s.home, c.commands+"/peel.md", "---\ndescription: Peels.\n---\nTake a knife. $ARGUMENTS")
-			place(t, s.first, "AGENTS.md", rule)
-			e := s.behind(t, noFiles)
-			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-			require.NoError(t, err)
-			told := s.prompt(e, made.ID, "/peel slowly", modelserver.Say("Peeled."))[0].Text()
-			require.Contains(t, told, "Take a knife. slowly", "the agent has recognized its command")
-			require.Equal(t, 1, strings.Count(told, rule))
-			told = s.prompt(e, made.ID, "Again.", modelserver.Say("Peeled."))[0].Text()
-			require.Equal(t, 1, strings.Count(told, rule), "D3")
-			require.NotContains(t, e.heard(made.ID), rule, "P7")
-		})
-	}
+	place(t, s.first, "AGENTS.md", rule)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	told := s.prompt(e, made.ID, "/peel slowly", modelserver.Say("Peeled."))[0].Text()
+	require.Contains(t, told, "Take a knife. slowly", "the agent has recognized its command")
+	require.Equal(t, 1, strings.Count(told, rule))
+	told = s.prompt(e, made.ID, "Again.", modelserver.Say("Peeled."))[0].Text()
+	require.Equal(t, 1, strings.Count(told, rule), "D3")
+	require.NotContains(t, e.heard(made.ID), rule, "P7")
+	return nil
+}
+
+// placeCommand gives the agent a command "peel" of its own.
+func (s *stage) placeCommand(t *testing.T) {
+	t.Helper()
+	dir := map[string]string{opencode.name: ".config/opencode/command", claude.name: ".claude/commands"}[s.subject.name]
+	place(t, s.home, dir+"/peel.md", "---\ndescription: Peels.\n---\nTake a knife. $ARGUMENTS")
 }
 
 // narrowing removes a session's roots, one by a load and one by a resume, and returns the first
 // request to the model after each.
-func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
+func narrowing(t *testing.T, s *stage, e *editor) (loaded, resumed modelserver.Request) {
 	t.Helper()
-	e := s.behind(t, noFiles)
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
 	require.NoError(t, err)
 	s.prompt(e, made.ID, "Begin.", modelserver.Say("Begun."))

@@ -46,8 +46,9 @@ var opencode = subject{
 	command: []string{"opencode", "acp"}, program: "opencode-linux-x64/bin/opencode",
 	elsewhere: []string{"CONNECT registry.npmjs.org:443"}, // the types of its plugins
 	env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
-		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
-	files: map[string]string{".config/opencode/opencode.json": `{
+		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+		"OPENCODE_MODELS_PATH=@HOME@/models.json"}, // it takes seconds to read the thousands that it knows
+	files: map[string]string{"models.json": "{}", ".config/opencode/opencode.json": `{
 		"autoupdate": false,
 		"share": "disabled",
 		"model": "scripted/scripted",

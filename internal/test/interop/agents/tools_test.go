@@ -16,18 +16,15 @@ import (
 // rootsTools is the name of the MCP server that serves the other roots to opencode.
 const rootsTools = "acp_agent_roots"
 
-// opencode does not support additional directories, and on its own never asks before calling MCP
-// tools.
+// givenToolsForOtherRoots is about opencode, which does not support additional directories, and on
+// its own never asks before calling MCP tools.
 //
 // Clause P1.
-func TestARealAgentIsGivenToolsForItsOtherRoots(t *testing.T) {
-	t.Parallel()
-	s := onStage(t, opencode)
+func givenToolsForOtherRoots(t *testing.T, s *stage, e *editor) again {
 	const text = "Mend what is broken."
 	require.NoError(t, os.WriteFile(filepath.Join(s.first, "AGENTS.md"), []byte(text), 0o644))
 	outside := folder(t, "banana\n")
 
-	e := s.behind(t, noFiles)
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
 	require.NoError(t, err)
 	turn := s.prompt(e, made.ID, "Please mend the fruit.",
@@ -52,15 +49,14 @@ func TestARealAgentIsGivenToolsForItsOtherRoots(t *testing.T) {
 	results = turn[len(turn)-1].Of(modelserver.Result)
 	require.NotContains(t, results[len(results)-2], "cherry", "A24: the tools follow the roots")
 	require.Contains(t, results[len(results)-1], "banana")
+	return nil
 }
 
-// opencode keeps the MCP servers of a session that a load does not name.
+// noToolsForRemovedRoots is about opencode, which keeps the MCP servers of a session that a load
+// does not name.
 //
 // Clause A24.
-func TestARealAgentHasNoToolsForRemovedRoots(t *testing.T) {
-	t.Parallel()
-	s := onStage(t, opencode)
-	e := s.behind(t, noFiles)
+func noToolsForRemovedRoots(t *testing.T, s *stage, e *editor) again {
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
 	require.NoError(t, err)
 	read, edit := modelserver.Read(fruit(s.second)).By(rootsTools), modelserver.Edit(fruit(s.second), "cherry", "damson").By(rootsTools)
@@ -79,26 +75,21 @@ func TestARealAgentHasNoToolsForRemovedRoots(t *testing.T) {
 		}
 		require.Equal(t, "cherry\n", content(t, s.second))
 	}
-	t.Run("in the same process", func(t *testing.T) { removed(t, e) })
-	e.leave()
-	e = s.behind(t, noFiles)
-	t.Run("in another process", func(t *testing.T) { removed(t, e) })
-	t.Run("added again", func(t *testing.T) {
+	removed(t, e)
+	return func(t *testing.T, e *editor) {
+		removed(t, e)
 		_, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
 		require.NoError(t, err)
 		turn := s.prompt(e, made.ID, "Please mend it again.", read, edit, modelserver.Say("Done."))
 		require.Equal(t, "damson\n", content(t, s.second), turn[len(turn)-1].Of(modelserver.Result))
-	})
+	}
 }
 
-// opencode gives the MCP servers of a session to all sessions that have its working directory in
-// the same process.
+// noToolsForRootsOfOtherSessions is about opencode, which gives the MCP servers of a session to all
+// sessions that have its working directory in the same process.
 //
 // Clause A24.
-func TestARealAgentHasNoToolsForTheRootsOfOtherSessions(t *testing.T) {
-	t.Parallel()
-	s := onStage(t, opencode)
-	e := s.behind(t, noFiles)
+func noToolsForRootsOfOtherSessions(t *testing.T, s *stage, e *editor) again {
 	open := func(additional ...string) string {
 		t.Helper()
 		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, additional...)})
@@ -126,4 +117,5 @@ func TestARealAgentHasNoToolsForTheRootsOfOtherSessions(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(fruit(s.first), []byte("cherry\n"), 0o644))
 	require.False(t, reads(first, s.first), "a removed folder")
+	return nil
 }

@@ -16,39 +16,26 @@ import (
 )
 
 // Clause W6.
-func TestATurnOfARealAgentIsCancelled(t *testing.T) {
-	t.Parallel()
-	for _, s := range []subject{opencode, claude} {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			s := onStage(t, s)
-			e := s.behind(t, noFiles)
-			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-			require.NoError(t, err)
-			type ended struct {
-				client.TurnEnd
-				error
-			}
-			ends := make(chan ended, 1)
-			go func() {
-				end, err := e.Prompt(within(t), made.ID, sdk.TextBlock(modelserver.Prompt("Take your time.", modelserver.Wait())))
-				ends <- ended{end, err}
-			}()
-			require.NoError(t, s.model.Waiting(within(t)))
-			require.NoError(t, e.Cancel(within(t), made.ID))
-			end := <-ends
-			require.NoError(t, end.error)
-			require.Equal(t, sdk.StopReasonCancelled, end.StopReason)
-			s.prompt(e, made.ID, "And now?", modelserver.Say("Now I have time."))
-			require.Contains(t, e.heard(made.ID), "Now I have time.")
-
-			t.Run("W9/nothing of it is left", func(t *testing.T) {
-				require.NotEmpty(t, s.processes(t))
-				e.leave()
-				require.Empty(t, s.processes(t))
-			})
-		})
+func turnIsCancelled(t *testing.T, s *stage, e *editor) again {
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	type ended struct {
+		client.TurnEnd
+		error
 	}
+	ends := make(chan ended, 1)
+	go func() {
+		end, err := e.Prompt(within(t), made.ID, sdk.TextBlock(modelserver.Prompt("Take your time.", modelserver.Wait())))
+		ends <- ended{end, err}
+	}()
+	require.NoError(t, s.model.Waiting(within(t)))
+	require.NoError(t, e.Cancel(within(t), made.ID))
+	end := <-ends
+	require.NoError(t, end.error)
+	require.Equal(t, sdk.StopReasonCancelled, end.StopReason)
+	s.prompt(e, made.ID, "And now?", modelserver.Say("Now I have time."))
+	require.Contains(t, e.heard(made.ID), "Now I have time.")
+	return nil
 }
 
 // processes returns the command lines of processes that run with the stage's home, by process id.
@@ -75,38 +62,31 @@ func (s *stage) processes(t *testing.T) map[int]string {
 }
 
 // Clause W7.
-func TestARealAgentGetsAPromptDuringATurn(t *testing.T) {
-	t.Parallel()
-	for _, s := range []subject{opencode, claude} {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			rarely(t, s)
-			s := onStage(t, s)
-			e := s.behind(t, noFiles)
-			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-			require.NoError(t, err)
-			first := e.startPrompt(made.ID, "Take your time.", modelserver.Wait())
-			require.NoError(t, s.model.Waiting(within(t)))
-			second := e.startPrompt(made.ID, "And this.", modelserver.Say("I have also done this."))
-			e.awaitSent(made.ID)
-			require.NoError(t, e.Cancel(within(t), made.ID))
-			for _, end := range []func() (sdk.StopReason, error){first, second} {
-				reason, err := end()
-				require.NoError(t, err)
-				require.Equal(t, sdk.StopReasonCancelled, reason)
-			}
-			// The agent may answer both together.
-			first = e.startPrompt(made.ID, "Look at the fruit.", modelserver.Read(fruit(s.first)), modelserver.Say("It is a banana."))
-			second = e.startPrompt(made.ID, "And now?", modelserver.Say("Now I have time."))
-			for _, end := range []func() (sdk.StopReason, error){first, second} {
-				reason, err := end()
-				require.NoError(t, err)
-				require.Equal(t, sdk.StopReasonEndTurn, reason)
-			}
-			require.Contains(t, e.heard(made.ID), "Now I have time.")
-			require.NotContains(t, e.heard(made.ID), "I have also done this.")
-		})
+func getsPromptDuringTurn(t *testing.T, s *stage, e *editor) again {
+	rarely(t, s.subject)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	first := e.startPrompt(made.ID, "Take your time.", modelserver.Wait())
+	require.NoError(t, s.model.Waiting(within(t)))
+	second := e.startPrompt(made.ID, "And this.", modelserver.Say("I have also done this."))
+	e.awaitSent(made.ID)
+	require.NoError(t, e.Cancel(within(t), made.ID))
+	for _, end := range []func() (sdk.StopReason, error){first, second} {
+		reason, err := end()
+		require.NoError(t, err)
+		require.Equal(t, sdk.StopReasonCancelled, reason)
 	}
+	// The agent may answer both together.
+	first = e.startPrompt(made.ID, "Look at the fruit.", modelserver.Read(fruit(s.first)), modelserver.Say("It is a banana."))
+	second = e.startPrompt(made.ID, "And now?", modelserver.Say("Now I have time."))
+	for _, end := range []func() (sdk.StopReason, error){first, second} {
+		reason, err := end()
+		require.NoError(t, err)
+		require.Equal(t, sdk.StopReasonEndTurn, reason)
+	}
+	require.Contains(t, e.heard(made.ID), "Now I have time.")
+	require.NotContains(t, e.heard(made.ID), "I have also done this.")
+	return nil
 }
 
 // startPrompt sends a prompt and returns what waits for the end of its turn.

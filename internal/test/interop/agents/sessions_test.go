@@ -1,0 +1,75 @@
+package agents
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A part of TestSessionsOfARealAgent tests sessions in folders of its own. It may return a second
+// half.
+type part func(t *testing.T, s *stage, e *editor) again
+
+// again is the second half of a part, in another process of the program and of the agent.
+type again func(t *testing.T, e *editor)
+
+// The parts share processes, because starting opencode takes seconds.
+func TestSessionsOfARealAgent(t *testing.T) {
+	t.Parallel()
+	type named struct {
+		name string
+		part
+	}
+	both := []named{
+		{"told of new roots", toldOfNewRoots},
+		{"told of other roots", toldOfOtherRoots},
+		{"knows skills and instructions", knowsSkillsAndInstructions},
+		{"knows instructions in a command", knowsInstructionsInCommand},
+		{"prompt during a turn", getsPromptDuringTurn},
+		{"turn is cancelled", turnIsCancelled},
+	}
+	for _, c := range []struct {
+		subject
+		parts []named
+	}{
+		{opencode, append([]named{
+			{"tools for other roots", givenToolsForOtherRoots},
+			{"no tools for removed roots", noToolsForRemovedRoots},
+			{"no tools for roots of other sessions", noToolsForRootsOfOtherSessions},
+			{"generated title", listsGeneratedTitle},
+		}, both...)},
+		{claude, both},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c.subject)
+			s.placeCommand(t)
+			e := s.behind(t, noFiles)
+			halves := map[string]again{}
+			for _, p := range c.parts {
+				folders := s.inNewFolders(t)
+				t.Run(p.name, func(t *testing.T) {
+					e.lend(t)
+					if half := p.part(t, folders, e); half != nil {
+						halves[p.name] = half
+					}
+				})
+			}
+			t.Run("W9/nothing of it is left", func(t *testing.T) {
+				require.NotEmpty(t, s.processes(t))
+				e.leave()
+				require.Empty(t, s.processes(t))
+			})
+			if len(halves) == 0 {
+				return
+			}
+			e = s.behind(t, noFiles)
+			for name, half := range halves {
+				t.Run(name+" in another process", func(t *testing.T) {
+					e.lend(t)
+					half(t, e)
+				})
+			}
+		})
+	}
+}
