@@ -249,6 +249,7 @@ func runRole(role string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+		fmt.Print(finished)
 		return 0
 	default:
 		return mcptest.PlayRaw(role)
