@@ -82,7 +82,7 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jso
 		return a.acceptNotification(ctx, r)
 	}
 	if r.Method != protocol.Initialize && !a.init.begun() {
-		return reject(errNotInitialized(r.Method))
+		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
 	if opens(r.Method) {
 		return a.acceptLoad(ctx, r, from)
@@ -180,12 +180,12 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	}
 	if shape := passedShapes[r.Method]; shape != nil {
 		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
-			return reject(strictjson.Refuse(wrong...))
+			return jsonrpc.Fail(strictjson.Refuse(wrong...))
 		}
 	}
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
-		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
+		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
 	}
 	id := sessionstore.ID(given)
 	if id == "" || a.queues.find(id) == nil {
@@ -214,7 +214,7 @@ func (a *agent) passToSession(
 	if s == nil {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.queue.id) }
 	}
-	s.withBackend(func() { work = jsonrpc.Work(s.backend.Call(ctx, method, params)) })
+	s.withBackend(func() { work = s.backend.Call(ctx, method, params) })
 	return work
 }
 
@@ -252,11 +252,6 @@ func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 		return nil, jsonrpc.MethodNotFound(method)
 	}
 	return work()
-}
-
-// reject returns the work of a request that is rejected when it is read.
-func reject(err error) jsonrpc.Work {
-	return func() (json.RawMessage, error) { return nil, err }
 }
 
 // requestContext returns a context for a request that is answered even after the client has closed

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -69,7 +70,7 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 		return nil, false
 	}
 	if err := s.showAllowed(ctx, params, r); err != nil {
-		return func() (backend.Raw, error) { return nil, err }, true
+		return jsonrpc.Fail(err), true
 	}
 	call := r.ToolCall
 	s.agent.log.Info("allowed the agent to read without asking", "session", s.id,

@@ -42,11 +42,11 @@ func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 		return done
 	}
 	if work := a.backend.Call(ctx, r.Method, r.Params); work != nil {
-		return jsonrpc.Work(work)
+		return work
 	}
 	switch r.Method {
 	case protocol.Authenticate:
-		return reject(jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"unknown methodId: acp-agent needs no sign-in and offers only %q", noSignIn))
 	case protocol.Logout:
 		return done

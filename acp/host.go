@@ -334,7 +334,7 @@ type unrecorded struct{ *host }
 // Call implements [backend.Client].
 func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := u.check(method, params); err != nil {
-		return func() (backend.Raw, error) { return nil, err }
+		return jsonrpc.Fail(err)
 	}
 	return u.send(ctx, method, params)
 }
@@ -370,9 +370,9 @@ type sessionless struct{ agent *agent }
 // Call implements [backend.Client].
 func (c sessionless) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := c.check(method, params); err != nil {
-		return func() (backend.Raw, error) { return nil, err }
+		return jsonrpc.Fail(err)
 	}
-	return backend.Work(c.agent.conn.Call(ctx, method, params))
+	return c.agent.conn.Call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].

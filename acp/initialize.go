@@ -133,10 +133,10 @@ var errNoKind = errors.New(
 // acceptInitialize serves initialize.
 func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err := checkInitialize(r.Params); err != nil {
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	if err := a.init.begin(); err != nil {
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	return func() (result json.RawMessage, err error) {
 		var (

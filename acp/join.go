@@ -103,7 +103,7 @@ func rejectTaken(id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
 	if r.IsNotification() {
 		return nil
 	}
-	return reject(stateError(jsonrpc.CodeInvalidRequest, backend.ErrFenced.Error(),
+	return jsonrpc.Fail(stateError(jsonrpc.CodeInvalidRequest, backend.ErrFenced.Error(),
 		reasonData{Reason: "fenced", SessionID: string(id)}))
 }
 

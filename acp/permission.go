@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -24,7 +25,7 @@ func (s *session) requestPermission(
 		return work
 	}
 	if err := s.beginUpdate(ctx); err != nil {
-		return func() (backend.Raw, error) { return nil, err }
+		return jsonrpc.Fail(err)
 	}
 	defer s.endUpdate()
 	work := send()

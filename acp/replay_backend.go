@@ -19,10 +19,8 @@ type replayed struct {
 	recorder *sessionstore.Recorder
 }
 
-// Append implements [sessionstore.Appender]. It appends to the draft.
-func (r *replayed) Append(
-	ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
-) error {
+// append appends a segment to the draft.
+func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) error {
 	return r.agent.guard("session store", func() error { return r.draft.Append(ctx, segment) })
 }
 
@@ -47,7 +45,7 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.recorder = sessionstore.NewRecorder(r, sessionstore.Lease{}, a.options.tuning.Recorder)
+	r.recorder = sessionstore.NewRecorder(r.append, a.options.tuning.Recorder)
 	return r, nil
 }
 

@@ -323,8 +323,7 @@ func newRecord(s *session, o sessionstore.RecorderOptions) *record {
 
 // start starts a recorder. The session learns at once when the store rejects a segment.
 func (r *record) start() {
-	store := leasedStore{Store: r.session.agent.options.Store, session: r.session}
-	recorder := sessionstore.NewRecorder(store, sessionstore.Lease{}, r.options)
+	recorder := sessionstore.NewRecorder(r.append, r.options)
 	r.recorder = recorder
 	r.session.agent.running.Go(func() {
 		select {
@@ -378,24 +377,16 @@ func (r *record) close(ctx context.Context) error {
 	return r.recorder.Close(ctx)
 }
 
-// leasedStore is the store for a session's recorder: it appends with the lease that is current at
-// that time.
-type leasedStore struct {
-	sessionstore.Store
-	session *session
-}
-
-// Append implements [sessionstore.Appender]. It also stores the latest title in the segment.
-func (l leasedStore) Append(
-	ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
-) error {
+// append stores a segment, with the lease that is current now, and the latest title in it.
+func (r *record) append(ctx context.Context, segment []sessionstore.Update) error {
 	title := latestTitle(segment)
-	return l.session.write(func(lease sessionstore.Lease) error {
-		err := l.Store.Append(ctx, lease, segment)
+	store := r.session.agent.options.Store
+	return r.session.write(func(lease sessionstore.Lease) error {
+		err := store.Append(ctx, lease, segment)
 		if err != nil || title == nil {
 			return err
 		}
-		l.session.titled.Store(*title != "")
-		return l.Store.SetTitle(ctx, lease, *title)
+		r.session.titled.Store(*title != "")
+		return store.SetTitle(ctx, lease, *title)
 	})
 }

@@ -36,7 +36,7 @@ func (a *agent) acceptStored(
 		v.Text(params.Field("title"))
 	}
 	if err := cmp.Or(params.err, v.Err()); err != nil {
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	at := a.queues.ticket(sessionstore.ID(id), kind)
 	r.AfterResponse(at.release)

@@ -33,7 +33,7 @@ type sessionInfo struct {
 func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodeList(r.Params)
 	if err != nil {
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)

@@ -32,10 +32,10 @@ const (
 func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodePrompt(r.Params)
 	if err != nil {
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	if err := a.owner.take(turnSlot); err != nil {
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	request, leave := ctx, context.CancelCauseFunc(func(error) {})
 	if a.lasting() {
@@ -50,7 +50,7 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	at, err := a.queues.promptTicket(p.id, t, a.turnLimit())
 	if err != nil {
 		finish()
-		return reject(err)
+		return jsonrpc.Fail(err)
 	}
 	finishQueued := func() {
 		at.queue.answered(t)

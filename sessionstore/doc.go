@@ -30,7 +30,7 @@
 //
 // A Store on another medium, such as PostgreSQL, is a package beside sessionstore/sqlite. The
 // program opens its store in cmd/acp-agent. Consumers take the part of [Store] that they need:
-// [Sessions], [Labels], [Histories], [Imports] or [Appender].
+// [Sessions], [Labels], [Histories] or [Imports].
 //
 // A Store of your own needs these functions of this package, so that it keeps the same things as
 // others:

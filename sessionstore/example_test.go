@@ -29,7 +29,9 @@ func Example() {
 	turn, _ := store.BeginTurn(ctx, lease, sessionstore.Turn{Title: "Where is the parser?", Prompt: []sessionstore.Update{
 		parse(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}`),
 	}})
-	recorder := sessionstore.NewRecorder(store, lease, sessionstore.RecorderOptions{})
+	recorder := sessionstore.NewRecorder(func(ctx context.Context, segment []sessionstore.Update) error {
+		return store.Append(ctx, lease, segment)
+	}, sessionstore.RecorderOptions{})
 	for _, word := range []string{"In ", "/src/lib."} {
 		_ = recorder.Record(ctx, parse(fmt.Sprintf(
 			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, word)))

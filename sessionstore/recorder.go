@@ -28,19 +28,16 @@ func (o RecorderOptions) withDefaults() RecorderOptions {
 	}
 }
 
-// Appender is the part of [Histories] that a Recorder needs.
-type Appender interface {
-	Append(ctx context.Context, l Lease, segment []Update) error
-}
+// AppendFunc stores a segment of updates, such as with [Histories.Append] and a lease.
+type AppendFunc func(ctx context.Context, segment []Update) error
 
-// Recorder appends a session's updates to the store in segments. It does not delay sending them to
+// Recorder stores a session's updates in segments. It does not delay sending them to
 // the client. It is safe for concurrent use. One goroutine stores the segments until Close.
 //
 // The first error of the store ends recording. Every call returns it from then on, and Failed
 // reports it at once.
 type Recorder struct {
-	store   Appender
-	lease   Lease
+	store   AppendFunc
 	options RecorderOptions
 
 	wake   chan struct{} // wakes the goroutine
@@ -61,10 +58,10 @@ type Recorder struct {
 }
 
 // NewRecorder starts a Recorder, which the caller must close.
-func NewRecorder(store Appender, lease Lease, options RecorderOptions) *Recorder {
+func NewRecorder(store AppendFunc, options RecorderOptions) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Recorder{
-		store: store, lease: lease, options: options.withDefaults(),
+		store: store, options: options.withDefaults(),
 		wake: make(chan struct{}, 1), failed: make(chan struct{}), done: make(chan struct{}),
 		progress: make(chan struct{}), stop: stop,
 	}
@@ -181,7 +178,7 @@ func (r *Recorder) run(ctx context.Context) {
 		if !ok {
 			return
 		}
-		r.finish(len(batch), r.store.Append(ctx, r.lease, segment(batch)))
+		r.finish(len(batch), r.store(ctx, segment(batch)))
 	}
 }
 

@@ -59,7 +59,9 @@ func recording(t *testing.T, o sessionstore.RecorderOptions, test func(*testing.
 		keys := sessionstore.Keys{Roots: workspace.RootsFrom(dir, workspace.Dirs{}), Real: []workspace.Dir{dir}}
 		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: keys})
 		require.NoError(t, err)
-		r := sessionstore.NewRecorder(s, lease, o)
+		r := sessionstore.NewRecorder(func(ctx context.Context, segment []update) error {
+			return s.Append(ctx, lease, segment)
+		}, o)
 		defer r.Close(t.Context())
 		test(t, s, r)
 	})

@@ -145,7 +145,7 @@ func (cs *childSession) handle(m message) {
 			err = s.handleUpdate(m.ctx, cs, t, u)
 		}
 		if m.answer != nil {
-			m.answer <- failed(err)
+			m.answer <- jsonrpc.Fail(err)
 		} else if err != nil {
 			cs.child.logDropped(m.method, err)
 		}
@@ -168,7 +168,7 @@ func (cs *childSession) forward(
 ) backend.Work {
 	childParams, err := withSessionID(params, cs.id)
 	if err != nil {
-		return failed(err)
+		return jsonrpc.Fail(err)
 	}
 	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {

@@ -62,11 +62,6 @@ func responseError(err error) *jsonrpc.Error {
 	return e
 }
 
-// failed returns Work that fails.
-func failed(err error) backend.Work {
-	return func() (backend.Raw, error) { return nil, err }
-}
-
 // explain returns the error of a request with the given params as the client is told it: without
 // secrets, and with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {

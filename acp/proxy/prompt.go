@@ -92,7 +92,7 @@ func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backe
 		case err != nil && t.ctx.Err() != nil:
 			return cancelled
 		case err != nil:
-			return failed(err)
+			return jsonrpc.Fail(err)
 		}
 	}
 	s.discardReplay(t.ctx, cs)
@@ -115,7 +115,7 @@ func (s *session) announceBefore(t *turn, work backend.Work) backend.Work {
 func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Work {
 	params, told, err := s.childPrompt(t.ctx, cs, params)
 	if err != nil {
-		return failed(err)
+		return jsonrpc.Fail(err)
 	}
 	// A cancelled turn ends with the child's own answer.
 	lasting, free := extend(t.ctx, s.proxy.options.limits.CancelGrace)
@@ -133,7 +133,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		return unsent(cancelled)
 	}
 	if params, err = withSessionID(params, cs.id); err != nil {
-		return unsent(failed(err))
+		return unsent(jsonrpc.Fail(err))
 	}
 	cs.beginTurn(t)
 	work := cs.child.requestFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {

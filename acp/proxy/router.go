@@ -30,7 +30,7 @@ func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	if work == nil || !c.use() {
 		return work
 	}
-	return jsonrpc.Work(c.whileUsed(backend.Work(work)))
+	return c.whileUsed(work)
 }
 
 // accept handles what the child sends. It runs on the read loop: while the client does not take an
@@ -79,7 +79,7 @@ func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
 func (c *child) passOn(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	c.barrier.wait(ctx)
 	if !r.IsNotification() {
-		return jsonrpc.Work(c.client.Call(ctx, r.Method, r.Params))
+		return c.client.Call(ctx, r.Method, r.Params)
 	}
 	if err := c.client.Notify(ctx, r.Method, r.Params); err != nil {
 		c.logDropped(r.Method, err)
@@ -101,7 +101,7 @@ func (c *child) route(id string, m message) {
 // reject answers a request with an error, and logs a notification.
 func (c *child) reject(m message, err error) {
 	if m.answer != nil {
-		m.answer <- failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "sessionId: %v", err))
+		m.answer <- jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "sessionId: %v", err))
 		return
 	}
 	c.logDropped(m.method, err)

@@ -26,7 +26,7 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 // message. It may be nil.
 func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessage, onResponse func(result json.RawMessage, err error)) Work {
 	if ctx.Err() != nil {
-		return fail(context.Cause(ctx))
+		return Fail(context.Cause(ctx))
 	}
 	id, done := c.calls.add(onResponse)
 	if err := c.queue.try(outgoing{id: id, method: method, payload: params}, c.queue.limit); err != nil {

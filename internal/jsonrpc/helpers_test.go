@@ -142,7 +142,7 @@ func (h *responder) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 	case "pretty":
 		return func() (json.RawMessage, error) { return json.RawMessage("{\r\n  \"a\": [\n1]\n}"), nil }
 	case "ask":
-		return jsonrpc.Work(h.conn.Call(ctx, "question", r.Params))
+		return h.conn.Call(ctx, "question", r.Params)
 	case "after":
 		r.AfterResponse(func() { _ = h.conn.Notify(ctx, "followed", nil) })
 		return func() (json.RawMessage, error) { return nil, nil }

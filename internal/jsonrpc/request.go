@@ -29,10 +29,10 @@ func (f HandlerFunc) Accept(ctx context.Context, r *Request) Work { return f(ctx
 // Work is the part of a request that may take time. It runs on its own goroutine and returns the
 // response; a nil result is sent as {}. The result of a notification's Work is dropped and its
 // error is logged.
-type Work func() (json.RawMessage, error)
+type Work = func() (json.RawMessage, error)
 
-// fail returns Work that returns err.
-func fail(err error) Work {
+// Fail returns Work that returns err.
+func Fail(err error) Work {
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
@@ -92,13 +92,13 @@ type task struct {
 
 // accept calls the handler. It returns Work that fails for a panic and for an unknown method.
 func (t *task) accept() (work Work) {
-	defer t.recover(func() { work = fail(errPanic) })
+	defer t.recover(func() { work = Fail(errPanic) })
 	r := t.request
 	if r.Method != "" && r.Method != cancelMethod {
 		work = t.conn.handler.Accept(t.ctx, r)
 	}
 	if work == nil && !r.IsNotification() {
-		work = fail(MethodNotFound(shorten(r.Method)))
+		work = Fail(MethodNotFound(shorten(r.Method)))
 	}
 	return work
 }

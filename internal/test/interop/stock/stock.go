@@ -83,7 +83,9 @@ func (s *Store) Session(ctx context.Context, n Session) error {
 
 // record records a history as the program does.
 func (s *Store) record(ctx context.Context, lease sessionstore.Lease, n Session) error {
-	r := sessionstore.NewRecorder(s.store, lease, sessionstore.RecorderOptions{})
+	r := sessionstore.NewRecorder(func(ctx context.Context, segment []sessionstore.Update) error {
+		return s.store.Append(ctx, lease, segment)
+	}, sessionstore.RecorderOptions{})
 	for i := range n.Chunks {
 		if err := r.Record(ctx, chunk("", Chunk(i))); err != nil {
 			return err
