@@ -15,6 +15,7 @@ import (
 
 var (
 	goSnippet = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	wholeFile = regexp.MustCompile(`(?m)^package `)
 	defined   = regexp.MustCompile(`(?m)^(\w+) := `)
 	qualified = regexp.MustCompile(`\b([a-z]+)\.[A-Z]`)
 )
@@ -53,6 +54,9 @@ func TestSnippetsCompile(t *testing.T) {
 		require.NoError(t, err)
 		for i, m := range goSnippet.FindAllStringSubmatch(string(text), -1) {
 			found++
+			if strings.HasPrefix(m[1], serverProgram) { // TestServerProgram runs it
+				continue
+			}
 			t.Run(filepath.Base(page)+" "+strconv.Itoa(i+1), func(t *testing.T) { compile(t, program(m[1])) })
 		}
 	}
@@ -61,7 +65,7 @@ func TestSnippetsCompile(t *testing.T) {
 
 // program returns a package with the snippet, which is a whole file, declarations or statements.
 func program(snippet string) string {
-	if strings.HasPrefix(snippet, "package ") {
+	if wholeFile.MatchString(snippet) {
 		return snippet
 	}
 	if !strings.HasPrefix(snippet, "func ") && !strings.HasPrefix(snippet, "type ") {
@@ -87,6 +91,12 @@ func program(snippet string) string {
 // compile compiles a file as a package of this module, without writing it there.
 func compile(t *testing.T, source string) {
 	t.Helper()
+	compileTo(t, os.DevNull, source)
+}
+
+// compileTo is compile with the file for the program.
+func compileTo(t *testing.T, program, source string) {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "snippet.go")
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
@@ -98,7 +108,7 @@ func compile(t *testing.T, source string) {
 	require.NoError(t, err)
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, overlay, 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, "-overlay", overlayFile, "./snippet")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "-overlay", overlayFile, "./snippet")
 	build.Dir = top
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, source)
