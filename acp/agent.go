@@ -84,10 +84,7 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jso
 	if r.Method != protocol.Initialize && !a.init.begun() {
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
-	if opens(r.Method) {
-		return a.acceptLoad(ctx, r, from)
-	}
-	if accept := a.served(r.Method); accept != nil {
+	if accept := a.served(r.Method, from); accept != nil {
 		return accept(ctx, r)
 	}
 	return a.acceptPassed(ctx, r)
@@ -96,8 +93,9 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jso
 // acceptFunc accepts a request.
 type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 
-// served returns what accepts the requests of a method, nil if the adapter does not serve it.
-func (a *agent) served(method string) acceptFunc {
+// served returns what accepts the requests of from's client with this method, nil if the adapter
+// does not serve it.
+func (a *agent) served(method string, from *agent) acceptFunc {
 	stored := func(kind requestKind, do storedFunc) acceptFunc {
 		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 			return a.acceptStored(ctx, r, kind, do)
@@ -110,8 +108,14 @@ func (a *agent) served(method string) acceptFunc {
 		return a.acceptNew
 	case protocol.SessionFork:
 		return a.acceptFork
+	case protocol.SessionLoad, protocol.SessionResume:
+		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			return a.acceptLoad(ctx, r, from)
+		}
 	case protocol.SessionPrompt:
-		return a.acceptPrompt
+		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			return a.acceptPrompt(ctx, r, from)
+		}
 	case protocol.SessionList:
 		return a.acceptList
 	case protocol.SessionClose:
@@ -144,7 +148,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 			q.cancel(rest())
 		}
 		return nil
-	case !a.init.done() || opens(r.Method) || a.served(r.Method) != nil: // a request sent as a notification is ignored
+	case !a.init.done() || a.served(r.Method, a) != nil: // a request sent as a notification is ignored
 		return nil
 	case id == "":
 		a.backend.Notify(ctx, r.Method, r.Params)

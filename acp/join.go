@@ -206,22 +206,30 @@ func (a *agent) closeUnheld(s *session, over bool) bool {
 	return true
 }
 
-// promptLasting returns the work of the prompt of t, which outlives the connection. ctx is the
-// context of the request and leave ends that of the turn; finish is called when the turn is over.
+// promptLasting returns the work of the prompt of t, which from's client has sent and which outlives
+// its connection. ctx is the context of the request and leave ends that of the turn; finish is
+// called when the turn is over.
 func (a *agent) promptLasting(
-	ctx context.Context, r *jsonrpc.Request, at *ticket, t *turn, p promptParams,
+	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turn, p promptParams,
 	leave context.CancelCauseFunc, finish func(),
 ) jsonrpc.Work {
 	left := false // set by the work, before the functions below are called
+	var ended outcome
 	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
 		if left {
 			return result, err
 		}
-		return t.decide(result, err)
+		ended.result, ended.err = t.decide(result, err)
+		return ended.result, ended.err
 	})
 	r.AfterResponse(func() {
-		if !left {
-			finish()
+		if left {
+			return
+		}
+		finish()
+		// The connection may be lost without either side having noticed.
+		if s := at.queue.active(); s != nil && !s.host.outlet.heldBy(from) {
+			a.running.Go(func() { s.tellEnd(ended) })
 		}
 	})
 	return func() (json.RawMessage, error) {

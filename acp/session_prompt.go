@@ -29,7 +29,7 @@ const (
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
 // rejects the prompt.
-func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request, from *agent) jsonrpc.Work {
 	p, err := decodePrompt(r.Params)
 	if err != nil {
 		return jsonrpc.Fail(err)
@@ -58,7 +58,7 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 		at.release()
 	}
 	if a.lasting() {
-		return a.promptLasting(ctx, r, at, t, p, leave, finishQueued)
+		return a.promptLasting(ctx, r, from, at, t, p, leave, finishQueued)
 	}
 	r.BeforeResponse(t.decide)
 	r.AfterResponse(finishQueued)

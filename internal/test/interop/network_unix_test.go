@@ -239,6 +239,38 @@ func TestTurnSurvivesTheNetwork(t *testing.T) {
 	require.Equal(t, updates, strings.Count(a.updates(from, session), "agent_message_chunk"))
 }
 
+// Somebody starts a turn, leaves, and opens the session elsewhere: the turn goes on there.
+func TestTurnIsJoinedFromAnotherMachine(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--", proctest.Executable())
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	for name, leave := range map[string]func(*agent, *cable.Cable){
+		"killed":        func(a *agent, _ *cable.Cable) { a.kill() },
+		"without cable": func(_ *agent, wire *cable.Cable) { wire.Pull() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			wire := cable.Lay(t, "ws://"+s.host)
+			desk := startClient(t, wire.URL, token).initialize()
+			session := desk.open(dir)
+			_, from := desk.begin(session, "wait")
+			leave(desk, wire)
+
+			laptop := s.connect(token).initialize()
+			from = laptop.Count()
+			laptop.call("session/load", map[string]any{"sessionId": session, "cwd": dir, "mcpServers": []any{}}, nil)
+			require.Regexp(t, waiting, laptop.updates(from, session))
+			from = laptop.Count()
+			laptop.send(pipes.Notification("session/cancel", sessionParams(session)))
+			laptop.await(from, func(m pipes.Message) bool { return strings.Contains(m.Raw, `"stopReason":"cancelled"`) })
+			require.Equal(t, "end_turn", laptop.prompt(session, "say more"))
+			if !desk.over {
+				desk.kill()
+			}
+		})
+	}
+}
+
 func TestServerWithCertificate(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
