@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -64,16 +65,16 @@ func (e *RefusedError) Error() string {
 		http.StatusText(e.Status), e.Message))
 }
 
-// Dial connects to the server at url, and authenticates with token. Messages that it sends may have
+// Dial connects to the server at the URL to, and authenticates with token. Messages that it sends may have
 // up to max bytes.
-func Dial(ctx context.Context, url, token string, max int, times Times) (*Conn, error) {
-	socket, response, err := dial(ctx, url, token, nil)
+func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, error) {
+	socket, response, err := dial(ctx, to, token, nil)
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(response.Header.Get(idHeader), socket.Subprotocol() == protocol, max, times)
 	c.redial = func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
-		socket, response, err := dial(ctx, url, token, http.Header{
+		socket, response, err := dial(ctx, to, token, http.Header{
 			idHeader: {c.id}, receivedHeader: {strconv.FormatUint(received, 10)},
 		})
 		if err != nil {
@@ -91,15 +92,18 @@ func Dial(ctx context.Context, url, token string, max int, times Times) (*Conn, 
 
 // dial opens a WebSocket with additional headers.
 func dial(
-	ctx context.Context, url, token string, header http.Header,
+	ctx context.Context, to, token string, header http.Header,
 ) (*websocket.Conn, *http.Response, error) {
 	if header == nil {
 		header = make(http.Header)
 	}
 	header.Set("Authorization", "Bearer "+token)
-	socket, response, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	socket, response, err := websocket.Dial(ctx, to, &websocket.DialOptions{
 		HTTPHeader: header, Subprotocols: []string{protocol},
 	})
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return nil, nil, failed.Err // why, without how
+	}
 	if err == nil || response == nil || response.StatusCode == http.StatusSwitchingProtocols {
 		return socket, response, err
 	}
