@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,9 +17,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// suite returns a function that runs a scenario of a release of the MCP conformance suite.
-func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url string,
-	more ...string) {
+// runSuite runs a release of the MCP conformance suite against a server, and requires that these of
+// its scenarios pass. Most others need tools that only an example server has.
+func runSuite(t *testing.T, node, release, url string, scenarios []string, more ...string) {
 	t.Helper()
 	script, err := filepath.Abs(filepath.Join("../../../testdata/node-mcp-clients/node_modules",
 		release, "dist/index.js"))
@@ -29,16 +30,24 @@ func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url 
 		}
 		t.Skip("the conformance suite is not installed: run npm ci in testdata/node-mcp-clients, or make test")
 	}
-	env := append(os.Environ(), "NODE_COMPILE_CACHE="+t.TempDir()) // for all scenarios
-	return func(t *testing.T, scenario, url string, more ...string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url,
-			"--scenario", scenario}, more...)...)
-		cmd.Dir, cmd.Env = t.TempDir(), env
-		printed, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s\n%s", scenario, printed)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url,
+		"--suite", "all"}, more...)...)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.CombinedOutput()
+	printed := string(out)
+	_, summary, found := strings.Cut(printed, "=== SUMMARY ===")
+	require.True(t, found, "%v: %s", err, printed)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(printed)
+		}
+	})
+	for _, scenario := range scenarios {
+		t.Run(scenario, func(t *testing.T) {
+			require.Regexp(t, "(?m)^✓ "+scenario+": [1-9][0-9]* passed, 0 failed$", summary)
+		})
 	}
 }
 
@@ -76,24 +85,18 @@ func forSuite(t *testing.T) string {
 
 // Clause M7.
 func TestConformanceLegacy(t *testing.T) {
-	run := suite(t, "node", "@modelcontextprotocol/conformance")
-	url := forSuite(t)
-	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list",
-		"prompts-list", "dns-rebinding-protection"} {
-		t.Run(scenario, func(t *testing.T) { run(t, scenario, url) })
-	}
+	runSuite(t, "node", "@modelcontextprotocol/conformance", forSuite(t), []string{
+		"server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
+		"dns-rebinding-protection"})
 }
 
 // Clauses M7, M8.
 func TestConformanceModern(t *testing.T) {
-	run := suite(t, node22(t), "conformance-next")
-	url := forSuite(t)
-	for _, scenario := range []string{"tools-list", "resources-list", "prompts-list",
-		"sep-2164-resource-not-found", "dns-rebinding-protection", "caching", "http-header-validation"} {
-		t.Run(scenario, func(t *testing.T) {
-			run(t, scenario, url, "--spec-version", "2026-07-28")
-		})
-	}
+	const release = "conformance-next"
+	node, revision := node22(t), []string{"--spec-version", "2026-07-28"}
+	runSuite(t, node, release, forSuite(t), []string{
+		"tools-list", "resources-list", "prompts-list", "sep-2164-resource-not-found",
+		"dns-rebinding-protection", "caching", "http-header-validation"}, revision...)
 	server, err := Open(t.Context(), Options{})
 	require.NoError(t, err)
 	addListRootsAliases(server, "test_input_required_result_list_roots",
@@ -105,12 +108,9 @@ func TestConformanceModern(t *testing.T) {
 		server.Close()
 		asking.Close()
 	})
-	for _, scenario := range []string{"input-required-result-basic-list-roots",
-		"input-required-result-capability-check", "input-required-result-tampered-state"} {
-		t.Run(scenario, func(t *testing.T) {
-			run(t, scenario, asking.URL, "--spec-version", "2026-07-28")
-		})
-	}
+	runSuite(t, node, release, asking.URL, []string{
+		"input-required-result-basic-list-roots", "input-required-result-capability-check",
+		"input-required-result-tampered-state"}, revision...)
 }
 
 // addListRootsAliases adds list_roots under more names, as the conformance suites expect.
