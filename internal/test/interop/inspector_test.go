@@ -20,17 +20,21 @@ import (
 // command talks to it.
 type inspector struct {
 	t      *testing.T
+	node   string
 	mcpdo  string
 	home   string
 	config string
+
+	compiled string // what node has compiled
 }
 
 // inspect connects the inspector to acp-agent mcp, in an era of the protocol.
-func inspect(t *testing.T, era string) *inspector {
+func inspect(t *testing.T, era, compiled string) *inspector {
 	t.Helper()
 	mcpdo := npmtest.File(t, "testdata/node-mcp-clients", ".bin/mcpdo")
+	node := npmtest.File(t, "testdata/node-acpx", ".bin/node") // it keeps what it compiles
 	home := t.TempDir()
-	i := &inspector{t: t, mcpdo: mcpdo, home: home, config: filepath.Join(home, "config.json")}
+	i := &inspector{t: t, node: node, mcpdo: mcpdo, home: home, config: filepath.Join(home, "config.json"), compiled: compiled}
 	config := fmt.Sprintf(`{"mcpServers":{"files":{"command":%q,"args":["mcp"]}}}`, program.Path())
 	require.NoError(t, os.WriteFile(i.config, []byte(config), 0o600))
 	t.Cleanup(func() { i.try("daemon", "stop") })
@@ -41,8 +45,12 @@ func inspect(t *testing.T, era string) *inspector {
 // try runs a command and returns what it printed.
 func (i *inspector) try(args ...string) (string, error) {
 	i.t.Helper()
-	cmd := exec.CommandContext(within(i.t), i.mcpdo, append([]string{"--config", i.config, "--connection", "files", "--format", "json"}, args...)...)
+	cmd := exec.CommandContext(within(i.t), i.node, append([]string{i.mcpdo, "--config", i.config, "--connection", "files", "--format", "json"}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+i.home, "MCP_INSPECTOR_SECRET_STORE=memory")
+	if args[0] != "connect" { // it starts a process that ends some time after the test
+		cmd.Env = append(cmd.Env, "NODE_COMPILE_CACHE="+i.compiled)
+	}
+
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -92,6 +100,7 @@ func rootAt(t *testing.T, path string) map[string]string {
 
 // An independent client sets, changes and removes roots; the tools follow within one call.
 func TestMCPInspector(t *testing.T) {
+	compiled := t.TempDir()
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run("M7/"+era, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +110,7 @@ func TestMCPInspector(t *testing.T) {
 				require.NoError(t, os.Mkdir(dir, 0o700))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("in "+filepath.Base(dir)), 0o600))
 			}
-			i := inspect(t, era)
+			i := inspect(t, era, compiled)
 
 			i.setRoots(map[string]string{"uri": "https://example.com"}, rootAt(t, filepath.Join(top, "missing")), rootAt(t, a), rootAt(t, b))
 			text, failed := i.call("read_file", map[string]string{"path": "f"})
