@@ -19,7 +19,7 @@ RACE        := -race -gcflags=modernc.org/...=-race=false
 # first, with a third package beside them on two cores.
 LONGEST     := ./sessionstore/sqlite ./acp
 
-.PHONY: build release test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
+.PHONY: build release test test-product test-clients bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
@@ -31,16 +31,21 @@ build:
 release:
 	go run ./internal/release -out dist
 
-# Every test. The product's run with the race detector; those in internal/test are clients of a
-# program that is built without it, and of other programs, and those of the release compress files,
-# which takes minutes with it. Packages leave no goroutines, so it need not wait a second for them
-# at the end of each. Without vet: that is a target of its own.
+# Every test. Both kinds run at the same time, because each waits much for the disk and for other
+# programs; four packages at once keep two cores busy. Without vet: that is a target of its own.
 test: $(PACKAGES)
-	status=0; \
-	go test -vet=off -timeout 10m ./internal/test/... ./internal/release || status=1; \
+	@$(MAKE) --no-print-directory -j 2 test-product test-clients
+
+# The tests of the product, with the race detector. Packages leave no goroutines, so it need not wait
+# a second for them at the end of each.
+test-product:
 	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m -p 3 $(LONGEST) \
-		$$(go list ./... | grep -v -e /internal/test/ -e /internal/release) || status=1; \
-	exit $$status
+		$$(go list ./... | grep -v -e /internal/test/ -e /internal/release)
+
+# The tests in internal/test, which are clients of a program that is built without the race detector,
+# and of other programs, and those of the release, which compress files: that takes minutes with it.
+test-clients:
+	go test -vet=off -timeout 10m -p 1 ./internal/test/... ./internal/release
 
 # Every benchmark, once each. Those in docs/reference.md come from here.
 bench: build
