@@ -56,6 +56,9 @@ func KnownProfiles() []Profile {
 			Finds: []string{"AGENTS.override.md", "AGENTS.md", ".agents/skills/**/SKILL.md",
 				".codex/skills/**/SKILL.md"},
 			FindsInRoots: []string{".agents/skills/**/SKILL.md"},
+			SandboxHint: "Codex's own sandbox (bubblewrap) does not start inside acp-agent's, and " +
+				"without it Codex runs no commands. Choose its mode **Full access**: acp-agent's " +
+				"sandbox still holds, but Codex asks for nothing.",
 			// It stores the writable directories of its sandbox with the session.
 			KeepsRoots: true,
 			Login:      "codex login", Install: "npm install -g @agentclientprotocol/codex-acp",

@@ -74,6 +74,8 @@ type Profile struct {
 	// Sandbox restricts its processes; its State is added. A restriction cannot be widened, so each
 	// set of roots has a process.
 	Sandbox backend.Sandbox
+	// SandboxHint is told to the user of a session in the sandbox, as Markdown, "" for nothing.
+	SandboxHint string
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	// The stored history, if there is one, is shown instead.
 	LateReplay bool

@@ -28,11 +28,14 @@ func (p Profile) Restrict(c Command, roots []string) (Command, error) {
 	return c.Restrict(settings, roots)
 }
 
-// sandboxNotice tells the user that the agent runs without the sandbox.
+// sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.
 func (p Profile) sandboxNotice() string {
 	err := p.Sandbox.Unprotected()
-	if err == nil {
+	switch {
+	case err == nil && (p.Sandbox.Mode == backend.SandboxOff || p.SandboxHint == ""):
 		return ""
+	case err == nil:
+		return p.SandboxHint + "\n\n"
 	}
 	return fmt.Sprintf("The agent runs without a sandbox and can write wherever you can: %v.\n\n", err)
 }

@@ -41,6 +41,8 @@ type session struct {
 	// without.
 	telling *childSession
 	updates updateFilter
+	denials []string // the paths whose denial was explained
+	untold  []string // explanations to show at the end of the turn
 }
 
 // running returns the session of the child, or nil if the child is not running.

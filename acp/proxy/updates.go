@@ -181,6 +181,7 @@ func (s *session) handleUpdate(
 		return nil
 	case mode == live:
 		cs.settings.update(u)
+		s.noteDenial(cs.child, u)
 	}
 	if t != nil {
 		return s.passOn(ctx, t.updates, u)

@@ -26,9 +26,9 @@ import (
 )
 
 const setupHelp = `setup writes the configuration file and prints what to add to your editor. On a terminal it asks
-what should answer, which folders belong together, and for which editor; then it shows how the file
-changes, and writes it if you agree. A flag is an answer to its question. With --yes nothing is
-asked, and what no flag says stays as it is.
+what should answer, what an agent may do by itself, which folders belong together, and for which
+editor; then it shows how the file changes, and writes it if you agree. A flag is an answer to its
+question. With --yes nothing is asked, and what no flag says stays as it is.
 
 What should answer is a known agent, --agent; another one, as a command after "--"; a model that is
 configured or that a server on this machine offers, --model; or neither, --agent=. The servers of

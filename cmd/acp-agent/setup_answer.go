@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
 // An answerer is an agent or a model that can answer, or neither if it has no name.
@@ -51,7 +52,26 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 	if chosen.hint != "" {
 		o.tell("%s", chosen.hint)
 	}
-	return chosen.agent, nil
+	return chosen.agent, o.askSandbox(ctx, chosen)
+}
+
+// askSandbox lets the user restrict an agent, if that is possible here and no flag does it.
+func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
+	p, known := proxy.FindProfile(o.set.config.profiles(), a.agent)
+	if !known && a.define == nil || a.agent == "" || o.user == nil || o.set.sandbox != "" ||
+		(sandbox.Settings{}).Available() != nil {
+		return nil
+	}
+	modes := []sandbox.Mode{sandbox.Off, sandbox.Write, sandbox.Strict}
+	i, err := o.choose(ctx, "What may the agent do by itself, without asking acp-agent?", []string{
+		"everything that you can",
+		"change files only in the session's folders, a temporary directory and its own state",
+		"also read only there and in directories of the system",
+	}, slices.Index(modes, p.Sandbox.Mode))
+	if err == nil && modes[i] != p.Sandbox.Mode {
+		o.new.set(modes[i].String(), "agents", a.agent, "sandbox")
+	}
+	return err
 }
 
 // chooseAnswer returns what should answer, nil for what answers now.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
@@ -47,6 +48,7 @@ type Process struct {
 	name    string
 	pid     int
 	options Options
+	sandbox sandbox.Policy
 	stdin   *os.File
 	stdout  *output
 	stderr  *stderrLog
@@ -69,6 +71,7 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	p := &Process{
 		name:    c.name(),
 		options: o,
+		sandbox: c.Sandbox,
 		stdin:   pipes.stdin.write,
 		stdout:  &output{file: pipes.stdout.read},
 		done:    make(chan struct{}),

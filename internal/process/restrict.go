@@ -20,9 +20,17 @@ func (c Command) Restrict(s sandbox.Settings, roots []string) (Command, error) {
 	if s.Mode == sandbox.Off || s.Unprotected() != nil {
 		return c, nil
 	}
-	if err := s.Available(); err != nil {
-		return c, &StartError{c, `agents and MCP servers with "sandboxFallback": "warn" start without it`, err}
+	restricted, err := c.restrict(s, roots)
+	if err == nil {
+		return restricted, nil
 	}
+	if unavailable := s.Available(); unavailable != nil { // which is found at the start otherwise
+		err = &StartError{c, c.startHint(unavailable), unavailable}
+	}
+	return c, err
+}
+
+func (c Command) restrict(s sandbox.Settings, roots []string) (Command, error) {
 	p := sandbox.Policy{Mode: s.Mode, Write: slices.Clone(roots), Ports: s.Ports}
 	temp := c.Expand("$TMPDIR")
 	if temp == "" {

@@ -87,7 +87,13 @@ func TestRestrictWithoutLandlock(t *testing.T) {
 		return
 	}
 	s := sandbox.Settings{Mode: sandbox.Write}
-	_, err := at(t.TempDir(), t.TempDir()).Restrict(s, nil)
+	restricted, err := at(t.TempDir(), t.TempDir()).Restrict(s, nil)
+	require.NoError(t, err)
+	_, err = process.Start(t.Context(), restricted, process.Options{})
+	require.ErrorIs(t, err, sandbox.ErrUnavailable)
+	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
+	s.Write = []string{"/missing"}
+	_, err = at(t.TempDir(), t.TempDir()).Restrict(s, nil)
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
 	s.Optional = true

@@ -112,6 +112,8 @@ func (c Command) notFoundHint() string {
 // startHint explains an error of the operating system for a program that was found.
 func (c Command) startHint(err error) string {
 	switch {
+	case errors.Is(err, sandbox.ErrUnavailable):
+		return `agents and MCP servers with "sandboxFallback": "warn" start without it`
 	case errors.Is(err, fs.ErrPermission) && c.Sandbox.Mode == sandbox.Strict:
 		return "the file is not executable, or the sandbox does not let the command read it"
 	case errors.Is(err, fs.ErrPermission):

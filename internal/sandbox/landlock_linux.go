@@ -122,6 +122,15 @@ func (p Policy) restrict() error {
 	return nil
 }
 
+// mayAccess reports whether we may read or write a file or directory.
+func mayAccess(path string, write bool) bool {
+	mode := uint32(unix.R_OK)
+	if write {
+		mode = unix.W_OK
+	}
+	return unix.Access(path, mode) == nil
+}
+
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
 // other threads of the same process, as Go does to interrupt goroutines. Early kernels with this
 // restriction have an error there.

@@ -1,6 +1,10 @@
 package sandbox
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // launcher is the program of macOS that starts another one with a profile.
 const launcher = "/usr/bin/sandbox-exec"
@@ -22,4 +26,17 @@ func (p Policy) Wrap(program string, args []string) []string {
 		return nil
 	}
 	return append([]string{launcher, "-p", p.seatbelt(), program}, args...)
+}
+
+func devices() []string { return []string{"/dev"} }
+
+func systemPaths() []string { return seatbeltPaths() }
+
+// mayAccess reports whether we may read or write a file or directory.
+func mayAccess(path string, write bool) bool {
+	mode := uint32(unix.R_OK)
+	if write {
+		mode = unix.W_OK
+	}
+	return unix.Access(path, mode) == nil
 }

@@ -340,6 +340,17 @@ func TestOwnProcessIsNotRestricted(t *testing.T) {
 			}
 		})
 	}
+	for i := range 2 { // and neither are children without a sandbox
+		starting.Go(func() {
+			for n := range 15 {
+				path := filepath.Join(out, fmt.Sprintf("free-%d-%d", i, n))
+				cmd := exec.Command("/bin/sh", "-c", `echo free >"$0"`, path)
+				if err := errors.Join(sandbox.Policy{}.Run(cmd.Start), cmd.Wait()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 	starting.Wait()
 	close(stop)
 	writing.Wait()

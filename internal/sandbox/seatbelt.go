@@ -22,9 +22,7 @@ func (p Policy) seatbelt() string {
 	if p.Mode == Strict {
 		rule("deny", "file-read*")
 		rule("allow", "file-read-metadata") // names on the way to a file
-		rule("allow", "file-read*", append(below("/System", "/Library", "/Applications", "/usr", "/bin",
-			"/sbin", "/opt", "/nix/store", "/dev", "/private/etc", "/private/var/db",
-			"/private/var/select", "/private/var/run"), `(literal "/")`)...)
+		rule("allow", "file-read*", append(below(seatbeltPaths()...), `(literal "/")`)...)
 		rule("allow", "file-read*", append(below(p.Read...), below(p.Write...)...)...)
 	}
 	rule("deny", "file-write*")
@@ -45,6 +43,13 @@ func (p Policy) seatbelt() string {
 		rule("allow", "network-outbound", `(remote tcp "*:`+strconv.Itoa(int(port))+`")`)
 	}
 	return b.String()
+}
+
+// seatbeltPaths returns what every process may read in mode Strict on macOS.
+func seatbeltPaths() []string {
+	return []string{"/System", "/Library", "/Applications", "/usr", "/bin", "/sbin", "/opt",
+		"/nix/store", "/dev", "/private/etc", "/private/var/db", "/private/var/select",
+		"/private/var/run"}
 }
 
 // below returns filters for what is at paths or below them.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,7 +77,21 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 	if err != nil {
 		return nil, err
 	}
+	if result.IsError {
+		conn.explainDenial(resultText(result))
+	}
 	return result, nil
+}
+
+// resultText returns the text of a result.
+func resultText(r *mcp.CallToolResult) string {
+	var lines []string
+	for _, content := range r.Content {
+		if t, ok := content.(*mcp.TextContent); ok {
+			lines = append(lines, t.Text)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // begin records the call at conn, or at the next connection if conn has just ended, since nothing

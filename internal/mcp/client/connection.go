@@ -389,6 +389,20 @@ func (c *connection) limitExceeded() error {
 	return nil
 }
 
+// explainDenial tells the user, once for each path, which setting would allow what the server was not
+// permitted to do, if that is known.
+func (c *connection) explainDenial(message string) {
+	if c.process == nil {
+		return
+	}
+	s := c.server
+	explanation, _ := c.process.ExplainDenial(message, "MCP server "+text.Name(s.config.Name),
+		text.Code("mcpServers."+s.config.Name))
+	if explanation != "" {
+		s.tellOnce(explanation)
+	}
+}
+
 // exitError returns why a stopped process is no longer connected, given the errors of the SDK
 // and the transport.
 func (c *connection) exitError(peerErr, transportErr error) error {
@@ -401,6 +415,7 @@ func (c *connection) exitError(peerErr, transportErr error) error {
 		return peerErr
 	}
 	if err := c.process.Wait(context.Background()); err != nil {
+		c.explainDenial(err.Error())
 		exit, ok := errors.AsType[*process.ExitError](err)
 		if ok && len(exit.Stderr) == 0 {
 			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why", err)

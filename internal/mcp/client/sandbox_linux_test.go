@@ -80,3 +80,16 @@ func TestServerWithoutLandlock(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.Equal(t, []int{1, 1}, starts(a, out), "it was not started")
 }
+
+func TestDeniedPathIsExplained(t *testing.T) {
+	a, out := folder(t), folder(t)
+	c := mcpclient.Config{Name: "s", Transport: mcpclient.Stdio, Command: "/bin/sh",
+		Args: []string{"-c", `echo x >"$1/f"`, "sh", out}, Env: []mcpclient.Pair{{Name: "TMPDIR", Value: t.TempDir()}}}
+	c.Policy.Sandbox.Mode = sandbox.Write
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, a), c)
+	_, err := f.try("s.where", "")
+	require.Error(t, err)
+	f.host.waitFor(t, "does not let MCP server s change `"+out+"/f`")
+	f.host.waitFor(t, "add `"+out+"` to `sandboxWrite` of `mcpServers.s`")
+}

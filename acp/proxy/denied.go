@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// maxDenials is how many paths a session is told about that the sandbox denies.
+const maxDenials = 5
+
+// noteDenial remembers what the user should know about a call of a tool that failed because of the
+// sandbox, once for each path.
+func (s *session) noteDenial(c *child, u backend.Update) {
+	if u.Kind != sessionstore.ToolCallUpdate && u.Kind != sessionstore.ToolCall {
+		return
+	}
+	// only with roots it is restricted to those of a session
+	if c.place.roots == "" || !sandbox.Refused(string(u.Raw)) {
+		return
+	}
+	var lines []string
+	var call any
+	if json.Unmarshal(u.Raw, &call) == nil {
+		collectText(call, &lines)
+	}
+	explanation, path := c.process.ExplainDenial(strings.Join(lines, "\n"), "the agent",
+		text.Code("agents."+cmp.Or(s.proxy.options.Profile.Name, "NAME")))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if explanation != "" && len(s.denials) < maxDenials && !slices.Contains(s.denials, path) {
+		s.denials = append(s.denials, path)
+		s.untold = append(s.untold, explanation)
+	}
+}
+
+// collectText appends the strings in a JSON value.
+func collectText(value any, lines *[]string) {
+	switch v := value.(type) {
+	case string:
+		*lines = append(*lines, v)
+	case []any:
+		for _, e := range v {
+			collectText(e, lines)
+		}
+	case map[string]any:
+		for _, e := range v {
+			collectText(e, lines)
+		}
+	}
+}
+
+// tellDenials tells the user what noteDenial remembers.
+func (s *session) tellDenials(ctx context.Context, to backend.Updates) {
+	s.mu.Lock()
+	untold := s.untold
+	s.untold = nil
+	s.mu.Unlock()
+	for _, explanation := range untold {
+		if err := to.Update(ctx, backend.Text("\n\n"+explanation+"\n\n")); err != nil {
+			s.proxy.log.Debug("the explanation of a denied path was not sent", "error", err)
+		}
+	}
+}

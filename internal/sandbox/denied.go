@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Denial is a path that a process reported not to be permitted, and that its policy denies.
+type Denial struct {
+	Path string
+	// Reading says that the process may not read it. Otherwise it may not write it.
+	Reading bool
+	// Grant is what to add to Write, or to Read: the file or directory, or one above it that
+	// belongs to the same program. It may not exist.
+	Grant string
+}
+
+// refusal matches a line about an error of permission.
+var refusal = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b`)
+})
+
+// absolutePath matches an absolute path in a line, in quotation marks or without white space.
+var absolutePath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`'(/[^']+)'|"(/[^"]+)"|(?:^|[\s:=(\[])(/[^\s:,;'"()\[\]]+)`)
+})
+
+// Refused reports whether a message is about an error of permission.
+func Refused(message string) bool { return refusal().MatchString(message) }
+
+// Denied returns the first path that a message says to be refused, and that p denies although we
+// have access to it. The message may lie.
+func (p Policy) Denied(message string) (Denial, bool) {
+	if p.Mode == Off || !Refused(message) {
+		return Denial{}, false
+	}
+	for line := range strings.Lines(message) {
+		at := refusal().FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		// Most programs name the path just before, after their own name. Others name it after.
+		before, after := absolutePath().FindAllStringSubmatch(line[:at[0]], -1),
+			absolutePath().FindStringSubmatch(line[at[1]:])
+		match := after
+		if len(before) > 0 {
+			match = before[len(before)-1]
+		}
+		if match == nil {
+			continue
+		}
+		if d, denied := p.denies(filepath.Clean(match[1] + match[2] + match[3])); denied {
+			return d, true
+		}
+	}
+	return Denial{}, false
+}
+
+// denies reports whether p denies access to a path, and to what of it.
+func (p Policy) denies(path string) (Denial, bool) {
+	existing, missing := path, ""
+	for {
+		if _, err := os.Stat(existing); err == nil {
+			break
+		}
+		missing, existing = existing, filepath.Dir(existing)
+	}
+	real, err := filepath.EvalSymlinks(existing)
+	if err != nil || listed(p.Write, real) || listed(devices(), real) {
+		return Denial{}, false
+	}
+	d := Denial{Path: path, Reading: p.Mode == Strict && !listed(slices.Concat(p.Read, systemPaths()), real)}
+	if !mayAccess(existing, !d.Reading) {
+		return Denial{}, false
+	}
+	if d.Grant = ofTool(path); d.Grant != "" {
+		return d, true
+	}
+	info, err := os.Stat(existing)
+	switch {
+	case missing != "" && missing != path: // a directory that does not exist yet
+		d.Grant = missing
+	case err == nil && info.IsDir() && missing == "", broad(filepath.Dir(path)):
+		d.Grant = path
+	default:
+		d.Grant = filepath.Dir(path)
+	}
+	return d, true
+}
+
+// listed reports whether a real path is one of paths or below it.
+func listed(paths []string, real string) bool {
+	return slices.ContainsFunc(paths, func(dir string) bool {
+		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = resolved
+		}
+		rel, err := filepath.Rel(dir, real)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// ofTool returns the directory of the home directory that belongs to the tool that uses a path, or
+// "".
+func ofTool(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(home, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	names := strings.Split(filepath.ToSlash(rel), "/")
+	for _, tool := range []string{".cache/*", "go/pkg", ".npm", ".bun", ".cargo", ".gradle", ".m2", ".nuget"} {
+		count := strings.Count(tool, "/") + 1
+		if len(names) < count {
+			continue
+		}
+		own := strings.Join(names[:count], "/")
+		if matched, _ := filepath.Match(tool, own); matched {
+			return filepath.Join(home, filepath.FromSlash(own))
+		}
+	}
+	return ""
+}
+
+// broad reports whether a directory has much more in it than what belongs to one program.
+func broad(dir string) bool {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return true
+	}
+	rel, err := filepath.Rel(dir, home)
+	return err == nil && filepath.IsLocal(rel)
+}

@@ -1,0 +1,59 @@
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+func TestDenied(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	in, home := realDir(t), realDir(t)
+	t.Setenv("HOME", home)
+	for _, dir := range []string{".cache", "tool", "a b"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(home, dir), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(home, "tool", "f"), nil, 0o600))
+	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{in}}
+	for message, want := range map[string]string{
+		// what shells, Go, Node.js and Python say
+		"/bin/bash: line 1: HOME/tool/new: Permission denied":                                                     "HOME/tool",
+		"sh: 1: cannot create HOME/tool/new: Permission denied":                                                   "HOME/tool",
+		"ok\ntouch: cannot touch 'HOME/a b/new': Permission denied\n":                                             "HOME/a b",
+		"open HOME/tool/f: permission denied":                                                                     "HOME/tool",
+		"failed to initialize build cache at HOME/.cache/go-build: mkdir HOME/.cache/go-build: permission denied": "HOME/.cache/go-build",
+		"open HOME/.cache/go-build/00/x-d: permission denied":                                                     "HOME/.cache/go-build",
+		"mkdir HOME/go/pkg/mod/cache: permission denied":                                                          "HOME/go/pkg",
+		"npm error Error: EACCES: permission denied, mkdir 'HOME/.npm/_cacache'":                                  "HOME/.npm",
+		"PermissionError: [Errno 13] Permission denied: 'HOME/other/x/y'":                                         "HOME/other",
+		"HOME/file: Operation not permitted":                                                                      "HOME/file",
+		// nothing that the sandbox denies, or that we may do
+		"IN/f: Permission denied":             "",
+		"/dev/null: Permission denied":        "",
+		"/etc/passwd: Permission denied":      "",
+		"HOME/tool/new: No such file":         "",
+		"Permission denied (publickey)":       "",
+		"Permission denied\nHOME/tool/new ok": "",
+	} {
+		replace := strings.NewReplacer("HOME", home, "IN", in).Replace
+		d, denied := p.Denied(replace(message))
+		require.Equal(t, want != "", denied, message)
+		require.Equal(t, replace(want), d.Grant, message)
+		require.False(t, d.Reading)
+		_, denied = sandbox.Policy{}.Denied(replace(message))
+		require.False(t, denied)
+	}
+	p.Mode, p.Read = sandbox.Strict, []string{filepath.Join(home, "tool")}
+	d, _ := p.Denied("cat: Permission denied: '" + home + "/.cache/x/y'")
+	require.Equal(t, sandbox.Denial{Path: home + "/.cache/x/y", Reading: true, Grant: home + "/.cache/x"}, d)
+	d, _ = p.Denied("open " + home + "/tool/f: permission denied")
+	require.Equal(t, sandbox.Denial{Path: home + "/tool/f", Grant: home + "/tool"}, d)
+}
