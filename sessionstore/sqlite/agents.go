@@ -143,7 +143,7 @@ func reconcileTombstones(ctx context.Context, tx *sql.Tx, agent int64) error {
 	for _, k := range all {
 		at, err := findImported(ctx, tx, agent, k.name)
 		switch {
-		case err != nil || at.deleted == 0:
+		case err != nil || at.Deleted == 0:
 		case k.unused:
 			err = deleteRows(ctx, tx, k.row)
 		default:

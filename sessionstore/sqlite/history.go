@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -39,7 +38,7 @@ func (s *Store) history(
 				break
 			}
 			for _, body := range page {
-				for u := range updatesIn(body) {
+				for u := range sessionstore.Unpack(body) {
 					if !yield(u, nil) {
 						return
 					}
@@ -48,19 +47,6 @@ func (s *Store) history(
 		}
 		if err != nil {
 			yield(sessionstore.Update{}, err)
-		}
-	}
-}
-
-// updatesIn yields the updates of a segment.
-func updatesIn(body []byte) iter.Seq[sessionstore.Update] {
-	return func(yield func(sessionstore.Update) bool) {
-		for len(body) > 0 {
-			line, rest, _ := bytes.Cut(body, []byte("\n"))
-			body = rest
-			if !yield(sessionstore.StoredUpdate(line[:len(line):len(line)])) {
-				return
-			}
 		}
 	}
 }

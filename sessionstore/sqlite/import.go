@@ -9,14 +9,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
-
-// tombstoneRenewal is the age at which a tombstone is renewed when its session is still listed. It
-// is not renewed each time, so that importing an unchanged list writes nothing.
-const tombstoneRenewal = 24 * time.Hour
 
 const (
 	// comparedSessions is the number of listed sessions that are compared with the store at once,
@@ -78,7 +73,7 @@ func (s *Store) importSome(
 	}
 	for _, n := range sessions {
 		at, ok := records[n.StateKey]
-		if !ok || at.session == 0 && at.deleted == 0 {
+		if !ok || at.session == 0 && at.Deleted == 0 {
 			added++
 			// A list may have it twice.
 			records[n.StateKey], err = s.insertImported(ctx, tx, agent, n, s.clock())
@@ -103,13 +98,8 @@ func namesOf(sessions []sessionstore.Imported) []string {
 
 // importRecord describes the stored session, or the tombstone, of a session that an agent lists.
 type importRecord struct {
-	session, created, updated int64 // 0 if it is unknown
-	title, meta               string
-	renamed                   bool
-	unused                    bool  // as in [sessionstore.UnusedFilter]
-	listed                    int64 // when its agent listed it here, negative if it no longer does
-	cwd, realCwd              string
-	deleted                   int64 // when it was deleted or given up, 0 if it was not
+	session int64 // 0 if it is unknown
+	sessionstore.Known
 }
 
 // findImported returns the record of one session.
@@ -136,8 +126,8 @@ func importRecords(
 				name string
 				at   importRecord
 			)
-			err := rows.Scan(&name, &at.session, &at.created, &at.updated, &at.title, &at.meta,
-				&at.renamed, &at.unused, &at.listed, &at.cwd, &at.realCwd)
+			err := rows.Scan(&name, &at.session, &at.Created, &at.Updated, &at.Title, &at.Meta,
+				&at.Renamed, &at.Unused, &at.Listed, &at.Cwd, &at.RealCwd)
 			found[name] = at
 			return err
 		})
@@ -156,7 +146,7 @@ func importRecords(
 				name string
 				at   importRecord
 			)
-			err := rows.Scan(&name, &at.deleted)
+			err := rows.Scan(&name, &at.Deleted)
 			found[hashed[name]] = at
 			return err
 		})
@@ -184,7 +174,7 @@ func (s *Store) outdated(
 			if err != nil {
 				return nil, err
 			}
-			if title != at.title || at.outdated(n, s.clock()) {
+			if title != at.Title || at.session == 0 && at.Deleted == 0 || at.Outdated(n, s.clock()) {
 				fresh = append(fresh, n)
 			}
 		}
@@ -192,44 +182,13 @@ func (s *Store) outdated(
 	return fresh, nil
 }
 
-// outdated reports whether importing n now would change something besides the title.
-func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
-	switch {
-	case at.deleted != 0:
-		return now-at.deleted > tombstoneRenewal.Milliseconds()
-	case at.session == 0:
-		return true
-	}
-	return at.listedAs(n, now) != at.listed || string(n.Meta) != at.meta || at.usedSince(n) ||
-		!n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
-}
-
-// listedAs returns the time of listing once n is imported now. A session that is in different
-// folders here and in its agent is not missing in the list of either.
-func (at importRecord) listedAs(n sessionstore.Imported, now int64) int64 {
-	cwd := n.Keys.Roots.Cwd().String()
-	switch {
-	case cwd != at.cwd && cwd != at.realCwd:
-		return 0
-	case at.listed <= 0:
-		return now
-	}
-	return at.listed
-}
-
-// usedSince reports whether n shows that an unused session was used without this program.
-func (at importRecord) usedSince(n sessionstore.Imported) bool {
-	return at.unused && !n.Updated.IsZero() &&
-		n.Updated.UnixMilli()-at.created > sessionstore.UnusedGrace.Milliseconds()
-}
-
 // newTitle returns the session's title once n is imported. An unused session gets its title with
 // its first prompt.
 func (at importRecord) newTitle(
 	ctx context.Context, tx *sql.Tx, n sessionstore.Imported,
 ) (string, error) {
-	if at.session == 0 || at.renamed || at.unused || n.Title == at.title {
-		return at.title, nil
+	if at.session == 0 || !at.MayRetitle(n) {
+		return at.Title, nil
 	}
 	var first []byte
 	err := tx.QueryRowContext(ctx, `
@@ -240,7 +199,7 @@ func (at importRecord) newTitle(
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", err
 	}
-	return n.NewTitle(at.title, slices.Collect(updatesIn(first))), nil
+	return n.NewTitle(at.Title, slices.Collect(sessionstore.Unpack(first))), nil
 }
 
 // insertImported stores a new session that an agent knows, and has listed at the given time, 0 for
@@ -248,15 +207,15 @@ func (at importRecord) newTitle(
 func (s *Store) insertImported(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported, listed int64,
 ) (at importRecord, err error) {
-	at = importRecord{updated: s.clock(), title: sessionstore.CleanTitle(n.Title), meta: string(n.Meta), listed: listed,
-		cwd: n.Keys.Roots.Cwd().String()}
+	at.Known = sessionstore.Known{Updated: s.clock(), Title: sessionstore.CleanTitle(n.Title),
+		Meta: string(n.Meta), Listed: listed, Cwd: n.Keys.Roots.Cwd().String()}
 	if !n.Updated.IsZero() {
-		at.updated = n.Updated.UnixMilli()
+		at.Updated = n.Updated.UnixMilli()
 	}
-	at.created = at.updated
+	at.Created = at.Updated
 	_, at.session, err = s.insert(ctx, tx, sessionstore.NewSession{
 		ID: n.ID, Agent: agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, at.updated)
+	}, at.Updated)
 	if err == nil {
 		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
 			listed, at.session)
@@ -289,7 +248,7 @@ func (s *Store) Adopt(
 		}
 		if at, err := findImported(ctx, tx, key, n.StateKey); err != nil {
 			return err
-		} else if at.deleted != 0 {
+		} else if at.Deleted != 0 {
 			return &sessionstore.NotFoundError{ID: n.ID}
 		}
 		if _, err := s.insertImported(ctx, tx, agent, n, 0); err != nil {
@@ -334,11 +293,11 @@ func (s *Store) Named(
 func (s *Store) importKnown(
 	ctx context.Context, tx *sql.Tx, agent int64, at importRecord, n sessionstore.Imported,
 ) error {
-	if at.deleted != 0 {
+	if at.Deleted != 0 {
 		return exec(ctx, tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
 			s.clock(), agent, tombstoneName(n.StateKey))
 	}
-	updated := at.updated
+	updated := at.Updated
 	if !n.Updated.IsZero() {
 		updated = max(updated, n.Updated.UnixMilli())
 	}
@@ -347,13 +306,13 @@ func (s *Store) importKnown(
 		err = exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
 			title, updated, at.session)
 	}
-	if err == nil && string(n.Meta) != at.meta {
+	if err == nil && string(n.Meta) != at.Meta {
 		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
 	}
-	if err == nil && at.usedSince(n) {
+	if err == nil && at.UsedSince(n) {
 		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", at.session)
 	}
-	if listed := at.listedAs(n, s.clock()); err == nil && listed != at.listed {
+	if listed := at.ListedAs(n, s.clock()); err == nil && listed != at.Listed {
 		err = exec(ctx, tx, "UPDATE runtime_keys SET listed = ? WHERE session = ?",
 			listed, at.session)
 	}

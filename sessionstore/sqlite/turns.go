@@ -7,10 +7,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// segmentBytes limits the length of a segment with several updates, so that a history can be read
-// in pages.
-const segmentBytes = 64 << 10
-
 // BeginTurn implements [sessionstore.Store]. The table turns has the running turns; older programs
 // also kept turns that had ended.
 func (s *Store) BeginTurn(
@@ -144,7 +140,7 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstor
 		turn = r.turns
 	}
 	for len(history) > 0 {
-		body, n := pack(history)
+		body, n := sessionstore.Pack(history)
 		history = history[n:]
 		r.last++
 		err := exec(ctx, tx,
@@ -169,21 +165,4 @@ func (r *row) addStates(ctx context.Context, tx *sql.Tx, states []sessionstore.U
 		}
 	}
 	return nil
-}
-
-// pack returns the first n updates, at least one, as the body of a segment.
-func pack(updates []sessionstore.Update) (body []byte, n int) {
-	size := 0
-	for n < len(updates) && (n == 0 || size+len(updates[n].Raw) < segmentBytes) {
-		size += len(updates[n].Raw) + 1
-		n++
-	}
-	body = make([]byte, 0, size)
-	for i, u := range updates[:n] {
-		if i > 0 {
-			body = append(body, '\n')
-		}
-		body = append(body, u.Raw...)
-	}
-	return body, n
 }

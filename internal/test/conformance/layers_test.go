@@ -14,6 +14,7 @@ var layers = [][]string{
 	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream"},
 	{"internal/test/interop/program"},
 	{"internal/test/interop/gosdk", "internal/test/interop/modelserver", "internal/test/interop/pipes", "internal/test/interop/schema", "internal/test/interop/scripted", "internal/test/interop/stock"},
+	{"internal/test/pgtest"}, // imported by tests only
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal"}, // imported by tests only
 	{"cmd/acp-agent"},
 	{"acp"},
@@ -26,7 +27,7 @@ var layers = [][]string{
 	{"internal/mcp/roots"},
 	{"workspace/tools"},
 	{"discovery"},
-	{"sessionstore/sqlite", "sessionstore/storetest"},
+	{"sessionstore/postgres", "sessionstore/sqlite", "sessionstore/storetest"},
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
@@ -38,6 +39,7 @@ var layers = [][]string{
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
 	"github.com/go-json-experiment/json": {"internal/strictjson", "sessionstore", "cmd/acp-agent"},
+	"github.com/jackc/pgx":               {"internal/test/pgtest", "sessionstore/postgres"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }
 

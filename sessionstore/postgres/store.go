@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+var _ sessionstore.Shared = (*Store)(nil)
+
+// attempts is how often a transaction is tried that fails because of others.
+const attempts = 10
+
+// defaultSchema is the schema of the tables, unless the address has a search_path.
+const defaultSchema = "acp_agent"
+
+// now is the time as it is stored, in milliseconds.
+const now = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+
+// Store is a [sessionstore.Shared] in a PostgreSQL database.
+type Store struct {
+	*database
+	owner string
+}
+
+// database is what the stores of all owners share.
+type database struct {
+	config *pgxpool.Config
+	schema string
+
+	// using is locked for reading by every call, and for writing by Close.
+	using   sync.RWMutex
+	closed  bool
+	opening chan struct{} // holds one token, whose owner may open or read pool
+	pool    *pgxpool.Pool
+}
+
+// New returns the store at an address: a URL such as postgres://user@host/database, or a connection
+// string, as of libpq. The first call connects. An error does not contain the address, which may
+// have a password.
+func New(address string) (*Store, error) {
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("the address of the session store is not valid; " +
+			"give one such as postgres://USER@HOST/DATABASE")
+	}
+	d := &database{config: config, opening: make(chan struct{}, 1)}
+	d.opening <- struct{}{}
+	settings := config.ConnConfig.RuntimeParams
+	for name, value := range map[string]string{
+		"search_path":      defaultSchema,
+		"application_name": "acp-agent",
+		// A server that hangs must not hold locks that others wait for.
+		"lock_timeout":                        "10s",
+		"idle_in_transaction_session_timeout": "30s",
+	} {
+		if settings[name] == "" {
+			settings[name] = value
+		}
+	}
+	d.schema = settings["search_path"]
+	return &Store{database: d}, nil
+}
+
+// For implements [sessionstore.Shared].
+func (s *Store) For(owner string) sessionstore.Store {
+	return view{&Store{database: s.database, owner: owner}}
+}
+
+// view is the store of an owner. Closing it does not close the database.
+type view struct{ *Store }
+
+// Close implements [sessionstore.Store].
+func (view) Close() error { return nil }
+
+// Close implements [sessionstore.Store].
+func (s *Store) Close() error {
+	s.using.Lock()
+	defer s.using.Unlock()
+	s.closed = true
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	return nil
+}
+
+// medium names the database in errors.
+func (d *database) medium() string {
+	c := d.config.ConnConfig
+	return fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database)
+}
+
+// use calls do with the open database. It repeats do if that fails because of other transactions or
+// of a connection that was lost before anything was sent.
+func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error {
+	d.using.RLock()
+	defer d.using.RUnlock()
+	if d.closed {
+		return sessionstore.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	pool, err := d.open(ctx)
+	for attempt := 1; err == nil; attempt++ {
+		if err = do(pool); err == nil {
+			return nil
+		}
+		if attempt < attempts && ctx.Err() == nil && mayRepeat(err) {
+			err = nil
+		}
+	}
+	return d.explain(ctx, err)
+}
+
+func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
+	select {
+	case <-d.opening:
+		defer func() { d.opening <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if d.pool != nil {
+		return d.pool, nil
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), d.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.migrate(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	d.pool = pool
+	return pool, nil
+}
+
+//go:embed schema/*.sql
+var schema embed.FS
+
+// version is the newest version of the schema: the number of files in schema. A program of version
+// oldest may still use it.
+const version, oldest = 1, 1
+
+// migrate brings the schema up to date, or creates it. Programs that start at the same time take
+// turns.
+func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	present, err := d.schemaVersion(ctx, pool)
+	if err != nil || present >= version {
+		return err
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx,
+			"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent migrates ' || $1, 0))", d.schema)
+		if err != nil {
+			return err
+		}
+		present, err := d.schemaVersion(ctx, tx)
+		if err != nil || present >= version {
+			return err
+		}
+		if present == 0 {
+			create := "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{d.schema}.Sanitize()
+			if _, err := tx.Exec(ctx, create); err != nil {
+				return err
+			}
+		}
+		for present++; present <= version; present++ {
+			text, err := schema.ReadFile(fmt.Sprintf("schema/%d.sql", present))
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, string(text), pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO meta (version, oldest) VALUES ($1, $2) "+
+			"ON CONFLICT (one) DO UPDATE SET version = $1, oldest = greatest(meta.oldest, $2)",
+			version, oldest)
+		return err
+	})
+}
+
+// schemaVersion returns the version of the schema, 0 if there is none. It fails if this program may
+// not use it.
+func (d *database) schemaVersion(
+	ctx context.Context, q interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	},
+) (present int, err error) {
+	var exists bool
+	// to_regclass would not see what another transaction has created since this one began.
+	err = q.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables "+
+		"WHERE schemaname = $1 AND tablename = 'meta')", d.schema).Scan(&exists)
+	if err != nil || !exists {
+		return 0, err
+	}
+	var oldest int
+	err = q.QueryRow(ctx, "SELECT version, oldest FROM meta").Scan(&present, &oldest)
+	if err == nil && oldest > version {
+		return 0, &newerError{oldest}
+	}
+	return present, err
+}
+
+// enter names the owner to row-level security, until the end of the transaction.
+const enter = "SELECT set_config('acp_agent.owner', 'owner ' || $1, true)"
+
+// write runs do in a transaction. It may run do several times.
+func (s *Store) write(ctx context.Context, do func(pgx.Tx) error) error {
+	return s.transact(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do)
+}
+
+// read runs do in a transaction whose statements see one snapshot. It may run do several times.
+func (s *Store) read(ctx context.Context, do func(pgx.Tx) error) error {
+	return s.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
+}
+
+func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) error) error {
+	return s.use(ctx, func(pool *pgxpool.Pool) error {
+		return pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, enter, s.owner); err != nil {
+				return err
+			}
+			return do(tx)
+		})
+	})
+}
+
+// timeOf returns a stored time.
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
