@@ -29,7 +29,6 @@ import (
 type Server struct {
 	start sync.Once
 	dir   string
-	admin string // the address of the server, as its superuser
 	stop  func()
 	next  atomic.Int64
 }
