@@ -30,10 +30,11 @@ type agent struct {
 	base    context.Context // ends with the agent, after the connection's requests were answered
 	endBase context.CancelCauseFunc
 
-	grace  time.Duration              // how long turns outlive the connection
-	left   atomic.Bool                // the connection has ended, and turns outlive it
-	joined map[sessionstore.ID]*agent // that run sessions of this client; for the read loop
-	unused chan struct{}              // closed when nothing uses the agent; see principal.use
+	serving context.Context            // of Serve; if it ends, turns do not outlive the connection
+	grace   time.Duration              // how long turns outlive the connection
+	left    atomic.Bool                // the connection has ended, and turns outlive it
+	joined  map[sessionstore.ID]*agent // that run sessions of this client; for the read loop
+	unused  chan struct{}              // closed when nothing uses the agent; see principal.use
 
 	init         initialization
 	capabilities atomic.Pointer[clientCapabilities]
@@ -59,6 +60,7 @@ func newAgent(
 	if remote {
 		a.grace = owner.server.options.Grace
 	}
+	a.serving = ctx
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.running.log = a.log
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
@@ -148,7 +150,8 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 			q.cancel(rest())
 		}
 		return nil
-	case !a.init.done() || a.served(r.Method, a) != nil: // a request sent as a notification is ignored
+	case !a.init.done() || a.served(r.Method, a) != nil:
+		// a request sent as a notification is ignored
 		return nil
 	case id == "":
 		a.backend.Notify(ctx, r.Method, r.Params)

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -134,15 +135,19 @@ func (a *agent) claim(id sessionstore.ID, from *agent) {
 		return
 	}
 	if s := a.activeSession(id); s != nil {
-		a.keep(s, s.host.outlet.claim(from))
+		a.keep(s, s.host.outlet.claim(from), a.grace)
 	}
 }
 
 // leave takes their sessions from the client of from, whose connection has ended.
 func (p *principal) leave(from *agent) {
+	grace := from.grace
+	if from.serving.Err() != nil {
+		grace = 0
+	}
 	for _, a := range p.all() {
 		for _, s := range a.queues.active() {
-			a.keep(s, s.host.outlet.leave(from))
+			a.keep(s, s.host.outlet.leave(from), grace)
 		}
 	}
 }
@@ -158,19 +163,19 @@ func (s *session) keepIfLeft() {
 	} else if to != nil {
 		return
 	}
-	s.agent.keep(s, back)
+	s.agent.keep(s, back, s.agent.grace)
 }
 
-// keep lets the turns of s end, which has lost its client, and then closes it, unless another client
-// opens it, which closes back. If back is nil, s has not lost its client.
-func (a *agent) keep(s *session, back <-chan struct{}) {
+// keep lets the turns of s end, which has lost its client, for the given time and then closes it,
+// unless another client opens it, which closes back. If back is nil, s has not lost its client.
+func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 	if back == nil {
 		return
 	}
 	a.running.Go(func() {
-		grace := time.NewTimer(a.grace)
+		grace := time.NewTimer(during)
 		defer grace.Stop()
-		for over := false; !a.closeUnheld(s, over); {
+		for over := during == 0; !a.closeUnheld(s, over); {
 			turns := s.queue.unanswered()
 			if len(turns) == 0 { // the last one has just ended
 				continue
@@ -244,8 +249,8 @@ func (a *agent) promptLasting(
 			return o.result, o.err
 		case <-ctx.Done():
 		}
-		if a.owner.server.ctx.Err() != nil {
-			leave(jsonrpc.ErrClosed) // there is no later connection
+		if a.clientOf(at.queue).serving.Err() != nil {
+			leave(jsonrpc.ErrClosed)
 		} else if t.cause() == nil {
 			left = true
 			a.running.Go(func() { a.finishLeft(at, t, <-done, finish) })
@@ -254,6 +259,14 @@ func (a *agent) promptLasting(
 		o := <-done
 		return o.result, o.err
 	}
+}
+
+// clientOf returns the agent whose client is sent the messages of q's session, a if it is nobody's.
+func (a *agent) clientOf(q *queue) *agent {
+	if s := q.active(); s != nil {
+		return cmp.Or(s.host.outlet.shownOn(), a)
+	}
+	return a
 }
 
 // finishLeft ends a turn that nobody waits for the response of.

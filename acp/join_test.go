@@ -179,7 +179,8 @@ func TestJoinedSession(t *testing.T) {
 	second.beginTurn(id, "wait", "waiting")
 	second.leave()
 	third := connect()
-	third.call("session/resume", rootsParams(id, dir))
+	resumed := third.call("session/resume", rootsParams(id, dir))
+	require.Contains(t, string(resumed), `"turn":{"running":true}`)
 	require.Empty(t, texts(third.messages(), id), "a resume shows no history")
 	third.call("session/close", idParams(id))
 	require.Equal(t, "not_active",
@@ -331,6 +332,31 @@ func TestTurnsWithoutGrace(t *testing.T) {
 	c.leave()
 	require.Equal(t, "cancelled", c.response(turn).stopReason(t))
 	require.Contains(t, r.noted(), "close")
+}
+
+// The program may end a connection for good, for example because its user may no longer connect.
+//
+// Clause N2.
+func TestTurnsEndWithTheContextOfServe(t *testing.T) {
+	dir := folder(t)
+	r := &scripted{}
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+	first := connect()
+	id := first.open(dir)
+	turn := first.beginTurn(id, "wait", "waiting")
+	first.stop()
+	require.Equal(t, "cancelled", first.response(turn).stopReason(t))
+
+	first = connect()
+	first.call("session/load", rootsParams(id, dir))
+	first.beginTurn(id, "wait", "waiting")
+	first.leave()
+	second := connect()
+	second.call("session/load", rootsParams(id, dir))
+	second.stop()
+	require.Eventually(t, func() bool {
+		return strings.Count(strings.Join(r.noted(), "\n"), "close") == 2
+	}, patience, time.Millisecond, "the session that it had joined is closed")
 }
 
 // Shutdown waits for a turn that no client sees.
