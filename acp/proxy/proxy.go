@@ -181,12 +181,10 @@ func (p *proxy) addSecrets(params backend.Raw) {
 			Env, Headers []struct{ Value string }
 		}
 		_ = json.Unmarshal(raw, &server) // members of the wrong type are left out
+		var values []string
 		for _, pair := range slices.Concat(server.Env, server.Headers) {
-			p.secrets.Add(pair.Value)
+			values = append(values, pair.Value)
 		}
-		p.secrets.AddURL(server.URL)
-		for _, arg := range server.Args {
-			p.secrets.AddURLsIn(arg)
-		}
+		p.secrets.AddServer(server.URL, server.Args, values)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // create has the child create a session, as a copy of the one that was saved if method is byFork.
 func (s *session) create(
-	ctx context.Context, method openMethod, r openRequest,
+	ctx context.Context, method openMethod, r openPlan,
 ) (openResult, error) {
 	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
 	if err != nil {

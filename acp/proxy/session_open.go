@@ -18,15 +18,20 @@ type openRequest struct {
 	previous *session                        // the activation to replace, nil if none
 	stop     func(ctx context.Context) error // ends its turn
 
-	child *child    // that opens the session
-	mode  RootsMode // how the child is given the roots
-
 	mustExist       bool   // do not create a session if the child does not know that of state
 	historyOptional bool   // the history need not be readable
 	hideReplay      bool   // the child's replay must not be shown
 	record          record // after which the child's replay is shown, because it is incomplete
-	reusable        bool   // the child session of previous can be used as it is
-	copied          bool   // a copy replaces the child session, which keeps directories it must lose
+}
+
+// openPlan is what open decided about an openRequest.
+type openPlan struct {
+	openRequest
+
+	child    *child    // that opens the session
+	mode     RootsMode // how the child is given the roots
+	reusable bool      // the child session of previous can be used as it is
+	copied   bool      // a copy replaces the child session, which keeps directories it must lose
 
 	systemParts []contextPart // what the child is told in its system prompt
 }
@@ -58,7 +63,7 @@ const (
 )
 
 // methods returns the ways to try, in order, as in the table of the package comment.
-func (r openRequest) methods() []openMethod {
+func (r openPlan) methods() []openMethod {
 	var methods []openMethod
 	a, known := r.child.info, r.state.key() != ""
 	switch {
@@ -96,9 +101,9 @@ type openResult struct {
 // open connects s to a session of a child. It tries the possible ways until one succeeds. Without
 // an error the child is in use.
 func (s *session) open(
-	ctx context.Context, r openRequest,
+	ctx context.Context, request openRequest,
 ) (opened backend.Opened, c *child, err error) {
-	c, r.mode, err = s.proxy.childFor(ctx, s, r)
+	c, mode, err := s.proxy.childFor(ctx, s, request)
 	if err != nil {
 		return opened, nil, err
 	}
@@ -108,15 +113,15 @@ func (s *session) open(
 			c.unuse()
 		}
 	}()
-	r.child = c
-	if others := s.roots.Additional(); r.mode == RootsByContext && others.Len() > 0 {
+	r := openPlan{openRequest: request, child: c, mode: mode}
+	if others := s.roots.Additional(); mode == RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
 			others.Strings())
 	}
-	r.copied = r.state.keepsOther(s.given(r.mode))
+	r.copied = r.state.keepsOther(s.given(mode))
 	r.reusable = !r.copied && s.canReuse(r)
-	r.systemParts = s.systemParts(c, r.mode)
+	r.systemParts = s.systemParts(c, mode)
 	methods := r.methods()
 	if len(methods) == 0 {
 		err = backend.ErrUnknownSession
@@ -165,7 +170,7 @@ func (s *session) startedOver(c *child) string {
 }
 
 // try opens a session in one way.
-func (s *session) try(ctx context.Context, method openMethod, r openRequest) (openResult, error) {
+func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openResult, error) {
 	switch method {
 	case byReuse:
 		cs := r.current()
@@ -191,7 +196,7 @@ func worthAnotherTry(err error) bool {
 
 // canReuse reports whether the child session of the activation to replace can be used without a
 // lifecycle request, because there is nothing new that only such a request could tell the child.
-func (s *session) canReuse(r openRequest) bool {
+func (s *session) canReuse(r openPlan) bool {
 	current := r.current()
 	if current == nil || current.child != r.child || r.cause == backend.Fork ||
 		!s.sameServers(r.previous) {
@@ -208,7 +213,7 @@ func (s *session) sameServers(other *session) bool {
 
 // commit makes the child session that of s, and announces its roots and commands. If it fails, s
 // leaves the child session.
-func (s *session) commit(ctx context.Context, o openResult, r openRequest) (backend.Opened, error) {
+func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
 		lasting := context.WithoutCancel(ctx)
 		if _, leaveErr := o.session.leave(lasting, s, backend.Raw(`{}`)); leaveErr != nil {
@@ -230,7 +235,7 @@ func (s *session) commit(ctx context.Context, o openResult, r openRequest) (back
 }
 
 // adopt saves the state of the child session, makes it that of s, and leaves the one before.
-func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error {
+func (s *session) adopt(ctx context.Context, o openResult, r openPlan) error {
 	saved, pendingHistory, err := s.plan(o, r)
 	if err != nil {
 		return err
@@ -252,7 +257,7 @@ func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error 
 // plan returns the state to save for a child session, and the conversation that the child must be
 // told in its next prompt.
 func (s *session) plan(
-	o openResult, r openRequest,
+	o openResult, r openPlan,
 ) (saved state, pendingHistory string, err error) {
 	if o.method != byNew {
 		saved = r.state

@@ -9,7 +9,7 @@ import (
 
 // reopen loads or resumes the child session that was saved.
 func (s *session) reopen(
-	ctx context.Context, method openMethod, r openRequest,
+	ctx context.Context, method openMethod, r openPlan,
 ) (o openResult, err error) {
 	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 
 // joinSaved makes s a user of the child session that was saved, and routes its messages to s. It
 // ends a turn that is running there.
-func (s *session) joinSaved(ctx context.Context, r openRequest) (*childSession, error) {
+func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, error) {
 	c, current := r.child, r.current()
 	if current != nil && current.key != r.state.key() {
 		current = nil

@@ -50,14 +50,24 @@ func (s *Scrubber) Add(value string) {
 func OfCommand(args, env []string) *Scrubber {
 	s := &Scrubber{}
 	s.AddEnvironment()
-	for _, arg := range args {
-		s.AddURLsIn(arg)
+	values := make([]string, len(env))
+	for i, variable := range env {
+		_, values[i], _ = strings.Cut(variable, "=")
 	}
-	for _, variable := range env {
-		_, value, _ := strings.Cut(variable, "=")
+	s.AddServer("", args, values)
+	return s
+}
+
+// AddServer adds the secrets that an MCP server is given: the values of its variables or headers,
+// and those in its URL and in URLs in its arguments.
+func (s *Scrubber) AddServer(address string, args, values []string) {
+	for _, value := range values {
 		s.Add(value)
 	}
-	return s
+	s.addURL(address)
+	for _, arg := range args {
+		s.addURLsIn(arg)
+	}
 }
 
 // AddEnvironment adds the values of our own environment variables whose names are those of
@@ -70,9 +80,9 @@ func (s *Scrubber) AddEnvironment() {
 	}
 }
 
-// AddURL adds the secrets in a URL: the user name and password, the query, the fragment, and what
+// addURL adds the secrets in a URL: the user name and password, the query, the fragment, and what
 // does not look like ordinary words in its path.
-func (s *Scrubber) AddURL(address string) {
+func (s *Scrubber) addURL(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, err := url.Parse(address)
@@ -109,10 +119,10 @@ func (s *Scrubber) AddURL(address string) {
 	}
 }
 
-// AddURLsIn adds the secrets of each URL in text, such as an argument of a command.
-func (s *Scrubber) AddURLsIn(text string) {
+// addURLsIn adds the secrets of each URL in text, such as an argument of a command.
+func (s *Scrubber) addURLsIn(text string) {
 	for _, address := range urls().FindAllString(text, -1) {
-		s.AddURL(address)
+		s.addURL(address)
 	}
 }
 

@@ -42,9 +42,9 @@ func TestText(t *testing.T) {
 
 func TestTextWithURLs(t *testing.T) {
 	var s secret.Scrubber
-	s.AddURL("https://user-1:pass-1@example.com:8443/api/s/t0ken%2F1/messages" +
-		"?profile=my-profile&bare-key&k=a%2Bb%2Bc%2Bd#frag-1")
-	s.AddURL("https://%zz/unparsable-1")
+	s.AddServer("https://user-1:pass-1@example.com:8443/api/s/t0ken%2F1/messages"+
+		"?profile=my-profile&bare-key&k=a%2Bb%2Bc%2Bd#frag-1", nil, nil)
+	s.AddServer("https://%zz/unparsable-1", nil, nil)
 	for text, want := range map[string]string{
 		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/api/s/[secret]/messages": refused`,
 		`Post "https://Example.com:8443/other?session=x": refused`:                     `Post "https://Example.com:8443/other?[secret]": refused`,

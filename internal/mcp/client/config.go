@@ -122,22 +122,15 @@ func (c Config) equal(other Config) bool {
 func (c Config) secrets() *secret.Scrubber {
 	s := &secret.Scrubber{}
 	s.AddEnvironment()
-	for _, value := range c.Secrets {
-		s.Add(value)
-	}
+	values := slices.Clone(c.Secrets)
 	for _, p := range slices.Concat(c.Env, c.Headers) {
-		if !c.Policy.Templates {
-			s.Add(p.Value)
-			continue
-		}
-		for _, between := range rootTemplate().Split(p.Value, -1) { // errors name the templates
-			s.Add(between)
+		if c.Policy.Templates { // errors name the templates
+			values = append(values, rootTemplate().Split(p.Value, -1)...)
+		} else {
+			values = append(values, p.Value)
 		}
 	}
-	s.AddURL(c.URL)
-	for _, arg := range c.Args {
-		s.AddURLsIn(arg)
-	}
+	s.AddServer(c.URL, c.Args, values)
 	return s
 }
 
