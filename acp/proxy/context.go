@@ -84,8 +84,12 @@ func (s *session) nextContext(cs *childSession) promptContext {
 		return promptContext{}
 	}
 	pc := promptContext{history: s.pendingHistory}
-	for _, t := range topics() {
+	told := s.relays.toldDigests()
+	for i, t := range topics() {
 		known := *t.sent(&s.state)
+		if known == "" && told != nil { // what a prompt said is newer
+			known = told[i]
+		}
 		text, now := t.text(s, s.state.RootsMode)
 		switch {
 		case now == known:

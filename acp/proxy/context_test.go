@@ -528,3 +528,43 @@ func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	v.prompt(s.ID, "/review main")
 	require.Equal(t, []string{"/review main"}, h.lastPrompt())
 }
+
+// An agent whose model is told the instructions of MCP servers learns there what is in the folders,
+// and in prompts only what changes, and everything if it does not start the server.
+//
+// Clause P6.
+func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, withTools(t, proxy.Profile{ServerInstructions: true}))
+	all := roots(t, 2)
+	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	told := h.servers("session/new")[0].tells(t)
+	require.Contains(t, told, "several folders")
+	require.Contains(t, told, "Of the first.")
+	v.prompt(s.ID, "one")
+	require.Equal(t, []string{"one"}, h.lastPrompt())
+
+	require.NoError(t, os.WriteFile(path, []byte("Changed."), 0o644))
+	v.prompt(s.ID, "two")
+	require.Contains(t, h.lastPrompt()[1], "These instructions replace")
+	require.NotContains(t, h.lastPrompt()[1], "several folders")
+	v.prompt(s.ID, "three")
+	require.Equal(t, []string{"three"}, h.lastPrompt())
+	v.disconnect()
+
+	v = h.connect() // the agent has started again
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Contains(t, h.servers("session/load")[0].tells(t), "Changed.")
+	v.prompt(s.ID, "four")
+	require.Equal(t, []string{"four"}, h.lastPrompt())
+	v.disconnect()
+
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.prompt(s.ID, "five")
+	require.Contains(t, h.lastPrompt()[1], "several folders", "it has not started the server")
+}

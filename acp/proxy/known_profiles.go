@@ -99,10 +99,23 @@ func KnownProfiles() []Profile {
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
 			State:   []string{"~/.config/goose/", "~/.local/share/goose/", "~/.local/state/goose/"},
 			Relay:   true, // it tells MCP servers only the working directory
-			OwnTemp: true,
+			OwnTemp: true, ServerInstructions: true,
 			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".goosehints", ".agents/skills/**",
 				".claude/skills/**", ".goose/skills/**"},
 			Login: "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
+		},
+		{
+			// A descendant of opencode.
+			Name: "kilo", CommandContext: true, Title: "Kilo", Command: "kilo",
+			State: []string{"~/.config/kilo/", "~/.cache/kilo/", "~/.local/share/kilo/",
+				"~/.local/state/kilo/", "$XDG_CONFIG_HOME/kilo/", "$XDG_CACHE_HOME/kilo/",
+				"$XDG_DATA_HOME/kilo/", "$XDG_STATE_HOME/kilo/"},
+			Args:          []string{"acp"},
+			Packages:      []string{"@kilocode/cli"},
+			ListLimit:     100,
+			Relay:         true, // it tells MCP servers only the working directory
+			SharesServers: true, ServerInstructions: true,
+			Login: "kilo auth login", Install: "npm install -g @kilocode/cli",
 		},
 		{
 			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},
@@ -125,7 +138,7 @@ func KnownProfiles() []Profile {
 			FindsOtherwise: []string{"CLAUDE.md"},
 			ListLimit:      100,
 			Relay:          true, // it tells MCP servers only the working directory
-			SharesServers:  true,
+			SharesServers:  true, ServerInstructions: true,
 			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask",` +
 				`"acp_agent_roots*_edit_file":"ask",` +
 				`"acp_agent_roots*_create_directory":"ask","acp_agent_roots*_delete_file":"ask",` +

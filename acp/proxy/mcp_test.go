@@ -84,6 +84,14 @@ func (s sentServer) folders(t testing.TB) ([]string, error) {
 	return dirs, err
 }
 
+// tells returns what our tool server would tell the model in its instructions.
+func (s sentServer) tells(t testing.TB) string {
+	t.Helper()
+	told, err := mcprelay.SessionContext(t.Context(), s.Args[len(s.Args)-1], s.Env[0].Value)
+	require.NoError(t, err)
+	return told
+}
+
 // serves fails unless the tool server serves the folders of all.
 func (s sentServer) serves(t testing.TB, all workspace.Roots) {
 	t.Helper()

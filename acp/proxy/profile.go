@@ -95,6 +95,9 @@ type Profile struct {
 	SharesServers bool
 	// Tools says whether it gets tools for directories that it is only told about in a prompt.
 	Tools ToolsMode
+	// ServerInstructions says that the system prompt of its model contains the instructions of a
+	// session's MCP servers. Those of the server with the tools tell it about the directories.
+	ServerInstructions bool
 	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It
 	// makes the agent ask the user before those tools write. Empty if it is not known to ask.
 	AskEnv []string

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -24,6 +25,9 @@ type relays struct {
 
 	mu    sync.Mutex
 	users []relayUser // the latest last
+	// told are the digests of what the instructions of our tool server, if it was started since the
+	// child session was opened, tell the model, by topic.
+	told []string
 }
 
 // relayUser is an activation, with the roots that it has published.
@@ -55,6 +59,7 @@ func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 	}
 	p.secrets.Add(publisher.Secret())
 	r := &relays{publisher: publisher}
+	publisher.SetContext(r.tell)
 	r.join(s)
 	r.publish(s) // the child may start servers before it responds
 	return r
@@ -69,6 +74,53 @@ func (p *proxy) wrapsServers() bool {
 // secret returns the environment variable that lets a server ask for the session's roots.
 func (r *relays) secret() sdk.EnvVariable {
 	return sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}
+}
+
+// tell returns what the latest user has its model told in the instructions of our tool server.
+func (r *relays) tell() string {
+	r.mu.Lock()
+	if len(r.users) == 0 { // it is being closed
+		r.mu.Unlock()
+		return ""
+	}
+	s := r.users[len(r.users)-1].session
+	r.mu.Unlock()
+	if !s.proxy.options.Profile.ServerInstructions {
+		return ""
+	}
+	var told, texts []string
+	for _, t := range topics() {
+		text, digest := t.text(s, RootsByContext)
+		told = append(told, digest)
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = told
+	return systemIntro + strings.Join(texts, "\n")
+}
+
+// toldDigests returns what tell has told about each topic, nil if nothing. A nil r has told nothing.
+func (r *relays) toldDigests() []string {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
+}
+
+// forget forgets what was told, because the child may not start our tool server again. A nil r does
+// nothing.
+func (r *relays) forget() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = nil
 }
 
 // join adds a user.

@@ -181,8 +181,10 @@ func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openR
 		_ = r.child.release(ctx) // cs has the child already
 		return openResult{session: cs, method: method, result: cs.currentResult()}, nil
 	case byLoad, byResume:
+		s.relays.forget()
 		return s.reopen(ctx, method, r)
 	default:
+		s.relays.forget()
 		return s.create(ctx, method, r)
 	}
 }

@@ -129,7 +129,7 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 		return err
 	}
 	defer closeLog()
-	options, err := m.options(set, logger)
+	options, err := m.options(ctx, set, logger)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,9 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 }
 
 // options returns the options of the server.
-func (m mcpFlags) options(set *settings, logger *slog.Logger) (o mcpserver.Options, err error) {
+func (m mcpFlags) options(
+	ctx context.Context, set *settings, logger *slog.Logger,
+) (o mcpserver.Options, err error) {
 	o = mcpserver.Options{
 		Version: ownVersion().Number, Timeout: m.timeout, MaxMessage: set.maxLine, Logger: logger,
 	}
@@ -169,6 +171,9 @@ func (m mcpFlags) options(set *settings, logger *slog.Logger) (o mcpserver.Optio
 		secret := os.Getenv(mcprelay.SecretVariable)
 		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
 			return mcprelay.SessionRoots(ctx, m.session, secret)
+		}
+		if o.Context, err = mcprelay.SessionContext(ctx, m.session, secret); err != nil {
+			logger.Warn("cannot tell the model what is in the folders", "error", err)
 		}
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {

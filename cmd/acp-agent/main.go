@@ -55,9 +55,14 @@ func run(ctx context.Context, args []string, s streams) int {
 	findHome()
 	root := newRoot(s)
 	root.SetArgs(separateAgentArgs(root, args))
-	if swallowed := swallowedFlags(root, args); len(swallowed) > 0 {
+	own, similar := swallowedFlags(root, args)
+	if len(own) > 0 {
 		fmt.Fprintf(s.err, "acp-agent: the agent is passed %s, because acp-agent's own flags end at "+
-			"the first one that it does not have\n", strings.Join(swallowed, " and "))
+			"the first one that it does not have\n", strings.Join(own, " and "))
+	}
+	for _, flag := range similar {
+		fmt.Fprintf(s.err, "acp-agent: the agent is passed %s, which acp-agent does not have; did you "+
+			"mean %s?\n", flag.given, flag.own)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil || outputClosed(err) {

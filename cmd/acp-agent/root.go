@@ -128,18 +128,47 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 }
 
 // swallowedFlags returns the flags of the program that args pass to the agent behind it, because
-// they follow one that the program does not have.
-func swallowedFlags(root *cobra.Command, args []string) (swallowed []string) {
+// they follow one that the program does not have, and flags that may be misspelled ones of the
+// program.
+func swallowedFlags(root *cobra.Command, args []string) (own []string, similar []similarFlag) {
 	separated := separateAgentArgs(root, args)
 	if len(separated) == len(args) {
-		return nil
+		return nil, nil
 	}
 	for _, arg := range separated[slices.Index(separated, "--")+1:] {
-		if flag, _ := findFlag(root, arg); flag != nil && strings.HasPrefix(arg, "--") {
-			swallowed = append(swallowed, "--"+flag.Name)
+		name, _, _ := strings.Cut(arg, "=")
+		if !strings.HasPrefix(name, "--") {
+			continue
+		}
+		if flag, _ := findFlag(root, arg); flag != nil {
+			own = append(own, "--"+flag.Name)
+		} else if meant := misspelled(root, name); meant != "" {
+			similar = append(similar, similarFlag{name, meant})
 		}
 	}
-	return swallowed
+	return own, similar
+}
+
+// similarFlag is a flag that is given, and the program's own that it resembles.
+type similarFlag struct{ given, own string }
+
+// misspelled returns the flag of the root command that a longer flag differs from in one or two
+// letters, or "".
+func misspelled(root *cobra.Command, given string) string {
+	const shortest = len("--abcd")
+	if len(given) < shortest {
+		return ""
+	}
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands
+	root.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !strings.HasPrefix(flag.Name, given[2:]) {
+			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	if meant := flags.SuggestionsFor(given[2:]); len(meant) > 0 {
+		return "--" + meant[0]
+	}
+	return ""
 }
 
 // separateAgentArgs returns args with "--" before the first one that is for the agent behind

@@ -39,6 +39,7 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	roots   *mcproots.Snapshot    // nil before the first Set
+	context func() string         // nil before SetContext
 	changed chan struct{}         // closed and replaced by Set
 	relays  map[net.Conn]struct{} // nil after Close
 }
@@ -153,6 +154,14 @@ func (p *Publisher) Set(s mcproots.Snapshot) {
 	p.changed = make(chan struct{})
 }
 
+// SetContext sets what returns the text for [SessionContext]. It is called each time that somebody
+// asks, concurrently.
+func (p *Publisher) SetContext(context func() string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.context = context
+}
+
 // Close disconnects the relays, removes the socket, and waits for its goroutines. It may be called
 // more than once.
 func (p *Publisher) Close() error {
@@ -210,6 +219,9 @@ func (p *Publisher) serve(conn net.Conn) {
 	case wants == rootsOnce:
 		p.sendRoots(conn)
 		return
+	case wants == contextOnce:
+		p.sendContext(conn)
+		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	gone := make(chan struct{})
@@ -247,6 +259,8 @@ func (p *Publisher) serve(conn net.Conn) {
 const (
 	allLists  = '\n' // the roots as results of roots/list, now and when they change
 	rootsOnce = '?'  // the session's roots with their real paths, once
+
+	contextOnce = '!' // what the session has its model told, once
 )
 
 // readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no
@@ -258,7 +272,7 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 		return 0, false
 	}
 	wants = sent[len(p.secret)]
-	return wants, wants == allLists || wants == rootsOnce
+	return wants, wants == allLists || wants == rootsOnce || wants == contextOnce
 }
 
 // sendRoots sends the roots of the session, none if it has only one root.
@@ -281,13 +295,30 @@ func (p *Publisher) sendRoots(conn net.Conn) {
 			}
 		}
 	}
+	p.answer(conn, a)
+}
+
+// sendContext sends what the session has its model told.
+func (p *Publisher) sendContext(conn net.Conn) {
+	p.mu.Lock()
+	context := p.context
+	p.mu.Unlock()
+	var a sessionContext
+	if context != nil {
+		a.Text = context()
+	}
+	p.answer(conn, a)
+}
+
+// answer sends a response to somebody who asks once.
+func (p *Publisher) answer(conn net.Conn, a any) {
 	line, err := json.Marshal(a)
 	if err != nil {
 		panic(err) // strings can be encoded
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
 	if _, err := conn.Write(append(line, '\n')); err != nil {
-		p.log.Debug("cannot send the session's roots", "error", err)
+		p.log.Debug("cannot answer an MCP server of ours", "error", err)
 	}
 }
 

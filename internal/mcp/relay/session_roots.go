@@ -19,6 +19,11 @@ type sessionRoots struct {
 	Roots []sessionRoot `json:"folders"`
 }
 
+// sessionContext is a publisher's response to SessionContext.
+type sessionContext struct {
+	Text string `json:"text"`
+}
+
 type sessionRoot struct {
 	Dir  string `json:"dir"`  // as the session names it
 	Real string `json:"real"` // where it led when the session was opened
@@ -32,23 +37,9 @@ var errEnded = errors.New("the session that these tools belong to is not open: o
 // There are none if the working directory is its only root. SessionRoots fails if the session has
 // ended.
 func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
-	defer cancel()
-	conn, in, err := dial(ctx, address, secret, rootsOnce)
-	if err != nil {
-		return nil, errEnded
-	}
-	defer conn.Close()
-	line, err := in.Append(nil)
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("cannot read the folders of the session: %w", err)
-	case err != nil:
-		return nil, errEnded
-	}
 	var a sessionRoots
-	if err := json.Unmarshal(line, &a); err != nil {
-		return nil, fmt.Errorf("cannot read the folders of the session: %w", err)
+	if err := ask(ctx, address, secret, rootsOnce, &a); err != nil {
+		return nil, err
 	}
 	roots := make([]workspace.Root, len(a.Roots))
 	for i, f := range a.Roots {
@@ -60,6 +51,36 @@ func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root
 		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real}
 	}
 	return roots, nil
+}
+
+// SessionContext returns what the session of the publisher at address has its model told by the
+// instructions of our MCP server, "" for nothing.
+func SessionContext(ctx context.Context, address, secret string) (string, error) {
+	var a sessionContext
+	err := ask(ctx, address, secret, contextOnce, &a)
+	return a.Text, err
+}
+
+// ask asks a publisher once and decodes its response into a.
+func ask(ctx context.Context, address, secret string, wants byte, a any) error {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	conn, in, err := dial(ctx, address, secret, wants)
+	if err != nil {
+		return errEnded
+	}
+	defer conn.Close()
+	line, err := in.Append(nil)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return errEnded
+	}
+	if err == nil {
+		err = json.Unmarshal(line, a)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the folders of the session: %w", err)
+	}
+	return nil
 }
 
 const (

@@ -31,6 +31,8 @@ type Options struct {
 	// must still lead. It is asked in each call, and its answer is the scope of every client.
 	// Without roots no file is accessible.
 	Session func(context.Context) ([]workspace.Root, error)
+	// Context is what the model of the agent in Session is told in the server's instructions.
+	Context string
 	// Fallback, if not zero, is the scope of clients without the roots capability.
 	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.
@@ -224,6 +226,9 @@ func (s *Server) forClient(c *client) *mcp.Server {
 	said := instructions
 	if s.options.Session != nil {
 		said = sessionInstructions + instructions
+		if s.options.Context != "" {
+			said += "\n\n" + s.options.Context
+		}
 	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},

@@ -36,16 +36,9 @@ func toldOfOtherRoots(t *testing.T, s *stage, e *editor) again {
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
 	require.NoError(t, err)
 	told := s.prompt(e, made.ID, words, modelserver.Say("It is a banana."))[0]
-	require.Contains(t, told.Text(), rule)
-	conversation := strings.Join(told.Of(modelserver.User), "\n")
-	if s.subject.name == claude.name {
-		require.Contains(t, told.Instructions, rule)
-		require.NotContains(t, conversation, onlyForTheAgent, "P7: its history is the user's conversation")
-	} else {
-		before, _, found := strings.Cut(conversation, "<"+onlyForTheAgent)
-		require.True(t, found)
-		require.Contains(t, before, words, "what the user typed comes first")
-	}
+	require.Contains(t, told.Instructions, rule)
+	require.NotContains(t, strings.Join(told.Of(modelserver.User), "\n"), onlyForTheAgent,
+		"P7: its history is the user's conversation")
 	const other = "Bananas are to be boiled."
 	require.NoError(t, os.WriteFile(filepath.Join(s.second, "AGENTS.md"), []byte(other), 0o644))
 	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
@@ -141,11 +134,16 @@ func narrowing(t *testing.T, s *stage, e *editor) (loaded, resumed modelserver.R
 	return loaded, resumed
 }
 
-// lastBlock returns the last text that acp-agent sent only to the agent.
+// lastBlock returns the last text that acp-agent sent only to the agent: in the conversation, or in
+// the system prompt.
 func lastBlock(t *testing.T, r modelserver.Request) string {
 	t.Helper()
-	blocks := strings.Split(r.Text(), "<"+onlyForTheAgent)
-	require.Greater(t, len(blocks), 1)
+	blocks := strings.Split(strings.Join(r.Of(modelserver.User), "\n"), "<"+onlyForTheAgent)
+	if len(blocks) == 1 {
+		_, told, found := strings.Cut(r.Instructions, "acp-agent, which connects you")
+		require.True(t, found, r.Text())
+		return told
+	}
 	last, _, closed := strings.Cut(blocks[len(blocks)-1], "</"+onlyForTheAgent)
 	require.True(t, closed)
 	return last
@@ -157,4 +155,39 @@ func lastRemoval(t *testing.T, r modelserver.Request) string {
 	at := strings.LastIndex(r.Instructions, "Additional working directories removed:")
 	require.GreaterOrEqual(t, at, 0, r.Instructions)
 	return r.Instructions[at:]
+}
+
+// What is in the folders is not part of the conversation of an agent that takes it in its system
+// prompt, also after a load in another process, which starts our MCP server anew.
+//
+// Clause P6.
+func TestContextIsInTheSystemPrompt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []subject{opencode, claude, codex, goose, kilo} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rarely(t, c)
+			s := onStage(t, c)
+			place(t, s.first, "AGENTS.md", "Heed the whole banana.")
+			setup := client.Setup{Roots: s.roots(t, s.first)}
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), setup)
+			require.NoError(t, err)
+			look := func(e *editor) {
+				t.Helper()
+				turn := s.prompt(e, made.ID, asked, modelserver.Say(answered))
+				require.Equal(t, 1, strings.Count(turn[0].Text(), "Heed the whole banana."))
+				require.Contains(t, turn[0].Instructions, "Heed the whole banana.")
+				require.Contains(t, turn[0].Text(), s.first)
+				require.NotContains(t, strings.Join(turn[0].Of(modelserver.User), "\n"), onlyForTheAgent)
+			}
+			look(e)
+			look(e)
+			e.leave()
+			e = s.behind(t, noFiles)
+			_, err = e.LoadSession(within(t), made.ID, setup)
+			require.NoError(t, err)
+			look(e)
+		})
+	}
 }

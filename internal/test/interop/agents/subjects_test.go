@@ -37,6 +37,8 @@ type subject struct {
 	elsewhere []string
 	// own are methods of its own whose names do not begin with "_", as the protocol requires.
 	own []string
+	// other is what starts the same agent with other flags or by a launcher.
+	other []string
 	// method is the authentication method, "" for none.
 	method string
 }
@@ -44,6 +46,7 @@ type subject struct {
 var opencode = subject{
 	name: "opencode", modules: packages, versioned: "opencode-linux-x64",
 	command: []string{"opencode", "acp"}, program: "opencode-linux-x64/bin/opencode",
+	other:     []string{"env", "A=b", "nice", "opencode", "acp", "--print-logs"},
 	elsewhere: []string{"CONNECT registry.npmjs.org:443"}, // the types of its plugins
 	env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
@@ -65,6 +68,7 @@ var opencode = subject{
 var claude = subject{
 	name: "Claude Code", modules: packages, versioned: "@agentclientprotocol/claude-agent-acp",
 	command: []string{"claude-agent-acp"}, program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
+	other: []string{"sh", "-c", "exec claude-agent-acp --verbose"},
 	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude", "CLAUDE_CODE_TMPDIR=@TMP@",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"IS_SANDBOX=1",             // otherwise it refuses to run as root
@@ -86,6 +90,7 @@ var (
 	codex = subject{
 		name: "Codex", modules: morePackages, versioned: "@agentclientprotocol/codex-acp",
 		command: []string{"codex-acp"}, program: "@agentclientprotocol/codex-acp/dist/index.js",
+		other:     []string{"nice", "codex-acp"},
 		elsewhere: []string{"CONNECT github.com:443", "CONNECT api.github.com:443", "CONNECT chatgpt.com:443"}, // its plugins
 		env:       []string{"CODEX_HOME=@HOME@/.codex", "SCRIPTED_KEY=none"},
 		files: map[string]string{".codex/config.toml": `
@@ -104,6 +109,7 @@ wire_api = "responses"
 	gemini = subject{
 		name: "Gemini CLI", modules: morePackages, versioned: "@google/gemini-cli",
 		command: []string{"gemini", "--acp"}, program: "@google/gemini-cli/bundle/gemini.js",
+		other: []string{"gemini", "--debug", "--acp"},
 		env: []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted",
 			"GEMINI_CLI_TRUST_WORKSPACE=true"}, // otherwise it starts no MCP servers
 		method: "gemini-api-key",
@@ -114,10 +120,19 @@ wire_api = "responses"
 			"security": {"auth": {"selectedType": "gemini-api-key"}}
 		}`},
 	}
+	oldClaude = subject{
+		name: "Claude Code, older adapter", modules: morePackages,
+		versioned: "@zed-industries/claude-code-acp",
+		command:   []string{"claude-code-acp"},
+		program:   "@zed-industries/claude-code-acp/dist/index.js",
+		other:     []string{"sh", "-c", "exec claude-code-acp --verbose"},
+		env:       claude.env,
+	}
 	pi = subject{
 		name: "pi", modules: morePackages, versioned: "pi-acp",
 		command: []string{"pi-acp"}, program: "pi-acp/dist/index.js",
-		env: []string{"PI_ACP_PI_COMMAND=@MODULES@/.bin/pi", "PI_OFFLINE=1"},
+		other: []string{"nice", "pi-acp"},
+		env:   []string{"PI_ACP_PI_COMMAND=@MODULES@/.bin/pi", "PI_OFFLINE=1"},
 		files: map[string]string{
 			".pi/agent/models.json": `{"providers": {"scripted": {
 				"baseUrl": "@MODEL@/v1", "api": "openai-completions", "apiKey": "none",
@@ -129,8 +144,9 @@ wire_api = "responses"
 	qwen = subject{
 		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
 		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli-entry.js",
-		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
-		own: []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion"},
+		other: []string{"env", "A=b", "qwen", "--acp", "--auth-type=openai", "--debug"},
+		env:   []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
+		own:   []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion"},
 		files: map[string]string{".qwen/settings.json": `{
 			"general": {"enableAutoUpdate": false},
 			"privacy": {"usageStatisticsEnabled": false},
@@ -207,6 +223,7 @@ var (
 	cline = subject{
 		name: "Cline", modules: morePackages, versioned: "@cline/cli-linux-x64",
 		command: []string{"cline", "--acp"}, program: "@cline/cli-linux-x64/bin/cline",
+		other:     []string{"cline", "--acp", "--verbose"},
 		elsewhere: []string{"CONNECT data.cline.bot:443"},
 		env: []string{"CLINE_PROVIDER=openai-compatible", "CLINE_MODEL=scripted", "CLINE_API_KEY=none",
 			"CLINE_SESSION_BACKEND_MODE=local"}, // otherwise it leaves a process behind that all its sessions share
@@ -227,11 +244,29 @@ var (
 	copilot = subject{
 		name: "GitHub Copilot CLI", modules: morePackages, versioned: "@github/copilot-linux-x64",
 		command: []string{"copilot", "--acp"}, program: "@github/copilot-linux-x64/copilot",
-		env: []string{"COPILOT_PROVIDER_BASE_URL=@MODEL@/v1", "COPILOT_MODEL=scripted", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
+		other: []string{"copilot", "--acp", "--no-color"},
+		env:   []string{"COPILOT_PROVIDER_BASE_URL=@MODEL@/v1", "COPILOT_MODEL=scripted", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
+	}
+	kilo = subject{
+		name: "Kilo", modules: morePackages, versioned: "@kilocode/cli-linux-x64",
+		command: []string{"kilo", "acp"}, program: "@kilocode/cli-linux-x64/bin/kilo",
+		other: []string{"env", "A=b", "kilo", "acp", "--print-logs"},
+		elsewhere: []string{"CONNECT registry.npmjs.org:443", "CONNECT api.kilo.ai:443",
+			"CONNECT us.i.posthog.com:443", "CONNECT models.dev:443"},
+		env: []string{"KILO_DISABLE_AUTOUPDATE=1", "KILO_DISABLE_MODELS_FETCH=1",
+			"KILO_DISABLE_LSP_DOWNLOAD=1", "KILO_DISABLE_DEFAULT_PLUGINS=1", "KILO_TELEMETRY_LEVEL=off"},
+		files: map[string]string{".config/kilo/kilo.json": opencode.files[".config/opencode/opencode.json"]},
+	}
+	zedCodex = subject{
+		name: "Codex, Zed's adapter", modules: morePackages, versioned: "@zed-industries/codex-acp-linux-x64",
+		command: []string{"codex-acp"}, program: "@zed-industries/codex-acp-linux-x64/bin/codex-acp",
+		other:     []string{"codex-acp", "-c", "hide_agent_reasoning=true"},
+		elsewhere: codex.elsewhere, env: codex.env, files: codex.files,
 	}
 	goose = subject{
 		name: "goose", modules: morePackages, versioned: "@aaif/goose-binary-linux-x64",
 		command: []string{"goose", "acp"}, program: "@aaif/goose-binary-linux-x64/bin/goose",
+		other: []string{"goose", "acp", "--with-builtin", "developer"},
 		env: []string{"GOOSE_PROVIDER=openai", "GOOSE_MODEL=scripted", "OPENAI_HOST=@MODEL@", "OPENAI_API_KEY=none",
 			"GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_OFF=1"},
 	}

@@ -30,7 +30,8 @@ const (
 )
 
 // surveyed are the agents of the tables.
-var surveyed = []subject{claude, cline, codex, gemini, copilot, goose, opencode, pi, qwen}
+var surveyed = []subject{claude, oldClaude, cline, codex, zedCodex, gemini, copilot, goose, kilo, opencode, pi,
+	qwen}
 
 // abilities are the columns of the table: what can be done with a session, and the cell of an agent
 // alone, which is empty without says.
@@ -65,11 +66,12 @@ func TestAgentsTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
-	writeTable(t, begin, heading()+surveyAll(t, func(t *testing.T, s *stage) string { return strings.Join(rows(t, s), "") }))
+	surveyAll(t, begin, heading(), func(t *testing.T, s *stage) string { return strings.Join(rows(t, s), "") })
 }
 
-// surveyAll returns the rows of all agents.
-func surveyAll(t *testing.T, rows func(*testing.T, *stage) string) string {
+// surveyAll fills a table of the page with the rows of all agents. The rows of agents that -run
+// leaves out stay.
+func surveyAll(t *testing.T, begin, heading string, rows func(*testing.T, *stage) string) {
 	table := make([]string, len(surveyed))
 	ran := t.Run("agents", func(t *testing.T) {
 		for i, s := range surveyed {
@@ -80,18 +82,35 @@ func surveyAll(t *testing.T, rows func(*testing.T, *stage) string) string {
 		}
 	})
 	require.True(t, ran, "the table was not written: an agent could not be tried")
-	return strings.Join(table, "")
-}
-
-// writeTable replaces a table in the page.
-func writeTable(t *testing.T, begin, table string) {
-	t.Helper()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, opened := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
+	earlier, after, closed := strings.Cut(rest, end)
 	require.True(t, opened && closed, "%s has no place for the table", page)
-	require.NoError(t, os.WriteFile(page, []byte(before+begin+table+end+after), 0o644))
+	for i, s := range surveyed {
+		if table[i] == "" {
+			table[i] = rowsOf(earlier, s.name)
+		}
+	}
+	text = []byte(before + begin + heading + strings.Join(table, "") + end + after)
+	require.NoError(t, os.WriteFile(page, text, 0o644))
+}
+
+// rowsOf returns the rows of an agent in a table: that with its name, and those below without a
+// name.
+func rowsOf(table, agent string) string {
+	_, rest, _ := strings.Cut(table, "\n| "+agent+" |")
+	if rest == "" {
+		return ""
+	}
+	of := "| " + agent + " |"
+	for line := range strings.Lines(rest) {
+		if of != "| "+agent+" |" && !strings.HasPrefix(line, "|  |") {
+			break
+		}
+		of += line
+	}
+	return of
 }
 
 func heading() string {
@@ -99,7 +118,11 @@ func heading() string {
 	for _, a := range abilities {
 		titles = append(titles, a.title)
 	}
-	titles = append(titles, "is told of the folders")
+	return headingOf(append(titles, "is told of the folders"))
+}
+
+// headingOf returns the heading of a table.
+func headingOf(titles []string) string {
 	return row(titles) + row(slices.Repeat([]string{"---"}, len(titles)))
 }
 
@@ -665,12 +688,11 @@ func TestServersTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
-	writeTable(t, beginServers, row(serversHeading)+row(slices.Repeat([]string{"---"}, len(serversHeading)))+
-		surveyAll(t, func(t *testing.T, s *stage) string {
-			cells := row(s.serverCells(t))
-			t.Logf("\n%s", cells)
-			return cells
-		}))
+	surveyAll(t, beginServers, headingOf(serversHeading), func(t *testing.T, s *stage) string {
+		cells := row(s.serverCells(t))
+		t.Logf("\n%s", cells)
+		return cells
+	})
 }
 
 // serverCells returns an agent's row.
@@ -761,14 +783,13 @@ func TestKindsTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
-	writeTable(t, beginKinds, row(kindsHeading)+row(slices.Repeat([]string{"---"}, len(kindsHeading)))+
-		surveyAll(t, func(t *testing.T, s *stage) (cells string) {
-			for _, c := range s.kinds(t) {
-				cells += row(c)
-			}
-			t.Logf("\n%s", cells)
-			return cells
-		}))
+	surveyAll(t, beginKinds, headingOf(kindsHeading), func(t *testing.T, s *stage) (cells string) {
+		for _, c := range s.kinds(t) {
+			cells += row(c)
+		}
+		t.Logf("\n%s", cells)
+		return cells
+	})
 }
 
 // kinds returns an agent's rows: how its model learned what is in the working directory, and in
