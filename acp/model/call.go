@@ -38,6 +38,7 @@ const (
 type call struct {
 	llm.ToolCall
 	turn      *turn
+	at        int    // its place in the answer
 	tool      tool   // zero if no tool has this name
 	unknown   string // what the model is told in this case
 	input     callInput
@@ -67,8 +68,9 @@ func (in callInput) where() string {
 // newCall returns the tool call that the model requests, with an ID of our own.
 func (b *toolbox) newCall(requested llm.ToolCall) *call {
 	c := &call{ToolCall: requested, turn: b.turn, tool: b.byName[requested.Name]}
-	// Some models only accept IDs of nine letters and digits.
-	c.ID = rand.Text()[:9]
+	// Models need their own IDs back, but not all of them make up others for each call. Some only
+	// accept nine letters and digits.
+	c.Given, c.ID = c.ID, rand.Text()[:9]
 	_ = json.Unmarshal([]byte(c.Arguments), &c.input) // the tool checks them
 	if c.tool.Name != "" {
 		c.title, c.kind = c.tool.title(c.input), c.tool.kind
@@ -125,7 +127,12 @@ func (c *call) announce(ctx context.Context) error {
 }
 
 // meta says which tool the model has called.
-func (c *call) meta() map[string]any { return meta{Tool: c.Name, Step: c.turn.steps}.encode() }
+func (c *call) meta() map[string]any {
+	return meta{
+		Tool: c.Name, Step: c.turn.steps, At: c.at,
+		Given: c.Given, From: c.From, Attached: c.Attached,
+	}.encode()
+}
 
 // rawInput returns the arguments as the model wrote them: JSON, or a text that is not.
 func (c *call) rawInput() any {

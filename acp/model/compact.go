@@ -259,9 +259,10 @@ func tokensOf(parts ...llm.Part) int {
 		case llm.Image:
 			n += imageTokens
 		case llm.Thinking:
-			n += (len(p.Text) + len(p.Signature) + len(p.Redacted)) / bytesPerToken
+			n += (len(p.Text) + len(p.Signature) + len(p.Redacted) + len(p.Attached)) /
+				bytesPerToken
 		case llm.ToolCall:
-			n += (len(p.Name) + len(p.Arguments)) / bytesPerToken
+			n += (len(p.Name) + len(p.Arguments) + len(p.Attached)) / bytesPerToken
 		case llm.ToolResult:
 			n += tokensOf(p.Content...)
 		}

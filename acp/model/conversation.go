@@ -16,14 +16,14 @@ import (
 
 // conversation holds what the model knows of a session. It follows from the session's updates
 // alone: from those of a turn as they are shown, and from the stored ones when the session is
-// opened. So a model knows the same after a restart. Only what is not stored gets lost: what a
-// model thought in the turn, and images in results of tools.
+// opened. So a model knows the same after a restart, except for images in results of tools.
 type conversation struct {
 	mu       sync.Mutex    // tools that run at the same time show updates
 	messages []llm.Message // their roles alternate
 
 	said    strings.Builder           // by the model, before it becomes a part of the last message
 	step    int                       // of the tool calls in the last message, see meta
+	places  []int                     // of these calls in the answer; they end the message
 	results map[string]llm.ToolResult // of these calls, by ID
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
@@ -41,7 +41,15 @@ type meta struct {
 	// rawInput, and the result is the text in the rawOutput of a later update. Calls of one answer
 	// have the same Step, and those of the next answer another one.
 	Tool string `json:"tool,omitempty"`
-	Step int    `json:"step,omitempty"`
+	// At is the place of the call in the answer. Calls of MCP servers are shown later than others.
+	Step int `json:"step,omitempty"`
+	At   int `json:"at,omitempty"`
+	// Given is the model's ID of the call. From and Attached are those of the call, or of Thought.
+	Given    string          `json:"given,omitempty"`
+	From     string          `json:"from,omitempty"`
+	Attached json.RawMessage `json:"attached,omitempty"`
+	// Thought is what the model thought. It comes with an empty text after what is shown of it.
+	Thought *thought `json:"thought,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
 	Prompt bool `json:"prompt,omitempty"`
 	// Note says that a message is for the user only: see [backend.Note].
@@ -55,6 +63,20 @@ type meta struct {
 	// Failed says, in the response to a prompt, that the model could not answer it: see
 	// [failedTurn].
 	Failed bool `json:"failed,omitempty"`
+}
+
+// thought has the members of [llm.Thinking] that say what was thought.
+type thought struct {
+	Text      string `json:"text,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Redacted  string `json:"redacted,omitempty"`
+}
+
+// thoughtUpdate returns an update that stores what the model thought.
+func thoughtUpdate(t llm.Thinking) backend.Update {
+	return backend.MetaChunk(sessionstore.AgentThoughtChunk, "", meta{
+		From: t.From, Attached: t.Attached, Thought: &thought{t.Text, t.Signature, t.Redacted},
+	})
 }
 
 // encode returns the _meta.
@@ -130,15 +152,6 @@ func (c *conversation) addPrompt(blocks []backend.Raw) prompts.Command {
 	return c.endPrompt()
 }
 
-// addThought adds what the model thought. It is part of the conversation until the next prompt.
-func (c *conversation) addThought(t llm.Thinking) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endCalls()
-	c.endText()
-	c.add(llm.Assistant, t)
-}
-
 // setResult replaces the result of a tool call by one with images.
 func (c *conversation) setResult(r llm.ToolResult) {
 	c.mu.Lock()
@@ -154,6 +167,11 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case sessionstore.UserMessageChunk:
 	case sessionstore.AgentMessageChunk, sessionstore.ToolCall, sessionstore.ToolCallUpdate:
 		c.endPrompt()
+	case sessionstore.AgentThoughtChunk:
+		c.endPrompt()
+		if !bytes.Contains(u.Raw, []byte(`"_meta"`)) {
+			return // what is shown while the model thinks
+		}
 	default:
 		c.endPrompt()
 		return
@@ -191,6 +209,14 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		c.said.Reset()
 		c.messages = c.before
 	case c.ignored || m.Note:
+	case m.Thought != nil:
+		c.endCalls()
+		c.endText()
+		c.add(llm.Assistant, llm.Thinking{
+			From: m.From, Text: m.Thought.Text, Signature: m.Thought.Signature,
+			Redacted: m.Thought.Redacted, Attached: m.Attached,
+		})
+	case u.Kind == sessionstore.AgentThoughtChunk:
 	case u.Kind == sessionstore.AgentMessageChunk:
 		var content struct{ Text string }
 		_ = json.Unmarshal(p.Content, &content)
@@ -199,8 +225,10 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case m.Prompt && output.Text != nil:
 		c.addToPrompt(llm.Text(*output.Text))
 	case u.Kind == sessionstore.ToolCall && m.Tool != "":
-		arguments := argumentsOf(p.RawInput)
-		c.addCall(m, llm.ToolCall{ID: p.ToolCallID, Name: m.Tool, Arguments: arguments})
+		c.addCall(m, llm.ToolCall{
+			ID: p.ToolCallID, Name: m.Tool, Arguments: argumentsOf(p.RawInput),
+			From: m.From, Given: m.Given, Attached: m.Attached,
+		})
 		c.updateCall(p.ToolCallID, p.Status, output.Text)
 	default:
 		c.updateCall(p.ToolCallID, p.Status, output.Text)
@@ -227,8 +255,15 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 	c.endText()
 	c.add(llm.Assistant, call)
 	if c.results == nil {
-		c.results = make(map[string]llm.ToolResult)
+		c.results, c.places = make(map[string]llm.ToolResult), nil
 	}
+	parts, n := c.messages[len(c.messages)-1].Parts, len(c.places)
+	for n > 0 && c.places[n-1] > m.At { // those that come later
+		n--
+	}
+	calls := parts[len(parts)-1-len(c.places):]
+	copy(calls[n+1:], calls[n:])
+	calls[n], c.places = call, slices.Insert(c.places, n, m.At)
 	c.step = m.Step
 	none := []llm.Part{llm.Text(interrupted)}
 	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: none}
@@ -285,7 +320,6 @@ func (c *conversation) endPrompt() prompts.Command {
 		return prompts.Command{}
 	}
 	c.end()
-	c.dropThoughts()
 	c.before = slices.Clone(c.messages)
 	var parts []llm.Part
 	parts, call := promptParts(c.blocks)
@@ -298,19 +332,6 @@ func (c *conversation) endPrompt() prompts.Command {
 func (c *conversation) addToPrompt(parts ...llm.Part) {
 	c.prompt = append(c.prompt, parts...)
 	c.add(llm.User, parts...)
-}
-
-// dropThoughts removes what the model thought before: it is not stored, and servers do not need it
-// after the turn.
-func (c *conversation) dropThoughts() {
-	messages := c.messages
-	c.messages = nil
-	for _, m := range messages {
-		c.add(m.Role, slices.DeleteFunc(slices.Clone(m.Parts), func(p llm.Part) bool {
-			_, thought := p.(llm.Thinking)
-			return thought
-		})...)
-	}
 }
 
 // startOver replaces the conversation with a summary.

@@ -79,6 +79,7 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	var err error
 	for i, c := range requested {
 		calls[i] = b.newCall(c)
+		calls[i].at = i
 		if calls[i].tool.remote == "" && err == nil { // a server's tool announces itself
 			err = calls[i].announce(ctx)
 		}

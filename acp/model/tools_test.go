@@ -69,8 +69,8 @@ func TestReading(t *testing.T) {
 			require.Equal(t, sdk.ToolCallStatusCompleted, calls[0].Status)
 			require.Contains(t, calls[0].RawOutput.Text, c.result)
 			require.Contains(t, e.results()[0], c.result)
-			require.JSONEq(t, fmt.Sprintf(`{"tool":%q,"step":1}`, c.order.Tool),
-				string(calls[0].Meta.Agent))
+			require.JSONEq(t, fmt.Sprintf(`{"tool":%q,"step":1,"given":"call_1_0","from":%q}`,
+				c.order.Tool, e.origin()), string(calls[0].Meta.Agent))
 			if c.location != "" {
 				require.Equal(t, c.location, calls[0].Locations[0].Path)
 			}
@@ -248,7 +248,8 @@ func TestServerTools(t *testing.T) {
 	require.Len(t, calls, 1)
 	require.Equal(t, sdk.ToolCallStatusCompleted, calls[0].Status)
 	require.Equal(t, r.asked[0].Call.ID, calls[0].ID)
-	require.JSONEq(t, `{"tool":"played__claim","step":1}`, string(calls[0].Meta.Agent))
+	require.JSONEq(t, fmt.Sprintf(`{"tool":"played__claim","step":1,"given":"call_1_0","from":%q}`,
+		e.origin()), string(calls[0].Meta.Agent))
 	require.Equal(t, "claimed\n", calls[0].RawOutput.Text)
 	require.Equal(t, []string{"claimed\n"}, e.results())
 

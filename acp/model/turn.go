@@ -141,7 +141,7 @@ func (t *turn) showAnswer(
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
-			t.conversation.addThought(e)
+			err = t.updates.Update(ctx, thoughtUpdate(e))
 		case llm.ToolCall:
 			calls = append(calls, e)
 		case llm.Retry:

@@ -76,7 +76,7 @@ var errStopped = errors.New("stopped")
 
 // answer is an answer as it is read from the body of a response.
 type answer struct {
-	model   string // its name
+	origin  string // of the model
 	stream  *sseReader
 	decoder decoder
 	yield   func(Event) bool
@@ -86,7 +86,7 @@ type answer struct {
 
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
-	a := answer{c.model.Name, &sseReader{from: body}, c.format.decoder(), yield, func() {}}
+	a := answer{c.model.Origin(), &sseReader{from: body}, c.format.decoder(), yield, func() {}}
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
@@ -160,8 +160,10 @@ func (a *answer) give(events []Event) error {
 			if err := checkNesting(event); err != nil {
 				return err
 			}
+			event.From = a.origin
+			e = event
 		case Thinking:
-			event.Model = a.model
+			event.From = a.origin
 			e = event
 		case Finish:
 			u := &event.Usage

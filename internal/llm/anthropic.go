@@ -2,7 +2,6 @@ package llm
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -43,7 +42,7 @@ func (anthropicFormat) header(key string) http.Header {
 
 func (anthropicFormat) encode(m Model, r Request) []byte {
 	maxTokens := maxTokens(m, r)
-	messages := anthropicMessages(m.Name, r.Messages)
+	messages := anthropicMessages(r.Messages)
 	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true, "messages": messages}
 	if r.System != "" {
 		body["system"] = []object{{"type": "text", "text": r.System, "cache_control": ephemeral}}
@@ -68,7 +67,7 @@ func (anthropicFormat) encode(m Model, r Request) []byte {
 	}
 	if body["thinking"] == nil && 0 < version && version < 500 {
 		// It thinks only if told to, and is not sent what it thought otherwise.
-		body["messages"] = anthropicMessages("", r.Messages)
+		body["messages"] = anthropicMessages(withoutThinking(r.Messages))
 	}
 	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
 		body["temperature"] = min(*r.Temperature, 1)
@@ -121,13 +120,30 @@ type anthropicMessage struct {
 	Content []object `json:"content"`
 }
 
-// anthropicMessages returns messages with alternating roles, as some servers need them, without the
-// thinking of models other than thinker. The end of the conversation is marked for the cache, and
-// so is that of the previous request, because the server does not look for it far back.
-func anthropicMessages(thinker string, of []Message) []anthropicMessage {
+// withoutThinking returns messages without what a model thought.
+func withoutThinking(messages []Message) []Message {
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		messages[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p Part) bool {
+			_, thought := p.(Thinking)
+			return thought
+		})
+	}
+	return messages
+}
+
+// anthropicMessages returns messages with alternating roles, as some servers need them. The end of
+// the conversation is marked for the cache, and so is that of the previous request, because the
+// server does not look for it far back.
+func anthropicMessages(of []Message) []anthropicMessage {
 	messages := []anthropicMessage{}
 	for _, message := range of {
-		content := anthropicContent(thinker, message.Parts)
+		content := anthropicContent(message.Parts)
+		if message.Role == Assistant { // a message must not end with thoughts
+			for len(content) > 0 && isThought(content[len(content)-1]) {
+				content = content[:len(content)-1]
+			}
+		}
 		if last := len(messages) - 1; last >= 0 && messages[last].Role == message.Role {
 			messages[last].Content = append(messages[last].Content, content...)
 		} else if len(content) > 0 {
@@ -148,6 +164,11 @@ func anthropicMessages(thinker string, of []Message) []anthropicMessage {
 	return messages
 }
 
+// isThought reports whether a part of a message is what the model thought.
+func isThought(part object) bool {
+	return part["type"] == "thinking" || part["type"] == "redacted_thinking"
+}
+
 // place returns where a part of a user's message belongs: results of tools have to come first.
 func place(part object) int {
 	if part["type"] == "tool_result" {
@@ -158,7 +179,7 @@ func place(part object) int {
 
 // anthropicContent returns the parts of a message or of a tool's result. Texts that are empty or
 // white space would be rejected.
-func anthropicContent(thinker string, parts []Part) []object {
+func anthropicContent(parts []Part) []object {
 	var content []object
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -170,22 +191,20 @@ func anthropicContent(thinker string, parts []Part) []object {
 			source := object{"type": "base64", "media_type": p.MediaType, "data": p.Data}
 			content = append(content, object{"type": "image", "source": source})
 		case Thinking:
-			switch {
-			case p.Model != thinker: // would be rejected
-			case p.Redacted != "":
+			if p.Redacted != "" {
 				content = append(content, object{"type": "redacted_thinking", "data": p.Redacted})
-			default:
-				content = append(content, object{
-					"type": "thinking", "thinking": p.Text, "signature": p.Signature,
-				})
+				break
 			}
-		case ToolCall:
 			content = append(content, object{
-				"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input(),
+				"type": "thinking", "thinking": p.Text, "signature": p.Signature,
 			})
+		case ToolCall:
+			use := object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()}
+			use.attach(p.Attached)
+			content = append(content, use)
 		case ToolResult:
 			result := object{"type": "tool_result", "tool_use_id": p.ID}
-			if content := anthropicContent(thinker, p.Content); content != nil {
+			if content := anthropicContent(p.Content); content != nil {
 				result["content"] = content
 			}
 			if p.Failed {
@@ -204,8 +223,7 @@ func mayThink(messages []anthropicMessage) bool {
 	thinks := true
 	for _, m := range slices.Backward(messages) {
 		if m.Role == Assistant {
-			kind := m.Content[0]["type"]
-			thinks = kind == "thinking" || kind == "redacted_thinking"
+			thinks = isThought(m.Content[0])
 		} else if m.Content[0]["type"] != "tool_result" {
 			break
 		}
@@ -235,8 +253,19 @@ type anthropicDecoder struct {
 type anthropicBlock struct {
 	Type, Text, Thinking, Signature, Data, ID, Name string
 
-	Input json.RawMessage
-	added strings.Builder // to Thinking or Input
+	Input    json.RawMessage
+	added    strings.Builder // to Thinking or Input
+	attached json.RawMessage // see ToolCall.Attached
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It keeps unknown members.
+func (b *anthropicBlock) UnmarshalJSON(raw []byte) error {
+	type block anthropicBlock
+	_ = json.Unmarshal(raw, (*block)(b)) // what has another type is not used
+	if b.Type == "tool_use" {
+		b.attached = unknownMembers(raw, "type", "id", "name", "input")
+	}
+	return nil
 }
 
 type anthropicUsage struct {
@@ -347,7 +376,7 @@ func (d *anthropicDecoder) count(b *anthropicBlock) {
 	const overhead = 100 // so that empty blocks count
 	d.bytes += overhead
 	d.add(len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data))
-	d.bytes += len(b.Input) // often an empty object
+	d.bytes += len(b.Input) + len(b.attached) // often an empty object
 	if b.Type == "tool_use" {
 		d.calls++
 	}
@@ -383,7 +412,8 @@ func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
 		return []Event{Thinking{Redacted: b.Data}}
 	case "tool_use":
 		events := d.release()
-		d.held = &ToolCall{cmp.Or(b.ID, rand.Text()), b.Name, strings.TrimSpace(b.added.String())}
+		d.held = &ToolCall{ID: cmp.Or(b.ID, newID()), Name: b.Name,
+			Arguments: strings.TrimSpace(b.added.String()), Attached: b.attached}
 		if whole := string(b.Input); d.held.Arguments == "" && whole != "{}" && whole != "null" {
 			d.held.Arguments = whole
 		}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -18,6 +18,7 @@ import (
 func encoded(t *testing.T, m Model, r Request) map[string]any {
 	t.Helper()
 	m.MaxTokens = 8192
+	r.Messages = m.returned(r.Messages)
 	var asked map[string]any
 	if err := json.Unmarshal(anthropicFormat{}.encode(m, r), &asked); err != nil {
 		t.Fatal(err)
@@ -37,9 +38,9 @@ func TestAnthropicRequest(t *testing.T) {
 			{Role: User, Parts: []Part{Text(""), Text(" \n"),
 				Image{MediaType: "image/png", Data: []byte("png")}}},
 			{Role: Assistant, Parts: []Part{
-				Thinking{Model: name, Text: "Hm.", Signature: "c2ln"},
-				Thinking{Model: name, Redacted: "cmVk"},
-				Thinking{Model: "claude-opus-4-8", Text: "Oh.", Signature: "c2ln"},
+				Thinking{From: Model{Name: name}.Origin(), Text: "Hm.", Signature: "c2ln"},
+				Thinking{From: Model{Name: name}.Origin(), Redacted: "cmVk"},
+				Thinking{From: "claude-opus-4-8", Text: "Oh.", Signature: "c2ln"},
 				Text("I read."),
 				ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`},
 				ToolCall{ID: "2", Name: "read", Arguments: `{"path":`},
@@ -119,8 +120,8 @@ func TestAnthropicOverHTTP(t *testing.T) {
 		if got := asked[len(asked)-1]; got != "POST/v1/messages[secret] [] [2023-06-01]" {
 			t.Errorf("base %q: asked %s", base, got)
 		}
-		if len(thoughts) != 2 || thoughts[0].Model != "claude-opus-5" ||
-			thoughts[1].Model != "claude-opus-5" {
+		origin := client.Model().Origin()
+		if len(thoughts) != 2 || thoughts[0].From != origin || thoughts[1].From != origin {
 			t.Errorf("base %q: thoughts %v", base, thoughts)
 		}
 	}
@@ -128,7 +129,9 @@ func TestAnthropicOverHTTP(t *testing.T) {
 
 func TestAnthropicWithoutStream(t *testing.T) {
 	var got []Event
-	err := New(Model{API: Anthropic, Name: "any"}).read(strings.NewReader(`{"type":"message","role":"assistant","content":[
+	client := New(Model{API: Anthropic, Name: "any"})
+	origin := client.Model().Origin()
+	err := client.read(strings.NewReader(`{"type":"message","role":"assistant","content":[
 		{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"I read."},
 		{"type":"tool_use","id":"1","name":"read","input":{"path":"a"}},{"type":"tool_use","id":"2","name":"list","input":{}}],
 		"stop_reason":"tool_use","usage":{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":5}}`), func(e Event) bool {
@@ -136,13 +139,13 @@ func TestAnthropicWithoutStream(t *testing.T) {
 		return true
 	})
 	want := []Event{
-		ThinkingDelta("Hm."), Thinking{Model: "any", Text: "Hm.",
+		ThinkingDelta("Hm."), Thinking{From: origin, Text: "Hm.",
 			Signature: "c2ln"}, TextDelta("I read."),
-		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`}, ToolCall{ID: "2", Name: "list",
-			Arguments: "{}"},
+		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`, From: origin},
+		ToolCall{ID: "2", Name: "list", Arguments: "{}", From: origin},
 		Finish{CallsTools, Usage{Input: 100, Cached: 90, Output: 5}},
 	}
-	if err != nil || !slices.Equal(got, want) {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v %v, want %v", got, err, want)
 	}
 }
@@ -207,8 +210,8 @@ func TestAnthropicThinking(t *testing.T) {
 			"claude-opus-5": true, "qwen3": true} {
 			asked := encoded(t, Model{Name: name}, Request{Messages: []Message{
 				UserText("Hi"),
-				{Assistant, []Part{Thinking{Model: name, Text: "Hm."}}},
-				{Assistant, []Part{Thinking{Model: name, Text: "Hm."},
+				{Assistant, []Part{Thinking{From: Model{Name: name}.Origin(), Text: "Hm."}}},
+				{Assistant, []Part{Thinking{From: Model{Name: name}.Origin(), Text: "Hm."},
 					ToolCall{ID: "1", Name: "read"}}},
 				{User, []Part{ToolResult{ID: "1"}}},
 			}})
@@ -223,7 +226,7 @@ func TestAnthropicThinking(t *testing.T) {
 		return Message{Assistant, append(first, ToolCall{ID: "1", Name: "read"})}
 	}
 	result := Message{User, []Part{ToolResult{ID: "1"}}}
-	thought := Thinking{Model: "qwen3", Text: "Hm."}
+	thought := Thinking{From: Model{Name: "qwen3"}.Origin(), Text: "Hm."}
 	for name, test := range map[string]struct {
 		messages []Message
 		thinks   bool
@@ -233,7 +236,7 @@ func TestAnthropicThinking(t *testing.T) {
 		"thought before a later call": {[]Message{UserText("Hi"), call(), result,
 			call(thought), result}, false},
 		"another model thought": {[]Message{UserText("Hi"),
-			call(Thinking{Model: "glm", Text: "Hm."}), result}, false},
+			call(Thinking{From: "glm", Text: "Hm."}), result}, false},
 		"thought nothing in earlier turns": {[]Message{UserText("Hi"), call(), result,
 			{Assistant, []Part{Text("So")}}, UserText("Go")}, true},
 	} {

@@ -81,6 +81,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 		if c.model.TextOnly {
 			r.Messages = WithoutImages(r.Messages)
 		}
+		r.Messages = c.model.returned(r.Messages)
 		for attempt := 0; ; attempt++ {
 			arrived, stopped := false, false
 			failed := c.try(ctx, r, func(e Event) bool {

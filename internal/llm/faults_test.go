@@ -63,6 +63,16 @@ func ask(t *testing.T, c *Client) (events []Event, failed *Error) {
 		if r, ok := e.(Retry); ok {
 			require.NotContains(t, r.Err.Error(), testKey)
 		}
+		switch from := e.(type) {
+		case ToolCall:
+			require.Equal(t, c.model.Origin(), from.From)
+			from.From = ""
+			e = from
+		case Thinking:
+			require.Equal(t, c.model.Origin(), from.From)
+			from.From = ""
+			e = from
+		}
 		events = append(events, e)
 	}
 	return events, failed
@@ -462,7 +472,7 @@ func TestSilence(t *testing.T) {
 			[]Event{TextDelta("Hello")}, silent},
 		"filled with arguments": {
 			[]string{head, call(`"["`), call(`"1"`), call(`"]"`), finished},
-			[]Event{ToolCall{"a", "f", "[1]"}, Finish{Reason: CallsTools}}, nil},
+			[]Event{ToolCall{ID: "a", Name: "f", Arguments: "[1]"}, Finish{Reason: CallsTools}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -619,7 +629,7 @@ func TestAnswers(t *testing.T) {
 			status(200, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","reasoning_content":"Hm",
 				"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":"}}]},"finish_reason":"tool_calls"}],
 				"usage":{"prompt_tokens":5,"completion_tokens":2}}`, "Content-Type", "application/json"),
-			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Model: "m", Text: "Hm"}, call,
+			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Text: "Hm"}, call,
 				Finish{CallsTools, Usage{Input: 5, Output: 2}}},
 		},
 		"no end": {says(chunk(`{"content":"Hello"}`), "data: [DONE]\n\n"),

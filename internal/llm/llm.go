@@ -13,6 +13,7 @@
 //	client.go      sending a request: keys, retries, timeouts
 //	answer.go      reading an answer, within limits
 //	format.go      the interface of a wire format, and what the formats share
+//	returned.go    what a server attaches to an answer, and gets back
 //	openai.go      chat completions, with the members that a server has not rejected
 //	anthropic.go   messages
 //	sse.go         streams of server-sent events
@@ -28,6 +29,7 @@ package llm
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -54,6 +56,12 @@ type Model struct {
 	ContextTokens int
 	MaxTokens     int
 	TextOnly      bool
+}
+
+// Origin identifies the model and its server, without revealing the server's address.
+func (m Model) Origin() string {
+	server := sha256.Sum256([]byte(m.BaseURL))
+	return fmt.Sprintf("%s@%x", m.Name, server[:6])
 }
 
 // Request is a request for the next message of a conversation.
@@ -101,14 +109,17 @@ type Image struct {
 	Data      []byte
 }
 
-// Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek,
-// expect it back, unchanged, at least in the messages since the user's last one. Text can be empty,
-// and Anthropic recognises it by Signature or Redacted.
+// Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek and
+// Kimi, expect it back, unchanged. Text can be empty, and Anthropic recognises it by Signature or
+// Redacted.
 type Thinking struct {
-	// Model is the name of the model, the only one that accepts it back.
-	Model string
+	// From is the [Model.Origin] of the model, the only one that is sent it back.
+	From string
 
 	Text, Signature, Redacted string
+	// Attached is nil or a JSON object: the members of the message that have no meaning here. They
+	// are sent back with it, because some servers need them.
+	Attached json.RawMessage
 }
 
 // ToolCall is a request of the model to call a tool.
@@ -117,6 +128,13 @@ type ToolCall struct {
 	ID, Name string
 	// Arguments are what the model wrote, which need not be a JSON object.
 	Arguments string
+	// From is the [Model.Origin] of the model, the only one that is sent Given and Attached.
+	From string
+	// Given, if not "", is what the model is told instead of ID: its own ID for the call.
+	Given string
+	// Attached is nil or a JSON object: the members of the call that have no meaning here. They are
+	// sent back with it. Gemini signs its calls that way.
+	Attached json.RawMessage
 }
 
 // ToolResult is the result of the tool call with this ID.

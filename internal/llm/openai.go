@@ -3,7 +3,6 @@ package llm
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -30,6 +29,12 @@ type openAIFormat struct {
 	// noEffort is set for models that do not think if there are tools, and want to be told:
 	// OpenAI's from 2026.
 	noEffort bool
+	// sent are the names of the attached members that were sent back, and unwanted those that the
+	// server does not accept.
+	sent, unwanted map[string]bool
+	// needsSignatures is set for Gemini's models from 3, which want tool calls to be signed, also
+	// those of other models.
+	needsSignatures bool
 	// noThoughts is set for servers that do not accept what the model thought.
 	noThoughts bool
 	// allThoughts is set for servers that want to have thoughts in all messages: DeepSeek's and
@@ -43,12 +48,18 @@ func (f *openAIFormat) learn(response []byte) {
 	for word, flag := range map[string]*bool{
 		"max_completion_tokens": &f.newMaxTokens, "stream_options": &f.noUsage,
 		"temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
+		"missing a thought_signature": &f.needsSignatures,
 	} {
 		*flag = *flag || bytes.Contains(response, []byte(word))
 	}
+	missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) ||
+		bytes.Contains(response, []byte("must be passed"))
+	for name := range f.sent {
+		if !missing && bytes.Contains(response, []byte(name)) {
+			f.unwanted[name] = true
+		}
+	}
 	if bytes.Contains(response, []byte("reasoning_content")) {
-		missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) ||
-			bytes.Contains(response, []byte("must be passed"))
 		f.allThoughts, f.noThoughts = f.allThoughts || missing, f.noThoughts || !missing
 	}
 }
@@ -69,24 +80,16 @@ func (*openAIFormat) header(key string) http.Header {
 }
 
 type chatRequest struct {
-	Model               string        `json:"model"`
-	Messages            []chatMessage `json:"messages"`
-	Tools               []object      `json:"tools,omitempty"`
-	Stream              bool          `json:"stream"`
-	StreamOptions       any           `json:"stream_options,omitempty"`
-	MaxTokens           int           `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
-	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
-	Temperature         *float64      `json:"temperature,omitempty"`
-	Stop                []string      `json:"stop,omitempty"`
-}
-
-type chatMessage struct {
-	Role             string   `json:"role"`
-	Content          any      `json:"content"` // a string, a list of parts or nil
-	ReasoningContent string   `json:"reasoning_content,omitempty"`
-	ToolCalls        []object `json:"tool_calls,omitempty"`
-	ToolCallID       string   `json:"tool_call_id,omitempty"`
+	Model               string   `json:"model"`
+	Messages            []object `json:"messages"`
+	Tools               []object `json:"tools,omitempty"`
+	Stream              bool     `json:"stream"`
+	StreamOptions       any      `json:"stream_options,omitempty"`
+	MaxTokens           int      `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int      `json:"max_completion_tokens,omitempty"`
+	ReasoningEffort     string   `json:"reasoning_effort,omitempty"`
+	Temperature         *float64 `json:"temperature,omitempty"`
+	Stop                []string `json:"stop,omitempty"`
 }
 
 func (f *openAIFormat) encode(m Model, r Request) []byte {
@@ -108,7 +111,7 @@ func (f *openAIFormat) encode(m Model, r Request) []byte {
 		body.ReasoningEffort = "none"
 	}
 	if r.System != "" {
-		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: r.System})
+		body.Messages = append(body.Messages, object{"role": "system", "content": r.System})
 	}
 	for messages := r.Messages; len(messages) > 0; {
 		role, parts := messages[0].Role, []Part(nil)
@@ -116,14 +119,15 @@ func (f *openAIFormat) encode(m Model, r Request) []byte {
 			parts = append(parts, messages[0].Parts...)
 			messages = messages[1:]
 		}
-		body.Messages = append(body.Messages, chatMessages(m, role, parts)...)
+		body.Messages = append(body.Messages, f.messages(role, parts)...)
 	}
-	for i := range body.Messages {
-		switch thought := &body.Messages[i].ReasoningContent; {
+	for _, m := range body.Messages {
+		thought, _ := m["reasoning_content"].(string)
+		switch {
 		case f.noThoughts:
-			*thought = ""
-		case f.allThoughts && body.Messages[i].Role == "assistant":
-			*thought = cmp.Or(*thought, " ")
+			delete(m, "reasoning_content")
+		case f.allThoughts && m["role"] == Assistant:
+			m["reasoning_content"] = cmp.Or(thought, " ")
 		}
 	}
 	for _, t := range r.Tools {
@@ -145,25 +149,51 @@ func chatSchema(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// chatMessages returns the messages for what one side has said: one for each result of a tool, and
-// one for the rest.
-func chatMessages(m Model, role Role, parts []Part) []chatMessage {
-	var messages []chatMessage
+// attach adds attached members to an object of a request, except those that the server does not
+// accept.
+func (f *openAIFormat) attach(o object, attached json.RawMessage) {
+	members := object{}
+	members.attach(attached)
+	for name, value := range members {
+		if _, own := o[name]; own || f.unwanted[name] {
+			continue
+		}
+		if f.sent == nil {
+			f.sent, f.unwanted = map[string]bool{}, map[string]bool{}
+		}
+		f.sent[name] = true
+		o[name] = value
+	}
+}
+
+// unsigned is what Gemini accepts in place of the signature of a call that it has not made.
+var unsigned = object{
+	"google": object{"thought_signature": "skip_thought_signature_validator"},
+}
+
+// messages returns the messages for what one side has said: one for each result of a tool, and one
+// for the rest.
+func (f *openAIFormat) messages(role Role, parts []Part) []object {
+	var messages, calls []object
 	var content []Part
-	last := chatMessage{Role: string(role)}
+	last, thought, attached := object{"role": role, "content": nil}, "", []json.RawMessage(nil)
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text, Image:
 			content = append(content, p)
 		case Thinking:
-			if p.Model == m.Name {
-				last.ReasoningContent += p.Text
-			}
+			thought += p.Text
+			attached = append(attached, p.Attached)
 		case ToolCall:
-			last.ToolCalls = append(last.ToolCalls, object{
+			call := object{
 				"id": p.ID, "type": "function",
 				"function": object{"name": p.Name, "arguments": string(p.input())},
-			})
+			}
+			f.attach(call, p.Attached)
+			if f.needsSignatures && len(calls) == 0 && p.Attached == nil {
+				call["extra_content"] = unsigned
+			}
+			calls = append(calls, call)
 		case ToolResult:
 			text, images := "", []Part(nil)
 			for _, part := range p.Content {
@@ -173,7 +203,8 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 					images = append(images, part)
 				}
 			}
-			messages = append(messages, chatMessage{Role: "tool", ToolCallID: p.ID, Content: text})
+			messages = append(messages,
+				object{"role": "tool", "tool_call_id": p.ID, "content": text})
 			if len(images) > 0 { // only messages of the user can have images
 				from := Text("The images in the result of the tool call " + p.ID + ":")
 				content = append(append(content, from), images...)
@@ -181,10 +212,17 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 		}
 	}
 	if len(content) > 0 {
-		last.Content = chatContent(content)
-	} else if last.ToolCalls == nil {
+		last["content"] = chatContent(content)
+	} else if calls == nil {
 		return messages
 	}
+	if calls != nil {
+		last["tool_calls"] = calls
+	}
+	if thought != "" {
+		last["reasoning_content"] = thought
+	}
+	f.attach(last, joinMembers(attached))
 	return append(messages, last)
 }
 
@@ -223,12 +261,14 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 type chatDecoder struct {
 	answerSize
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
-	begun   bool            // something has arrived
-	done    bool            // the end was announced
-	refused bool
-	finish  string // the reason
-	usage   Usage
-	pending []*chatPending // in the order in which they began
+	// attached are the members of the message that have no meaning here, piece by piece.
+	attached []json.RawMessage
+	begun    bool // something has arrived
+	done     bool // the end was announced
+	refused  bool
+	finish   string // the reason
+	usage    Usage
+	pending  []*chatPending // in the order in which they began
 }
 
 // chatPending is a tool call that is arriving.
@@ -236,6 +276,7 @@ type chatPending struct {
 	index     int
 	id, name  string
 	arguments []byte
+	attached  []json.RawMessage // see ToolCall.Attached
 }
 
 // chatChunk is an event. What it has several of are arrays, whose further elements are skipped when
@@ -264,6 +305,17 @@ type chatDelta struct {
 	Reasoning, Refusal string
 	ReasoningContent   string                        `json:"reasoning_content"`
 	ToolCalls          *[maxCalls + 1]*chatCallDelta `json:"tool_calls"`
+
+	attached json.RawMessage // what else there is
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It keeps unknown members.
+func (d *chatDelta) UnmarshalJSON(raw []byte) error {
+	type delta chatDelta
+	_ = json.Unmarshal(raw, (*delta)(d)) // in one member; the others are decoded
+	d.attached = unknownMembers(raw, "role", "content", "refusal", "tool_calls", "function_call",
+		"reasoning", "reasoning_content", "annotations", "audio", "images", "token_ids")
+	return nil
 }
 
 type chatCallDelta struct {
@@ -273,6 +325,16 @@ type chatCallDelta struct {
 		Name      string
 		Arguments json.RawMessage // a string, but some servers send the object
 	}
+
+	attached json.RawMessage // what else there is
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It keeps unknown members.
+func (d *chatCallDelta) UnmarshalJSON(raw []byte) error {
+	type delta chatCallDelta
+	_ = json.Unmarshal(raw, (*delta)(d))
+	d.attached = unknownMembers(raw, "index", "id", "type", "function")
+	return nil
 }
 
 func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
@@ -322,6 +384,11 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	d.refused = d.refused || delta.Refusal != ""
 	d.bytes += len(said) + len(thought)
 	d.news += len(said) + len(thought)
+	if delta.attached != nil {
+		d.attached = append(d.attached, delta.attached)
+		d.bytes += len(delta.attached)
+		d.news += len(delta.attached)
+	}
 	if delta.ToolCalls == nil {
 		return events
 	}
@@ -385,7 +452,10 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 	} else {
 		call.arguments = append(call.arguments, arguments...)
 	}
-	d.bytes += len(piece.Function.Arguments)
+	if piece.attached != nil {
+		call.attached = append(call.attached, piece.attached)
+	}
+	d.bytes += len(piece.Function.Arguments) + len(piece.attached)
 	d.news += len(call.arguments) - before
 }
 
@@ -416,12 +486,14 @@ func (d *chatDecoder) end() ([]Event, error) {
 		finish.Reason = CallsTools
 	}
 	var events []Event
-	if d.thought.Len() > 0 {
-		events = append(events, Thinking{Text: d.thought.String()})
+	if d.thought.Len() > 0 || d.attached != nil {
+		events = append(events,
+			Thinking{Text: d.thought.String(), Attached: joinMembers(d.attached)})
 	}
 	for _, c := range d.pending {
 		arguments := cmp.Or(strings.TrimSpace(string(c.arguments)), "{}")
-		events = append(events, ToolCall{cmp.Or(c.id, rand.Text()), c.name, arguments})
+		events = append(events, ToolCall{ID: cmp.Or(c.id, newID()), Name: c.name,
+			Arguments: arguments, Attached: joinMembers(c.attached)})
 	}
 	return append(events, finish), nil
 }

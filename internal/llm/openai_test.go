@@ -27,16 +27,15 @@ func TestOpenAIRequest(t *testing.T) {
 			UserText("Look"),
 			{User, []Part{Text("at this:"), image}},
 			{Assistant, []Part{
-				Thinking{Model: "m", Text: "Hm."}, Thinking{Model: "other",
+				Thinking{From: model.Origin(), Text: "Hm."}, Thinking{From: "other",
 					Text: "Oh."}, Text("I read."),
-				ToolCall{"1", "read", `{"path":"a"}`}, ToolCall{"2", "read",
-					`{"path":`}, ToolCall{"3", "now", `null`},
+				ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`}, ToolCall{ID: "2", Name: "read", Arguments: `{"path":`}, ToolCall{ID: "3", Name: "now", Arguments: `null`},
 			}},
 			{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A"), image, Text("B")}},
 				Text("The folders changed.")}},
 			{User, []Part{ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true},
 				ToolResult{ID: "3"}}},
-			{Assistant, []Part{ToolCall{"4", "now", `{}`}}},
+			{Assistant, []Part{ToolCall{ID: "4", Name: "now", Arguments: `{}`}}},
 			{User, []Part{ToolResult{ID: "4", Content: []Part{Text("8:00")}}}},
 			{Assistant, []Part{Text("Done.")}},
 			UserText("Thanks"),
@@ -59,7 +58,9 @@ func TestOpenAIRequest(t *testing.T) {
 		{"role":"assistant","content":"Done."},
 		{"role":"user","content":"Thanks"}]`
 
-	body := new(openAIFormat).encode(model, request)
+	asked := request
+	asked.Messages = model.returned(request.Messages)
+	body := new(openAIFormat).encode(model, asked)
 	require.Contains(t, string(body), "<brief> &")
 	require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"reasoning_effort":"low","temperature":0.5,"stop":["END"],
 		"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}},
@@ -92,9 +93,10 @@ func TestOpenAIRequest(t *testing.T) {
 // What servers reject is sent differently, at once and from then on.
 func TestOpenAIRejections(t *testing.T) {
 	half := 0.5
+	thought := Thinking{Text: "Hm"}
 	request := Request{
 		MaxTokens: 5, Temperature: &half, Tools: []Tool{{Name: "now"}},
-		Messages: []Message{UserText("Hi"), {Assistant, []Part{Thinking{Model: "m", Text: "Hm"},
+		Messages: []Message{UserText("Hi"), {Assistant, []Part{thought,
 			Text("Hello")}}, {Assistant, []Part{Text("?")}}, UserText("Go")},
 	}
 	for name, test := range map[string]struct {
@@ -141,6 +143,8 @@ func TestOpenAIRejections(t *testing.T) {
 				}
 			})
 			r := request
+			thought.From = c.model.Origin()
+			r.Messages[1].Parts[0] = thought
 			r.Messages = append([]Message{{Assistant, []Part{Text("Later")}}}, r.Messages...)
 			for want := 2; want <= 3; want++ {
 				for e, err := range c.Stream(t.Context(), r) {
@@ -171,7 +175,7 @@ func TestOpenAIRejections(t *testing.T) {
 // Event orders of which there is no recorded stream.
 func TestOpenAIToolCalls(t *testing.T) {
 	const first = `{"id":"1","index":0,"function":{"name":"read","arguments":"{\"a\":"}}`
-	read := func(id, arguments string) Event { return ToolCall{id, "read", arguments} }
+	read := func(id, arguments string) Event { return ToolCall{ID: id, Name: "read", Arguments: arguments} }
 	for name, test := range map[string]struct {
 		finish string
 		pieces []string

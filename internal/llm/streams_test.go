@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -103,13 +104,13 @@ func replay(stream []byte, from io.Reader) string {
 		case ThinkingDelta:
 			fmt.Fprintf(&b, "thinking %q\n", string(e))
 		case Thinking:
-			fmt.Fprintf(&b, "thought %q signature=%q redacted=%q\n", e.Text, e.Signature,
-				e.Redacted)
+			fmt.Fprintf(&b, "thought %q signature=%q redacted=%q%s\n", e.Text, e.Signature,
+				e.Redacted, attached(e.Attached))
 		case ToolCall:
 			if !bytes.Contains(stream, []byte(`"`+e.ID+`"`)) {
 				e.ID = "(new)"
 			}
-			fmt.Fprintf(&b, "call %s %s %s\n", e.ID, e.Name, e.Arguments)
+			fmt.Fprintf(&b, "call %s %s %s%s\n", e.ID, e.Name, e.Arguments, attached(e.Attached))
 		case Finish:
 			fmt.Fprintf(&b, "finish %s input=%d cached=%d output=%d\n", e.Reason, e.Usage.Input,
 				e.Usage.Cached, e.Usage.Output)
@@ -123,6 +124,13 @@ func replay(stream []byte, from io.Reader) string {
 		fmt.Fprintf(&b, "error %s: %s\n", e.Kind, e.Message)
 	}
 	return b.String()
+}
+
+func attached(members json.RawMessage) string {
+	if members == nil {
+		return ""
+	}
+	return " attached=" + string(members)
 }
 
 // A stream means the same however it arrives, ends in one finish or one error, and its tool calls

@@ -21,14 +21,11 @@ func readChat(body []byte, r *Request) error {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
 		Messages []struct {
-			Role      string
-			Content   content
-			Reasoning string `json:"reasoning_content"`
-			ToolCalls []struct {
-				ID       string
-				Function struct{ Arguments string }
-			} `json:"tool_calls"`
-			ToolCallID string `json:"tool_call_id"`
+			Role       string
+			Content    content
+			Reasoning  string     `json:"reasoning_content"`
+			ToolCalls  []chatCall `json:"tool_calls"`
+			ToolCallID string     `json:"tool_call_id"`
 		}
 		Tools []struct {
 			Function struct {
@@ -41,6 +38,9 @@ func readChat(body []byte, r *Request) error {
 		return err
 	}
 	r.model, r.stream, r.usageAsked = asked.Model, asked.Stream, asked.StreamOptions.IncludeUsage
+	for _, t := range asked.Tools {
+		r.Tools = append(r.Tools, Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
+	}
 	var open calls
 	for _, m := range asked.Messages {
 		if m.Role != "tool" && len(open) > 0 {
@@ -59,6 +59,9 @@ func readChat(body []byte, r *Request) error {
 		case "assistant":
 			r.add(Thought, m.Reasoning)
 			r.add(Said, m.Content.text())
+			if err := r.checkCalls(m.ToolCalls, m.Reasoning); err != nil {
+				return err
+			}
 			for _, c := range m.ToolCalls {
 				open = append(open, c.ID)
 				r.Items = append(r.Items, Item{Kind: Call, Text: c.Function.Arguments})
@@ -66,9 +69,6 @@ func readChat(body []byte, r *Request) error {
 		default:
 			return fmt.Errorf("messages: role %q", m.Role)
 		}
-	}
-	for _, t := range asked.Tools {
-		r.Tools = append(r.Tools, Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
 	return open.unanswered()
 }
@@ -109,9 +109,18 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 	usage := object{"prompt_tokens": input, "completion_tokens": output,
 		"total_tokens": input + output}
 	toolCall := func(i int, args string) object {
-		return object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i),
+		call := object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i),
 			"type":     "function",
 			"function": object{"name": a.calls[i].tool.Name, "arguments": args}}
+		switch r.model {
+		case Gemini3:
+			if i == 0 {
+				call["extra_content"] = geminiSignature(call["id"].(string))
+			}
+		case KimiK2:
+			call["id"] = kimiID(a.calls[i].tool.Name, len(r.Of(Call))+i)
+		}
+		return call
 	}
 	if !r.stream {
 		message := object{"role": "assistant", "content": a.say}

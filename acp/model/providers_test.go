@@ -1,0 +1,80 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+)
+
+// named gives the session's model a name, and with it the rules of a provider.
+func named(name string) func(*Model) { return func(m *Model) { m.Name = name } }
+
+// origin returns the origin of what the session's model says.
+func (e *editor) origin() string {
+	return llm.Model{BaseURL: e.model.URL() + "/v1", Name: modelserver.Model}.Origin()
+}
+
+// Models go on after turns with tools, also with tools of MCP servers, and after a load. Each is
+// sent back what it has attached to its answers, as the scripted server checks.
+//
+// Clause B3.
+func TestProviderRules(t *testing.T) {
+	for name, format := range map[string]func(*Model){
+		"Gemini 3": named(modelserver.Gemini3), "DeepSeek V4": named(modelserver.DeepSeekV4),
+		"Kimi K2": named(modelserver.KimiK2), "Claude": anthropic,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}, model: format,
+				servers: []sdk.McpServer{playedServer("fs")}})
+			e.answer(allowOnce)
+			turn := []modelserver.Order{
+				modelserver.Together(modelserver.Think("First."), modelserver.Read("a.txt"),
+					modelserver.UseWith("fs__claim", "{}"), modelserver.Read("a.txt")),
+				modelserver.Together(modelserver.Think("Then."), modelserver.Say("Reading."),
+					modelserver.Read("a.txt")),
+				modelserver.Together(modelserver.Think("Now."), modelserver.Say("Done.")),
+			}
+			for range 2 {
+				require.Equal(t, "Reading.Done.", e.prompt("Look", turn...).text())
+				e.goOn()
+				e.restart()
+				e.goOn()
+			}
+			require.Len(t, e.results(), 8)
+			require.Equal(t, "First. Then. Now. First. Then. Now.",
+				strings.Join(e.last().Of(modelserver.Thought), " "))
+		})
+	}
+}
+
+// What belongs to one model is not sent to another one, or to one of this name somewhere else.
+// Gemini is told that the calls are not its own.
+func TestChangedProvider(t *testing.T) {
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")},
+		model: named(modelserver.Gemini3)})
+	e.prompt("Look", modelserver.Together(modelserver.Think("Hm."), modelserver.Read("a.txt")))
+	e.setup.model = func(m *Model) { m.BaseURL += "/" }
+	e.restart()
+	e.goOn()
+	e.setup.model = named("other")
+	e.restart()
+	e.goOn()
+	body := string(e.last().Body)
+	require.NotContains(t, body, "extra_content")
+	require.NotContains(t, body, "call_1")
+	require.Empty(t, e.last().Of(modelserver.Thought))
+	e.prompt("Look", modelserver.Read("a.txt"))
+	e.setup.model = named(modelserver.Gemini3)
+	e.restart()
+	e.goOn()
+	body = string(backend.Encode(e.sent()))
+	require.Contains(t, body, "signed call_1")
+	require.Contains(t, body, "skip_thought_signature_validator")
+}
