@@ -44,7 +44,7 @@ func (r *Request) checkCalls(of []chatCall, thought string) error {
 		want, _ := json.Marshal(geminiSignature(of[0].ID))
 		skip := `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
 		if got := string(of[0].Extra); got != string(want) && got != skip {
-			return fmt.Errorf("Function call is missing a thought_signature in functionCall parts. "+
+			return fmt.Errorf("function call is missing a thought_signature in functionCall parts. "+
 				"Additional data, function call %q", of[0].Function.Name)
 		}
 		for _, c := range of[1:] {
@@ -55,7 +55,7 @@ func (r *Request) checkCalls(of []chatCall, thought string) error {
 	case DeepSeekV4:
 		if thought == "" {
 			return errors.New(
-				"The `reasoning_content` in the thinking mode must be passed back to the API.")
+				"the `reasoning_content` in the thinking mode must be passed back to the API")
 		}
 	case KimiK2:
 		for i, c := range of {
