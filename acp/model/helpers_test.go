@@ -141,6 +141,7 @@ type setup struct {
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	store    sessionstore.Store
 	logger   *slog.Logger
+	sandbox  func(model string, roots []string) []string
 	// serverPatience is that of the backend. Default: patience.
 	serverPatience time.Duration
 }
@@ -244,7 +245,7 @@ func (e *editor) connect() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
 			Backend: func() backend.Backend {
 				models := append([]Model{m}, e.setup.more...)
-				b := New(Options{Models: models, Logger: e.setup.logger}).(*modelBackend)
+				b := New(Options{Models: models, Logger: e.setup.logger, Sandbox: e.setup.sandbox}).(*modelBackend)
 				b.serverPatience = cmp.Or(e.setup.serverPatience, patience)
 				return b
 			}, Store: e.setup.store,

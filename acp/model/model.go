@@ -59,6 +59,10 @@ type Options struct {
 	// Models are the models to choose from, with different IDs. New sessions use the first. There
 	// must be one.
 	Models []Model
+	// Sandbox returns the command line that runs another one, appended to it, for the model with
+	// this ID in a session with these roots, as real paths. If it is nil or returns nothing,
+	// commands are not restricted.
+	Sandbox func(model string, roots []string) []string
 	// Logger receives a line at level debug for each request, without content. Default: discarded.
 	Logger *slog.Logger
 }
@@ -67,6 +71,7 @@ type Options struct {
 func New(o Options) backend.Backend {
 	b := &modelBackend{
 		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), serverPatience: 10 * time.Second,
+		sandbox: o.Sandbox,
 	}
 	for _, m := range o.Models {
 		b.endpoints = append(b.endpoints, &endpoint{llm.New(llm.Model(m)), b.logger})
@@ -77,7 +82,8 @@ func New(o Options) backend.Backend {
 type modelBackend struct {
 	endpoints []*endpoint // of the models, in their order
 	logger    *slog.Logger
-	terminal  bool // whether the client offers terminals; set by Initialize
+	sandbox   func(model string, roots []string) []string // may be nil
+	terminal  bool                                        // whether the client offers terminals; set by Initialize
 	// serverPatience is how long a turn waits for MCP servers that are starting.
 	serverPatience time.Duration
 }

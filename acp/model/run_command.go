@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -157,7 +158,7 @@ func (c *call) runTerminal(
 	}
 	long, release := outliving(ctx)
 	defer release()
-	t, err := createTerminal(long, c.turn.host, cmd)
+	t, err := c.createTerminal(long, cmd)
 	if err != nil {
 		return "", fmt.Errorf("the client cannot run the command: %w", err)
 	}
@@ -205,11 +206,14 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// createTerminal starts the command.
-func createTerminal(
-	ctx context.Context, client backend.Client, cmd shellCommand,
-) (terminal, error) {
+// createTerminal starts the command, in the sandbox of the model if there is one.
+func (c *call) createTerminal(ctx context.Context, cmd shellCommand) (terminal, error) {
+	client := c.turn.host
 	program, args := argv(cmd.line)
+	if sandbox := c.turn.session.sandbox(); len(sandbox) > 0 {
+		args = slices.Concat(sandbox[1:], []string{program}, args)
+		program = sandbox[0]
+	}
 	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(map[string]any{
 		"command": program, "args": args, "cwd": cmd.dir, "outputByteLimit": maxResult,
 	}))()
@@ -220,6 +224,19 @@ func createTerminal(
 		err = json.Unmarshal(result, &created)
 	}
 	return terminal{client, created.TerminalID}, err
+}
+
+// sandbox returns what comes before a command to restrict it, nothing if it is not restricted.
+func (s *session) sandbox() []string {
+	if s.backend.sandbox == nil {
+		return nil
+	}
+	var roots []string
+	for _, root := range s.host.Workspace().Opened() {
+		roots = append(roots, root.Real.String())
+	}
+	set, _ := s.current()
+	return s.backend.sandbox(set.Model, roots)
 }
 
 // request calls a method of the terminal and decodes its result, unless that is nil.

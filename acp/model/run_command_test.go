@@ -397,3 +397,23 @@ func TestClientsWithoutWorkingTerminals(t *testing.T) {
 		})
 	}
 }
+
+// What comes before the command gets the session's roots as they really are.
+//
+// Clause X1.
+func TestCommandRunsInTheSandbox(t *testing.T) {
+	needShell(t)
+	root, other := dirtest.New(t), dirtest.New(t)
+	link := filepath.Join(dirtest.New(t), "link")
+	require.NoError(t, os.Symlink(other, link))
+	var asked []string
+	e := open(t, setup{roots: []string{root, link}, requests: terminals(t),
+		sandbox: func(model string, roots []string) []string {
+			asked = append([]string{model}, roots...)
+			return []string{"/bin/sh", "-c", `echo restricted; exec "$@"`, "sh"}
+		}})
+	e.answer(allowOnce)
+	e.prompt("Run.", run("echo ran"))
+	require.Equal(t, []string{"local", root, other}, asked)
+	require.Equal(t, []string{"restricted\nran\n[exit code 0]"}, e.results())
+}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,8 @@ It needs Linux 6.2 or newer.`
 
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(s streams, set *settings) *cobra.Command {
+	var write, read []string
+	var ports string
 	cmd := &cobra.Command{
 		Use:     "sandbox [--dir DIR...] -- COMMAND ARGS...",
 		Short:   "Run a command that changes files only in some folders",
@@ -45,8 +49,24 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 				}
 				roots = append(roots, real)
 			}
+			for _, paths := range [][]string{write, read} {
+				for i, path := range paths {
+					if strings.HasPrefix(path, "$") || strings.HasPrefix(path, "~/") {
+						continue
+					}
+					if paths[i], err = filepath.Abs(path); err != nil {
+						return err
+					}
+				}
+			}
+			restrictions := sandbox.Settings{Mode: mode, Write: write, Read: read}
+			if cmd.Flags().Changed("ports") {
+				if restrictions.Ports, err = parsePorts(ports); err != nil {
+					return err
+				}
+			}
 			command, err := process.Command{Path: args[0], Args: args[1:]}.Restrict(
-				sandbox.Settings{Mode: mode}, roots)
+				restrictions, roots)
 			if err != nil {
 				return err
 			}
@@ -58,5 +78,26 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "dir", "sandbox")
+	cmd.Flags().Var((*listValue)(&write), "write",
+		"also change `PATH`, a file or directory that exists; can be repeated")
+	cmd.Flags().Var((*listValue)(&read), "read", "with strict, also read `PATH`; can be repeated")
+	cmd.Flags().StringVar(&ports, "ports", "",
+		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
 	return cmd
+}
+
+// parsePorts returns the ports in a list. It is never nil.
+func parsePorts(list string) ([]uint16, error) {
+	ports := []uint16{}
+	for port := range strings.SplitSeq(list, ",") {
+		if port == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return nil, usagef("--ports: %q is not a port", port)
+		}
+		ports = append(ports, uint16(n))
+	}
+	return ports, nil
 }

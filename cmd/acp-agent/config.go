@@ -118,6 +118,8 @@ type modelConfig struct {
 	ContextTokens *int      `json:"contextTokens"`
 	MaxTokens     *int      `json:"maxTokens"`
 	TextOnly      bool      `json:"textOnly"`
+
+	sandboxConfig
 }
 
 // setting is the value of a setting in the configuration file, "" if it is absent.
@@ -250,7 +252,7 @@ func parseConfig(path string, text []byte) (config, error) {
 		if err == nil && m.KeyCommand != nil && isPath(m.KeyCommand[0]) {
 			m.KeyCommand[0], err = resolvePath(path, m.KeyCommand[0])
 		}
-		if err != nil {
+		if err := cmp.Or(err, m.resolvePaths(path)); err != nil {
 			return config{}, usagef("%s: models.%s: %v", path, id, err)
 		}
 	}
@@ -431,6 +433,9 @@ func (m modelConfig) check(id string) error {
 		return fmt.Errorf(
 			"name is empty: give the server's name for the model, or leave it out if that is %q",
 			id)
+	case bool(m.SandboxFallback):
+		return errors.New("sandboxFallback is for agents and MCP servers: the commands of a model fail " +
+			"where there is no sandbox")
 	case m.KeyEnv != "" && m.KeyCommand != nil:
 		return errors.New("has both keyEnv and keyCommand: give one of them")
 	case m.KeyEnv != "" && !variableName().MatchString(m.KeyEnv):

@@ -26,7 +26,8 @@ import (
 // downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero
 // value means neither.
 type downstream struct {
-	models []model.Model // the user's choice first
+	models  []model.Model // the user's choice first
+	sandbox func(model string, roots []string) []string
 
 	command process.Command
 	profile proxy.Profile
@@ -59,9 +60,6 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		return downstream{}, usagef(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
-	case model != "" && set.sandbox != "":
-		return downstream{}, usagef("--sandbox cannot be used with --model: a model reaches files only " +
-			"through acp-agent's tools")
 	case model != "":
 		models, err := set.config.modelsFrom(model)
 		if err != nil {
@@ -70,7 +68,9 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		if setting != "--" && !isLocal(models[0].BaseURL) {
 			return downstream{}, usagef("%s%v", setting, errModelElsewhere(model))
 		}
-		return downstream{models: models}, nil
+		d := downstream{models: models}
+		d.sandbox, err = set.modelSandbox()
+		return d, err
 	case !behind && set.sandbox != "":
 		return downstream{}, usagef("--sandbox needs an agent: add --agent NAME or a command after --")
 	case !behind:
@@ -144,6 +144,36 @@ func (set *settings) commandOf(owner sessionstore.Agent) string {
 	return "acp-agent"
 }
 
+// modelSandbox returns what restricts the commands of models, as configured for each or as --sandbox
+// says.
+func (set *settings) modelSandbox() (func(id string, roots []string) []string, error) {
+	if _, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String())); err != nil {
+		return nil, usagef("--sandbox: %v", err)
+	}
+	return func(id string, roots []string) []string {
+		s := set.config.Models[id].settings()
+		mode := cmp.Or(set.sandbox, s.Mode.String())
+		if mode == sandbox.Off.String() {
+			return nil
+		}
+		flags := []string{"--sandbox", mode}
+		for flag, paths := range map[string][]string{"--dir": roots, "--write": s.Write, "--read": s.Read} {
+			for _, path := range paths {
+				flags = append(flags, flag, path)
+			}
+		}
+		if s.Ports != nil {
+			var ports []string
+			for _, port := range s.Ports {
+				ports = append(ports, strconv.Itoa(int(port)))
+			}
+			flags = append(flags, "--ports", strings.Join(ports, ","))
+		}
+		self := set.self("sandbox", append(flags, "--")...)
+		return append([]string{self.Path}, self.Args...)
+	}, nil
+}
+
 // self returns a subcommand of this program with the same configuration file, or the zero Command
 // if the program's path is unknown.
 func (set *settings) self(subcommand string, flags ...string) process.Command {
@@ -187,7 +217,7 @@ func newBackend(
 ) backend.Backend {
 	switch {
 	case len(d.models) > 0:
-		return model.New(model.Options{Models: d.models, Logger: logger})
+		return model.New(model.Options{Models: d.models, Sandbox: d.sandbox, Logger: logger})
 	case d.command.Path == "":
 		return explore.New()
 	}
