@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,7 +30,10 @@ func TestMCPCommandWithAnyBackend(t *testing.T) {
 	c.permit("reject-once")
 	require.Contains(t, c.say(id, "/mcp start found"), "not used")
 	c.permit("allow-once")
-	require.Contains(t, c.say(id, "/mcp start found"), "MCP server **`found`** (stdio): ready")
+	require.Contains(t, c.say(id, "/mcp start found"), "MCP server **`found`** (stdio): ")
+	require.Eventually(t, func() bool { // it is given time to read the roots
+		return strings.Contains(c.say(id, "/mcp"), "MCP server **`found`** (stdio): ready")
+	}, patience, 10*time.Millisecond)
 	require.Contains(t, c.say(id, "/mcp"), "started in this session")
 	require.Empty(t, c.find(id).Title, "a command of the adapter is no title")
 	require.Contains(t, c.use(id, "found.where"), "in "+a, "the backend has it too")

@@ -173,7 +173,8 @@ func (m mcpFlags) options(
 			return mcprelay.SessionRoots(ctx, m.session, secret)
 		}
 		if o.Context, err = mcprelay.SessionContext(ctx, m.session, secret); err != nil {
-			logger.Warn("cannot tell the model what is in the folders", "error", err)
+			// The tools say it too, when they are called.
+			logger.Info("cannot tell the model what is in the folders", "error", err)
 		}
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {

@@ -128,13 +128,17 @@ func (r *reader) say(kind Kind, u update) {
 	if json.Unmarshal(u.Content, &block) != nil {
 		return
 	}
+	attached, isAttached := block.attachment()
+	if !isAttached && block.Text == "" {
+		return // only its _meta says something, to the agent
+	}
 	last := len(r.entries) - 1
 	if last < 0 || r.entries[last].Kind != kind || r.id != u.MessageID || kind == Note {
 		r.append(Entry{Kind: kind})
 		r.id = u.MessageID
 		last++
 	}
-	if attached, ok := block.attachment(); ok {
+	if isAttached {
 		r.entries[last].Attachments = append(r.entries[last].Attachments, attached)
 		return
 	}

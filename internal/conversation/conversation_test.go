@@ -36,7 +36,7 @@ func TestPiecesAndCallsAreJoined(t *testing.T) {
 	entries, err := Read(history(t,
 		said("user_message_chunk", "Fix it"),
 		`{"sessionUpdate":"user_message_chunk","content":{"type":"resource_link","name":"a.go","uri":"file:///a.go"}}`,
-		said("agent_thought_chunk", "hm"),
+		said("agent_thought_chunk", ""), said("agent_thought_chunk", "hm"),
 		said("agent_message_chunk", "I am "), said("agent_message_chunk", "on it.\u202e"),
 		`{"sessionUpdate":"plan","entries":[{"content":"one","status":"pending"}]}`,
 		`{"sessionUpdate":"tool_call","toolCallId":"1","title":"Edit a.go","status":"pending"}`,

@@ -59,7 +59,7 @@ func TestModelSession(t *testing.T) {
 		require.Contains(t, results[0], dir)
 	}
 	require.Contains(t, results[1], "hello")
-	require.Len(t, updates(said, `"agent_thought_chunk"`), 1)
+	require.Len(t, updates(said, `"type":"text","text":"I should search."`), 1)
 
 	// It changes two folders after asking, and runs the tests.
 	edit := func(path, old, text string) modelserver.Order {
