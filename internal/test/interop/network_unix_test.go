@@ -253,11 +253,11 @@ func TestTurnIsJoinedFromAnotherMachine(t *testing.T) {
 			wire := cable.Lay(t, "ws://"+s.host)
 			desk := startClient(t, wire.URL, token).initialize()
 			session := desk.open(dir)
-			_, from := desk.begin(session, "wait")
+			desk.begin(session, "wait")
 			leave(desk, wire)
 
 			laptop := s.connect(token).initialize()
-			from = laptop.Count()
+			from := laptop.Count()
 			laptop.call("session/load", map[string]any{"sessionId": session, "cwd": dir, "mcpServers": []any{}}, nil)
 			require.Regexp(t, waiting, laptop.updates(from, session))
 			from = laptop.Count()
