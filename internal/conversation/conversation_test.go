@@ -103,7 +103,7 @@ func TestHTMLShowsTextAsText(t *testing.T) {
 		"<pre>if a &lt; b {\n\n}</pre>", "<blockquote>quoted</blockquote>", "<hr>",
 		"<pre>| a | b |\n| 1 | 2 |</pre>",
 		`<p>see <a href="https://example.org/x" rel="noopener noreferrer">it</a>` + "\nand <em>on</em></p>",
-		"<del>-&lt;i&gt;\n</del><ins>&#43;&lt;u&gt;\n</ins>", `<li class="completed">done</li>`,
+		"<del>-&lt;i&gt;\n</del><ins>+&lt;u&gt;\n</ins>", `<li class="completed">done</li>`,
 		"<dt>Folder 1</dt><dd><code>/c</code></dd>", `<p class="call completed">✓ Read</p>`,
 	} {
 		require.Contains(t, page, shown)

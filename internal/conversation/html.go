@@ -4,7 +4,8 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"html/template"
+	"fmt"
+	"html"
 	"io"
 	"net/url"
 	"strings"
@@ -13,31 +14,197 @@ import (
 	"github.com/acp-agent/acp-agent/internal/markdown"
 )
 
-var (
-	//go:embed document.html.tmpl
-	documentTemplate string
-	//go:embed document.css
-	documentStyle string
-)
+//go:embed document.css
+var documentStyle string
 
 // WriteHTML writes a conversation as an HTML page. It needs no other file, runs no script and
 // loads nothing: a policy in the page forbids it.
 func WriteHTML(w io.Writer, d Document) error {
-	page, err := template.New("").Funcs(template.FuncMap{
-		"blocks": blocks, "image": image, "date": func(t time.Time) string {
-			return t.Format(time.DateTime + " MST")
-		},
-		"mark": (*Call).mark, "lines": Diff.lines,
-	}).Parse(documentTemplate)
-	if err != nil {
-		return err
-	}
+	h := &htmlWriter{w: w}
 	hash := sha256.Sum256([]byte(documentStyle))
-	return page.Execute(w, struct {
-		Document
-		Style     template.CSS
-		StyleHash string
-	}{d, template.CSS(documentStyle), base64.StdEncoding.EncodeToString(hash[:])})
+	h.raw(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'sha256-`,
+		base64.StdEncoding.EncodeToString(hash[:]), `'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+`)
+	h.element("title", "", d.Title)
+	h.raw("<style>", documentStyle, "</style>\n</head>\n<body>\n<header>\n")
+	h.element("h1", "", d.Title)
+	h.raw("<dl>\n")
+	h.property("Session", "code", d.Session)
+	h.property("Agent", "span", d.Agent)
+	for i, folder := range d.Folders {
+		h.property(fmt.Sprint("Folder ", i), "code", folder)
+	}
+	h.property("Created", "span", d.Created.Format(time.DateTime+" MST"))
+	h.property("Last activity", "span", d.Updated.Format(time.DateTime+" MST"))
+	h.raw("</dl>\n</header>\n<main>\n")
+	for _, e := range d.Entries {
+		h.entry(e)
+	}
+	h.raw("</main>\n</body>\n</html>\n")
+	return h.err
+}
+
+// htmlWriter writes HTML. It keeps the first error. A template would link the methods of all types
+// into the program, which makes it a fifth larger.
+type htmlWriter struct {
+	w   io.Writer
+	err error
+}
+
+// raw writes HTML.
+func (h *htmlWriter) raw(parts ...string) {
+	for _, part := range parts {
+		if h.err == nil {
+			_, h.err = io.WriteString(h.w, part)
+		}
+	}
+}
+
+// text writes text, or the value of an attribute in double quotes.
+func (h *htmlWriter) text(s string) { h.raw(html.EscapeString(s)) }
+
+// open begins an element. class may be "".
+func (h *htmlWriter) open(tag, class string) {
+	h.raw("<", tag)
+	if class != "" {
+		h.raw(` class="`)
+		h.text(class)
+		h.raw(`"`)
+	}
+	h.raw(">")
+}
+
+// element writes an element with text, and a line feed.
+func (h *htmlWriter) element(tag, class, text string) {
+	h.open(tag, class)
+	h.text(text)
+	h.raw("</", tag, ">\n")
+}
+
+// property writes what the document says about a conversation.
+func (h *htmlWriter) property(name, tag, value string) {
+	h.raw("<dt>", name, "</dt><dd>")
+	h.open(tag, "")
+	h.text(value)
+	h.raw("</", tag, "></dd>\n")
+}
+
+// folded writes an element that shows what content writes when its summary is clicked on.
+func (h *htmlWriter) folded(class, summary string, content func()) {
+	h.open("details", class)
+	h.element("summary", "", summary)
+	content()
+	h.raw("</details>\n")
+}
+
+func (h *htmlWriter) entry(e Entry) {
+	switch e.Kind {
+	case Prompt, Answer:
+		speaker := "Agent"
+		if e.Kind == Prompt {
+			speaker = "You"
+		}
+		h.open("section", string(e.Kind))
+		h.element("h2", "", speaker)
+		h.message(e.Text)
+		for _, a := range e.Attachments {
+			h.attachment(a)
+		}
+		h.raw("</section>\n")
+	case Thought:
+		h.folded("thought", "Thought", func() { h.message(e.Text) })
+	case Note:
+		h.element("p", "note", e.Text)
+	case ToolCall:
+		h.call(e.Call)
+	case Plan:
+		h.raw(`<ul class="plan">`, "\n")
+		for _, s := range e.Steps {
+			h.element("li", s.Status, s.Content)
+		}
+		h.raw("</ul>\n")
+	}
+}
+
+func (h *htmlWriter) attachment(a Attachment) {
+	switch image := imageURL(a); {
+	case image != "":
+		h.raw(`<p><img src="`)
+		h.text(image)
+		h.raw(`" alt="attached image"></p>`, "\n")
+	case a.Text != "":
+		h.folded("", a.Name, func() { h.element("pre", "", a.Text) })
+	default:
+		h.element("p", "attached", a.Name)
+	}
+}
+
+func (h *htmlWriter) call(c *Call) {
+	title := c.mark() + " " + c.Title
+	if len(c.Texts)+len(c.Diffs) == 0 {
+		h.element("p", "call "+c.Status, title)
+		return
+	}
+	h.folded("call "+c.Status, title, func() {
+		for _, d := range c.Diffs {
+			h.element("p", "attached", d.Path)
+			h.raw(`<pre class="diff">`)
+			for _, line := range d.lines() {
+				tag := map[byte]string{'+': "ins", '-': "del"}[line[0]]
+				h.span(htmlSpan{Tag: tag, Text: line})
+			}
+			h.raw("</pre>\n")
+		}
+		for _, t := range c.Texts {
+			h.message(t)
+		}
+	})
+}
+
+// message writes a message in Markdown.
+func (h *htmlWriter) message(text string) {
+	for _, b := range blocks(text) {
+		if b.Tag == "hr" {
+			h.raw("<hr>\n")
+			continue
+		}
+		tag, class := b.Tag, ""
+		if tag == "li" {
+			tag, class = "div", "item" // lists are not nested
+		}
+		h.open(tag, class)
+		for i, line := range b.Lines {
+			if i > 0 {
+				h.raw("\n")
+			}
+			for _, s := range line {
+				h.span(s)
+			}
+		}
+		h.raw("</", tag, ">\n")
+	}
+}
+
+func (h *htmlWriter) span(s htmlSpan) {
+	switch s.Tag {
+	case "":
+		h.text(s.Text)
+		return
+	case "a":
+		h.raw(`<a href="`)
+		h.text(s.URL)
+		h.raw(`" rel="noopener noreferrer">`)
+	default:
+		h.open(s.Tag, "")
+	}
+	h.text(s.Text)
+	h.raw("</", s.Tag, ">")
 }
 
 // htmlBlock is a part of a message: consecutive lines of one kind.
@@ -126,12 +293,12 @@ func spans(line markdown.Line) htmlLine {
 	return list
 }
 
-// image returns an attached image as a data URL, "" if it is none that browsers show safely.
-func image(a Attachment) template.URL {
+// imageURL returns an attached image as a data URL, "" if it is none that browsers show safely.
+func imageURL(a Attachment) string {
 	switch a.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		if data, err := base64.StdEncoding.DecodeString(a.Data); err == nil && len(data) > 0 {
-			return template.URL("data:" + a.MediaType + ";base64," + base64.StdEncoding.EncodeToString(data))
+			return "data:" + a.MediaType + ";base64," + base64.StdEncoding.EncodeToString(data)
 		}
 	}
 	return ""
