@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -63,24 +64,63 @@ type Step struct{ Content, Status string }
 // Read returns the conversation in a history. Pieces of a message are joined, and updates of a call
 // or of a turn's plan change its entry.
 func Read(history iter.Seq2[sessionstore.Update, error]) ([]Entry, error) {
-	r := reader{calls: make(map[string]*Call), plan: -1}
+	r := NewReader()
 	for u, err := range history {
 		if err != nil {
 			return nil, err
 		}
-		r.add(u)
+		r.Add(u)
 	}
-	r.endMessage()
-	return r.entries, nil
+	return r.Entries(), nil
 }
 
-// reader makes entries of updates.
-type reader struct {
+// Reader makes entries of a part of a history. It gets the updates in order.
+type Reader struct {
 	entries []Entry
 	id      string           // of the last entry's message
 	message strings.Builder  // the text of the last entry
 	calls   map[string]*Call // by id
 	plan    int              // the index of the turn's plan, -1 if there is none
+}
+
+// NewReader returns a Reader without entries.
+func NewReader() *Reader { return &Reader{calls: make(map[string]*Call), plan: -1} }
+
+// Before notes an update before the part: later updates of its call make no entry.
+func (r *Reader) Before(stored sessionstore.Update) {
+	if u, ok := readCall(stored); ok {
+		r.calls[u.ToolCallID] = &Call{}
+	}
+}
+
+// After adds what an update behind the part says of the calls in it.
+func (r *Reader) After(stored sessionstore.Update) {
+	if u, ok := readCall(stored); ok && r.calls[u.ToolCallID] != nil {
+		r.call(u)
+	}
+}
+
+// Unfinished reports whether a call in the part has not ended.
+func (r *Reader) Unfinished() bool {
+	return slices.ContainsFunc(r.entries, func(e Entry) bool {
+		return e.Call != nil && e.Call.Status != "completed" && e.Call.Status != "failed"
+	})
+}
+
+// Entries returns the entries.
+func (r *Reader) Entries() []Entry {
+	r.endMessage()
+	return r.entries
+}
+
+// readCall reads an update if it is one of a call.
+func readCall(stored sessionstore.Update) (u update, ok bool) {
+	if stored.Kind != sessionstore.ToolCall && stored.Kind != sessionstore.ToolCallUpdate {
+		return u, false
+	}
+	var params struct{ Update update }
+	err := json.Unmarshal(stored.Raw, &params)
+	return params.Update, err == nil
 }
 
 // update is an update of any kind, as far as it is shown.
@@ -97,8 +137,8 @@ type update struct {
 	Entries []Step
 }
 
-// add adds what an update says. An update that cannot be read says nothing.
-func (r *reader) add(stored sessionstore.Update) {
+// Add adds what an update says. An update that cannot be read says nothing.
+func (r *Reader) Add(stored sessionstore.Update) {
 	var params struct{ Update update }
 	if json.Unmarshal(stored.Raw, &params) != nil {
 		return
@@ -123,7 +163,7 @@ func (r *reader) add(stored sessionstore.Update) {
 }
 
 // say adds a piece of a message.
-func (r *reader) say(kind Kind, u update) {
+func (r *Reader) say(kind Kind, u update) {
 	var block block
 	if json.Unmarshal(u.Content, &block) != nil {
 		return
@@ -150,13 +190,13 @@ func (r *reader) say(kind Kind, u update) {
 }
 
 // append adds an entry.
-func (r *reader) append(e Entry) {
+func (r *Reader) append(e Entry) {
 	r.endMessage()
 	r.entries = append(r.entries, e)
 }
 
 // endMessage gives the last entry its text.
-func (r *reader) endMessage() {
+func (r *Reader) endMessage() {
 	if r.message.Len() > 0 {
 		r.entries[len(r.entries)-1].Text = text.Plain(r.message.String())
 		r.message.Reset()
@@ -189,7 +229,7 @@ func (b block) attachment() (a Attachment, ok bool) {
 }
 
 // call adds a tool call or changes it.
-func (r *reader) call(u update) {
+func (r *Reader) call(u update) {
 	c := r.calls[u.ToolCallID]
 	if c == nil {
 		c = &Call{}
@@ -226,7 +266,7 @@ func (r *reader) call(u update) {
 }
 
 // setPlan changes the turn's plan.
-func (r *reader) setPlan(steps []Step) {
+func (r *Reader) setPlan(steps []Step) {
 	if r.plan < 0 {
 		r.plan = len(r.entries)
 		r.append(Entry{Kind: Plan})

@@ -20,8 +20,8 @@ type Document struct {
 	Entries               []Entry
 }
 
-// lines returns the lines of a diff without its file names.
-func (d Diff) lines() []string {
+// Lines returns the lines of a diff without its file names.
+func (d Diff) Lines() []string {
 	patch := string(diff.Diff("", []byte(d.Old), "", []byte(d.New)))
 	_, hunks, _ := strings.Cut(patch, "\n+++ \n")
 	return slices.Collect(strings.Lines(hunks))
@@ -119,7 +119,7 @@ func (m *markdownWriter) call(c *Call) {
 	}
 	var b strings.Builder
 	for _, d := range c.Diffs {
-		b.WriteString(text.Code(d.Path) + "\n\n" + text.Block("diff", strings.Join(d.lines(), "")) + "\n")
+		b.WriteString(text.Code(d.Path) + "\n\n" + text.Block("diff", strings.Join(d.Lines(), "")) + "\n")
 	}
 	for _, t := range c.Texts {
 		if _, _, isBlock := text.CutBlock(t); !isBlock {

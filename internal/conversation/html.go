@@ -133,7 +133,7 @@ func (h *htmlWriter) entry(e Entry) {
 }
 
 func (h *htmlWriter) attachment(a Attachment) {
-	switch image := imageURL(a); {
+	switch image := a.ImageURL(); {
 	case image != "":
 		h.raw(`<p><img src="`)
 		h.text(image)
@@ -155,9 +155,9 @@ func (h *htmlWriter) call(c *Call) {
 		for _, d := range c.Diffs {
 			h.element("p", "attached", d.Path)
 			h.raw(`<pre class="diff">`)
-			for _, line := range d.lines() {
+			for _, line := range d.Lines() {
 				tag := map[byte]string{'+': "ins", '-': "del"}[line[0]]
-				h.span(htmlSpan{Tag: tag, Text: line})
+				h.span(Span{Tag: tag, Text: line})
 			}
 			h.raw("</pre>\n")
 		}
@@ -169,7 +169,7 @@ func (h *htmlWriter) call(c *Call) {
 
 // message writes a message in Markdown.
 func (h *htmlWriter) message(text string) {
-	for _, b := range blocks(text) {
+	for _, b := range Blocks(text) {
 		if b.Tag == "hr" {
 			h.raw("<hr>\n")
 			continue
@@ -191,7 +191,7 @@ func (h *htmlWriter) message(text string) {
 	}
 }
 
-func (h *htmlWriter) span(s htmlSpan) {
+func (h *htmlWriter) span(s Span) {
 	switch s.Tag {
 	case "":
 		h.text(s.Text)
@@ -207,20 +207,22 @@ func (h *htmlWriter) span(s htmlSpan) {
 	h.raw("</", s.Tag, ">")
 }
 
-// htmlBlock is a part of a message: consecutive lines of one kind.
-type htmlBlock struct {
-	Tag   string // p, h3, li, blockquote, hr or pre
-	Lines []htmlLine
+// Block is a part of a message: consecutive lines of one kind.
+type Block struct {
+	Tag   string   `json:"tag"` // p, h3, li, blockquote, hr or pre
+	Lines [][]Span `json:"lines"`
 }
 
-type htmlLine []htmlSpan
+// Span is text in an element, or in none if Tag is "".
+type Span struct {
+	Tag  string `json:"tag,omitempty"` // code, strong, em or a
+	Text string `json:"text"`
+	URL  string `json:"url,omitempty"` // where an "a" leads: http or https
+}
 
-// htmlSpan is text in an element, or in none if Tag is "". URL says where an "a" leads.
-type htmlSpan struct{ Tag, Text, URL string }
-
-// blocks returns the blocks of a message.
-func blocks(message string) []htmlBlock {
-	var list []htmlBlock
+// Blocks returns the blocks of a message in Markdown, as elements of HTML.
+func Blocks(message string) []Block {
+	var list []Block
 	var lines markdown.Reader
 	ended := true // the next line begins a block
 	for source := range strings.Lines(strings.Trim(message, "\n")) {
@@ -235,7 +237,7 @@ func blocks(message string) []htmlBlock {
 			list[last].Lines = append(list[last].Lines, spans(line))
 			continue
 		}
-		list = append(list, htmlBlock{Tag: tag, Lines: []htmlLine{spans(line)}})
+		list = append(list, Block{Tag: tag, Lines: [][]Span{spans(line)}})
 		ended = false
 	}
 	return list
@@ -267,13 +269,13 @@ func tagOf(line markdown.Line) string {
 }
 
 // spans returns the spans of a line.
-func spans(line markdown.Line) htmlLine {
+func spans(line markdown.Line) []Span {
 	if line.Kind == markdown.Code {
-		return htmlLine{{Text: line.Text}}
+		return []Span{{Text: line.Text}}
 	}
-	var list htmlLine
+	var list []Span
 	for _, s := range markdown.Spans(line.Text) {
-		span := htmlSpan{Text: s.Text}
+		span := Span{Text: s.Text}
 		switch s.Style {
 		case markdown.Monospace:
 			span.Tag = "code"
@@ -293,8 +295,8 @@ func spans(line markdown.Line) htmlLine {
 	return list
 }
 
-// imageURL returns an attached image as a data URL, "" if it is none that browsers show safely.
-func imageURL(a Attachment) string {
+// ImageURL returns an attached image as a data URL, "" if it is none that browsers show safely.
+func (a Attachment) ImageURL() string {
 	switch a.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		if data, err := base64.StdEncoding.DecodeString(a.Data); err == nil && len(data) > 0 {

@@ -388,7 +388,7 @@ func TestUnansweredBytesAreBounded(t *testing.T) {
 //
 // Clause W11.
 func TestRunningRequestsDoNotKeepTheirLines(t *testing.T) {
-	const requests, ignored = 100, 1 << 20
+	const requests, ignored = 32, 512 << 10
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -408,7 +408,7 @@ func TestRunningRequestsDoNotKeepTheirLines(t *testing.T) {
 //
 // Clause W3.
 func TestAnsweredRequestsAreNotKept(t *testing.T) {
-	const length = 32 << 20
+	const length = 8 << 20
 	p := serve(t, &responder{}, jsonrpc.Options{})
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -10,7 +10,7 @@ import (
 )
 
 // Transport is a connection made of messages: each is one JSON text. [NewLines] makes one from two
-// byte streams; a WebSocket would be another implementation.
+// byte streams.
 //
 // Read and Write are called by one goroutine each. Close may be called at any time.
 type Transport interface {

@@ -6,8 +6,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ExplainDenial returns which setting would allow what the child says it was not permitted to do, as
-// Markdown for the user, and the path that it would allow. They are "" if that is not due to the
+// ExplainDenial returns which setting would allow what the child says it was not permitted to do,
+// as Markdown for the user, and the path that it would allow. They are "" if that is not due to the
 // child's sandbox, as far as can be known. who is the child, and owner the section of the
 // configuration file with its settings.
 func (p *Process) ExplainDenial(message, who, owner string) (explanation, path string) {

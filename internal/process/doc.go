@@ -1,6 +1,6 @@
 // Package process starts child processes. Every child of the program is started by the function
-// start in start.go: the agent behind the proxy, MCP servers, the relay's server, commands that
-// print a key, and an agent's login in the terminal.
+// start in start.go, such as the agent behind the proxy, an MCP server, a command of a model, or
+// one that prints a key.
 //
 // [Start] runs a child that speaks a protocol over its standard streams. The caller owns its stdin
 // and stdout. Its stderr is logged line by line under the child's name, and a slow logger never
@@ -11,6 +11,8 @@
 //	p, err := process.Start(ctx, c, process.Options{Logger: log})
 //	…                       // p.Stdin(), p.Stdout()
 //	err = p.Stop(ctx)       // close stdin, wait, SIGTERM, wait, SIGKILL, wait
+//
+// A [Command] with Batch has no input to close, and no terminal.
 //
 // [Output] runs a short command and returns what it prints. [RunInTerminal] runs one that talks to
 // the user. Each of them restricts a command that has a [Command].Sandbox.

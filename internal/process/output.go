@@ -29,8 +29,11 @@ func newPipes() (pipes, error) {
 	return p, nil
 }
 
-// childEnds returns the streams as the child sees them.
-func (p pipes) childEnds() stdio {
+// childEnds returns the streams as the child sees them. See [Command].Batch.
+func (p pipes) childEnds(batch bool) stdio {
+	if batch {
+		return stdio{out: p.stdout.write, err: p.stdout.write}
+	}
 	return stdio{in: p.stdin.read, out: p.stdout.write, err: p.stderr.write}
 }
 

@@ -64,6 +64,9 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 		return nil, context.Cause(ctx)
 	}
 	o = o.withDefaults()
+	if c.Batch {
+		o.Grace = 0 // it does not notice the end of its input
+	}
 	pipes, err := newPipes()
 	if err != nil {
 		return nil, &StartError{Command: c, Err: err}
@@ -97,7 +100,7 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	cmd, group, err := startGroup(c, pipes.childEnds())
+	cmd, group, err := startGroup(c, pipes.childEnds(c.Batch))
 	if err != nil {
 		started <- err
 		return

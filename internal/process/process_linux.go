@@ -7,11 +7,14 @@ import (
 )
 
 // attributes make c a group leader that the kernel kills when the thread that started it ends. The
-// thread that starts a command in the sandbox ends at once. Instead of that, such a command gets a
-// session of its own: it cannot type into our terminal.
+// thread that starts a command in the sandbox ends at once, so the kernel does not kill such a
+// command. In a session of its own a command cannot read from our terminal or type into it.
 func attributes(c Command) *syscall.SysProcAttr {
-	if c.Sandbox.Mode != sandbox.Off {
-		return &syscall.SysProcAttr{Setsid: true}
+	restricted := c.Sandbox.Mode != sandbox.Off
+	a := &syscall.SysProcAttr{Setsid: restricted || c.Batch}
+	a.Setpgid = !a.Setsid // the leader of a session leads a group
+	if !restricted {
+		a.Pdeathsig = syscall.SIGKILL
 	}
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return a
 }

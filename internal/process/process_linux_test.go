@@ -119,3 +119,21 @@ func TestEscapedProcessThatWritesDoesNotBlock(t *testing.T) {
 		}
 	}
 }
+
+func TestBatch(t *testing.T) {
+	script := `cat; echo one; echo two >&2; cut -d' ' -f6 /proc/$$/stat; echo $$`
+	for _, mode := range []sandbox.Mode{sandbox.Off, sandbox.Write} {
+		p := start(t, process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Batch: true,
+			Sandbox: sandbox.Policy{Mode: mode}}, process.Options{})
+		out, err := io.ReadAll(p.Stdout())
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("one\ntwo\n%[1]d\n%[1]d\n", p.PID()), string(out),
+			"it leads a session")
+		require.NoError(t, p.Wait(t.Context()))
+	}
+	p := start(t, process.Command{Path: "/bin/sh", Args: []string{"-c", "echo; exec sleep 1000"},
+		Batch: true}, process.Options{Grace: 2 * patience})
+	_, err := p.Stdout().Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, p.Stop(bounded(t)), "it is not waited for")
+}

@@ -36,6 +36,9 @@ type Command struct {
 	Name string
 	// Sandbox restricts the child and what it starts; see [Command.Restrict].
 	Sandbox sandbox.Policy
+	// Batch starts the child of [Start] without input and out of reach of our terminal. Its stderr
+	// goes to its stdout.
+	Batch bool
 
 	// keepsDaemons lets processes live on that leave the child's group, such as an agent for keys.
 	keepsDaemons bool
@@ -59,7 +62,7 @@ type stdio struct {
 }
 
 // start starts c with the given streams and attributes. Every child process of the program starts
-// here: agents, MCP servers and short commands. So this is the place for what holds for all of
+// here. So this is the place for what holds for all of
 // them, such as the sandbox. A test in internal/test/conformance keeps other packages from starting
 // processes. When ctx ends, the child is sent an interrupt. The error is a [*StartError].
 func start(

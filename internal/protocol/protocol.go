@@ -75,10 +75,16 @@ const (
 // TakeSessionID returns the session id in params, and a function that returns the rest. The id is
 // "" if params is not an object, or has no id that is a string; the rest is all of params then. The
 // function may be called once; it uses the memory of params, which must not be used afterwards. The
-// error is that of [strictjson.Cut].
+// error is that of [strictjson.Cut], but params that begin with the id must be valid.
 func TakeSessionID(
 	params json.RawMessage,
 ) (id string, rest func() json.RawMessage, err error) {
+	if id, others := leadingSessionID(params); id != "" {
+		return id, func() json.RawMessage {
+			others[0] = '{' // instead of a comma
+			return others
+		}, nil
+	}
 	all := func() json.RawMessage { return params }
 	if object := bytes.TrimLeft(params, " \t\r\n"); len(object) == 0 || object[0] != '{' {
 		return "", all, nil
@@ -91,4 +97,21 @@ func TakeSessionID(
 		return "", all, nil
 	}
 	return id, cut, nil
+}
+
+// leadingSessionID returns the id if params begin with it, as nearly all do, and cannot contain
+// another one, and what follows it from the comma on. It does not read params as JSON.
+func leadingSessionID(params json.RawMessage) (id string, others json.RawMessage) {
+	behind, leads := bytes.CutPrefix(params, []byte(`{"`+SessionID+`":"`))
+	end := bytes.IndexByte(behind, '"')
+	if !leads || end < 0 || !bytes.HasPrefix(behind[end+1:], []byte(",")) ||
+		bytes.IndexByte(behind[:end], '\\') >= 0 || MayNameSession(behind[end+1:]) {
+		return "", nil
+	}
+	return string(behind[:end]), behind[end+1:]
+}
+
+// MayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
+func MayNameSession(params json.RawMessage) bool {
+	return bytes.Contains(params, []byte(SessionID)) || bytes.Contains(params, []byte(`\u`))
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -338,4 +339,11 @@ func HideURL(address string) string {
 		shown += "#" + mark
 	}
 	return shown
+}
+
+// IsLoopback reports whether the host of a URL or a listener stands for this machine only, so that
+// secrets may be sent to it without encryption.
+func IsLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
 }

@@ -130,3 +130,12 @@ func TestHideURL(t *testing.T) {
 	require.Equal(t, `--url="https://example.com/[secret]" b`,
 		secret.HideURLs(`--url="https://example.com/t0ken" b`))
 }
+
+func TestIsLoopback(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost", "LOCALHOST"} {
+		require.True(t, secret.IsLoopback(host), host)
+	}
+	for _, host := range []string{"", "0.0.0.0", "10.0.0.1", "localhost.example", "127.0.0.1.example"} {
+		require.False(t, secret.IsLoopback(host), host)
+	}
+}

@@ -59,6 +59,7 @@ func Check(raw json.RawMessage, shape *Shape) []Violation {
 		return nil
 	}
 	c := checker{scanner: newScanner(raw)}
+	defer c.release()
 	_ = c.value(shape)
 	return c.found
 }
@@ -159,6 +160,7 @@ func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 		return Object{}, nil, nil
 	}
 	c := checker{scanner: newScanner(raw)}
+	defer c.release()
 	if c.dec.PeekKind() != '{' {
 		_, err := ParseObject(raw)
 		return Object{}, nil, err

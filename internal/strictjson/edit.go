@@ -71,6 +71,7 @@ func IsObject(raw json.RawMessage) bool {
 // counts.
 func Find(raw json.RawMessage, path ...string) json.RawMessage {
 	s := newScanner(raw)
+	defer s.release()
 	for _, name := range path {
 		if !s.enter(name) {
 			return nil

@@ -18,7 +18,8 @@ type Object struct {
 
 // ParseObject parses an object. Empty input and null are an empty object. The error is
 // [ErrNotObject] for another kind of value; any other error means that raw is not JSON or has more
-// than [MaxItems] members, and does not quote it. Duplicate names are not an error here: see [Object.Duplicate] and [Check].
+// than [MaxItems] members, and does not quote it. Duplicate names are not an error here: see
+// [Object.Duplicate] and [Check].
 func ParseObject(raw json.RawMessage) (Object, error) {
 	if isAbsent(raw) {
 		return Object{}, nil
@@ -266,6 +267,7 @@ func (f Field) each(yield func(Field)) []Violation {
 	}
 	array := place{path: f.at.full(), masked: f.at.masked}
 	s := newScanner(f.raw)
+	defer s.release()
 	err := s.delim()
 	for i := 0; err == nil && s.dec.PeekKind() != ']'; i++ {
 		if i == MaxItems {

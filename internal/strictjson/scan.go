@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -13,21 +14,40 @@ import (
 // ErrNotObject is returned for well-formed JSON that is not an object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// scanner reads the tokens of raw and their offsets.
+// scanner reads the tokens of raw and their offsets. It is released when it is no longer used.
 type scanner struct {
-	dec *jsontext.Decoder
+	dec *decoder
 	raw []byte
 }
+
+// decoder is a decoder with its input.
+type decoder struct {
+	jsontext.Decoder
+	in bytes.Buffer
+}
+
+// decoders are used again, because most messages are so short that making one takes longer.
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // lenient accepts duplicate names and lone surrogates, which callers check themselves.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true),
 	jsontext.AllowInvalidUTF8(true)}
 
 func newScanner(raw []byte) scanner {
-	return scanner{
-		dec: jsontext.NewDecoder(bytes.NewBuffer(raw), lenient...),
-		raw: raw,
-	}
+	s := scanner{dec: decoders.Get().(*decoder), raw: raw}
+	s.reset(raw)
+	return s
+}
+
+// release keeps the decoder for another scanner, but not its input.
+func (s scanner) release() {
+	s.reset(nil)
+	decoders.Put(s.dec)
+}
+
+func (s scanner) reset(raw []byte) {
+	s.dec.in = *bytes.NewBuffer(raw)
+	s.dec.Reset(&s.dec.in, lenient...)
 }
 
 // value reads the next value and returns its offsets in raw.
@@ -104,6 +124,7 @@ type member struct {
 // valid object, but yields the members before the error.
 func members(raw []byte, yield func(member)) error {
 	s := newScanner(raw)
+	defer s.release()
 	if s.dec.PeekKind() != '{' {
 		if _, _, err := s.value(); err != nil {
 			return err

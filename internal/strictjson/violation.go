@@ -151,7 +151,10 @@ func (v Violation) words() string {
 	case TooLong:
 		return expecting("is too long", "the limit is ", v.Expected)
 	case Denied:
-		return expecting("is refused by policy", "see ", v.Expected)
+		if v.Expected != "" {
+			return "is refused by policy: " + v.Expected + " is denied"
+		}
+		return "is refused by policy: it is not in an allowed directory"
 	case Missing:
 		return "does not exist: create the folder or give another one"
 	case NotDirectory:

@@ -26,6 +26,8 @@ type Token struct {
 	Name string
 	// Within are the directories in which the roots of the user's sessions must be.
 	Within workspace.Dirs
+	// Agent names the agent that answers the user, "" for that of the server.
+	Agent string
 	// Created is when it was added.
 	Created time.Time
 
@@ -36,6 +38,7 @@ type Token struct {
 type file struct {
 	Name    string    `json:"name"`
 	Within  []string  `json:"within"`
+	Agent   string    `json:"agent,omitzero"`
 	Created time.Time `json:"created"`
 	Hash    string    `json:"sha256"`
 }
@@ -59,7 +62,7 @@ func (s *Store) Add(t Token) (string, error) {
 		return "", err
 	}
 	secret := t.Name + "." + rand.Text()
-	f := file{Name: t.Name, Created: t.Created, Hash: hash(secret)}
+	f := file{Name: t.Name, Agent: t.Agent, Created: t.Created, Hash: hash(secret)}
 	for _, dir := range t.Within.All() {
 		f.Within = append(f.Within, dir.String())
 	}
@@ -140,7 +143,7 @@ func (s *Store) Get(name string) (t Token, err error) {
 	if f.Name != name {
 		return t, fmt.Errorf("%s is the token of %q", path, f.Name)
 	}
-	t = Token{Name: f.Name, Created: f.Created, hash: f.Hash}
+	t = Token{Name: f.Name, Agent: f.Agent, Created: f.Created, hash: f.Hash}
 	t.Within, err = workspace.ParseDirs(f.Within)
 	return t, err
 }
