@@ -136,7 +136,7 @@ func (a Artifact) expand(body, arguments string) Expansion {
 		return e
 	}
 	e := Expansion{inert: inert(body)}
-	words := splitWords(arguments)
+	words, _ := text.Words(arguments) // of an unclosed quote, what there is
 	place := p.place
 	if len(a.arguments) > 0 {
 		place = placesOf(a.arguments)
@@ -184,45 +184,6 @@ func word(words []string, number string, first int) (string, bool) {
 		return "", false
 	}
 	return words[n-first], true
-}
-
-// splitWords splits arguments at white space. Quotation marks keep words together, and a backslash
-// keeps the next character.
-func splitWords(s string) []string {
-	var words []string
-	var b strings.Builder
-	inWord := false
-	quote := rune(0)
-	escaped := false
-	for _, r := range s {
-		switch {
-		case escaped:
-			b.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped, inWord = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, inWord = r, true
-		case quote == 0 && strings.ContainsRune(" \t\r\n", r):
-			if inWord {
-				words = append(words, b.String())
-			}
-			b.Reset()
-			inWord = false
-		default:
-			b.WriteRune(r)
-			inWord = true
-		}
-	}
-	if escaped {
-		b.WriteByte('\\')
-	}
-	if inWord {
-		words = append(words, b.String())
-	}
-	return words
 }
 
 // inert returns the parts of a Markdown text that look like commands to run, such as !`date`, or

@@ -49,8 +49,8 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	return list, nil
 }
 
-// ActiveFor returns the instructions in the directories between the root of ws that contains path and
-// path, like [Catalog.For], but only active ones, and without a scan.
+// ActiveFor returns the instructions in the directories between the root of ws that contains path
+// and path, like [Catalog.For], but only active ones, and without a scan.
 func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
 	rows, err := standardRows()
 	if err != nil {

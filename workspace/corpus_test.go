@@ -47,10 +47,11 @@ func TestContainmentCorpus(t *testing.T) {
 }
 
 func playCase(t *testing.T, c containmenttest.Case) {
+	hand := newHand(t)
 	s, ws := raise(t, c)
 	for _, a := range c.Attempts {
 		for _, op := range operations {
-			if attempt(t, s, ws, a, op); s.Changed() {
+			if attempt(t, hand, s, ws, a, op); s.Changed() {
 				strike(s, ws)
 				s, ws = raise(t, c)
 			}
@@ -82,7 +83,7 @@ func strike(s *containmenttest.Stage, ws *workspace.Workspace) {
 }
 
 // attempt performs one operation on one path, and checks the outcome.
-func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace,
+func attempt(t *testing.T, hand *hand, s *containmenttest.Stage, ws *workspace.Workspace,
 	a containmenttest.Attempt, op operation) {
 	t.Helper()
 	path := s.Path(a)
@@ -94,13 +95,13 @@ func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace,
 		held bool
 	}
 	done := make(chan result, 1)
-	go func() {
-		got := result{held: harmless(s, op, path)}
+	hand.work <- func() {
+		got := result{held: hand.confined || !op.changes || s.Within(path)}
 		if got.held {
 			got.text, got.err = op.do(ws, path)
 		}
 		done <- got
-	}()
+	}
 	var got result
 	select {
 	case got = <-done:
@@ -114,10 +115,25 @@ func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace,
 	require.Equal(t, granted, ws.Opened(), "%s: the roots have changed", said)
 }
 
-// harmless confines the calling goroutine to the tree. If the system cannot, it reports whether the
-// operation is safe at the path.
-func harmless(s *containmenttest.Stage, op operation, path string) bool {
-	return containmenttest.Confine(s.Dir) || !op.changes || s.Within(path)
+// hand is a goroutine that makes the attempts on the trees of a case. If the system supports it, it
+// cannot change anything outside the directory of the test, in which the trees are.
+type hand struct {
+	work     chan func()
+	confined bool // only the goroutine reads it
+}
+
+func newHand(t *testing.T) *hand {
+	h := &hand{work: make(chan func())}
+	t.Cleanup(func() { close(h.work) })
+	dir, err := filepath.EvalSymlinks(filepath.Dir(t.TempDir()))
+	require.NoError(t, err)
+	go func() {
+		h.confined = containmenttest.Confine(dir)
+		for do := range h.work {
+			do()
+		}
+	}()
+	return h
 }
 
 // snapshot describes everything below dir except the directories but.

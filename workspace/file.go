@@ -1,6 +1,9 @@
 package workspace
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -25,6 +28,29 @@ func (w *Workspace) Open(path string) (*File, error) {
 		return nil, err
 	}
 	return w.openFile(a)
+}
+
+// Hash returns the SHA-256 of a regular file in hexadecimal, and its size in bytes. If the file has
+// more than max bytes, size is greater than max and the sum is "".
+func (w *Workspace) Hash(path string, max int64) (sum string, size int64, err error) {
+	f, err := w.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	if info.Size() > max {
+		return "", info.Size(), nil
+	}
+	hash := sha256.New()
+	size, err = io.Copy(hash, io.LimitReader(f, max+1)) // it may have grown
+	if err != nil || size > max {
+		return "", size, err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
 func (w *Workspace) openFile(a parsedPath) (file *File, err error) {

@@ -169,7 +169,7 @@ func TestReadReplacedFile(t *testing.T) {
 }
 
 // raceOperations is how many operations the race test performs by default.
-const raceOperations = 40_000
+const raceOperations = 20_000
 
 // racers is how many goroutines perform them, in addition to the one that swaps.
 const racers = 3

@@ -96,21 +96,30 @@ func (f *File) ReadText(ctx context.Context, o TextOptions) (Text, error) {
 }
 
 func (f *File) readText(ctx context.Context, path string, o TextOptions) (Text, error) {
-	o, err := o.withDefaults(path)
-	if err != nil {
-		return Text{}, err
-	}
 	info, err := f.file.Stat()
 	if err != nil {
 		return Text{}, failed("read", path, err)
 	}
-	s := newTextReader(path, o, info.Size())
-	err = s.readLines(ctx, io.NewSectionReader(f.file, 0, 1<<62))
+	text, err := ReadTextFrom(ctx, f.file, info.Size(), path, o)
+	text.Ref = f.ref
+	return text, err
+}
+
+// ReadTextFrom is [Workspace.ReadText] of what r has in place of the file at path, which is of this
+// size unless it grows. The text has no Ref.
+func ReadTextFrom(
+	ctx context.Context, r io.ReaderAt, size int64, path string, o TextOptions,
+) (Text, error) {
+	o, err := o.withDefaults(path)
 	if err != nil {
 		return Text{}, err
 	}
+	s := newTextReader(path, o, size)
+	if err := s.readLines(ctx, io.NewSectionReader(r, 0, 1<<62)); err != nil {
+		return Text{}, err
+	}
 	text := s.text()
-	text.Ref, text.Size = f.ref, info.Size()
+	text.Size = size
 	return text, nil
 }
 
@@ -221,6 +230,11 @@ func (s *textReader) take(part []byte) error {
 		if cut := lastRune(part); cut < len(part) {
 			part, s.rest = part[:cut], bytes.Clone(part[cut:])
 		}
+	}
+	if s.cut != NotCut && len(part) > 0 && s.check(part) == nil { // only lines are left to count
+		s.line += bytes.Count(part, []byte("\n"))
+		s.open = part[len(part)-1] != '\n'
+		return nil
 	}
 	for len(part) > 0 && (s.cut == NotCut || s.whole) {
 		line := part

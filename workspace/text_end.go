@@ -9,40 +9,34 @@ import (
 	"unicode/utf8"
 )
 
-// ReadTextEnd reads the last MaxLines lines of a regular file of UTF-8 text, from its end. If they
-// do not fit into MaxBytes, it returns the last ones, and CutByBytes or CutInLine says that the
-// text begins later. It does not read a file larger than MaxWhole completely, so First and Total
-// are then -1. TextOptions.First is ignored. Errors are those of [Workspace.ReadText].
-func (w *Workspace) ReadTextEnd(ctx context.Context, path string, o TextOptions) (Text, error) {
+// ReadTextEndFrom reads the last MaxLines lines of UTF-8 text from its end, from what r has in place
+// of the file at path, which is of this size. If they do not fit into MaxBytes, it returns the last
+// ones, and CutByBytes or CutInLine says that the text begins later. It does not read a text larger
+// than MaxWhole completely, so First and Total are then -1. TextOptions.First is ignored. The text
+// has no Ref. Errors are those of [Workspace.ReadText].
+func ReadTextEndFrom(
+	ctx context.Context, r io.ReaderAt, size int64, path string, o TextOptions,
+) (Text, error) {
 	o, err := o.withDefaults(path)
 	if err != nil {
 		return Text{}, err
 	}
-	f, err := w.Open(path)
-	if err != nil {
-		return Text{}, err
-	}
-	defer f.Close()
-	info, err := f.file.Stat()
-	if err != nil {
-		return Text{}, failed("read", path, err)
-	}
-	t := Text{Ref: f.ref, Size: info.Size(), First: -1, Total: -1}
+	t := Text{Size: size, First: -1, Total: -1}
 	start := textReader{path: path, o: o, line: 1}
-	if err := start.checkStart(f.file); err != nil {
+	if err := start.checkStart(r); err != nil {
 		return Text{}, err
 	}
 	t.BOM = start.bom
 	if t.Size <= o.MaxWhole {
 		s := newTextReader(path, TextOptions{First: 1, MaxLines: 1, MaxBytes: 1, MaxWhole: o.MaxWhole,
 			maxSkipped: o.maxSkipped}, t.Size)
-		if err := s.readLines(ctx, io.NewSectionReader(f.file, 0, t.Size)); err != nil {
+		if err := s.readLines(ctx, io.NewSectionReader(r, 0, t.Size)); err != nil {
 			return Text{}, err
 		}
 		t.Total = s.text().Total
 	}
 	e := textEnd{path: path, o: o}
-	if err := e.read(ctx, f.file, t.Size); err != nil {
+	if err := e.read(ctx, r, t.Size); err != nil {
 		return Text{}, err
 	}
 	content := e.content

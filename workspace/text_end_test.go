@@ -27,7 +27,7 @@ func TestReadTextEnd(t *testing.T) {
 		n := rapid.IntRange(1, 14).Draw(rt, "n")
 		o := workspace.TextOptions{MaxLines: n, MaxBytes: 1 << 20,
 			MaxWhole: rapid.SampledFrom([]int64{1, 1 << 20}).Draw(rt, "whole")}
-		got, err := g.ws.ReadTextEnd(t.Context(), "text", o)
+		got, err := readTextEnd(t, g.ws, "text", o)
 		require.NoError(rt, err)
 		want := all[max(0, len(all)-n):]
 		require.Equal(rt, strings.Join(want, ""), got.Content)
@@ -40,7 +40,7 @@ func TestReadTextEnd(t *testing.T) {
 		}
 
 		o.MaxBytes = rapid.IntRange(1, 100).Draw(rt, "bytes")
-		got, err = g.ws.ReadTextEnd(t.Context(), "text", o)
+		got, err = readTextEnd(t, g.ws, "text", o)
 		require.NoError(rt, err)
 		require.LessOrEqual(rt, len(got.Content), o.MaxBytes)
 		require.True(rt, strings.HasSuffix(content, got.Content))
@@ -57,15 +57,27 @@ func TestReadTextEndIsText(t *testing.T) {
 		write(t, filepath.Join(g.a, name), content)
 		for _, whole := range []int64{1, 1 << 20} {
 			o := workspace.TextOptions{MaxLines: 1, MaxBytes: 10, MaxWhole: whole}
-			_, err := g.ws.ReadTextEnd(t.Context(), name, o)
+			_, err := readTextEnd(t, g.ws, name, o)
 			var no *workspace.NotTextError
 			require.ErrorAs(t, err, &no, name)
 			require.NotContains(t, err.Error(), "line 0")
 		}
 	}
 	write(t, filepath.Join(g.a, "bom"), "\ufeffa\nb\n")
-	got, err := g.ws.ReadTextEnd(t.Context(), "bom", workspace.TextOptions{MaxLines: 2})
+	got, err := readTextEnd(t, g.ws, "bom", workspace.TextOptions{MaxLines: 2})
 	require.NoError(t, err)
 	require.True(t, got.BOM)
 	require.Equal(t, "a\nb\n", got.Content)
+}
+
+func readTextEnd(
+	t *testing.T, ws *workspace.Workspace, path string, o workspace.TextOptions,
+) (workspace.Text, error) {
+	t.Helper()
+	f, err := ws.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	return workspace.ReadTextEndFrom(t.Context(), f, info.Size(), path, o)
 }

@@ -105,8 +105,9 @@ func (f *Folder) Open(e Entry) (*File, error) {
 // If a delivery fails or ctx ends, Walk delivers nothing more, and returns the error once all calls
 // of look have returned; for [fs.SkipAll] it returns nil. A directory that cannot be opened or read
 // is a folder with Err set, and the walk continues. Walk does not follow links; [Folder.Open] does.
-// It leaves out /proc, /sys and /dev unless it starts there or below. It buffers a bounded number
-// of folders ahead of their turn, and holds some hundreds of directories open at most.
+// It leaves out /proc, /sys and /dev unless it starts there or below, and the temporary files of
+// [Workspace.WriteFile]. It buffers a bounded number of folders ahead of their turn, and holds some
+// hundreds of directories open at most.
 func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions,
 	look func(*Folder) (deliver func() error)) error {
 	if err := w.begin(); err != nil {
@@ -379,7 +380,7 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
 			system = append(system, e.Name)
 			return true
 		}
-		return wk.ctx.Err() != nil || d.ignores(e) ||
+		return wk.ctx.Err() != nil || d.ignores(e) || e.Type.IsRegular() && isTemporary(e.Name) ||
 			wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e)
 	})
 	first := entries

@@ -65,6 +65,17 @@ func TestWalkOrder(t *testing.T) {
 	}
 }
 
+func TestWalkLeavesOutTemporaryFiles(t *testing.T) {
+	dir := realDir(t)
+	write(t, filepath.Join(dir, ".acp-agent-DVECPIPAH4ZKBQIAHDAES474WU"), "")
+	write(t, filepath.Join(dir, ".acp-agent-notes"), "")
+	write(t, filepath.Join(dir, ".acp-agent-directories-and-so-on1"), "")
+	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored, workspace.LeaveIgnored} {
+		require.Equal(t, []string{".acp-agent-directories-and-so-on1", ".acp-agent-notes"},
+			walkFiles(t, open(t, dir), ".", workspace.WalkOptions{Ignored: ignored}))
+	}
+}
+
 func TestWalkLargeDirectory(t *testing.T) {
 	dir := realDir(t)
 	var want []string

@@ -58,7 +58,9 @@ type Workspace struct {
 
 // Open opens every root of the set, or none. The caller closes the Workspace. The error is a
 // [RootErrors], or the context's. Each step reports everything it finds wrong: first too many
-// roots; then directories that cannot be opened; then those the policy denies.
+// roots; then directories that cannot be opened; then those the policy denies. If it allows only
+// some directories, others are denied before they are opened, so that the error does not say what
+// exists.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
@@ -162,7 +163,7 @@ func (r replacement) put(ctx context.Context, data []byte) error {
 }
 
 func (r replacement) replace(ctx context.Context, data []byte) error {
-	temp := hiddenName()
+	temp := temporaryName()
 	if err := r.fill(ctx, temp, data); err != nil {
 		return err
 	}
@@ -270,8 +271,16 @@ func (r replacement) take(temp string) error {
 	return r.dir.Rename(temp, r.dir, r.name)
 }
 
-// hiddenName returns an unused name for a temporary file.
-func hiddenName() string { return ".acp-agent-" + rand.Text() }
+const temporaryPrefix = ".acp-agent-"
+
+// temporaryName returns an unused name for a temporary file.
+func temporaryName() string { return temporaryPrefix + rand.Text() }
+
+// isTemporary reports whether a file has a name of temporaryName.
+func isTemporary(name string) bool {
+	text, ok := strings.CutPrefix(name, temporaryPrefix)
+	return ok && len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
 
 // Version identifies the content of a file by its hash: modification times are too coarse to notice
 // two changes in a row. Versions compare with ==. The zero Version stands for no content.

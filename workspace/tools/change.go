@@ -36,6 +36,8 @@ type Change struct {
 	// Parents are the missing directories above what is written or created, outermost first. They
 	// are created with it.
 	Parents []workspace.Ref
+
+	edited edited // what the editor has of the file to be written
 }
 
 // ChangeKind is the kind of a [Change].
@@ -65,6 +67,12 @@ type Permit func(ctx context.Context, c Change) error
 // an error.
 func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
+	return plan(ctx, ws, nil, path, maxSize, rewrite)
+}
+
+// plan is Plan for files that may be open in an editor.
+func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path string, maxSize int64,
+	rewrite func(old *string) (string, error)) (Change, error) {
 	c := Change{Asked: path}
 	if maxSize == 0 {
 		maxSize = defaultMaxFileSize
@@ -77,8 +85,12 @@ func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int
 		return c, err
 	}
 	c.Ref, c.Parents = ref, parents
-	if c.Old, err = currentText(ctx, ws, path, ref, maxSize); err != nil {
+	now, err := currentText(ctx, ws, editor, path, ref, maxSize)
+	if err != nil {
 		return c, err
+	}
+	if now != nil {
+		c.Old, c.edited = new(now.text()), *now
 	}
 	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
 		var replaced *workspace.ReplacedError
@@ -136,7 +148,10 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string,
 	case "directory":
 		return c, requireEmpty(ctx, ws, path)
 	case "file":
-		c.Old, err = currentText(ctx, ws, path, c.Ref, maxSize)
+		var now *edited
+		if now, err = currentText(ctx, ws, nil, path, c.Ref, maxSize); now != nil {
+			c.Old = &now.disk
+		}
 		var notText *workspace.NotTextError
 		var tooLarge *workspace.TooLargeError
 		if errors.As(err, &notText) || errors.As(err, &tooLarge) {
@@ -179,9 +194,10 @@ func showable(path string, ref workspace.Ref) error {
 	return errors.New(path + " leads to a name that is not Unicode text and cannot be shown")
 }
 
-// currentText returns the text of the file at path, which must be at ref; nil if there is none.
-func currentText(ctx context.Context, ws *workspace.Workspace, path string, ref workspace.Ref,
-	maxSize int64) (*string, error) {
+// currentText returns the text of the file at path, which must be at ref, on the disk and in the
+// editor; nil if there is no file.
+func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, path string,
+	ref workspace.Ref, maxSize int64) (*edited, error) {
 	file, err := ws.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -207,8 +223,8 @@ func currentText(ctx context.Context, ws *workspace.Workspace, path string, ref 
 	if err != nil {
 		return nil, err
 	}
-	s := string(content)
-	return &s, nil
+	e := openIn(ctx, editor, file, string(content), maxSize)
+	return &e, nil
 }
 
 func isText(content []byte) bool {
@@ -361,6 +377,9 @@ func (c Change) apply(ctx context.Context, ws *workspace.Workspace) error {
 	case Move:
 		_, err = ws.Rename(c.Asked, c.AskedTo, workspace.RenameOptions{From: c.Ref, To: c.To})
 	default:
+		if done, err := c.edited.write(ctx, ws, c); done || err != nil {
+			return err
+		}
 		o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly}
 		if c.Old != nil {
 			o.Create, o.IfUnchanged = workspace.ReplaceOnly, workspace.VersionOf([]byte(*c.Old))

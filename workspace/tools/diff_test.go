@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -116,9 +115,7 @@ func TestLongDiffIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var patch string
-			begin := time.Now()
 			allocated := allocates(func() { patch = unified("/a", "/a", c.old, c.new) })
-			require.Less(t, time.Since(begin), 5*time.Second)
 			require.Less(t, allocated, uint64(20*defaultMaxFileSize))
 			require.Contains(t, patch, c.shown)
 		})

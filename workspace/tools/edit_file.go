@@ -54,7 +54,7 @@ func (in editFileInput) replacements() ([]Replacement, error) {
 	single := in.OldText != "" || in.NewText != nil || in.ReplaceAll
 	switch {
 	case single && len(in.Edits) > 0:
-		return nil, errors.New("give either old_text and new_text, or edits")
+		return nil, errors.New("give old_text and new_text, or edits, but not both")
 	case len(in.Edits) > 0:
 		var all []Replacement
 		for _, e := range in.Edits {
@@ -113,7 +113,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	} else {
 		out, err = s.rewrite(ctx, c, editDiffLines)
 	}
-	out.Notes = adapted.notes()
+	out.Notes = append(adapted.notes(), out.Notes...)
 	return out, err
 }
 

@@ -78,7 +78,7 @@ func TestEditFileMakesSeveralReplacements(t *testing.T) {
 		args{"path": "a", "edits": edits("zero", "0", "3",
 			"4")}), "replacement 2 of 2: a does not contain")
 	require.ErrorContains(t, h.refused("edit_file",
-		args{"path": "a", "edits": edits("0", "1"), "old_text": "zero", "new_text": "0"}), "either")
+		args{"path": "a", "edits": edits("0", "1"), "old_text": "zero", "new_text": "0"}), "not both")
 	require.ErrorContains(t, h.refused("edit_file", args{"path": "a"}),
 		"give old_text and new_text, or edits")
 	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "zero"}),

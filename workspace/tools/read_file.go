@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -22,6 +23,7 @@ type readFileInput struct {
 
 type fileText struct {
 	location
+	Unsaved bool   // whether this is what the editor has, and not on the disk
 	Content string // the lines with their line endings, exactly as in the file
 	First   int    // number of the first line, 0 if it is not known
 	Lines   int    // number of lines in content
@@ -60,18 +62,15 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	lines := min(s.limits.lines, cmp.Or(in.Limit, in.Tail, s.limits.lines))
 	o := workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: maxBytes,
 		MaxWhole: maxCounted}
-	readText := s.ws.ReadText
-	switch {
-	case in.Tail > 0:
-		readText = s.ws.ReadTextEnd
-	case in.Limit > 0:
+	if in.Limit > 0 {
 		o.MaxWhole = int64(s.limits.bytes)
 	}
-	read, err := readText(ctx, in.Path, o)
+	read, unsaved, err := s.readText(ctx, in, o)
 	if err != nil {
 		return fileText{}, err
 	}
 	out := fileText{
+		Unsaved:  unsaved,
 		location: locate(read.Ref), Content: read.Content, First: max(read.First, 0),
 		Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
 		More: read.Total < 0 && read.Cut != workspace.NotCut,
@@ -92,6 +91,34 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 		out.Cut = s.cutOf(read, maxBytes)
 	}
 	return out, nil
+}
+
+// readText reads lines of a file, as the editor has it if it is not saved.
+func (s *Set) readText(
+	ctx context.Context, in readFileInput, o workspace.TextOptions,
+) (read workspace.Text, unsaved bool, err error) {
+	file, err := s.ws.Open(in.Path)
+	if err != nil {
+		return read, false, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return read, false, err
+	}
+	var from io.ReaderAt = file
+	size := info.Size()
+	text, unsaved := s.unsaved(ctx, file)
+	if unsaved {
+		from, size = strings.NewReader(text), int64(len(text))
+	}
+	readText := workspace.ReadTextFrom
+	if in.Tail > 0 {
+		readText = workspace.ReadTextEndFrom
+	}
+	read, err = readText(ctx, from, size, in.Path, o)
+	read.Ref = file.Ref()
+	return read, unsaved, err
 }
 
 // maxCounted is the size up to which a file is read to its end to count its lines, in bytes.
@@ -169,6 +196,9 @@ func (f fileText) String() string {
 		}
 		if f.Version != "" {
 			b.WriteString(", version " + f.Version)
+		}
+		if f.Unsaved {
+			b.WriteString(", as it is in the user's editor, where changes are not saved")
 		}
 		b.WriteString("\n" + f.Content)
 		if !strings.HasSuffix(f.Content, "\n") {

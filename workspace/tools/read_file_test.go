@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,7 +77,7 @@ func TestReadFileIsBounded(t *testing.T) {
 
 // A few lines of a large file are read without the rest of it.
 func TestReadFileReadsOnlyWhatItNeeds(t *testing.T) {
-	const size = 200 << 20
+	const size = 1 << 40 // takes hours to read
 	app := plant(t, fileTree{"large": "first\nsecond\n", "medium": strings.Repeat("line\n",
 		100_000), "nul": strings.Repeat("a\n", 1<<20) + "\x00\n", "utf16": "\xff\xfea\n"})
 	large, err := os.OpenFile(filepath.Join(app, "large"), os.O_RDWR, 0)
@@ -87,21 +86,16 @@ func TestReadFileReadsOnlyWhatItNeeds(t *testing.T) {
 	_, err = large.WriteAt([]byte("é\nlast but one\nlast\n"), size) // after a hole of NULs
 	require.NoError(t, err)
 	h := serve(t, openRoots(t, app), Options{})
-	begin := time.Now()
-	for range 100 {
-		got := do[fileText](h, "read_file", args{"path": "large", "tail": 2})
-		require.Equal(t, []any{"last but one\nlast\n", 0, 2}, []any{got.Content, got.First,
-			got.Lines})
-	}
-	require.Less(t, time.Since(begin), 5*time.Second, "200 MiB take longer")
+	got := do[fileText](h, "read_file", args{"path": "large", "tail": 2})
+	require.Equal(t, []any{"last but one\nlast\n", 0, 2}, []any{got.Content, got.First, got.Lines})
 	result, err := h.try("read_file", args{"path": "large", "tail": 2})
 	require.NoError(t, err)
-	require.Contains(t, result.Text, ", the last 2 lines of 209715221 bytes\n")
+	require.Contains(t, result.Text, ", the last 2 lines of 1099511627797 bytes\n")
 	result, err = h.try("read_file", args{"path": "medium", "limit": 1})
 	require.NoError(t, err)
 	require.Contains(t, result.Text, ", lines 1 to 1 and more follow\nline\n")
 	require.Equal(t, 100_000, do[fileText](h, "read_file", args{"path": "medium"}).Total)
-	got := do[fileText](h, "read_file", args{"path": "medium", "tail": 3000})
+	got = do[fileText](h, "read_file", args{"path": "medium", "tail": 3000})
 	require.Equal(t, []any{98_001, 2000, "lines"}, []any{got.First, got.Lines, got.Cut.Limit})
 	for _, path := range []string{"nul", "utf16"} {
 		var no *workspace.NotTextError

@@ -18,6 +18,7 @@ import (
 type Set struct {
 	ws     *workspace.Workspace
 	permit Permit
+	editor Editor // nil for none
 	limits limits
 	tools  []Tool
 }
@@ -26,6 +27,9 @@ type Set struct {
 type Options struct {
 	// Permit decides about each change. If it is nil, the set has only tools that read.
 	Permit Permit
+	// Editor, if not nil, is where read_file, read_files, write_file and edit_file find texts that
+	// are not saved. They change what it has open through it, others use the disk.
+	Editor Editor
 
 	limits limits
 }
@@ -60,7 +64,7 @@ func (l limits) withDefaults() limits {
 // New returns the tools of ws, which remains the caller's to close. If ws is nil, the tools can be
 // listed, but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
-	s := &Set{ws: ws, permit: o.Permit, limits: o.limits.withDefaults()}
+	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
 	for _, define := range definitions() {
 		if t := define(s); t.Annotations.ReadOnly || o.Permit != nil {
 			s.tools = append(s.tools, t)

@@ -68,7 +68,7 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 // planText plans to write a file, which must have the given version, "" for any.
 func (s *Set) planText(ctx context.Context, path, version string,
 	newText func(old *string) (string, error)) (Change, error) {
-	return Plan(ctx, s.ws, path, s.limits.fileSize, func(old *string) (string, error) {
+	return plan(ctx, s.ws, s.editor, path, s.limits.fileSize, func(old *string) (string, error) {
 		if version != "" && (old == nil || !hasVersion(*old, version)) {
 			return "", &workspace.ChangedError{Path: path}
 		}
@@ -84,7 +84,14 @@ func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, er
 			return changedFile{}, err
 		}
 	}
-	return s.changed(c, lines), nil
+	out := s.changed(c, lines)
+	if c.edited.editor != nil && !c.Unchanged() {
+		var note string
+		if out.Version, note = s.afterwards(ctx, c); note != "" {
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	return out, nil
 }
 
 // apply makes a change if it is permitted.

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -97,17 +95,12 @@ func (c Config) declaresRoots() bool {
 	case Off:
 		return false
 	default:
-		return c.Transport == Stdio || isLoopback(c.URL)
+		if c.Transport == Stdio {
+			return true
+		}
+		u, err := url.Parse(c.URL)
+		return err == nil && secret.IsLoopback(u.Hostname())
 	}
-}
-
-func isLoopback(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // equal reports whether a server started with one configuration can be kept under the other.

@@ -389,8 +389,8 @@ func (c *connection) limitExceeded() error {
 	return nil
 }
 
-// explainDenial tells the user, once for each path, which setting would allow what the server was not
-// permitted to do, if that is known.
+// explainDenial tells the user, once for each path, which setting would allow what the server was
+// not permitted to do, if that is known.
 func (c *connection) explainDenial(message string) {
 	if c.process == nil {
 		return

@@ -59,7 +59,7 @@ func (f *fixture) read(path string) (string, error) {
 // Clause M5.
 func TestFirstCallOfServerFilesystem(t *testing.T) {
 	server := npmServer("fs", npmtest.Filesystem(t))
-	starts := 10
+	starts := 6
 	if n, err := strconv.Atoi(os.Getenv("ACP_AGENT_MCP_STARTS")); err == nil {
 		starts = n
 	}

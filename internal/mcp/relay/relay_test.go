@@ -476,7 +476,7 @@ func TestServerDoesNotRead(t *testing.T) {
 	s = newSides(t)
 	large := `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"roots/list"}` +
 		"\n"
-	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(large, 100))))
+	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(large, 12))))
 	s.flush()
 	require.InDelta(t, maxQueuedBytes, s.toServer.Len(), 2<<20, "by their size, too")
 }

@@ -29,8 +29,8 @@ type sessionRoot struct {
 	Real string `json:"real"` // where it led when the session was opened
 }
 
-// errEnded is returned by SessionRoots after the session has ended.
-var errEnded = errors.New("the session that these tools belong to is not open: open it with " +
+// ErrEnded is returned by SessionRoots and SessionContext after the session has ended.
+var ErrEnded = errors.New("the session that these tools belong to is not open: open it with " +
 	"acp-agent to use them again")
 
 // SessionRoots returns the roots that the session of the publisher at address has now, in order.
@@ -67,12 +67,12 @@ func ask(ctx context.Context, address, secret string, wants byte, a any) error {
 	defer cancel()
 	conn, in, err := dial(ctx, address, secret, wants)
 	if err != nil {
-		return errEnded
+		return ErrEnded
 	}
 	defer conn.Close()
 	line, err := in.Append(nil)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return errEnded
+		return ErrEnded
 	}
 	if err == nil {
 		err = json.Unmarshal(line, a)

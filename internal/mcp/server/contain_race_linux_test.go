@@ -12,13 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
-// racedCalls is the number of calls of each case.
-const (
-	racedCalls = 500
-	atOnce     = 25
-)
+const atOnce = 25
 
 // While names are swapped, no tool reads or changes anything outside, and every call is answered.
 //
@@ -50,7 +47,7 @@ func TestToolsWhileNamesAreSwapped(t *testing.T) {
 			stop := exchanging(t, good, bad)
 			defer stop()
 			paths := []string{"d/e/f", "d/e", "d", ".", "d/e/new", "d/e/../../f", "../A/d/e/f"}
-			for sent := 0; sent < racedCalls; sent += atOnce {
+			for sent := 0; sent < volume.Of(250, 2_500); sent += atOnce {
 				for i := range atOnce {
 					w := wiredTools[(sent+i)%len(wiredTools)]
 					p.send(w.tool, w.arguments(paths[(sent+i)/len(wiredTools)%len(paths)]))

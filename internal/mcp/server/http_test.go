@@ -46,7 +46,12 @@ func overHTTPWith(t *testing.T, o Options, tool string,
 					nil
 			})
 	})
-	s := httptest.NewServer(server.Handler())
+	s := httptest.NewUnstartedServer(server.Handler())
+	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(64 << 10) // a response that is not read blocks soon
+		return ctx
+	}
+	s.Start()
 	t.Cleanup(s.Close)
 	return server, s
 }
@@ -295,7 +300,7 @@ func TestHTTPRequestSize(t *testing.T) {
 // for their turn.
 func TestHTTPUnreadResponses(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	long := strings.Repeat("x", 8<<20)
+	long := strings.Repeat("x", 1<<20)
 	// block returns a server both of whose calls have responses that are not read.
 	block := func(t *testing.T, l limits) (*Server, *httptest.Server, []net.Conn) {
 		l.calls = 2

@@ -138,7 +138,6 @@ func TestMixedEras(t *testing.T) {
 func TestModernClientReceivesNoRequests(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{})
-	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
 	p.write(
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{`+meta+`}}`,

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -176,6 +177,26 @@ func TestLegacyClientIsToldThatItsPromptsHaveChanged(t *testing.T) {
 	require.Empty(t, p.readAny().Method)
 }
 
+// meta is what a modern client says in each request, and listen its subscription.
+const (
+	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
+	listen = `{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true},` + meta + `}}`
+)
+
+// Clause M9.
+func TestEndOfInputEndsSubscriptions(t *testing.T) {
+	p := start(t, Options{limits: limits{grace: time.Hour}})
+	p.write(listen)
+	require.Equal(t, "notifications/subscriptions/acknowledged", p.read().Method)
+	require.NoError(t, p.in.Close())
+	select {
+	case err := <-p.ended:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("the server is still running")
+	}
+}
+
 // A modern client cannot be asked for its roots when it lists its prompts, so it gets those of the
 // roots of its last call.
 //
@@ -183,7 +204,6 @@ func TestLegacyClientIsToldThatItsPromptsHaveChanged(t *testing.T) {
 func TestModernClientListsPrompts(t *testing.T) {
 	a, b := conventional(t)
 	p := start(t, Options{})
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
 	list := func() string {
 		t.Helper()
 		p.write(request("prompts/list", `{`+meta+`}`))
@@ -191,7 +211,7 @@ func TestModernClientListsPrompts(t *testing.T) {
 		require.Nil(t, m.Error, m.line)
 		return m.line
 	}
-	p.write(`{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true},` + meta + `}}`)
+	p.write(listen)
 	require.Equal(t, "notifications/subscriptions/acknowledged", p.read().Method)
 	require.Contains(t, list(), `"prompts":[]`, "no roots are known yet")
 

@@ -33,6 +33,9 @@ type Options struct {
 	Session func(context.Context) ([]workspace.Root, error)
 	// Context is what the model of the agent in Session is told in the server's instructions.
 	Context string
+	// Only are the names of the tools that are served, all if nil. If it is not nil, the server has
+	// nothing else and its instructions are Context.
+	Only []string
 	// Fallback, if not zero, is the scope of clients without the roots capability.
 	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.
@@ -124,8 +127,7 @@ type Server struct {
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
-		options: o, limits: o.limits, log: o.Logger, tools: tools.New(nil,
-			tools.Options{Permit: o.Permit}).Tools(),
+		options: o, limits: o.limits, log: o.Logger, tools: o.tools(),
 		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(), bodies: budget{
 			limit: int64(o.limits.bodies)},
 	}
@@ -142,6 +144,15 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// tools returns the tools that are served.
+func (o Options) tools() []tools.Tool {
+	all := tools.New(nil, tools.Options{Permit: o.Permit}).Tools()
+	if o.Only == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(t tools.Tool) bool { return !slices.Contains(o.Only, t.Name) })
 }
 
 // Close ends all sessions, waits for them, and closes the roots.
@@ -223,31 +234,40 @@ func (s *Server) end(c *client) {
 
 // forClient returns an SDK server for one client.
 func (s *Server) forClient(c *client) *mcp.Server {
+	all := s.options.Only == nil
 	said := instructions
-	if s.options.Session != nil {
+	switch {
+	case !all:
+		said = s.options.Context
+	case s.options.Session != nil:
 		said = sessionInstructions + instructions
 		if s.options.Context != "" {
 			said += "\n\n" + s.options.Context
 		}
+	}
+	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if all {
+		capabilities.Resources = &mcp.ResourceCapabilities{}
+		capabilities.Prompts = &mcp.PromptCapabilities{ListChanged: true}
 	}
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
 		&mcp.ServerOptions{
 			Instructions: said,
 			// the SDK logs mistakes of clients as errors
-			Logger: slog.New(slog.DiscardHandler),
-			Capabilities: &mcp.ServerCapabilities{
-				Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{},
-				Prompts: &mcp.PromptCapabilities{ListChanged: true},
-			},
+			Logger:       slog.New(slog.DiscardHandler),
+			Capabilities: capabilities,
 		},
 	)
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)
-	c.addResources(server)
-	// the SDK notifies the client
-	c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }
-	c.promptsChanged()
+	c.promptsChanged = func() {}
+	if all {
+		c.addResources(server)
+		// the SDK notifies the client
+		c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }
+		c.promptsChanged()
+	}
 	if s.extraTools != nil {
 		s.extraTools(server, c)
 	}

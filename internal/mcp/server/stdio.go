@@ -123,7 +123,7 @@ type transport struct {
 
 	mu      sync.Mutex
 	pending map[string]*pendingCall // by id: requests whose answer has not begun to be written
-	active  int                     // requests whose answer has not been written
+	active  int                     // requests whose answer has not been written, without lasting ones
 	drained chan struct{}           // closed while active is 0
 }
 
@@ -145,6 +145,7 @@ type pendingCall struct {
 	held      []chan struct{} // the slots that it has
 	withdrawn chan struct{}   // closed if it is cancelled while it waits for them
 	waiting   bool
+	lasting   bool // a subscription, which ends with the connection
 }
 
 func newTransport(l *lines, limit int, slots callSlots) *transport {
@@ -162,7 +163,7 @@ func (t *transport) deliver(m jsonrpc.Message, size int) {
 	request, ok := m.(*jsonrpc.Request)
 	isCall := ok && request.IsCall()
 	switch {
-	case isCall && !t.admit(request.ID, size):
+	case isCall && !t.admit(request, size):
 		return
 	case isCall && request.Method == "tools/call":
 		if call := t.wait(request.ID); call != nil {
@@ -249,16 +250,20 @@ func (t *transport) withdraw(cancelled *jsonrpc.Request) bool {
 
 // admit registers a request of size bytes. It rejects one beyond the limits, and one whose id is in
 // use, which the SDK would not answer.
-func (t *transport) admit(id jsonrpc.ID, size int) bool {
-	key := encodeID(id)
+func (t *transport) admit(r *jsonrpc.Request, size int) bool {
+	id, key := r.ID, encodeID(r.ID)
 	t.mu.Lock()
 	full, duplicate := len(t.pending) >= t.limit, t.pending[key] != nil
 	large := !full && !duplicate && !t.lines.hold(size)
 	admitted := !full && !duplicate && !large
 	if admitted {
-		t.pending[key] = &pendingCall{size: size, withdrawn: make(chan struct{})}
-		if t.active++; t.active == 1 {
-			t.drained = make(chan struct{})
+		call := &pendingCall{size: size, withdrawn: make(chan struct{}),
+			lasting: r.Method == "subscriptions/listen"}
+		t.pending[key] = call
+		if !call.lasting {
+			if t.active++; t.active == 1 {
+				t.drained = make(chan struct{})
+			}
 		}
 	}
 	t.mu.Unlock()
@@ -297,6 +302,9 @@ func (t *transport) answered(call *pendingCall) {
 		for _, slot := range call.held {
 			<-slot
 		}
+	}
+	if call != nil && call.lasting {
+		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
