@@ -27,6 +27,8 @@
 // A session is found by its roots as the client spelled them, or by their real paths as of its last
 // activation. Both are kept as [Keys].
 //
+// What was said is found by its words if the store is a [Searcher].
+//
 // # Implementing a Store
 //
 // A Store on another medium is a package beside sessionstore/sqlite. The
@@ -49,6 +51,8 @@
 //   - [Known] says what importing a session changes.
 //   - [Imported.NewTitle] decides whether a title yields to the agent's.
 //   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
+//   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words] how
+//     both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
 //
 // Package sessionstore/storetest tests it:
 //

@@ -1,6 +1,7 @@
 package sessionstore
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -18,6 +19,12 @@ const (
 	// TombstoneAge is how long a store remembers a deleted session after the agent last listed it.
 	TombstoneAge = 180 * 24 * time.Hour
 )
+
+// Deleted is what a store remembers of a session that was deleted, so that Import skips it.
+type Deleted struct {
+	Name [sha256.Size]byte // the SHA-256 of its StateKey
+	At   time.Time         // when it was deleted, or the agent listed it since
+}
 
 // Imported is a session that an agent lists itself, see [Imports.Import].
 type Imported struct {

@@ -5,11 +5,21 @@ import (
 	"iter"
 )
 
+// Segment is a part of a history: updates that were stored together.
+type Segment struct {
+	// Number is positive, and greater than that of the segment before it. It stays as long as the
+	// history is not replaced.
+	Number int64
+	// Body are the updates, see [Unpack].
+	Body []byte
+}
+
 // segmentBytes limits the length of a packed segment with several updates, so that a history can be
 // read in pages.
 const segmentBytes = 64 << 10
 
-// Pack returns the first n updates, at least one, as a segment: one a line, as [Split] returns them.
+// Pack returns the first n updates, at least one, as a segment: one a line, as [Split] returns
+// them.
 func Pack(updates []Update) (segment []byte, n int) {
 	size := 0
 	for n < len(updates) && (n == 0 || size+len(updates[n].Raw) < segmentBytes) {
@@ -34,6 +44,23 @@ func Unpack(segment []byte) iter.Seq[Update] {
 			segment = rest
 			if !yield(StoredUpdate(line[:len(line):len(line)])) {
 				return
+			}
+		}
+	}
+}
+
+// Updates yields the updates of segments.
+func Updates(segments iter.Seq2[Segment, error]) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		for segment, err := range segments {
+			if err != nil {
+				yield(Update{}, err)
+				return
+			}
+			for u := range Unpack(segment.Body) {
+				if !yield(u, nil) {
+					return
+				}
 			}
 		}
 	}

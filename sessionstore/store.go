@@ -31,11 +31,23 @@ type Store interface {
 type Shared interface {
 	Store
 
-	// For returns the store of an owner, whose name is UTF-8 without NUL. It has the same medium, and costs nothing. A session of
-	// another owner is to it as one that does not exist: it is not listed or found, its id and its
-	// StateKey are free, and nothing that happens in one store has an effect in another. Closing
-	// it does nothing, and a draft may be used in any store of its owner.
+	// For returns the store of an owner, whose name is UTF-8 without NUL. It has the same medium,
+	// and costs nothing. A session of another owner is to it as one that does not exist: it is not
+	// listed or found, its id and its StateKey are free, and nothing that happens in one store has
+	// an effect in another. Closing it does nothing, and a draft may be used in any store of its
+	// owner.
 	For(owner string) Store
+
+	// Owners returns the names of all owners who have sessions, or had some, in order.
+	Owners(ctx context.Context) ([]string, error)
+}
+
+// Watcher is a [Store] that announces what other processes do with a session.
+type Watcher interface {
+	// Watch returns a channel that gets a value when the newest lease of a session may be another
+	// one, or the session may have been deleted, and one at the beginning. It may get more, so an
+	// empty Append tells what happened. The caller calls stop when it no longer reads the channel.
+	Watch(id ID) (changed <-chan struct{}, stop func())
 }
 
 // Sessions is the part of a [Store] that opens, finds and deletes sessions.
@@ -116,6 +128,10 @@ type Histories interface {
 	// the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
+	// Segments is like History, but yields the segments that the history is stored in, from the
+	// first one whose number is greater than after.
+	Segments(ctx context.Context, id ID, after int64) iter.Seq2[Segment, error]
+
 	// Finished is like History, but ends with the last finished turn. This is the part that Fork
 	// copies. Turns that overlap are finished when all of them have ended.
 	Finished(ctx context.Context, id ID) iter.Seq2[Update, error]
@@ -155,6 +171,19 @@ type Imports interface {
 	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
 	// the id is taken, and [*NotFoundError] if Import would skip the session.
 	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
+
+	// Restore stores a session as another store has it, except for its Generation. history, if not
+	// nil, is a draft without an id and becomes its history, see [Activation]. The session takes
+	// the place of one with its id, and another session with its StateKey loses that. But if one of
+	// these was used as late as s, or later, nothing changes and Restore returns false.
+	Restore(ctx context.Context, s Session, history Draft) (stored bool, err error)
+
+	// Deleted returns what the store remembers of deleted sessions, by agent.
+	Deleted(ctx context.Context) (map[Agent][]Deleted, error)
+
+	// RestoreDeleted makes the store remember what another store does. A session with such a
+	// StateKey is deleted if it was imported and never used, and otherwise not remembered.
+	RestoreDeleted(ctx context.Context, agent Agent, deleted []Deleted) error
 }
 
 // Draft is a history that is stored as it arrives, and is visible only once an [Activation] has

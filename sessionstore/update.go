@@ -69,8 +69,9 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 	return Update{Kind: kind, Raw: raw}, nil
 }
 
-// StoredUpdate returns an update that [ParseUpdate] accepted before it was stored. It determines
-// the kind without validating the JSON again.
+// StoredUpdate returns an update that is known to be valid JSON, because [ParseUpdate] accepted it
+// before it was stored or because its message was parsed. It determines the kind without validating
+// the JSON again; for what [ParseUpdate] does not accept that is "".
 func StoredUpdate(raw json.RawMessage) Update {
 	kind, ok := leadingKind(raw)
 	if !ok {

@@ -1,6 +1,6 @@
 // Package postgres keeps sessions in a PostgreSQL database that several servers share.
 //
-//	store, err := postgres.New("postgres://user@host/database")
+//	store, err := postgres.New(postgres.Options{Address: "postgres://user@host/database"})
 //	defer store.Close()
 //	lease, err := store.For("ann").Create(ctx, session)
 //
@@ -15,6 +15,12 @@
 // lock their session's row only. A transaction that fails because of others is repeated.
 //
 // The time is that of the database, so that the clocks of servers need not agree.
+//
+// # Announcements
+//
+// Triggers announce a new lease and a deleted session with NOTIFY. A store on which Watch was
+// called listens on a connection of its own. Without it, as behind a connection pooler, nothing is
+// wrong: a write of whoever has lost the session still fails.
 //
 // # Durability
 //

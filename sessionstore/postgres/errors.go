@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,8 +13,20 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// errChanged is returned by a transaction that found a row changed before it could lock it.
-var errChanged = errors.New("another program changes the session at the same time")
+var (
+	// errChanged is returned by a transaction that found a row changed before it could lock it.
+	errChanged = errors.New("another program changes the session at the same time")
+
+	errEncoding = errors.New("the encoding of the database is not UTF8")
+	errPooler   = errors.New("something between this program and the database drops the settings " +
+		"of connections")
+	errMissingPart = errors.New("a part of the history is missing")
+)
+
+// unusedError is the error of a connection that was lost before a transaction began on it.
+type unusedError struct{ error }
+
+func (e *unusedError) Unwrap() error { return e.error }
 
 // code returns the SQLSTATE in err's tree, or "".
 func code(err error) string {
@@ -29,7 +43,19 @@ func mayRepeat(err error) bool {
 	case "40001", "40P01": // serialization failure, deadlock
 		return true
 	}
-	return errors.Is(err, errChanged) || pgconn.SafeToRetry(err)
+	return errors.Is(err, errChanged) || errors.As(err, new(*unusedError)) || pgconn.SafeToRetry(err)
+}
+
+// isLost reports whether an error ends a connection, or shows that it leads to a server that
+// accepts no writes any more.
+func isLost(err error) bool {
+	switch state := code(err); {
+	case state == "25006":
+		return true
+	case state != "":
+		return strings.HasPrefix(state, "57P")
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
 // newerError reports a schema that needs a newer program.
@@ -48,7 +74,7 @@ func (d *database) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return &sessionstore.UnavailableError{Medium: d.medium(), Hint: hintFor(err), Err: err}
+	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hintFor(err), Err: err}
 }
 
 // describesCall reports whether err is about the call, not about the database.
@@ -67,21 +93,31 @@ func describesCall(err error) bool {
 
 // hintFor tells a person what to do.
 func hintFor(err error) string {
+	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
 	state := code(err)
 	switch {
 	case errors.As(err, new(*newerError)):
 		return "update acp-agent, or choose another database"
-	case strings.HasPrefix(state, "28"):
+	case errors.Is(err, errEncoding):
+		return "create a database with ENCODING 'UTF8'"
+	case errors.Is(err, errPooler), state == "08P01":
+		return direct
+	case state == "28P01":
 		return "check the user and the password of the store"
+	case strings.HasPrefix(state, "28"):
+		return "check the user of the store, and what the database's pg_hba.conf allows"
 	case state == "3D000":
 		return "create the database"
-	case state == "42501":
-		return "allow the user to create a schema in the database"
+	case state == "42501", state == "42P01": // a table in a schema that the user may not use
+		return "let the user create a schema in the database, or own the one that exists"
+	case state == "25006":
+		return "the database can only be read; give the address of its primary, or of all servers " +
+			"with target_session_attrs=read-write"
 	case strings.HasPrefix(state, "53"):
 		return "the database has no room or no connections left; its administrator can help"
 	case state == "55P03":
 		return "another program keeps a lock in the database; end programs that hang, then try again"
-	case state == "":
+	case isLost(err), errors.As(err, new(*pgconn.ConnectError)):
 		return "check that the database runs and can be reached, then try again"
 	}
 	return "check the log of the database, then try again"

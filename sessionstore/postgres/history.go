@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -67,7 +68,11 @@ func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64)
 			r.open = 0
 		}
 		r.active = true
-		return s.store(ctx, tx, r)
+		if err := s.store(ctx, tx, r); err != nil {
+			return err
+		}
+		_, err := s.index(ctx, tx, r)
+		return err
 	})
 }
 
@@ -83,15 +88,8 @@ func (s *Store) Append(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
 ) error {
 	history, states := sessionstore.Split(segment)
-	check := func(tx pgx.Tx) error {
-		r, err := s.find(ctx, tx, l.ID, unlocked)
-		if err == nil {
-			err = r.checkLease(l)
-		}
-		return err
-	}
 	if len(history) == 0 && len(states) == 0 || l.ID.Validate() != nil {
-		return s.read(ctx, check)
+		return s.checkLease(ctx, l)
 	}
 	kinds, values := stateColumns(states)
 	bodies := packed(history)
@@ -117,17 +115,37 @@ func (s *Store) Append(
 		if err := pool.SendBatch(ctx, batch).Close(); err != nil || stored {
 			return err
 		}
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, enter, s.owner); err != nil {
-				return err
-			}
-			return check(tx)
-		})
+		err := s.checkLeaseIn(ctx, pool, l)
 		if err == nil {
 			err = errChanged
 		}
 		return err
 	})
+}
+
+// checkLease returns an error unless l is the newest lease of its session.
+func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
+	return s.use(ctx, func(pool *pgxpool.Pool) error { return s.checkLeaseIn(ctx, pool, l) })
+}
+
+// checkLeaseIn does the same in one round trip.
+func (s *Store) checkLeaseIn(
+	ctx context.Context, pool *pgxpool.Pool, l sessionstore.Lease,
+) error {
+	notFound := &sessionstore.NotFoundError{ID: l.ID}
+	if l.ID.Validate() != nil {
+		return notFound
+	}
+	var r row
+	batch := &pgx.Batch{}
+	batch.Queue(enter, s.owner)
+	batch.Queue("SELECT generation FROM sessions WHERE owner = $1 AND id = $2", s.owner, string(l.ID)).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&r.generation) })
+	err := pool.SendBatch(ctx, batch).Close()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return notFound
+	}
+	return cmp.Or(err, r.checkLease(l))
 }
 
 // packed returns updates as the bodies of segments.
@@ -184,25 +202,32 @@ func (s *Store) addStates(
 func (s *Store) History(
 	ctx context.Context, id sessionstore.ID,
 ) iter.Seq2[sessionstore.Update, error] {
-	return s.history(ctx, id, func(r *row) int64 { return r.last })
+	return sessionstore.Updates(s.Segments(ctx, id, 0))
+}
+
+// Segments implements [sessionstore.Store].
+func (s *Store) Segments(
+	ctx context.Context, id sessionstore.ID, after int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return s.segments(ctx, id, after, func(r *row) int64 { return r.last })
 }
 
 // Finished implements [sessionstore.Store].
 func (s *Store) Finished(
 	ctx context.Context, id sessionstore.ID,
 ) iter.Seq2[sessionstore.Update, error] {
-	return s.history(ctx, id, func(r *row) int64 {
+	return sessionstore.Updates(s.segments(ctx, id, 0, func(r *row) int64 {
 		last, _ := r.finished()
 		return last
-	})
+	}))
 }
 
-// history yields a history up to the segment that last returns.
-func (s *Store) history(
-	ctx context.Context, id sessionstore.ID, last func(*row) int64,
-) iter.Seq2[sessionstore.Update, error] {
-	return func(yield func(sessionstore.Update, error) bool) {
-		var strand, seq, end int64
+// segments yields the segments of a history after one up to the one that last returns.
+func (s *Store) segments(
+	ctx context.Context, id sessionstore.ID, after int64, last func(*row) int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return func(yield func(sessionstore.Segment, error) bool) {
+		var strand, end int64
 		err := s.read(ctx, func(tx pgx.Tx) error {
 			r, err := s.find(ctx, tx, id, unlocked)
 			if err == nil {
@@ -210,22 +235,20 @@ func (s *Store) history(
 			}
 			return err
 		})
-		for err == nil && seq < end {
+		for seq := after; err == nil && seq < end; {
 			var page [][]byte
 			if page, err = s.page(ctx, id, strand, seq, end); err != nil {
 				break
 			}
-			seq += int64(len(page))
 			for _, body := range page {
-				for u := range sessionstore.Unpack(body) {
-					if !yield(u, nil) {
-						return
-					}
+				seq++
+				if !yield(sessionstore.Segment{Number: seq, Body: body}, nil) {
+					return
 				}
 			}
 		}
 		if err != nil {
-			yield(sessionstore.Update{}, err)
+			yield(sessionstore.Segment{}, err)
 		}
 	}
 }
@@ -260,7 +283,7 @@ func (s *Store) page(
 			size += len(body)
 		}
 		if rows.Close(); rows.Err() == nil && len(page) == 0 {
-			return errors.New("a part of the history is missing")
+			return errMissingPart
 		}
 		return rows.Err()
 	})
@@ -399,6 +422,10 @@ func (d *draft) replaceHistory(ctx context.Context, tx pgx.Tx, r *row) error {
 	if err == nil {
 		_, err = tx.Exec(ctx, "DELETE FROM segments WHERE owner = $1 AND strand = $2",
 			d.store.owner, r.strand)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, "DELETE FROM passages WHERE owner = $1 AND id = $2",
+			d.store.owner, string(r.id))
 	}
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (s *Store) importRecords(
 	rows, err := tx.Query(ctx, `
 		SELECT state_key, id, strand, created, updated, title, meta, renamed,
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
-		FROM sessions WHERE owner = $1 AND agent = $2 AND sha256(state_key) = ANY($3)`,
+		FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)`,
 		s.owner, agent, hashes)
 	if err == nil {
 		var (
@@ -280,7 +280,7 @@ func (s *Store) Named(
 			return err
 		}
 		err = tx.QueryRow(ctx, "SELECT id FROM sessions "+
-			"WHERE owner = $1 AND agent = ANY($2) AND sha256(state_key) = sha256($3)",
+			"WHERE owner = $1 AND agent = ANY($2) AND state_key_hash = sha256($3)",
 			s.owner, agents, []byte(stateKey)).Scan((*string)(&id))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return &sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)}
@@ -395,7 +395,7 @@ func (s *Store) takeStateKey(ctx context.Context, tx pgx.Tx, r *row, name string
 	)
 	err := tx.QueryRow(ctx, `
 		SELECT id, strand, imported AND turns = 0 AND last = 0 FROM sessions
-		WHERE owner = $1 AND agent = $2 AND sha256(state_key) = sha256($3) AND id <> $4
+		WHERE owner = $1 AND agent = $2 AND state_key_hash = sha256($3) AND id <> $4
 		FOR NO KEY UPDATE`, s.owner, r.agent, []byte(name), string(r.id)).Scan(&other, &strand, &unused)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -39,7 +39,8 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 			return err
 		}
 		text, args := s.listQuery(q, agents, updated, string(from.ID))
-		rows, err := tx.Query(ctx, text, args...)
+		// A plan for any arguments would not use the hashes.
+		rows, err := tx.Query(ctx, text, append([]any{pgx.QueryExecModeCacheDescribe}, args...)...)
 		if err != nil {
 			return err
 		}
@@ -94,8 +95,9 @@ func (s *Store) listQuery(
 	either := func(name, hash, spelling, real string) {
 		var both []string
 		for _, r := range roots {
-			for column, value := range map[string]string{name: spelling, "real_" + name: real} {
-				both = append(both, r+" AND "+hash+"("+column+", 0) = "+hash+"("+value+", 0)"+
+			for _, c := range [][2]string{{name, spelling}, {"real_" + name, real}} {
+				column, value := c[0], c[1]
+				both = append(both, r+" AND "+column+"_hash = "+hash+"("+value+", 0)"+
 					" AND "+column+" = "+value)
 			}
 		}
@@ -121,9 +123,12 @@ func (s *Store) listQuery(
 			}
 		}
 	}
+	// OFFSET 0 makes the planner look up each session, also if it has no statistics, as after many
+	// sessions were copied.
 	return "SELECT " + recordColumns + " FROM (SELECT id FROM (" +
-		strings.Join(ranges, " UNION ") + ") r" + order + ") page JOIN " + recordTables + " ON s.id = page.id AND s.owner = " + owner +
-		" ORDER BY updated DESC, s.id DESC", args
+		strings.Join(ranges, " UNION ") + ") r" + order + ") page, LATERAL (" +
+		"SELECT * FROM sessions WHERE owner = " + owner + " AND id = page.id OFFSET 0) s " +
+		joinAgents + " ORDER BY updated DESC, s.id DESC", args
 }
 
 // listings returns conditions of which one holds for each session that q matches without regard to

@@ -221,11 +221,13 @@ func parseKeys(
 	return k, err
 }
 
-// recordColumns are the columns that scanRecord reads, of recordTables.
+// recordColumns are the columns that scanRecord reads, of recordTables. joinAgents joins
+// the agent of s.
 const (
 	recordColumns = `s.id, kind, profile, cwd, dirs, real_cwd, real_dirs, title, created, updated,
 		generation, turns, archived, renamed, meta, listed`
-	recordTables = "sessions s JOIN agents a ON a.owner = s.owner AND a.key = s.agent"
+	recordTables = "sessions s " + joinAgents
+	joinAgents   = "JOIN agents a ON a.owner = s.owner AND a.key = s.agent"
 )
 
 // scanRecord reads a session, and further columns.
@@ -479,10 +481,13 @@ func (s *Store) copyHistory(ctx context.Context, tx pgx.Tx, from, to *row) error
 			SELECT owner, $3, kind, body FROM states WHERE owner = $1 AND id = $2`,
 			s.owner, string(from.id), string(to.id))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.store(ctx, tx, to)
 	}
-	return s.store(ctx, tx, to)
+	if err == nil { // now, so that what follows begins another passage
+		_, err = s.index(ctx, tx, to)
+	}
+	return err
 }
 
 // Delete implements [sessionstore.Store].

@@ -1,20 +1,27 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-var _ sessionstore.Shared = (*Store)(nil)
+var (
+	_ sessionstore.Shared  = (*Store)(nil)
+	_ sessionstore.Watcher = view{}
+)
 
 // attempts is how often a transaction is tried that fails because of others.
 const attempts = 10
@@ -25,6 +32,15 @@ const defaultSchema = "acp_agent"
 // now is the time as it is stored, in milliseconds.
 const now = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
 
+// Options configure a Store.
+type Options struct {
+	// Address is a URL such as postgres://user@host/database, or a connection string, as of libpq.
+	Address string
+	// Retention is how long sessions that were never prompted are kept; 0 means forever. See
+	// [Store.Close].
+	Retention time.Duration
+}
+
 // Store is a [sessionstore.Shared] in a PostgreSQL database.
 type Store struct {
 	*database
@@ -33,8 +49,10 @@ type Store struct {
 
 // database is what the stores of all owners share.
 type database struct {
-	config *pgxpool.Config
-	schema string
+	config    *pgxpool.Config
+	schema    string
+	retention time.Duration
+	watches   watches
 
 	// using is locked for reading by every call, and for writing by Close.
 	using   sync.RWMutex
@@ -43,16 +61,15 @@ type database struct {
 	pool    *pgxpool.Pool
 }
 
-// New returns the store at an address: a URL such as postgres://user@host/database, or a connection
-// string, as of libpq. The first call connects. An error does not contain the address, which may
-// have a password.
-func New(address string) (*Store, error) {
-	config, err := pgxpool.ParseConfig(address)
+// New returns the store at an address. The first call connects. An error does not contain the
+// address, which may have a password.
+func New(o Options) (*Store, error) {
+	config, err := pgxpool.ParseConfig(o.Address)
 	if err != nil {
 		return nil, errors.New("the address of the session store is not valid; " +
 			"give one such as postgres://USER@HOST/DATABASE")
 	}
-	d := &database{config: config, opening: make(chan struct{}, 1)}
+	d := &database{config: config, retention: o.Retention, opening: make(chan struct{}, 1)}
 	d.opening <- struct{}{}
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
@@ -67,6 +84,15 @@ func New(address string) (*Store, error) {
 		}
 	}
 	d.schema = settings["search_path"]
+	if strings.Trim(d.schema, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" {
+		return nil, errors.New("the search_path in the address of the session store must be one " +
+			"schema, of lower-case letters, digits and _")
+	}
+	connection := config.ConnConfig
+	connection.ConnectTimeout = cmp.Or(connection.ConnectTimeout, 10*time.Second)
+	connection.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}).DialContext
 	return &Store{database: d}, nil
 }
 
@@ -81,8 +107,12 @@ type view struct{ *Store }
 // Close implements [sessionstore.Store].
 func (view) Close() error { return nil }
 
-// Close implements [sessionstore.Store].
+// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
+// first prunes the sessions that were never prompted, at most once a day among all servers, for
+// about a second.
 func (s *Store) Close() error {
+	s.applyRetention()
+	s.watches.end()
 	s.using.Lock()
 	defer s.using.Unlock()
 	s.closed = true
@@ -92,10 +122,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// medium names the database in errors.
-func (d *database) medium() string {
+// String returns the address of the database, without the user and the password.
+func (d *database) String() string {
 	c := d.config.ConnConfig
-	return fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database)
+	address := fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database)
+	if d.schema != defaultSchema {
+		address += "?search_path=" + d.schema
+	}
+	return address
 }
 
 // use calls do with the open database. It repeats do if that fails because of other transactions or
@@ -113,6 +147,9 @@ func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error 
 	for attempt := 1; err == nil; attempt++ {
 		if err = do(pool); err == nil {
 			return nil
+		}
+		if ctx.Err() == nil && isLost(err) { // other connections are lost too
+			pool.Reset()
 		}
 		if attempt < attempts && ctx.Err() == nil && mayRepeat(err) {
 			err = nil
@@ -135,7 +172,11 @@ func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.migrate(ctx, pool); err != nil {
+	err = d.checkConnection(ctx, pool)
+	if err == nil {
+		err = d.migrate(ctx, pool)
+	}
+	if err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -143,12 +184,40 @@ func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
+// opened returns the connections to the database, nil if no call has opened it.
+func (d *database) opened() *pgxpool.Pool {
+	select {
+	case <-d.opening:
+		defer func() { d.opening <- struct{}{} }()
+		return d.pool
+	default:
+		return nil
+	}
+}
+
+// checkConnection reports a database whose text is not UTF-8, and a connection pooler that drops
+// the settings of connections: tables would be created in another schema.
+func (d *database) checkConnection(ctx context.Context, pool *pgxpool.Pool) error {
+	var encoding, path string
+	err := pool.QueryRow(ctx, "SELECT current_setting('server_encoding'), "+
+		"current_setting('search_path')").Scan(&encoding, &path)
+	switch {
+	case err != nil:
+		return err
+	case encoding != "UTF8":
+		return errEncoding
+	case path != d.schema:
+		return errPooler
+	}
+	return nil
+}
+
 //go:embed schema/*.sql
 var schema embed.FS
 
 // version is the newest version of the schema: the number of files in schema. A program of version
 // oldest may still use it.
-const version, oldest = 1, 1
+const version, oldest = 3, 1
 
 // migrate brings the schema up to date, or creates it. Programs that start at the same time take
 // turns.
@@ -226,12 +295,18 @@ func (s *Store) read(ctx context.Context, do func(pgx.Tx) error) error {
 
 func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) error) error {
 	return s.use(ctx, func(pool *pgxpool.Pool) error {
-		return pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
+		begun := false
+		err := pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
+			begun = true
 			if _, err := tx.Exec(ctx, enter, s.owner); err != nil {
 				return err
 			}
 			return do(tx)
 		})
+		if !begun && isLost(err) && !errors.As(err, new(*pgconn.ConnectError)) {
+			err = &unusedError{err}
+		}
+		return err
 	})
 }
 

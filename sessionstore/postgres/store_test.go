@@ -6,11 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -35,18 +38,18 @@ const (
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	if err := flag.Set("rapid.checks", "30"); err != nil {
+	if err := flag.Set("rapid.checks", "6"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		server.Stop()
 		os.Exit(code)
-	}), goleak.IgnoreAnyFunction("github.com/acp-agent/acp-agent/internal/test/pgtest.(*Server).run.func1"))
+	}), goleak.IgnoreAnyFunction("github.com/acp-agent/acp-agent/internal/test/pgtest.(*Server).Resume.func1"))
 }
 
 // play makes random changes forever.
 func play(string) int {
-	s, err := postgres.New(os.Getenv(addressVariable))
+	s, err := postgres.New(postgres.Options{Address: os.Getenv(addressVariable)})
 	if err == nil {
 		err = errors.Join(storetest.Work(context.Background(), s, os.Getenv(nameVariable), math.MaxInt, os.Stdout), s.Close())
 	}
@@ -59,7 +62,7 @@ func play(string) int {
 
 func open(t *testing.T, address string) *postgres.Store {
 	t.Helper()
-	s, err := postgres.New(address)
+	s, err := postgres.New(postgres.Options{Address: address})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -86,6 +89,22 @@ type tenant struct {
 
 func (s tenant) For(owner string) sessionstore.Store { return s.all.For(s.name + owner) }
 
+func (s tenant) Owners(ctx context.Context) (owners []string, err error) {
+	all, err := s.all.Owners(ctx)
+	for _, owner := range all {
+		if owner, ok := strings.CutPrefix(owner, s.name); ok {
+			owners = append(owners, owner)
+		}
+	}
+	return owners, err
+}
+
+func (s tenant) Search(
+	ctx context.Context, q sessionstore.SearchQuery,
+) ([]sessionstore.Found, error) {
+	return s.Store.(sessionstore.Searcher).Search(ctx, q)
+}
+
 func (s tenant) Close() error { return s.all.Close() }
 
 // Clauses S1, S2, S3, N3.
@@ -100,21 +119,22 @@ func TestShared(t *testing.T) {
 				nameVariable+fmt.Sprint("=process ", n.Add(1)))...)
 			return proctest.KillAfter(cmd, lines)
 		})
-	var deadlocks int
-	err := connect(t, address).QueryRow(t.Context(),
-		"SELECT sum(deadlocks) FROM pg_stat_database").Scan(&deadlocks)
-	require.NoError(t, err)
-	require.Zero(t, deadlocks, "transactions lock in one order")
+	require.Zero(t, server.Deadlocks(t), "transactions lock in one order")
 }
 
 func create(t *testing.T, s sessionstore.Store, id string) sessionstore.Lease {
 	t.Helper()
-	cwd, err := workspace.ParseDir("/src/app")
-	require.NoError(t, err)
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "x"},
-		Keys: sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}})
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(id),
+		Agent: sessionstore.Agent{Kind: "x"}, Keys: appKeys(t)})
 	require.NoError(t, err)
 	return lease
+}
+
+func appKeys(t *testing.T) sessionstore.Keys {
+	t.Helper()
+	cwd, err := workspace.ParseDir("/src/app")
+	require.NoError(t, err)
+	return sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
 }
 
 // Clause S6.
@@ -129,6 +149,266 @@ func TestConcurrentMigration(t *testing.T) {
 	page, err := open(t, address).List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	require.Len(t, page.Sessions, 8)
+}
+
+// Clause S6.
+func TestMigrateFromFirstVersion(t *testing.T) {
+	address := server.Address(t)
+	first, err := os.ReadFile("schema/1.sql")
+	require.NoError(t, err)
+	_, err = connect(t, address).Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+`;
+		INSERT INTO meta (version, oldest) VALUES (1, 1);
+		SELECT set_config('acp_agent.owner', 'owner ', false);
+		INSERT INTO agents (owner, kind, profile) VALUES ('', 'x', '');
+		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, born, strand, last)
+		SELECT '', 'one', key, '/src/app', '{}', '/src/app', '{}', 'title', 1, 2, g, g, g, 1 FROM agents, nextval('generations') AS g;
+		INSERT INTO segments (owner, strand, seq, body) SELECT '', strand, 1,
+			convert_to('{"update":{"sessionUpdate":"user_message_chunk","content":{"text":"old words"}}}', 'UTF8') FROM sessions`)
+	require.NoError(t, err)
+	s := open(t, address)
+	page, err := s.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.Equal(t, "title", page.Sessions[0].Title)
+	h, err := s.Check(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, h.Schema)
+	require.True(t, h.RowSecurity)
+	owners, err := s.Owners(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{""}, owners)
+	found, err := s.Search(t.Context(), sessionstore.SearchQuery{Text: "words"})
+	require.NoError(t, err)
+	require.Equal(t, "old words", found[0].Line)
+}
+
+// A search uses the index of words, which row-level security must not prevent. It sees what it looks
+// for, and nobody else's.
+//
+// Clause N1.
+func TestSearchUsesIndex(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	for _, owner := range []string{"", "ann"} {
+		lease := create(t, s.For(owner), "one")
+		prompt, err := sessionstore.ParseUpdate([]byte(
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"text":"shared words"}}}`))
+		require.NoError(t, err)
+		number, err := s.For(owner).BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{prompt}})
+		require.NoError(t, err)
+		require.NoError(t, s.For(owner).EndTurn(t.Context(), lease, number))
+	}
+	conn := connect(t, address)
+	set := func(name, value string) {
+		_, err := conn.Exec(t.Context(), "SELECT set_config($1, $2, false)", name, value)
+		require.NoError(t, err)
+	}
+	var lexeme string
+	set("acp_agent.owner", "owner ann")
+	visible := func() (n int) {
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*), coalesce(min(words::text), '') FROM words").Scan(&n, &lexeme))
+		return n
+	}
+	require.Zero(t, visible())
+	set("acp_agent.search", "!x") // matches all words
+	require.Equal(t, 1, visible())
+	set("acp_agent.search", strings.Fields(lexeme)[0][:10]+"':*")
+	require.Equal(t, 1, visible())
+	set("acp_agent.owner", "owner bob")
+	require.Zero(t, visible())
+	set("enable_seqscan", "off")
+	rows, err := conn.Query(t.Context(), "EXPLAIN SELECT passage FROM words WHERE owner = 'ann' AND words @@ 'x'")
+	require.NoError(t, err)
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(plan, "\n"), "Bitmap Index Scan on by_word")
+}
+
+func schemaOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	return u.Query().Get("search_path")
+}
+
+// What another server does to an open session is announced.
+//
+// Clause S3.
+func TestLossIsAnnounced(t *testing.T) {
+	address := server.Address(t)
+	here, there := open(t, address), open(t, address)
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	// announced waits until the lease is found to be lost.
+	announced := func(changed <-chan struct{}, s sessionstore.Store, l sessionstore.Lease) error {
+		for {
+			select {
+			case <-changed:
+			case <-time.After(time.Minute):
+				return errors.New("nothing was announced")
+			}
+			if err := s.Append(t.Context(), l, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, owner := range []string{"", "ann"} {
+		s, other := here.For(owner), there.For(owner)
+		taken, deleted, kept := create(t, s, "taken"), create(t, s, "deleted"), create(t, s, "kept")
+		watch := func(l sessionstore.Lease) <-chan struct{} {
+			changed, stop := s.(sessionstore.Watcher).Watch(l.ID)
+			t.Cleanup(stop)
+			require.Eventually(t, func() (listens bool) {
+				err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity "+
+					"WHERE query = 'LISTEN acp_agent' AND state = 'idle')").Scan(&listens)
+				return err == nil && listens
+			}, time.Minute, time.Millisecond)
+			<-changed
+			return changed
+		}
+		onTaken, onDeleted, onKept := watch(taken), watch(deleted), watch(kept)
+		_, err := other.Activate(t.Context(), "taken", sessionstore.Activation{Keys: appKeys(t)})
+		require.NoError(t, err)
+		require.NoError(t, other.Delete(t.Context(), "deleted"))
+		require.ErrorAs(t, announced(onTaken, s, taken), new(*sessionstore.FencedError))
+		require.ErrorAs(t, announced(onDeleted, s, deleted), new(*sessionstore.NotFoundError))
+		require.NoError(t, s.Rename(t.Context(), "kept", "title"))
+		_, err = s.BeginTurn(t.Context(), kept, sessionstore.Turn{})
+		require.NoError(t, err)
+		require.Empty(t, onKept)
+
+		// Whatever happens while the connection is lost is noticed when it is back.
+		onKept = watch(kept)
+		disconnect(t, address)
+		_, err = other.Activate(t.Context(), "kept", sessionstore.Activation{Keys: appKeys(t)})
+		require.NoError(t, err)
+		require.ErrorAs(t, announced(onKept, s, kept), new(*sessionstore.FencedError))
+	}
+}
+
+// disconnect ends all connections of stores.
+func disconnect(t *testing.T, address string) {
+	t.Helper()
+	_, err := connect(t, strings.Replace(address, "acp@", "admin@", 1)).Exec(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'acp-agent'")
+	require.NoError(t, err)
+}
+
+// A database that was restarted is used again without an error, as long as nothing was running.
+func TestLostConnections(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	lease := create(t, s, "one")
+	for range 3 {
+		var all sync.WaitGroup
+		for range 8 { // fills the pool
+			all.Go(func() { _, _ = s.List(t.Context(), sessionstore.Query{}) })
+		}
+		all.Wait()
+		disconnect(t, address)
+		_, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
+		require.NoError(t, err)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	address := server.Address(t)
+	conn := connect(t, address)
+	old := func(s sessionstore.Store, owner, id string) {
+		create(t, s, id)
+		_, err := conn.Exec(t.Context(), "SELECT set_config('acp_agent.owner', 'owner ' || $1, false)", owner)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "UPDATE sessions SET updated = 1 WHERE id = $1", id)
+		require.NoError(t, err)
+	}
+	closed := func(owner string) (kept []string) {
+		s, err := postgres.New(postgres.Options{Address: address, Retention: time.Hour})
+		require.NoError(t, err)
+		page, err := s.For(owner).List(t.Context(), sessionstore.Query{})
+		require.NoError(t, err)
+		for _, session := range page.Sessions {
+			kept = append(kept, string(session.ID))
+		}
+		require.NoError(t, s.Close())
+		return kept
+	}
+	s := open(t, address)
+	for _, owner := range []string{"", "ann"} {
+		old(s.For(owner), owner, "old")
+		create(t, s.For(owner), "new")
+		lease := create(t, s.For(owner), "used")
+		_, err := s.For(owner).BeginTurn(t.Context(), lease, sessionstore.Turn{})
+		require.NoError(t, err)
+	}
+	require.Len(t, closed(""), 3)
+	require.Len(t, closed(""), 2)
+	require.Len(t, closed("ann"), 2)
+	old(s, "", "old again")
+	closed("")
+	require.Contains(t, closed(""), "old again", "it was applied a moment ago")
+}
+
+// Lists and names are found by indexes, which row-level security must not prevent.
+//
+// Clause S7.
+func TestFewRowsAreRead(t *testing.T) {
+	address := server.Address(t)
+	create(t, open(t, address), "one")
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	_, err := admin.Exec(t.Context(), `
+		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, born, strand, turns, state_key)
+		SELECT '', n, agent, '/src/' || n % 50, ARRAY['/lib/' || n % 50], '/real/' || n % 50, ARRAY['/lib/' || n % 50], '', n, n, n, n, n, 1, n::text::bytea
+		FROM sessions, generate_series(100, 20000) AS n;
+		ANALYZE sessions`)
+	require.NoError(t, err)
+	read := func() (rows int) {
+		_, err := admin.Exec(t.Context(), "SELECT pg_stat_clear_snapshot()")
+		require.NoError(t, err)
+		err = admin.QueryRow(t.Context(), "SELECT seq_tup_read + sum(idx_tup_read) FROM pg_stat_user_tables t "+
+			"JOIN pg_stat_user_indexes USING (relid) WHERE relid = 'sessions'::regclass GROUP BY seq_tup_read").Scan(&rows)
+		require.NoError(t, err)
+		return rows
+	}
+	require.Eventually(t, func() bool { return read() >= 0 }, time.Minute, time.Millisecond)
+	before := read()
+	s, err := postgres.New(postgres.Options{Address: address})
+	require.NoError(t, err)
+	parse := func(path string) workspace.Dir {
+		dir, err := workspace.ParseDir(path)
+		require.NoError(t, err)
+		return dir
+	}
+	cwd := &sessionstore.DirFilter{Spelling: parse("/src/7"), Real: parse("/real/7")}
+	lib := parse("/lib/7")
+	dirs, err := workspace.ParseDirs([]string{"/lib/7"})
+	require.NoError(t, err)
+	additional := &sessionstore.DirsFilter{Spelling: dirs, Real: []workspace.Dir{lib}}
+	for _, q := range []sessionstore.Query{{}, {Cwd: cwd}, {Additional: additional}, {Cwd: cwd, Additional: additional}} {
+		q.Limit = 10
+		for range 8 { // plans change after a few
+			page, err := s.List(t.Context(), q)
+			require.NoError(t, err)
+			require.Len(t, page.Sessions, 10)
+			q.Cursor = page.Next
+		}
+	}
+	for _, name := range []string{"700", "no session"} {
+		_, _ = s.Named(t.Context(), sessionstore.Agent{Kind: "x"}, name)
+	}
+	require.NoError(t, s.Close()) // its connections then report what they did
+	require.Eventually(t, func() bool { return read() > before }, time.Minute, time.Millisecond)
+	time.Sleep(time.Second / 10)
+	require.Less(t, read()-before, 10_000)
+}
+
+// A connection pooler may drop settings; a database may not hold every text.
+func TestUnusableDatabases(t *testing.T) {
+	address := server.Address(t)
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	_, err := admin.Exec(t.Context(), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0 OWNER acp")
+	require.NoError(t, err)
+	_, err = open(t, strings.Replace(address, "/postgres", "/latin", 1)).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "create a database with ENCODING 'UTF8'")
+	_, err = open(t, strings.Replace(address, "/postgres", "/missing", 1)).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "create the database")
 }
 
 func connect(t *testing.T, address string) *pgx.Conn {
@@ -168,14 +448,16 @@ func TestRowsOfOtherOwners(t *testing.T) {
 		return ids
 	}
 	require.Empty(t, visible())
-	for owner, id := range map[string]string{"": "one", "ann": "two", "bob": ""} {
-		_, err = conn.Exec(t.Context(), "SELECT set_config('acp_agent.owner', 'owner ' || $1, false)", owner)
+	_, err = conn.Exec(t.Context(), "SET acp_agent.owner = ''") // as after a transaction
+	require.NoError(t, err)
+	require.Empty(t, visible())
+	for _, tt := range []struct {
+		owner   string
+		visible []string
+	}{{"", []string{"one"}}, {"ann", []string{"two"}}, {"bob", nil}} {
+		_, err = conn.Exec(t.Context(), "SELECT set_config('acp_agent.owner', 'owner ' || $1, false)", tt.owner)
 		require.NoError(t, err)
-		if id == "" {
-			require.Empty(t, visible())
-		} else {
-			require.Equal(t, []string{id}, visible())
-		}
+		require.ElementsMatch(t, tt.visible, visible())
 	}
 	_, err = conn.Exec(t.Context(), "INSERT INTO agents (owner, kind, profile) VALUES ('ann', 'y', '')")
 	var refused *pgconn.PgError
@@ -189,7 +471,7 @@ func TestNoPasswordInErrors(t *testing.T) {
 		"postgres://ann:secret@[::1/db", "postgres://ann:secret@localhost/db?sslmode=strange",
 		"host=/nowhere user=ann password=secret port=x",
 	} {
-		_, err := postgres.New(address)
+		_, err := postgres.New(postgres.Options{Address: address})
 		require.ErrorContains(t, err, "is not valid")
 		require.NotContains(t, err.Error(), "secret")
 	}

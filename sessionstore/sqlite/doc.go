@@ -43,6 +43,14 @@
 // next program does what a killed one left. The log stays short meanwhile: erasing waits for
 // readers that keep it.
 //
+// # Searching
+//
+// A message is in the full-text index when its turn has ended, in the same transaction. A search
+// first adds what is missing: a running turn, and what an older program or a repair stored. The
+// index does not contain what tools returned. Words are erased from it with the history, except
+// that a word with which a page of the index begins, or the first letters of it, may stay in the
+// page above until the index is rewritten, without saying where it occurred.
+//
 // # Schema
 //
 // See schema/*.sql. A history is stored in segments of several updates. The segments of a session

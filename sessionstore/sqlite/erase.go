@@ -237,7 +237,7 @@ func (e *eraser) deleteDropped(ctx context.Context) error {
 	return nil
 }
 
-// dropSegment deletes the next segment of a dropped strand.
+// dropSegment deletes the next passage or segment of a dropped strand.
 func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	var strand int64
 	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped LIMIT 1").Scan(&strand)
@@ -248,17 +248,20 @@ func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 		return false, err
 	}
 	// A fork needs the segments that it inherits. A session that still has the strand needs all.
-	deleted, err := tx.ExecContext(ctx, `
-		DELETE FROM segments WHERE rowid = (
-			SELECT rowid FROM segments WHERE strand = ?1
-				AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
-				AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)
-			ORDER BY seq DESC LIMIT 1)`, strand)
-	if err != nil {
-		return false, err
-	}
-	if n, err := deleted.RowsAffected(); n > 0 || err != nil {
-		return false, err
+	// Passages are deleted with the segment in which they begin, and here one at a time.
+	for _, table := range []string{"passages", "segments"} {
+		deleted, err := tx.ExecContext(ctx, `
+			DELETE FROM `+table+` WHERE rowid = (
+				SELECT rowid FROM `+table+` WHERE strand = ?1
+					AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
+					AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)
+				ORDER BY seq DESC LIMIT 1)`, strand)
+		if err != nil {
+			return false, err
+		}
+		if n, err := deleted.RowsAffected(); n > 0 || err != nil {
+			return false, err
+		}
 	}
 	err = exec(ctx, tx, "DELETE FROM dropped WHERE strand = ?", strand)
 	return false, err

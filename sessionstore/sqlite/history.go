@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -16,37 +17,42 @@ const pageBytes = 256 << 10
 func (s *Store) History(
 	ctx context.Context, id sessionstore.ID,
 ) iter.Seq2[sessionstore.Update, error] {
-	return s.history(ctx, id, func(r row) int64 { return r.last })
+	return sessionstore.Updates(s.Segments(ctx, id, 0))
+}
+
+// Segments implements [sessionstore.Store].
+func (s *Store) Segments(
+	ctx context.Context, id sessionstore.ID, after int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return s.segments(ctx, id, after, func(r row) int64 { return r.last })
 }
 
 // Finished implements [sessionstore.Store].
 func (s *Store) Finished(
 	ctx context.Context, id sessionstore.ID,
 ) iter.Seq2[sessionstore.Update, error] {
-	return s.history(ctx, id, row.lastFinished)
+	return sessionstore.Updates(s.segments(ctx, id, 0, row.lastFinished))
 }
 
-// history yields a history up to the segment that last returns.
-func (s *Store) history(
-	ctx context.Context, id sessionstore.ID, last func(row) int64,
-) iter.Seq2[sessionstore.Update, error] {
-	return func(yield func(sessionstore.Update, error) bool) {
-		h, err := s.newHistoryReader(ctx, id, last)
+// segments yields the segments of a history after one up to the one that last returns.
+func (s *Store) segments(
+	ctx context.Context, id sessionstore.ID, after int64, last func(row) int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return func(yield func(sessionstore.Segment, error) bool) {
+		h, err := s.newHistoryReader(ctx, id, after, last)
 		for err == nil && len(h.spans) > 0 {
-			var page [][]byte
+			var page []sessionstore.Segment
 			if page, err = h.nextPage(ctx); err != nil {
 				break
 			}
-			for _, body := range page {
-				for u := range sessionstore.Unpack(body) {
-					if !yield(u, nil) {
-						return
-					}
+			for _, segment := range page {
+				if !yield(segment, nil) {
+					return
 				}
 			}
 		}
 		if err != nil {
-			yield(sessionstore.Update{}, err)
+			yield(sessionstore.Segment{}, err)
 		}
 	}
 }
@@ -62,9 +68,9 @@ type historyReader struct {
 }
 
 func (s *Store) newHistoryReader(
-	ctx context.Context, id sessionstore.ID, last func(row) int64,
+	ctx context.Context, id sessionstore.ID, after int64, last func(row) int64,
 ) (historyReader, error) {
-	h := historyReader{store: s, id: id}
+	h := historyReader{store: s, id: id, seq: after}
 	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := s.owner.find(ctx, tx, id)
 		if err != nil {
@@ -72,16 +78,16 @@ func (s *Store) newHistoryReader(
 		}
 		h.strand = r.strand
 		h.spans, err = r.spans(ctx, tx, last(r))
+		h.spans = slices.DeleteFunc(h.spans, func(s span) bool { return s.last <= after })
 		return err
 	})
 	return h, err
 }
 
 // nextPage reads the next segments of the first span in a transaction of its own.
-func (h *historyReader) nextPage(ctx context.Context) (page [][]byte, err error) {
-	var seq int64
+func (h *historyReader) nextPage(ctx context.Context) (page []sessionstore.Segment, err error) {
 	err = h.store.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		page, seq, err = h.segments(ctx, tx)
+		page, err = h.segments(ctx, tx)
 		if err == nil && len(page) == 0 {
 			err = h.checkUnchanged(ctx, tx)
 		}
@@ -90,9 +96,11 @@ func (h *historyReader) nextPage(ctx context.Context) (page [][]byte, err error)
 	if err != nil {
 		return nil, err
 	}
-	h.seq = seq
+	if len(page) > 0 {
+		h.seq = page[len(page)-1].Number
+	}
 	// After a repair the last segments of a span may be missing.
-	if last := h.spans[0].last; len(page) == 0 || seq >= last {
+	if last := h.spans[0].last; len(page) == 0 || h.seq >= last {
 		h.seq = last
 		h.spans = h.spans[1:]
 	}
@@ -101,7 +109,7 @@ func (h *historyReader) nextPage(ctx context.Context) (page [][]byte, err error)
 
 func (h *historyReader) segments(
 	ctx context.Context, tx *sql.Tx,
-) (page [][]byte, seq int64, err error) {
+) (page []sessionstore.Segment, err error) {
 	current := h.spans[0]
 	rows, err := tx.QueryContext(ctx, `
 		SELECT seq, body FROM segments
@@ -110,18 +118,18 @@ func (h *historyReader) segments(
 		ORDER BY seq`, current.strand, h.seq, current.last,
 		string(h.store.owner.storedID(h.id)), h.strand)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer rows.Close()
 	for size := 0; size < pageBytes && rows.Next(); {
-		var body []byte
-		if err := rows.Scan(&seq, &body); err != nil {
-			return nil, 0, err
+		var segment sessionstore.Segment
+		if err := rows.Scan(&segment.Number, &segment.Body); err != nil {
+			return nil, err
 		}
-		page = append(page, body)
-		size += len(body)
+		page = append(page, segment)
+		size += len(segment.Body)
 	}
-	return page, seq, rows.Err()
+	return page, rows.Err()
 }
 
 // checkUnchanged returns an error if the history was deleted or replaced.

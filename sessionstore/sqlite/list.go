@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -75,14 +76,20 @@ func (o owner) firstPositions(
 	}
 	var all []position
 	for agent := range agents {
+		var (
+			texts []string
+			args  []any
+		)
 		for _, r := range indexRanges(q) {
-			text, args := r.query(agent, start, q.Size()+1)
-			positions, err := readPositions(ctx, tx, text, args)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, positions...)
+			text, some := r.query(agent, start, q.Size()+1)
+			texts, args = append(texts, "SELECT * FROM ("+text+")"), append(args, some...)
 		}
+		text := strings.Join(texts, " UNION ") + firstOf(q.Size()+1)
+		positions, err := readPositions(ctx, tx, text, args)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, positions...)
 	}
 	slices.SortFunc(all, position.compare)
 	all = slices.Compact(all)
@@ -220,8 +227,13 @@ func (r indexRange) query(agent int64, start position, limit int) (string, []any
 		where += " AND updated >= ?"
 		args = append(args, r.since)
 	}
-	where += " ORDER BY updated DESC, id DESC LIMIT ?"
-	return positionsOf(index, where), append(args, limit)
+	return positionsOf(index, where) + firstOf(limit), args
+}
+
+// firstOf returns the end of a query for the first positions. SQLite would compile a query with a
+// parameter as its limit twice.
+func firstOf(limit int) string {
+	return fmt.Sprint(" ORDER BY updated DESC, id DESC LIMIT ", limit)
 }
 
 func positionsOf(index, where string) string {

@@ -21,7 +21,7 @@ import (
 
 // Clause S7.
 func TestQueryPlans(t *testing.T) {
-	s := large(t, manySessions)
+	s := large(t, 1000)
 	explain := func(text string, args ...any) (plan []string) {
 		require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 			rows, err := tx.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, args...)

@@ -30,6 +30,7 @@ func steps() []step {
 		{sql: schemaText(6), oldest: 1},
 		{sql: schemaText(7), oldest: 1},
 		{sql: schemaText(8), oldest: 1},
+		{sql: schemaText(9), oldest: 1},
 	}
 }
 

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -108,3 +110,18 @@ type view struct{ *Store }
 
 // Close implements [sessionstore.Store].
 func (view) Close() error { return nil }
+
+// Owners implements [sessionstore.Shared].
+func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		agents, err := agentsWhere(ctx, tx, "TRUE")
+		names := make(map[string]bool)
+		for _, a := range agents {
+			prefix, _ := split(a.Kind)
+			names[strings.TrimSuffix(prefix, ownerMark)] = true
+		}
+		owners = slices.Sorted(maps.Keys(names))
+		return err
+	})
+	return owners, err
+}

@@ -20,11 +20,11 @@ import (
 
 // TestPowerLoss simulates power failures at many points: from the recorded operations of a store it
 // derives what a disk may contain then, where only what was synced is certain, and opens that. A
-// normal run fails about 20 times; ACP_AGENT_KILLS sets another number.
+// normal run fails about 12 times; ACP_AGENT_KILLS sets another number.
 //
 // Clause S1.
 func TestPowerLoss(t *testing.T) {
-	failures := 20
+	failures := 12
 	if text := os.Getenv("ACP_AGENT_KILLS"); text != "" {
 		var err error
 		failures, err = strconv.Atoi(text)

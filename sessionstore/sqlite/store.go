@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	driver "modernc.org/sqlite"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -117,7 +118,8 @@ type medium struct {
 	end     context.CancelFunc
 	opening chan struct{} // holds one token, whose owner may open or read db
 	db      *database
-	damaged sync.Map // the keys of sessions whose damage was logged
+	writing *semaphore.Weighted // of one writer
+	damaged sync.Map            // the keys of sessions whose damage was logged
 
 	// eraseDue has a token if a delete may have left something. background is the goroutine that
 	// erases it, which runs while db is open.
@@ -128,7 +130,7 @@ type medium struct {
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
 	s := &Store{medium: &medium{
-		options: o.withDefaults(), steps: steps(),
+		options: o.withDefaults(), steps: steps(), writing: semaphore.NewWeighted(1),
 		opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1),
 	}}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -242,9 +244,14 @@ func (s *medium) read(ctx context.Context, do func(context.Context, *sql.Tx) err
 	})
 }
 
-// write runs do in a transaction that holds the write lock. It may run do several times.
+// write runs do in a transaction that holds the write lock. It may run do several times. Writers
+// take turns: package sql would choose any of those that wait for the connection.
 func (s *medium) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return s.use(ctx, func(db *database) error {
+		if s.writing.Acquire(ctx, 1) != nil {
+			return context.Cause(ctx)
+		}
+		defer s.writing.Release(1)
 		return s.transact(ctx, db.writer, nil, func(ctx context.Context, tx *sql.Tx) error {
 			if err := permitted(ctx, tx, len(s.steps)); err != nil {
 				return err
@@ -259,6 +266,9 @@ func (s *medium) transact(
 ) error {
 	return s.retry(ctx, func() error {
 		conn, err := pool.Conn(ctx)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}

@@ -3,12 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +46,47 @@ func TestConcurrentOpen(t *testing.T) {
 	page, err := opened(t, dir, steps()).List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	require.Len(t, page.Sessions, 16)
+}
+
+// A call that waits for others returns why its context ended.
+func TestWaitEndsWithCause(t *testing.T) {
+	s := opened(t, t.TempDir(), steps())
+	lease := made(t, s, "one")
+	cause := errors.New("it took too long")
+	require.NoError(t, s.use(t.Context(), func(db *database) error {
+		only, err := db.writer.Conn(t.Context())
+		require.NoError(t, err)
+		defer only.Close()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
+		defer cancel()
+		require.ErrorIs(t, s.SetTitle(ctx, lease, "x"), cause)
+		return nil
+	}))
+}
+
+// Writers take turns in the order in which they came: among a thousand, nobody waits for long.
+func TestWritersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewMemory()
+		defer func() { require.NoError(t, s.Close()) }()
+		var order, want []int
+		var all sync.WaitGroup
+		hold := make(chan struct{})
+		for i := range 20 {
+			want = append(want, i)
+			all.Go(func() {
+				require.NoError(t, s.write(t.Context(), func(context.Context, *sql.Tx) error {
+					<-hold
+					order = append(order, i)
+					return nil
+				}))
+			})
+			synctest.Wait()
+		}
+		close(hold)
+		all.Wait()
+		require.Equal(t, want, order)
+	})
 }
 
 // Clause S4.

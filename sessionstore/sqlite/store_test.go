@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	proctest.Play(play)
 	// Each check of a property uses a database of its own. -rapid.checks runs more.
-	if err := flag.Set("rapid.checks", "30"); err != nil {
+	if err := flag.Set("rapid.checks", "6"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

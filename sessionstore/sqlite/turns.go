@@ -81,11 +81,15 @@ func (s *Store) EndTurn(
 		if n, err := ended.RowsAffected(); n == 0 {
 			return err
 		}
-		return exec(ctx, tx, `
+		err = exec(ctx, tx, `
 			UPDATE sessions SET updated = max(updated, ?1), open = CASE
 				WHEN EXISTS (SELECT 1 FROM turns
 					WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
 			WHERE key = ?2`, s.clock(), r.key, first)
+		if err == nil {
+			_, err = index(ctx, tx, r.strand)
+		}
+		return err
 	})
 }
 

@@ -17,6 +17,7 @@ func historyTests() []testCase {
 		{"S9/nothing is held between pages", nothingHeld},
 		{"a reader does not see later appends", noLaterAppends},
 		{"a history can be read again, and in part", readAgain},
+		{"a history can be read from any segment on", readFromSegment},
 		{"P7/an activation replaces the history", replaced},
 		{"P7/a replaced history ends its readers", replacedEndsReaders},
 		{"a deleted history ends its readers", deletedEndsReaders},
@@ -92,8 +93,43 @@ func readAgain(t *testing.T, s store) {
 				break
 			}
 		}
+		require.Equal(t, 5, n)
 	}
 	require.Equal(t, texts(want...), history(t, s, "one"))
+}
+
+func readFromSegment(t *testing.T, s store) {
+	lease := create(t, s, "source")
+	record(t, s, lease, "prompt", say("a"), say("b"))
+	lease, err := s.Fork(t.Context(), "source",
+		sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app")})
+	require.NoError(t, err)
+	record(t, s, lease, "more", say("c"))
+	var read []sessionstore.Segment
+	for segment, err := range s.Segments(t.Context(), "one", 0) {
+		require.NoError(t, err)
+		read = append(read, segment)
+	}
+	require.NotEmpty(t, read)
+	for i := range read {
+		var rest []sessionstore.Segment
+		for segment, err := range s.Segments(t.Context(), "one", read[i].Number) {
+			require.NoError(t, err)
+			rest = append(rest, segment)
+		}
+		require.ElementsMatch(t, read[i+1:], rest)
+	}
+	var all []string
+	for _, segment := range read {
+		for u := range sessionstore.Unpack(segment.Body) {
+			all = append(all, u.String())
+		}
+	}
+	require.Equal(t, history(t, s, "one"), all)
+	require.Len(t, all, 5)
+	for _, err := range s.Segments(t.Context(), "none", 0) {
+		require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+	}
 }
 
 func replaced(t *testing.T, s store) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,8 @@ func ownerTests() []ownerTest {
 		{"N1/what an agent lists belongs to the owner", importsOfOwners},
 		{"N1/a name that is not text owns nothing of others", strangeNames},
 		{"N1/closing the store of an owner", closeOwner},
+		{"the names of owners", namesOfOwners},
+		{"N1/searches of owners", searchesOfOwners},
 		{"calls after Close fail", closed},
 	}
 }
@@ -58,6 +61,19 @@ func (n neighbour) requireUnchanged(t *testing.T) {
 	t.Helper()
 	require.Equal(t, n.before, n.sessions(t), "another owner's sessions")
 	require.Equal(t, texts(say("neighbour")), history(t, n.store, "one"))
+}
+
+func namesOfOwners(t *testing.T, s sessionstore.Shared) {
+	owners, err := s.Owners(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, owners)
+	for _, owner := range []string{"bob", "", "ann", "ann b", "bob"} {
+		create(t, s.For(owner), "of "+owner+strings.Repeat("'", len(owners)))
+		owners = append(owners, owner)
+	}
+	owners, err = s.Owners(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "ann", "ann b", "bob"}, owners)
 }
 
 // foreignSession calls every method with the id of a session that belongs to another owner.

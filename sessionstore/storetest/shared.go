@@ -54,20 +54,25 @@ func TestShared(
 		}
 		journals := journals[:]
 		for round := 0; round < kills; round += 2 {
-			var both [2]bytes.Buffer
-			var running sync.WaitGroup
-			var failures [2]error
-			for i := range both {
-				running.Go(func() {
-					journal, err := killed(t, rand.IntN(40))
-					both[i].Write(journal)
-					failures[i] = err
-				})
+			t.Run(strconv.Itoa(round), func(t *testing.T) { // closes the store
+				var both [2]bytes.Buffer
+				var running sync.WaitGroup
+				var failures [2]error
+				for i := range both {
+					running.Go(func() {
+						journal, err := killed(t, rand.IntN(40))
+						both[i].Write(journal)
+						failures[i] = err
+					})
+				}
+				running.Wait()
+				require.NoError(t, errors.Join(failures[:]...))
+				journals = append(journals, both[:]...)
+				requireStored(t, open(t), journals)
+			})
+			if t.Failed() {
+				return
 			}
-			running.Wait()
-			require.NoError(t, errors.Join(failures[:]...))
-			journals = append(journals, both[:]...)
-			requireStored(t, open(t), journals)
 		}
 	})
 }

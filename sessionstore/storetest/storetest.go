@@ -25,7 +25,9 @@ type Open = func(t *testing.T) sessionstore.Shared
 // Test tests the stores that open returns.
 func Test(t *testing.T, open Open) {
 	for _, group := range [][]testCase{
-		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(), forkTests(), listTests(), labelTests(), pruneTests(), textTests(), modelTests(),
+		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(),
+		restoreTests(), forkTests(), listTests(), labelTests(), pruneTests(), textTests(),
+		searchTests(), modelTests(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {

@@ -7,7 +7,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -27,14 +26,17 @@ import (
 
 // Server is a server that is started when a test first needs it. The zero value may be used.
 type Server struct {
-	start sync.Once
-	dir   string
-	stop  func()
-	next  atomic.Int64
+	start  sync.Once
+	dir    string
+	launch func() *exec.Cmd
+	stop   func()
+	next   atomic.Int64
 }
 
 // Address returns the address of a schema that no other test uses, for a user who may create it.
-// It skips the test if there is no server for this system.
+// It skips the test if there is no server for this system. Other users are "guarded", who needs the
+// password "open sesame", "reader", who may only read, "guest", who may not create a schema, and
+// "admin", a superuser.
 func (s *Server) Address(t testing.TB) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -50,6 +52,17 @@ func (s *Server) Address(t testing.TB) string {
 func (s *Server) address(user, schema string) string {
 	query := url.Values{"host": {s.dir}, "search_path": {schema}}
 	return "postgres://" + user + "@/postgres?" + query.Encode()
+}
+
+// Deadlocks returns the number of deadlocks that the server has found.
+func (s *Server) Deadlocks(t testing.TB) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.address("admin", "public"))
+	require.NoError(t, err)
+	err = conn.QueryRow(t.Context(), "SELECT sum(deadlocks) FROM pg_stat_database").Scan(&n)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+	return n
 }
 
 // Stop stops the server and removes its files.
@@ -75,9 +88,24 @@ func (s *Server) run(t testing.TB, bin string) {
 	output, err := initdb.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-h", "",
-		"-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=100")
-	server.SysProcAttr, server.Dir = attributes, s.dir
+	hba := filepath.Join(data, "pg_hba.conf")
+	require.NoError(t, os.WriteFile(hba, []byte("local all guarded scram-sha-256\nlocal all all trust\n"), 0o600))
+	s.launch = func() *exec.Cmd {
+		server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-h", "",
+			"-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=100")
+		server.SysProcAttr, server.Dir = attributes, s.dir
+		return server
+	}
+	s.Resume(t)
+	s.createUsers(t)
+}
+
+// Suspend stops the server, which keeps its files.
+func (s *Server) Suspend() { s.stop() }
+
+// Resume starts the server again.
+func (s *Server) Resume(t testing.TB) {
+	server := s.launch()
 	started, done := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -94,26 +122,27 @@ func (s *Server) run(t testing.TB, bin string) {
 		<-done
 	}
 	require.Eventually(t, func() bool {
-		conn, err := net.Dial("unix", filepath.Join(s.dir, ".s.PGSQL.5432"))
+		conn, err := pgx.Connect(context.Background(), s.address("admin", "public"))
 		if err == nil {
-			_ = conn.Close()
+			_ = conn.Close(context.Background())
 		}
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
-	s.createUser(t)
 }
 
-// createUser creates a user who is no superuser, as soon as the server answers.
-func (s *Server) createUser(t testing.TB) {
+// createUsers creates the users other than admin.
+func (s *Server) createUsers(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	var conn *pgx.Conn
-	require.Eventually(t, func() (ok bool) {
-		var err error
-		conn, err = pgx.Connect(ctx, s.address("admin", "public"))
-		return err == nil
-	}, time.Minute, 10*time.Millisecond)
-	_, err := conn.Exec(ctx, "CREATE ROLE acp LOGIN; GRANT CREATE ON DATABASE postgres TO acp")
+	conn, err := pgx.Connect(ctx, s.address("admin", "public"))
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, `
+		CREATE ROLE acp LOGIN;
+		CREATE ROLE guarded LOGIN PASSWORD 'open sesame';
+		CREATE ROLE guest LOGIN;
+		CREATE ROLE reader LOGIN IN ROLE acp;
+		ALTER ROLE reader SET default_transaction_read_only = on;
+		GRANT CREATE ON DATABASE postgres TO acp, guarded`)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(ctx))
 }

@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// BenchmarkStores compares stores that have 100,000 sessions in 100 directories.
+func BenchmarkStores(b *testing.B) {
+	const sessions, folders = 100_000, 100
+	for name, open := range map[string]func(*testing.B) sessionstore.Shared{
+		"SQLite": func(b *testing.B) sessionstore.Shared {
+			return sqlite.New(sqlite.Options{Dir: b.TempDir()})
+		},
+		"PostgreSQL": func(b *testing.B) sessionstore.Shared {
+			s, err := postgres.New(postgres.Options{Address: server.Address(b)})
+			require.NoError(b, err)
+			return s
+		},
+	} {
+		s := open(b)
+		b.Cleanup(func() { require.NoError(b, s.Close()) })
+		agent := sessionstore.Agent{Kind: "explore"}
+		keys := func(n int) sessionstore.Keys {
+			cwd, err := workspace.ParseDir(fmt.Sprint("/src/", n%folders))
+			require.NoError(b, err)
+			return sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
+		}
+		add := func(n int) sessionstore.Lease {
+			lease, err := s.Create(b.Context(), sessionstore.NewSession{ID: sessionstore.ID(fmt.Sprint(n)), Agent: agent, Keys: keys(n)})
+			require.NoError(b, err)
+			return lease
+		}
+		var next atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for n := next.Add(1); n <= sessions; n = next.Add(1) {
+					add(int(n))
+				}
+			})
+		}
+		all.Wait()
+
+		everything := sessionstore.Query{Agent: agent}
+		dir := keys(1).Roots.Cwd()
+		inFolder := sessionstore.Query{Agent: agent, Cwd: &sessionstore.DirFilter{Spelling: dir, Real: dir}}
+		late := everything
+		for n := 0; n < 1000*late.Size(); n += sessionstore.MaxPageSize {
+			q := late
+			q.Limit = sessionstore.MaxPageSize
+			page, err := s.List(b.Context(), q)
+			require.NoError(b, err)
+			late.Cursor = page.Next
+		}
+		for what, q := range map[string]sessionstore.Query{
+			"list/page 1": everything, "list/page 1,000": late, "list/page 1 of a folder": inFolder,
+		} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				for b.Loop() {
+					_, err := s.List(b.Context(), q)
+					require.NoError(b, err)
+				}
+			})
+		}
+		b.Run(name+"/new", func(b *testing.B) {
+			for b.Loop() {
+				add(int(next.Add(1)))
+			}
+		})
+		segment := make([]sessionstore.Update, 20)
+		for i := range segment {
+			segment[i] = sessionstore.StoredUpdate(fmt.Appendf(nil,
+				`{"update":{"sessionUpdate":"tool_call_update","toolCallId":"%06d","content":%q}}`, i, strings.Repeat("x", 100)))
+		}
+		b.Run(name+"/append of 20 updates", func(b *testing.B) {
+			lease := add(int(next.Add(1)))
+			for b.Loop() {
+				require.NoError(b, s.Append(b.Context(), lease, segment))
+			}
+		})
+		b.Run(name+"/load of 10,000 updates", func(b *testing.B) {
+			lease := add(int(next.Add(1)))
+			for range 500 {
+				require.NoError(b, s.Append(b.Context(), lease, segment))
+			}
+			for b.Loop() {
+				n := 0
+				for _, err := range s.History(b.Context(), lease.ID) {
+					require.NoError(b, err)
+					n++
+				}
+				require.Equal(b, 10_000, n)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Restore implements [sessionstore.Store].
+func (s *Store) Restore(
+	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
+) (stored bool, err error) {
+	if err := n.Validate(); err != nil {
+		return false, err
+	}
+	own, err := s.draftOf("", history)
+	if err != nil {
+		return false, err
+	}
+	err = s.write(ctx, func(tx pgx.Tx) error {
+		stored = false
+		agent, err := s.agentKey(ctx, tx, n.Agent, true)
+		if err != nil {
+			return err
+		}
+		old, err := s.find(ctx, tx, n.ID, forWrite)
+		if err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
+			return err
+		}
+		exists := err == nil
+		var newer bool
+		err = tx.QueryRow(ctx, `
+			SELECT EXISTS (SELECT 1 FROM sessions WHERE owner = $1 AND updated >= $2 AND (id = $3
+				OR agent = $4 AND state_key_hash = sha256($5)
+					AND NOT (imported AND turns = 0 AND last = 0)))`,
+			s.owner, n.Updated.UnixMilli(), string(n.ID), agent, []byte(n.StateKey)).Scan(&newer)
+		if err != nil || newer {
+			return err
+		}
+		if exists {
+			if err := s.deleteRows(ctx, tx, n.ID, old.strand); err != nil {
+				return err
+			}
+		}
+		stored = true
+		return s.restore(ctx, tx, agent, n, own)
+	})
+	return stored && err == nil, err
+}
+
+// restore stores a session that the owner does not have. The caller has locked the agent.
+func (s *Store) restore(
+	ctx context.Context, tx pgx.Tx, agent int64, n sessionstore.Session, history *draft,
+) error {
+	updated := n.Updated.UnixMilli()
+	r, err := s.insert(ctx, tx, agent, sessionstore.NewSession{
+		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
+	}, &updated)
+	if err == nil && history != nil {
+		err = history.replaceHistory(ctx, tx, r)
+	}
+	if err != nil {
+		return err
+	}
+	r.turns = n.Turns
+	if err := s.store(ctx, tx, r); err != nil {
+		return err
+	}
+	return s.exec(ctx, tx, n.ID, "created = $3, archived = $4, renamed = $5, meta = $6, "+
+		"imported = $7::bigint <> 0, listed = $7", n.Created.UnixMilli(), n.Archived, n.Renamed,
+		append([]byte{}, n.Meta...), n.ListedColumn())
+}
+
+// Deleted implements [sessionstore.Store].
+func (s *Store) Deleted(
+	ctx context.Context,
+) (all map[sessionstore.Agent][]sessionstore.Deleted, err error) {
+	err = s.read(ctx, func(tx pgx.Tx) error {
+		all = make(map[sessionstore.Agent][]sessionstore.Deleted)
+		rows, err := tx.Query(ctx, `
+			SELECT kind, profile, name, deleted FROM tombstones t
+			JOIN agents a ON a.owner = t.owner AND a.key = t.agent
+			WHERE t.owner = $1 ORDER BY name`, s.owner)
+		if err != nil {
+			return err
+		}
+		var (
+			agent sessionstore.Agent
+			name  []byte
+			at    int64
+		)
+		_, err = pgx.ForEachRow(rows, []any{&agent.Kind, &agent.Profile, &name, &at}, func() error {
+			d := sessionstore.Deleted{At: timeOf(at)}
+			copy(d.Name[:], name)
+			all[agent] = append(all[agent], d)
+			return nil
+		})
+		return err
+	})
+	return all, err
+}
+
+// RestoreDeleted implements [sessionstore.Store].
+func (s *Store) RestoreDeleted(
+	ctx context.Context, agent sessionstore.Agent, deleted []sessionstore.Deleted,
+) error {
+	if err := agent.Validate(); err != nil {
+		return err
+	}
+	names, times := [][]byte{}, []int64{}
+	for _, d := range deleted {
+		names, times = append(names, d.Name[:]), append(times, d.At.UnixMilli())
+	}
+	return s.write(ctx, func(tx pgx.Tx) error {
+		key, err := s.agentKey(ctx, tx, agent, true)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			DELETE FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)
+				AND imported AND turns = 0 AND last = 0 AND NOT archived AND NOT renamed`,
+			s.owner, key, names)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO tombstones (owner, agent, name, deleted)
+			SELECT $1, $2, name, deleted FROM unnest($3::bytea[], $4::bigint[]) AS d (name, deleted)
+			WHERE NOT EXISTS (SELECT 1 FROM sessions
+				WHERE owner = $1 AND agent = $2 AND state_key_hash = name)
+			ON CONFLICT (owner, agent, name) DO UPDATE
+				SET deleted = greatest(tombstones.deleted, excluded.deleted)`,
+			s.owner, key, names, times)
+		return err
+	})
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// listenPause is the time between two attempts to listen.
+const listenPause = time.Second
+
+// watches are the sessions that are watched in this process. A goroutine listens on a connection of
+// its own from the first one on, until end.
+type watches struct {
+	mu        sync.Mutex
+	channels  map[string]map[chan struct{}]bool // by the name that the database announces
+	stop      context.CancelFunc                // nil before the first watch
+	ended     bool
+	listening sync.WaitGroup
+}
+
+// Watch implements [sessionstore.Watcher].
+func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
+	w := &s.watches
+	name := announced(s.owner, id)
+	c := make(chan struct{}, 1)
+	c <- struct{}{} // something may have happened before
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.channels[name] == nil {
+		if w.channels == nil {
+			w.channels = make(map[string]map[chan struct{}]bool)
+		}
+		w.channels[name] = make(map[chan struct{}]bool)
+	}
+	w.channels[name][c] = true
+	if w.stop == nil && !w.ended {
+		var ctx context.Context
+		ctx, w.stop = context.WithCancel(context.Background())
+		w.listening.Go(func() { s.keepListening(ctx) })
+	}
+	return c, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if delete(w.channels[name], c); len(w.channels[name]) == 0 {
+			delete(w.channels, name)
+		}
+	}
+}
+
+// announced returns the name of a session in announcements, see schema/2.sql.
+func announced(owner string, id sessionstore.ID) string {
+	sum := sha256.Sum256([]byte(owner + "\x00" + string(id)))
+	return hex.EncodeToString(sum[:])
+}
+
+// end stops listening.
+func (w *watches) end() {
+	w.mu.Lock()
+	if w.ended = true; w.stop != nil {
+		w.stop()
+	}
+	w.mu.Unlock()
+	w.listening.Wait()
+}
+
+// tell tells those who watch the session with this name.
+func (w *watches) tell(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.channels[name] {
+		select {
+		case c <- struct{}{}:
+		default: // it has not looked since the last one
+		}
+	}
+}
+
+// names returns the names of all sessions that are watched.
+func (w *watches) names() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.channels))
+}
+
+// keepListening passes on what the database announces until ctx ends. While it is not connected
+// nothing is announced, and losses are noticed as by stores without announcements.
+func (d *database) keepListening(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = d.listen(ctx) // calls that need the database report what is wrong
+		select {
+		case <-time.After(listenPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// listen does the same until the connection is lost.
+func (d *database) listen(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN acp_agent"); err != nil {
+		return err
+	}
+	for _, name := range d.watches.names() { // what happened before
+		d.watches.tell(name)
+	}
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		d.watches.tell(n.Payload)
+	}
+}

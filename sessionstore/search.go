@@ -1,0 +1,300 @@
+package sessionstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Searcher is the part of a [Store] that finds what was said. Not every store has it.
+type Searcher interface {
+	// Search returns the messages that contain all words of a text, those indexed last first. It
+	// finds everything that was stored before the call, except that a store may leave out what
+	// tools returned. The first search after an update of the program may take long: it reads all
+	// histories.
+	Search(ctx context.Context, q SearchQuery) ([]Found, error)
+}
+
+// SearchQuery says what to look for.
+type SearchQuery struct {
+	// Text has words and, in double quotes, phrases. A word is also found at the beginning of a
+	// longer one. Upper and lower case, accents and punctuation do not matter. Text without a word
+	// finds nothing.
+	Text string
+	// Limit is the maximum number of results; 0 means [PageSize]. It is limited to [MaxPageSize].
+	Limit int
+}
+
+// Size returns the maximum number of results.
+func (q SearchQuery) Size() int { return Query{Limit: q.Limit}.Size() }
+
+// MaxFoundInSession is how many messages of a session a search returns at most.
+const MaxFoundInSession = 3
+
+// Found is a message that a search found.
+type Found struct {
+	// Session is the session to continue. Its State and StateKey are not set. A message that a fork
+	// shares with its source is found in both.
+	Session Session
+	Role    Role
+	// Time is about when it was said: the session's last activity when the message was indexed.
+	Time time.Time
+	// Segment is the number of the segment in which the message, or a part of a long one, begins.
+	Segment int64
+	// Line is the line of the message with the most matches, or a part of it if it is long.
+	Line string
+	// Matches are the places in Line that match, in order. There is at least one.
+	Matches []Match
+}
+
+// Match is a part of a line: the bytes from Start up to End.
+type Match struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Role says who or what a message comes from.
+type Role string
+
+// The roles of messages.
+const (
+	RoleUser    Role = "user"
+	RoleAgent   Role = "agent"
+	RoleThought Role = "thought"
+	RoleTool    Role = "tool" // the title of a tool call
+)
+
+// Term is a word or a phrase to look for.
+type Term struct {
+	Text   string
+	Prefix bool // its last word is also found at the beginning of a longer one
+}
+
+// maxTerms limits the number of terms of a query.
+const maxTerms = 32
+
+// Terms returns the first terms of a query's text. Each contains a letter, a digit or a symbol such
+// as an emoji.
+func (q SearchQuery) Terms() (terms []Term) {
+	phrase := false
+	for part := range strings.SplitSeq(q.Text, `"`) {
+		words := []string{part}
+		if !phrase {
+			words = strings.Fields(part)
+		}
+		for _, w := range words {
+			if strings.ContainsFunc(w, isWord) && len(terms) < maxTerms {
+				terms = append(terms, Term{Text: strings.TrimSpace(w), Prefix: !phrase && isPrefix(w)})
+			}
+		}
+		phrase = !phrase
+	}
+	return terms
+}
+
+// maxPassage limits the length of a passage, so that adding and removing one is a short piece of
+// work.
+const maxPassage = 8 << 10
+
+// Passage is what a store indexes: a message, or a part of a long one.
+type Passage struct {
+	Role Role
+	Text string
+	// Seq is the segment in which it begins.
+	Seq int64
+}
+
+// Passages collects the passages of a history. The pieces in which a message was streamed make one
+// passage, and so do the titles of a tool call that follow each other: that is the last one. The
+// zero value is ready to use.
+type Passages struct {
+	// Done are the complete passages.
+	Done []Passage
+
+	open    Passage // Text is in message
+	turn    int64
+	id      string
+	message strings.Builder
+	titles  map[string]string // the last ones of tool calls, by id
+}
+
+// Add adds an update of a segment that was stored in a turn.
+func (p *Passages) Add(seq, turn int64, u Update) {
+	role, id, text := said(u)
+	if role == "" {
+		return
+	}
+	if role == RoleTool && !p.isNewTitle(id, text) {
+		if u.Kind == ToolCall {
+			p.End()
+		}
+		return
+	}
+	last := &p.open
+	if role != last.Role || turn != p.turn || id != p.id {
+		p.End()
+		p.turn, p.id = turn, id
+	} else if role == RoleTool {
+		p.message.Reset()
+	} else if role == RoleUser && p.message.Len() > 0 {
+		p.message.WriteByte('\n') // the blocks of a prompt are whole
+	}
+	for text != "" {
+		if p.message.Len() == 0 {
+			*last = Passage{Role: role, Seq: seq}
+		}
+		n := passageEnd(text, maxPassage-p.message.Len())
+		p.message.WriteString(text[:n])
+		if text = text[n:]; text != "" {
+			p.End()
+		}
+	}
+}
+
+// isNewTitle notes the title of a tool call, and reports whether it has another one now.
+func (p *Passages) isNewTitle(call, title string) bool {
+	if title == "" || p.titles[call] == title {
+		return false
+	}
+	if p.titles == nil {
+		p.titles = make(map[string]string)
+	}
+	p.titles[call] = title
+	return true
+}
+
+// Open returns the segment in which the passage begins that further updates may continue, 0 if
+// there is none.
+func (p *Passages) Open() int64 {
+	if p.message.Len() == 0 {
+		return 0
+	}
+	return p.open.Seq
+}
+
+// End completes the last passage.
+func (p *Passages) End() {
+	if p.message.Len() > 0 {
+		p.open.Text = p.message.String()
+		p.Done = append(p.Done, p.open)
+		p.message.Reset()
+	}
+}
+
+// passageEnd returns where to cut a text so that about max bytes come before: after white space if
+// possible. It is not 0.
+func passageEnd(text string, max int) int {
+	if len(text) <= max {
+		return len(text)
+	}
+	max = min(len(text), max+utf8.UTFMax)
+	for max < len(text) && !utf8.RuneStart(text[max]) {
+		max++
+	}
+	if at := strings.LastIndexFunc(text[:max], unicode.IsSpace); at > 0 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		return at + size
+	}
+	return max
+}
+
+// said returns the text of an update that a search finds, and the id of the message that it
+// belongs to. Of tool calls that is the title.
+func said(u Update) (role Role, message, text string) {
+	switch u.Kind {
+	case UserMessageChunk:
+		role = RoleUser
+	case AgentMessageChunk:
+		role = RoleAgent
+	case AgentThoughtChunk:
+		role = RoleThought
+	case ToolCall:
+		role = RoleTool
+	case ToolCallUpdate:
+		if !bytes.Contains(u.Raw, []byte(`"title"`)) {
+			return "", "", "" // it may be long
+		}
+		role = RoleTool
+	default:
+		return "", "", ""
+	}
+	var params struct {
+		Update struct {
+			MessageID, ToolCallID, Title string
+			Content                      json.RawMessage
+			Meta                         struct {
+				Ours struct{ Note bool } `json:"acp-agent"`
+			} `json:"_meta"`
+		}
+	}
+	if json.Unmarshal(u.Raw, &params) != nil || params.Update.Meta.Ours.Note {
+		return "", "", ""
+	}
+	if role == RoleTool {
+		return role, params.Update.ToolCallID, params.Update.Title
+	}
+	var block struct{ Text, Name string }
+	if json.Unmarshal(params.Update.Content, &block) != nil {
+		return "", "", ""
+	}
+	if text = block.Text; text == "" {
+		text = block.Name // of a file
+	}
+	return role, params.Update.MessageID, text
+}
+
+const (
+	// maxFoundLine limits the length of Found.Line, foundBefore that of what precedes its first
+	// match.
+	maxFoundLine = 400
+	foundBefore  = 80
+)
+
+// BestLine returns the line of a text with the most matches, and its matches. Of a long line it
+// returns a part. matches are places in text, in order.
+func BestLine(text string, matches []Match) (line string, in []Match) {
+	start, end := 0, 0
+	for rest := matches; len(rest) > 0; {
+		from := strings.LastIndexByte(text[:rest[0].Start], '\n') + 1
+		to := len(text)
+		if n := strings.IndexByte(text[rest[0].Start:], '\n'); n >= 0 {
+			to = rest[0].Start + n
+		}
+		n := 0
+		for n < len(rest) && rest[n].Start < to {
+			n++
+		}
+		if n > len(in) {
+			start, end, in = from, to, rest[:n]
+		}
+		if n = max(n, 1); n == len(rest) {
+			break
+		}
+		rest = rest[n:]
+	}
+	if len(in) > 0 && in[0].Start-start > foundBefore {
+		start = in[0].Start - foundBefore
+	}
+	for start < end && !utf8.RuneStart(text[start]) {
+		start++
+	}
+	if end-start > maxFoundLine {
+		for end = start + maxFoundLine; !utf8.RuneStart(text[end]); end-- {
+		}
+	}
+	line = strings.TrimRightFunc(text[start:end], unicode.IsSpace)
+	trimmed := strings.TrimLeftFunc(line, unicode.IsSpace)
+	start += len(line) - len(trimmed)
+	shown := make([]Match, 0, len(in))
+	for _, m := range in {
+		m = Match{Start: m.Start - start, End: min(m.End-start, len(trimmed))}
+		if m.Start >= 0 && m.Start < m.End {
+			shown = append(shown, m)
+		}
+	}
+	return trimmed, shown
+}
