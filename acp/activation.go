@@ -151,7 +151,7 @@ func (act *activation) abandon() {
 		return
 	}
 	act.host.close()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), commitTimeout)
+	ctx, cancel := commitContext(a.base)
 	defer cancel()
 	var err error
 	if act.backend != nil {
@@ -179,6 +179,7 @@ func (act *activation) activate(
 		return nil, backend.ErrClosed
 	}
 	act.host.attach(s)
+	act.agent.observeOpened(s)
 	act.host.announceCommands()
 	return s, nil
 }

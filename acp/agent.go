@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -87,9 +86,9 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jso
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
 	if accept := a.served(r.Method, from); accept != nil {
-		return accept(ctx, r)
+		return a.observed(r, accept(ctx, r))
 	}
-	return a.acceptPassed(ctx, r)
+	return a.observed(r, a.acceptPassed(ctx, r))
 }
 
 // acceptFunc accepts a request.
@@ -129,7 +128,7 @@ func (a *agent) served(method string, from *agent) acceptFunc {
 	case protocol.SessionUnarchive:
 		return stored(passedRequest, a.unarchive)
 	case protocol.SessionSetTitle:
-		return stored(passedRequest, a.setTitle)
+		return a.acceptSetTitle
 	case protocol.SessionStatus:
 		return stored(passedRequest, a.status)
 	}
@@ -259,33 +258,6 @@ func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 		return nil, jsonrpc.MethodNotFound(method)
 	}
 	return work()
-}
-
-// requestContext returns a context for a request that is answered even after the client has closed
-// its end: it ends when the client cancels the request, or with the connection.
-func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	lasting, cancel := a.lastingContext(ctx)
-	return lasting, func() { cancel(nil) }
-}
-
-// lastingContext is requestContext with a cause.
-func (a *agent) lastingContext(
-	ctx context.Context,
-) (context.Context, context.CancelCauseFunc) {
-	lasting, cancel := context.WithCancelCause(a.base)
-	end := func() {
-		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
-			cancel(cause)
-		}
-	}
-	stop := context.AfterFunc(ctx, end)
-	if ctx.Err() != nil {
-		end() // now, rather than when the goroutine of AfterFunc runs
-	}
-	return lasting, func(cause error) {
-		stop()
-		cancel(cause)
-	}
 }
 
 // shutdown ends running turns, and closes the sessions and the backend.

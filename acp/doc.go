@@ -15,6 +15,18 @@
 // A [Server] serves many connections of several users. Each connection is a [Conn]; the program
 // authenticates the user, and chooses the [Options] of each.
 //
+// # Words
+//
+//   - A session is a conversation about an ordered list of roots, the first of which is its working
+//     directory. Users see roots as folders.
+//   - An activation is a session that is open in this process, with its roots, its MCP servers and
+//     the backend's part of it. A lease of the store says which process has it.
+//   - A turn is a prompt and everything until its response.
+//   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
+//   - The host is what a backend sees of its session: the roots, the client, the MCP servers.
+//   - An outlet is the way from a session to the client that is shown it.
+//   - A notice is something that the user is told once, as a message in the conversation.
+//
 // # States of a session
 //
 // A session exists once session/new or session/fork was answered. It is stored, and it may be
@@ -32,12 +44,11 @@
 // handles overlapping turns ([backend.Info].OverlappingTurns). A prompt that follows a
 // session/cancel waits for the responses of the cancelled turns. Load and resume first do what can
 // fail except for showing the history, then end the running turns as cancelled, then replace the
-// activation.
-// Close and delete first end the turns. When a connection ends, its turns end as cancelled; those of
-// a remote [Peer] go on without a client for a while, and a load or resume by the same principal
-// joins them. Fork copies the finished turns and changes nothing. Delete
-// removes a session in any state. Sessions that only the backend knows are stored when a list
-// imports them, or when a client opens one by the backend's own id.
+// activation. Close and delete first end the turns. When a connection ends, its turns end as
+// cancelled; those of a remote [Peer] go on without a client for a while, and a load or resume by
+// the same principal joins them. Fork copies the finished turns and changes nothing. Delete removes
+// a session in any state. Sessions that only the backend knows are stored when a list imports them,
+// or when a client opens one by the backend's own id.
 //
 // # Where to find things
 //
@@ -81,10 +92,13 @@
 //     to read is asked about and read here (outside_read.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_params.go turns its
 //     errors into violations. folders.go adds the folders that the user declared to requests that
-//     name none. roots_command.go answers /roots, roots_change.go adds and removes folders, and
-//     roots_announce.go adds the adapter's commands to what the backend announces.
-//   - MCP servers: mcp.go prepares them for a session and starts those found in roots;
-//     mcp_command.go answers /mcp.
+//     name none.
+//   - A command that the adapter answers itself: own_turn.go finds it in a prompt, and opens the
+//     session again if it changes the roots. roots_command.go answers /roots, roots_change.go adds
+//     and removes folders, mcp_command.go answers /mcp, and roots_announce.go adds both to what the
+//     backend announces.
+//   - MCP servers: mcp.go prepares them for a session and starts those found in roots.
+//   - What must go on after its request has ended: contexts.go.
 //   - Titles: title.go. What the user is told once: notice.go.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

@@ -35,7 +35,7 @@ import (
 func TestMain(m *testing.M) {
 	proctest.Play(play)
 	// Each check of TestModel is a whole session. -rapid.checks runs more.
-	if err := flag.Set("rapid.checks", "30"); err != nil {
+	if err := flag.Set("rapid.checks", "12"); err != nil {
 		panic(err)
 	}
 	proctest.Main(m, play)

@@ -167,7 +167,7 @@ func (h *host) attach(s *session) {
 	if late == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.agent.base), commitTimeout)
+	ctx, cancel := commitContext(h.agent.base)
 	defer cancel()
 	if err := s.saveState(ctx, late); err != nil {
 		h.agent.log.Warn("cannot save the agent's state", "session", h.id, "error", err)

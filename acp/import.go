@@ -91,8 +91,8 @@ func (r *importRun) wait(ctx context.Context, until time.Time) bool {
 	return false
 }
 
-// waitForPage waits until the import has ended. If this takes too long for the first page, a page of
-// what has come by then is stored, and the import continues in the background.
+// waitForPage waits until the import has ended. If this takes too long for the first page, a page
+// of what has come by then is stored, and the import continues in the background.
 func (r *importRun) waitForPage(ctx context.Context, first bool) {
 	t := r.agent.options.tuning
 	if !first {
@@ -366,9 +366,9 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	}}, err
 }
 
-// unrecorded reports whether there is nothing of a session here with which it could be started
-// over: only the backend had it.
-func (a *agent) unrecorded(ctx context.Context, s openable) bool {
+// onlyBackendKnows reports whether there is nothing of a session here with which it could be
+// started over.
+func (a *agent) onlyBackendKnows(ctx context.Context, s openable) bool {
 	if s.foreign || s.Listed.IsZero() || s.Turns > 0 {
 		return s.foreign
 	}

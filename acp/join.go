@@ -211,9 +211,9 @@ func (a *agent) closeUnheld(s *session, over bool) bool {
 	return true
 }
 
-// promptLasting returns the work of the prompt of t, which from's client has sent and which outlives
-// its connection. ctx is the context of the request and leave ends that of the turn; finish is
-// called when the turn is over.
+// promptLasting returns the work of the prompt of t, which from's client has sent and which
+// outlives its connection. ctx is the context of the request and leave ends that of the turn;
+// finish is called when the turn is over.
 func (a *agent) promptLasting(
 	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turn, p promptParams,
 	leave context.CancelCauseFunc, finish func(),

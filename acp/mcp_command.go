@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/explore"
-	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -16,43 +13,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// The adapter answers the slash command /mcp itself, whatever backend a session has except
-// package explore, which answers it in the same way. In a session whose agent connects them, they
-// are started a second time if the command needs that, and one that the user starts from a folder
-// is passed on to the agent: the session is opened again with it, as /roots does with folders.
-
-// parseOwnCommand returns the command in the params of a prompt if the adapter answers it.
-func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
-	typed := prompts.ParseCommand(params)
-	return typed, slices.Contains(backend.AdapterCommands(), typed.Name)
-}
-
-// leaves reports whether the backend answers a command of the adapter itself.
-func (a *agent) leaves(c prompts.Command) bool {
-	return c.Name == backend.MCPCommand && a.init.owner().Kind == explore.Kind
-}
-
-// answerOwn answers a command of the adapter.
-func (a *agent) answerOwn(
-	t *turn, updates *turnUpdates, c prompts.Command, params backend.Raw,
-) (backend.Raw, error) {
-	r := &rootsReply{turn: t, agent: a, session: updates.session, updates: updates}
-	if c.Name == backend.RootsCommand {
-		return r.answer(parseRootsCommand(c))
-	}
-	return explore.AnswerMCP(t.ctx, params, &commandHost{r.session.host, r}, updates)
-}
+// The adapter answers the slash command /mcp for backends that do not answer it themselves. In a
+// session whose agent connects the MCP servers, they are started a second time if the command needs
+// that, and one that the user starts from a folder is passed on to the agent: the session is opened
+// again with it, as /roots does with folders.
 
 // commandHost is the host of a turn that answers /mcp. It is that of the session, also after the
 // session was opened again.
 type commandHost struct {
 	backend.Host
-	reply *rootsReply
+	turn *ownTurn
 }
 
 // Tools implements [backend.Host].
 func (h *commandHost) Tools() backend.Tools {
-	s := h.reply.session.servers
+	s := h.turn.session.servers
 	if s.ours {
 		return s.set
 	}
@@ -76,28 +51,28 @@ func (t passedTools) Servers() []backend.ServerStatus {
 
 // StartServer implements [backend.Host].
 func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact) error {
-	r := h.reply
-	if r.agent.init.mcpOwner() == backend.AdapterConnects {
-		return r.session.host.StartServer(ctx, found)
+	o := h.turn
+	if o.agent.init.mcpOwner() == backend.AdapterConnects {
+		return o.session.host.StartServer(ctx, found)
 	}
-	config, err := r.session.host.allowServer(ctx, found)
+	config, err := o.session.host.allowServer(ctx, found)
 	if err != nil {
 		return err
 	}
-	return r.passServer(config)
+	return o.passServer(config)
 }
 
 // passServer has the agent connect a server that was found in a root: it opens the session again
 // with the server in addition, in place of one that was found under the same name.
-func (r *rootsReply) passServer(config mcpclient.Config) error {
-	offered := r.agent.init.transports()
+func (o *ownTurn) passServer(config mcpclient.Config) error {
+	offered := o.agent.init.transports()
 	if config.Transport == mcpclient.HTTP && !offered.http ||
 		config.Transport == mcpclient.SSE && !offered.sse {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the agent cannot use it: it takes no MCP servers of type %s", config.Transport)
 	}
-	p := r.session.params
-	p.id = r.session.id
+	p := o.session.params
+	p.id = o.session.id
 	var entries []backend.Raw
 	if list := strictjson.Find(p.rest, protocol.MCPServers); len(list) > 0 {
 		if err := json.Unmarshal(list, &entries); err != nil {
@@ -106,7 +81,7 @@ func (r *rootsReply) passServer(config mcpclient.Config) error {
 	}
 	p.servers = nil
 	var kept []backend.Raw
-	for i, c := range r.session.params.servers {
+	for i, c := range o.session.params.servers {
 		if c.File == "" || c.Name != config.Name {
 			p.servers, kept = append(p.servers, c), append(kept, entries[i])
 		}
@@ -117,7 +92,7 @@ func (r *rootsReply) passServer(config mcpclient.Config) error {
 	if p.rest, err = strictjson.Put(p.rest, protocol.MCPServers, list); err != nil {
 		return err
 	}
-	if err := r.reopen(p); err != nil {
+	if err := o.reopen(p); err != nil {
 		return fmt.Errorf("the agent does not take the server: %w", err)
 	}
 	return nil

@@ -38,6 +38,9 @@ type Options struct {
 	// must not keep or change line, and delays the connection while it runs. Messages may hold
 	// secrets.
 	Trace func(sent bool, line []byte)
+	// Observe, if not nil, is told what happens on the connection, for metrics or an audit log. It
+	// is called concurrently, and delays the connection while it runs.
+	Observe func(Event)
 	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero
 	// policy holds for all.
 	MCPPolicy func(name string) MCPPolicy
@@ -46,8 +49,8 @@ type Options struct {
 	Withheld []string
 	// Environment is the environment of MCP servers, as NAME=VALUE, apart from what their
 	// configuration adds. If it is nil, they inherit that of the program without Withheld; those of
-	// remote peers and those found in roots get only the variables that programs need to start, such
-	// as PATH and HOME.
+	// remote peers and those found in roots get only the variables that programs need to start,
+	// such as PATH and HOME.
 	Environment []string
 	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed
 	// for good, and which folders they added to sessions with /roots. It is created when first

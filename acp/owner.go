@@ -58,9 +58,11 @@ func (a *agent) storedAs(
 func (a *agent) transferHint(id sessionstore.ID) string {
 	owner := a.init.owner()
 	to := "--to " + text.ShellWord(owner.Kind)
-	if command := a.options.AgentCommand(owner); owner.Profile != "" {
-		_, to, _ = strings.Cut(command, " ")
-		to = strings.Replace(to, "--agent ", "--to ", 1)
+	if owner.Profile != "" {
+		_, to, _ = strings.Cut(a.options.AgentCommand(owner), " ")
+		if name, ok := strings.CutPrefix(to, "--agent "); ok {
+			to = "--to " + name
+		}
 	}
 	return "to continue a copy of it with this agent, run: acp-agent sessions transfer " +
 		text.ShellWord(string(id)) + " " + to

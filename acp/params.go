@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,10 +37,6 @@ var (
 
 	promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
 
-	sessionShape = keys(protocol.SessionID, "_meta")
-
-	setTitleShape = keys(protocol.SessionID, "title", "_meta")
-
 	listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},
 		"cwd", "cursor", protocol.Archived, "_meta")
 
@@ -66,6 +61,11 @@ var (
 			protocol.SessionID, "configId", "type", "value", "_meta"),
 	}
 )
+
+// storedShape returns the shape of a request about a stored session with further members.
+func storedShape(members ...string) *strictjson.Shape {
+	return keys(append(members, protocol.SessionID, "_meta")...)
+}
 
 // shapes are the shapes of members, by name.
 type shapes map[string]*strictjson.Shape
@@ -126,19 +126,13 @@ func putSessionID(params backend.Raw, id sessionstore.ID) json.RawMessage {
 // putSessionMember returns params with a sessionMember. Most params have no session id, and are
 // copied without parsing them.
 func putSessionMember(params backend.Raw, member string) json.RawMessage {
-	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
+	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !protocol.MayNameSession(params) {
 		with := make(json.RawMessage, 0, len(params)+len(member)+1)
 		with = append(append(with, '{'), member...)
 		return append(append(with, ','), params[1:]...)
 	}
 	id := strings.TrimPrefix(member, `"sessionId":`)
 	return strictjson.Set(params, protocol.SessionID, json.RawMessage(id))
-}
-
-// mayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
-func mayNameSession(params backend.Raw) bool {
-	return bytes.Contains(params, []byte(protocol.SessionID)) ||
-		bytes.Contains(params, []byte(`\u`))
 }
 
 // members returns the members of an object, nil if raw is not one.

@@ -126,8 +126,8 @@ func TestShapes(t *testing.T) {
 		{"W2/session prompt", "PromptRequest", promptShape, nil},
 		{"W2/session list", "ListSessionsRequest", listShape,
 			[]string{"additionalDirectories", protocol.Archived}},
-		{"W2/session close", "CloseSessionRequest", sessionShape, nil},
-		{"W2/session delete", "DeleteSessionRequest", sessionShape, nil},
+		{"W2/session close", "CloseSessionRequest", storedShape(), nil},
+		{"W2/session delete", "DeleteSessionRequest", storedShape(), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, all, c.request)
@@ -166,7 +166,7 @@ func TestShapeDepth(t *testing.T) {
 		"LoadSessionRequest":   loadShape,
 		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape,
 		"ListSessionsRequest": listShape,
-		"CloseSessionRequest": sessionShape, "DeleteSessionRequest": sessionShape,
+		"CloseSessionRequest": storedShape(), "DeleteSessionRequest": storedShape(),
 		"AuthenticateRequest":           passedShapes["authenticate"],
 		"LogoutRequest":                 passedShapes["logout"],
 		"SetSessionModeRequest":         passedShapes["session/set_mode"],

@@ -59,7 +59,7 @@ func TestLongArrays(t *testing.T) {
 	c.initialize()
 	id := c.open(folder(t))
 	for _, entry := range []string{"0", "{}", "[]", `"/a"`, `{"type":"x"}`} {
-		entries := "[" + strings.Repeat(entry+",", 1<<19/len(entry)) + entry + "]"
+		entries := "[" + strings.Repeat(entry+",", 1<<18/len(entry)) + entry + "]"
 		for method, params := range map[string]string{
 			"session/prompt": altered(idParams(id), "prompt", entries),
 			"session/list":   `{"additionalDirectories":` + entries + `}`,

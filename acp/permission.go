@@ -28,7 +28,7 @@ func (s *session) requestPermission(
 		return jsonrpc.Fail(err)
 	}
 	defer s.endUpdate()
-	work := send()
+	work := s.observed(params, send())
 	call, err := strictjson.ParseObject(strictjson.Find(params, "toolCall"))
 	id := ""
 	if err == nil {
@@ -58,7 +58,7 @@ func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 
 // recordRejected records that a tool call failed because the user did not allow it.
 func (s *session) recordRejected(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	if s.beginUpdate(ctx) != nil {
 		return // a load shows the call as failed, because it has not ended
@@ -91,9 +91,12 @@ type toolCallUpdate struct {
 }
 
 // parseToolCall returns what u says about a tool call, the zero value if that is nothing.
-func parseToolCall(u backend.Update) (said toolCallUpdate) {
-	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate ||
-		json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
+func parseToolCall(u backend.Update) toolCallUpdate {
+	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
+		return toolCallUpdate{}
+	}
+	var said toolCallUpdate
+	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
 		return toolCallUpdate{}
 	}
 	return said
@@ -147,6 +150,12 @@ func toolCallOf(call strictjson.Object) backend.Update {
 
 // allows reports whether the client's answer to a permission request allows the tool call.
 func allows(params, result backend.Raw) bool {
+	kind, ok := choice(params, result)
+	return ok && !strings.HasPrefix(kind, "reject")
+}
+
+// choice returns the kind of the option that the client's answer to a permission request chooses.
+func choice(params, result backend.Raw) (kind string, ok bool) {
 	var request struct {
 		Options []struct {
 			ID   string `json:"optionId"`
@@ -161,14 +170,14 @@ func allows(params, result backend.Raw) bool {
 	}
 	if json.Unmarshal(params, &request) != nil || json.Unmarshal(result, &answer) != nil ||
 		answer.Outcome.Outcome != "selected" {
-		return false
+		return "", false
 	}
 	for _, o := range request.Options {
 		if o.ID == answer.Outcome.ID {
-			return !strings.HasPrefix(o.Kind, "reject")
+			return o.Kind, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // ask announces a tool call of the adapter itself, asks q about it, as [backend.Question.Ask] does,

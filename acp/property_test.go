@@ -98,8 +98,10 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 					Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 			}.With(acp.Tuning{
 				// Only what needs a commit makes one, so that the model knows what a fenced process
-				// has lost.
-				Recorder: sessionstore.RecorderOptions{Interval: time.Hour},
+				// has lost. Such a process does not look by itself either, so that the model knows
+				// when it learns of it.
+				Recorder:   sessionstore.RecorderOptions{Interval: time.Hour},
+				LeaseCheck: time.Hour,
 			}))
 			c.initialize()
 			return c

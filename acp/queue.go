@@ -62,7 +62,7 @@ func (q *queue) ticket(kind requestKind) *ticket {
 func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if limit > 0 && !fits(q.precedingTurnsLocked(), limit) {
+	if !fits(q.precedingTurnsLocked(), limit) {
 		return nil, errTurnInProgress(q.id)
 	}
 	return q.ticketLocked(promptRequest, t), nil

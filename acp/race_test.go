@@ -3,4 +3,4 @@
 package acp_test
 
 // longReplay is shorter under the race detector, which makes SQLite twenty times slower.
-const longReplay = 10_000
+const longReplay = 4_000

@@ -15,7 +15,11 @@ import (
 const (
 	// replayBurst is how many updates of a load are sent without delay.
 	replayBurst = 512
-	// defaultReplayRate is how many updates a second follow for a client that is not among
+	// replayCatchUp is how many are sent without delay later, when this process or the client was
+	// late. It is small because on a busy machine both are late, and the client must not be sent
+	// more while it has less time.
+	replayCatchUp = 8
+	// defaultReplayRate is how many updates a second follow at most for a client that is not among
 	// unlimitedClients.
 	defaultReplayRate = 6_000
 )
@@ -56,23 +60,30 @@ func (a *agent) replayRate() int {
 // the Go SDK's keeps 1,024 notifications and then closes the connection.
 type replayRate struct {
 	request context.Context
-	limiter *rate.Limiter
+	first   int           // updates that do not wait for the limiter
+	limiter *rate.Limiter // nil without a limit
 }
 
 // newReplayRate returns the limit of a load whose request has the context request, in updates a
 // second. There is no limit if perSecond is negative.
 func newReplayRate(request context.Context, perSecond int) *replayRate {
-	limit := rate.Limit(perSecond)
 	if perSecond < 0 {
-		limit = rate.Inf
+		return &replayRate{request: request}
 	}
-	return &replayRate{request, rate.NewLimiter(limit, replayBurst)}
+	return &replayRate{
+		request, replayBurst - replayCatchUp, rate.NewLimiter(rate.Limit(perSecond), replayCatchUp),
+	}
 }
 
 // wait returns when the next update may be sent, or ctx ended. A client that has closed its end
-// gets the rest at once: the program has little time left.
+// gets the rest at once: the program has little time left. It is not safe for concurrent use.
 func (r *replayRate) wait(ctx context.Context) {
-	if !errors.Is(context.Cause(r.request), jsonrpc.ErrClosed) {
-		_ = r.limiter.Wait(ctx)
+	if r.limiter == nil || errors.Is(context.Cause(r.request), jsonrpc.ErrClosed) {
+		return
 	}
+	if r.first > 0 {
+		r.first--
+		return
+	}
+	_ = r.limiter.Wait(ctx)
 }

@@ -1,9 +1,7 @@
 package acp
 
 import (
-	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,15 +14,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // realCwd returns the real path of the session's working directory, for which consents are given.
-func (r *rootsReply) realCwd() workspace.Dir { return r.session.workspace.Opened()[0].Real }
+func (r rootsReply) realCwd() workspace.Dir { return r.session.workspace.Opened()[0].Real }
 
 // add adds the folders that the argument names.
-func (r *rootsReply) add(argument string) error {
+func (r rootsReply) add(argument string) error {
 	named, err := r.namedFolders(argument)
 	if err != nil {
 		return err
@@ -88,7 +85,7 @@ func (r *rootsReply) add(argument string) error {
 
 // broadWarning returns what to say first when the user is asked about folders with far more in them
 // than a project, "" if none is. They are real paths.
-func (r *rootsReply) broadWarning(dirs []workspace.Dir) string {
+func (r rootsReply) broadWarning(dirs []workspace.Dir) string {
 	var b strings.Builder
 	for _, dir := range dirs {
 		if what := broadDir(dir, r.agent.home()); what != "" {
@@ -101,7 +98,7 @@ func (r *rootsReply) broadWarning(dirs []workspace.Dir) string {
 
 // consents returns the user's consents to folders, for one session or, if its id is "", for all
 // with the same working directory.
-func (r *rootsReply) consents(dirs []workspace.Dir, id string) []consent.Consent {
+func (r rootsReply) consents(dirs []workspace.Dir, id string) []consent.Consent {
 	all := make([]consent.Consent, len(dirs))
 	for i, dir := range dirs {
 		all[i] = consent.ForFolder(r.realCwd(), dir, id)
@@ -111,7 +108,7 @@ func (r *rootsReply) consents(dirs []workspace.Dir, id string) []consent.Consent
 
 // withFolders returns the params with which the session is opened again, with the folders of
 // consents in addition.
-func (r *rootsReply) withFolders(consents []consent.Consent) (sessionParams, error) {
+func (r rootsReply) withFolders(consents []consent.Consent) (sessionParams, error) {
 	folders := r.session.params.additional()
 	for _, c := range consents {
 		folders = append(folders, addedFolder(c))
@@ -128,7 +125,7 @@ type namedFolders struct {
 
 // namedFolders returns the folder at the argument's path, or those that the file there lists, if
 // the session has such a file.
-func (r *rootsReply) namedFolders(argument string) (namedFolders, error) {
+func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
 	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
 	return fromDisk(r.ctx, r.agent, func() (namedFolders, error) {
 		info, err := r.session.workspace.Stat(path)
@@ -156,7 +153,7 @@ func unquoted(argument string) string {
 }
 
 // newFolders returns the real paths of those folders that the session does not have yet.
-func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
+func (r rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 	dirs, err := workspace.ParseDirs(paths)
 	if wrong := rootViolations(err); wrong != nil {
 		return nil, namelessViolation(wrong[0])
@@ -177,7 +174,7 @@ func (r *rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 }
 
 // usable returns those folders that can be opened, and tells the user why the others cannot.
-func (r *rootsReply) usable(folders []workspace.Dir) (usable []workspace.Dir, err error) {
+func (r rootsReply) usable(folders []workspace.Dir) (usable []workspace.Dir, err error) {
 	for _, dir := range folders {
 		alone := sessionParams{roots: workspace.RootsFrom(dir, workspace.Dirs{})}
 		why := r.try(alone)
@@ -201,7 +198,7 @@ func namelessViolation(v strictjson.Violation) error {
 }
 
 // params returns the params with which the session is opened again, with other additional roots.
-func (r *rootsReply) params(folders []Folder) (sessionParams, error) {
+func (r rootsReply) params(folders []Folder) (sessionParams, error) {
 	p := r.session.params
 	p.id = r.session.id
 	err := p.setFolders(folders)
@@ -209,7 +206,7 @@ func (r *rootsReply) params(folders []Folder) (sessionParams, error) {
 }
 
 // try checks that the roots can be opened, before the user is asked.
-func (r *rootsReply) try(p sessionParams) error {
+func (r rootsReply) try(p sessionParams) error {
 	return r.agent.onDisk(r.ctx, func() error {
 		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
@@ -224,7 +221,7 @@ func (r *rootsReply) try(p sessionParams) error {
 }
 
 // isRoot reports whether path is a folder of the session.
-func (r *rootsReply) isRoot(_ strictjson.Violation, path string) bool {
+func (r rootsReply) isRoot(_ strictjson.Violation, path string) bool {
 	for _, dir := range r.session.params.roots.All() {
 		if dir.String() == path {
 			return true
@@ -234,7 +231,7 @@ func (r *rootsReply) isRoot(_ strictjson.Violation, path string) bool {
 }
 
 // remove removes a folder, named by its path or its label.
-func (r *rootsReply) remove(argument string) error {
+func (r rootsReply) remove(argument string) error {
 	argument = unquoted(argument)
 	i, err := fromDisk(r.ctx, r.agent, func() (int, error) { return r.find(argument), nil })
 	switch {
@@ -291,7 +288,7 @@ func (r *rootsReply) remove(argument string) error {
 }
 
 // find returns the index of the root that the argument names, or -1.
-func (r *rootsReply) find(argument string) int {
+func (r rootsReply) find(argument string) int {
 	w := r.session.workspace
 	dir, err := workspace.ParseDir(w.Roots().Cwd().Locate(argument))
 	if err == nil {
@@ -310,7 +307,7 @@ func (r *rootsReply) find(argument string) int {
 
 // isDeclared reports whether a request that leaves additionalDirectories out would bring the folder
 // back.
-func (r *rootsReply) isDeclared(dir workspace.Dir) bool {
+func (r rootsReply) isDeclared(dir workspace.Dir) bool {
 	folders, err := fromDisk(r.ctx, r.agent, func() ([]Folder, error) {
 		return r.agent.options.DeclaredFolders(r.session.params.roots.Cwd(), r.session.id)
 	})
@@ -320,7 +317,7 @@ func (r *rootsReply) isDeclared(dir workspace.Dir) bool {
 
 // listNote returns what to say after a change of the folders of a session for which the client has
 // sent a list, "" for other sessions.
-func (r *rootsReply) listNote() string {
+func (r rootsReply) listNote() string {
 	if !r.session.params.listed {
 		return ""
 	}
@@ -347,7 +344,7 @@ type question struct {
 }
 
 // confirm asks a question, as [backend.Question.Ask] does.
-func (r *rootsReply) confirm(q question) (always bool, err error) {
+func (r rootsReply) confirm(q question) (always bool, err error) {
 	var paths []string
 	for _, dir := range q.folders {
 		paths = append(paths, text.Printable(dir.String()))
@@ -363,69 +360,4 @@ func (r *rootsReply) confirm(q question) (always bool, err error) {
 		Kind:       sdk.Ptr(sdk.ToolKindOther),
 		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
 	}, asked)
-}
-
-// reopen opens the session with other params in place of the active one. Requests that arrive
-// while that happens wait. It fails only if the session stays as it is.
-func (r *rootsReply) reopen(p sessionParams) error {
-	a := r.agent
-	at := a.queues.ticket(r.session.id, passedRequest)
-	defer at.release()
-	if err := at.acquire(r.ctx); err != nil {
-		return err
-	}
-	stored, err := a.stored(r.ctx, r.session.id)
-	if err != nil {
-		return err
-	}
-	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true,
-		stored: openable{Session: stored}, previous: r.session}
-	s, act, err := l.replace(r.ctx)
-	if err != nil {
-		return err
-	}
-	r.session = s
-	r.updates.moveTo(s)
-	shown := s.host.bufferedKinds()
-	ctx := context.WithoutCancel(r.ctx) // even if the turn has been cancelled
-	s.host.release(ctx)
-	var news []backend.Update
-	if l.notice != "" {
-		news = append(news, backend.Text(l.notice))
-	}
-	for _, u := range statesIn(act.opened.Result) {
-		if !shown[u.Kind] {
-			news = append(news, u)
-		}
-	}
-	for _, u := range news {
-		if err := r.updates.Update(ctx, u); err != nil {
-			a.log.Debug("update not sent", "session", s.id, "error", err)
-		}
-	}
-	return nil
-}
-
-// statesIn returns what a lifecycle response says of the session's mode and options as updates, for
-// a client that does not get the response.
-func statesIn(result backend.Raw) []backend.Update {
-	var r struct {
-		Modes         struct{ CurrentModeID json.RawMessage }
-		ConfigOptions json.RawMessage
-	}
-	if json.Unmarshal(result, &r) != nil {
-		return nil
-	}
-	var updates []backend.Update
-	add := func(kind sessionstore.Kind, member string, value json.RawMessage) {
-		if len(value) > 0 && string(value) != "null" {
-			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))),
-				member, value)
-			updates = append(updates,
-				backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
-		}
-	}
-	add(sessionstore.CurrentModeUpdate, "currentModeId", r.Modes.CurrentModeID)
-	add(sessionstore.ConfigOptionUpdate, "configOptions", r.ConfigOptions)
-	return updates
 }

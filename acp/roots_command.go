@@ -38,16 +38,11 @@ func parseRootsCommand(typed prompts.Command) (c rootsCommand) {
 	return c
 }
 
-// rootsReply answers a command of the adapter in a turn.
-type rootsReply struct {
-	*turn
-	agent   *agent
-	session *session // the active one
-	updates *turnUpdates
-}
+// rootsReply answers /roots.
+type rootsReply struct{ *ownTurn }
 
-// answer answers /roots. An error that the user can correct is part of the answer.
-func (r *rootsReply) answer(c rootsCommand) (backend.Raw, error) {
+// answer answers the command. An error that the user can correct is part of the answer.
+func (r rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	var err error
 	switch {
 	case c.verb == "":
@@ -72,15 +67,11 @@ func (r *rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	return backend.Stopped(sdk.StopReasonEndTurn), err
 }
 
-func (r *rootsReply) say(markdown string) error {
-	return r.updates.Update(r.ctx, backend.Text(markdown))
-}
-
 // shownPath returns a path as Markdown.
 func shownPath(dir workspace.Dir) string { return text.Code(text.Printable(dir.String())) }
 
 // show answers /roots.
-func (r *rootsReply) show() error {
+func (r rootsReply) show() error {
 	var b strings.Builder
 	w, labels := r.session.workspace, r.session.workspace.Labels()
 	folders := foldersByDir(r.session.params.additional())

@@ -49,8 +49,8 @@ type ServerOptions struct {
 	PerPeer, Total Limits
 	// Grace is how long the turns of a remote peer go on after its connection has ended without
 	// session/close, so that the peer can load the session again over another connection. Default
-	// 10 minutes; negative means not at all. Turns of other peers end with their connection, and all
-	// turns with the context of Serve.
+	// 10 minutes; negative means not at all. Turns of other peers end with their connection, and
+	// all turns with the context of Serve.
 	Grace time.Duration
 }
 
@@ -89,9 +89,9 @@ func NewServer(o ServerOptions) *Server {
 }
 
 // Serve serves the client at the other end of c until c or ctx ends, as the function [Serve] does,
-// and then closes c. If c ends, the running turns of a remote peer may go on without it, and use the
-// Options that it got. Serve returns [ErrServerClosed] after Shutdown, and an error that says so if
-// there are too many connections.
+// and then closes c. If c ends, the running turns of a remote peer may go on without it, and use
+// the Options that it got. Serve returns [ErrServerClosed] after Shutdown, and an error that says
+// so if there are too many connections.
 func (s *Server) Serve(ctx context.Context, c Conn, p Peer) error {
 	defer c.Close()
 	o, err := s.options.Options(p)
@@ -180,6 +180,13 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 	s.stop()
 	s.running.Wait()
 	return err
+}
+
+// Used returns how many connections, active sessions and unanswered prompts there are.
+func (s *Server) Used() Limits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Limits{s.used[connectionSlot], s.used[sessionSlot], s.used[turnSlot]}
 }
 
 // close makes take fail, and returns a channel that is closed when no turn is left.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -20,7 +21,7 @@ import (
 //
 // Clauses N1, N2.
 func TestPrincipalsAreApart(t *testing.T) {
-	const perPrincipal, steps = 50, 12
+	perPrincipal, steps := volume.Of(15, 50), 12
 	dir := folder(t)
 	root, err := workspace.ParseDir(dir)
 	require.NoError(t, err)

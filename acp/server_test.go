@@ -116,11 +116,17 @@ func TestLimits(t *testing.T) {
 
 	turn, line := clients["ann1"].request("session/prompt", promptParams(first, "wait"))
 	clients["ann1"].send(line)
+	running := func(turns int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return s.Used().Turns == turns }, patience, time.Millisecond)
+	}
+	running(1)
 	refused(clients["ann2"], "session/prompt", promptParams(second, "say x"), "too_many_turns",
 		"too many running turns: the limit is 1; wait for an answer, or send session/cancel")
 	require.Equal(t, []string{"x"}, clients["bob1"].texts(others, "say x"))
 	clients["ann1"].send(notification("session/cancel", idParams(first)))
 	require.Equal(t, "cancelled", clients["ann1"].response(turn).stopReason(t))
+	running(0) // which is after the response was written
 	require.Equal(t, []string{"x"}, clients["ann2"].texts(second, "say x"))
 
 	for principal, message := range map[string]string{

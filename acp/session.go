@@ -62,7 +62,32 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 	}
 	s.titled.Store(title != "")
 	s.record = newRecord(s, act.agent.options.tuning.Recorder)
+	s.watch()
 	return s
+}
+
+// watch ends the session soon after another process has taken it over or deleted it, if the store
+// announces that.
+func (s *session) watch() {
+	w, ok := s.agent.options.Store.(sessionstore.Watcher)
+	if !ok {
+		return
+	}
+	changed, stop := w.Watch(s.id)
+	s.agent.running.Go(func() {
+		defer stop()
+		for {
+			select {
+			case <-changed:
+				if err := s.checkLease(s.agent.base); gone(err) {
+					s.failed(err)
+					return
+				}
+			case <-s.record.closed:
+				return
+			}
+		}
+	})
 }
 
 // withBackend runs do, which uses the backend's session, one at a time.
@@ -235,7 +260,7 @@ func (s *session) tellGone(ctx context.Context, err error) {
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		what = "This session was deleted in another window. Nothing of this turn was stored."
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	if err := s.show(ctx, backend.Text("\n\n"+what+"\n")); err != nil {
 		s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
@@ -255,7 +280,7 @@ func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 	s.ending.Lock()
 	unended := s.unended
 	s.ending.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	for _, number := range unended {
 		if err := s.agent.options.Store.EndTurn(ctx, lease, number); err != nil {
@@ -266,7 +291,7 @@ func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 
 // retire closes a session that is not the active one of its queue.
 func (s *session) retire(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	if _, err := s.close(ctx, nil); err != nil {
 		s.agent.log.Warn("cannot close the replaced session", "session", s.id, "error", err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -21,19 +20,16 @@ type storedFunc func(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error)
 
-// acceptStored accepts such a request.
+// acceptStored accepts such a request. texts are its members besides sessionId, which must be
+// strings.
 func (a *agent) acceptStored(
-	ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc,
+	ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc, texts ...string,
 ) jsonrpc.Work {
-	shape := sessionShape
-	if r.Method == protocol.SessionSetTitle {
-		shape = setTitleShape
-	}
-	params := parseParams(r.Params, shape)
+	params := parseParams(r.Params, storedShape(texts...))
 	var v strictjson.Violations
 	id := v.Text(params.Field(protocol.SessionID))
-	if shape == setTitleShape {
-		v.Text(params.Field("title"))
+	for _, name := range texts {
+		v.Text(params.Field(name))
 	}
 	if err := cmp.Or(params.err, v.Err()); err != nil {
 		return jsonrpc.Fail(err)
@@ -50,29 +46,6 @@ func (a *agent) acceptStored(
 		}
 		result, err := do(ctx, closing, at, params)
 		return result, protocolError(err)
-	}
-}
-
-// closingContext returns a context for closing a session, which outlives the cancellation of the
-// request. Once the client has left it lasts for half of the grace only: then MCP servers that do
-// not end are killed, and there is time left for the response.
-func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
-			return
-		}
-		timer := time.NewTimer(a.options.tuning.CloseGrace / 2)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-closing.Done():
-		}
-	})
-	return closing, func() {
-		stop()
-		cancel()
 	}
 }
 
@@ -135,7 +108,7 @@ func (a *agent) closeSession(
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	result, err := s.close(ctx, params)
-	if err != nil {
+	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
 		a.log.Warn("cannot close the session", "session", s.id, "error", err)
 	}
 	return result

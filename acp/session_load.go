@@ -135,7 +135,7 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
 		rate: l.rate, foreign: l.stored.foreign,
 		activation: backend.Activation{
-			Cause: l.cause, State: l.stored.State, MustExist: l.agent.unrecorded(ctx, l.stored),
+			Cause: l.cause, State: l.stored.State, MustExist: l.agent.onlyBackendKnows(ctx, l.stored),
 			Stop: func(context.Context) error { return stop() },
 		}}
 	if !l.stored.foreign {

@@ -36,7 +36,7 @@ func (a *agent) create(
 	id := sessionstore.NewID()
 	o := opening{id: id, stored: id, params: p, foreign: source.foreign, outlet: newOutlet(a, a),
 		activation: backend.Activation{Cause: cause, State: source.State,
-			MustExist: a.unrecorded(ctx, source)}}
+			MustExist: a.onlyBackendKnows(ctx, source)}}
 	if cause == backend.Fork && !source.foreign {
 		o.activation.History = a.options.Store.Finished(ctx, source.ID)
 	}

@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// commitTimeout limits the writes that end a turn. They outlive its context.
-	commitTimeout = 10 * time.Second
 	// leaveGrace is how long a turn may take to end once the client has left. Its prompt is
 	// answered before the program ends.
 	leaveGrace = time.Second
@@ -134,9 +132,9 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	s.showNotice(t.ctx)
 	o = t.await(a, func() (backend.Raw, error) {
 		defer at.release() // also after a panic
-		if call, ok := parseOwnCommand(p.rest); ok && !a.leaves(call) {
+		if command, ok := a.ownCommand(p.rest); ok {
 			at.release()
-			return a.answerOwn(t, updates, call, p.rest)
+			return a.answerOwn(t, updates, command, p.rest)
 		}
 		work := t.start(s, p.rest, updates)
 		at.release()
@@ -251,7 +249,7 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 
 // showTurnFull says why a turn was stopped that has sent too much.
 func (s *session) showTurnFull(t *turn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTimeout)
+	ctx, cancel := commitContext(t.ctx)
 	defer cancel()
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
 	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
@@ -266,7 +264,7 @@ func (s *session) endTurn(t *turn, o outcome) error {
 	if !t.beginCommit() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTimeout)
+	ctx, cancel := commitContext(t.ctx)
 	defer cancel()
 	err := s.record.current().Flush(ctx)
 	if err == nil {

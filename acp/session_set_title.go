@@ -4,10 +4,16 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
+
+// acceptSetTitle accepts a session/set_title.
+func (a *agent) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	return a.acceptStored(ctx, r, passedRequest, a.setTitle, "title")
+}
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set, until the client clears it with "".

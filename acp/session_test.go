@@ -361,8 +361,8 @@ func numbers(n int) []string {
 // Clause S9.
 func TestStoppedClient(t *testing.T) {
 	const (
-		updates  = 30_000
-		sessions = 50
+		updates  = 3_000
+		sessions = 36
 		size     = 256 << 10 // of what a session's turn says
 		logBound = 8 << 20   // twice what the log may keep when it is emptied
 	)
@@ -388,7 +388,7 @@ func TestStoppedClient(t *testing.T) {
 	slow.await(before, said("0"))
 	goOn := slow.stall()
 	text := strings.Repeat("x", size)
-	for i := range sessions {
+	for i := range sessions { // 9 MiB
 		c := []*client{same, other}[i%2]
 		session := c.open(a)
 		require.Equal(t, []string{"here"}, c.texts(session, "say here"))
@@ -460,7 +460,7 @@ func TestCancelledLoadIsReplayed(t *testing.T) {
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	remember(t, store, id, numbers(5000)...)
+	remember(t, store, id, numbers(2000)...)
 	load, line := c.request("session/load", rootsParams(id, a, b))
 	before := len(c.messages())
 	c.send(line)
@@ -470,7 +470,7 @@ func TestCancelledLoadIsReplayed(t *testing.T) {
 	c.send(notification("session/cancel", idParams(id)))
 	goOn()
 	require.Nil(t, c.response(load).Error)
-	require.Len(t, texts(c.messages(), id), 5000)
+	require.Len(t, texts(c.messages(), id), 2000)
 	require.Equal(t, []string{b}, c.find(id).AdditionalDirectories)
 	require.Equal(t, []string{"[" + a + ", " + b + "]"}, c.texts(id, "roots"))
 }
@@ -484,14 +484,14 @@ func TestEndOfInputDuringLoad(t *testing.T) {
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	remember(t, store, id, numbers(5000)...)
+	remember(t, store, id, numbers(1500)...)
 	load, line := c.request("session/load", rootsParams(id, a))
 	before := len(c.messages())
 	c.send(line)
 	c.await(before, said("0"))
 	c.leave()
 	require.Nil(t, c.response(load).Error)
-	require.Len(t, texts(c.messages(), id), 5000)
+	require.Len(t, texts(c.messages(), id), 1500)
 }
 
 // Clause W9.
@@ -503,7 +503,7 @@ func TestClientGoneDuringLoad(t *testing.T) {
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	remember(t, store, id, numbers(5000)...)
+	remember(t, store, id, numbers(1500)...)
 	_, line := c.request("session/load", rootsParams(id, a))
 	before := len(c.messages())
 	c.send(line)

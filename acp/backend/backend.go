@@ -125,6 +125,9 @@ type Info struct {
 	// decides what becomes of both. For any other backend the adapter queues one prompt and rejects
 	// further ones.
 	OverlappingTurns bool
+	// AnswersMCPCommand says that Prompt answers [MCPCommand]. For any other backend the adapter
+	// does.
+	AnswersMCPCommand bool
 }
 
 // MCPOwner says who connects the MCP servers that a client configures for a session.
@@ -280,8 +283,9 @@ type Foreign interface {
 	State(key string) []byte
 	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or
 	// all if it is nil. An error ends the iteration. Without an error the list is complete, and a
-	// session that was listed before and is missing now counts as deleted. The error is [ErrPartial]
-	// if there may be other sessions, and [errors.ErrUnsupported] if the backend has no list.
+	// session that was listed before and is missing now counts as deleted. The error is
+	// [ErrPartial] if there may be other sessions, and [errors.ErrUnsupported] if the backend has
+	// no list.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent:
 	// session/delete, session/set_title, session/archive or session/unarchive. The session need not

@@ -20,8 +20,8 @@ type SandboxMode = sandbox.Mode
 const (
 	// SandboxOff does not restrict it.
 	SandboxOff = sandbox.Off
-	// SandboxWrite lets it change files only in the session's roots, the temporary directory and its
-	// own state.
+	// SandboxWrite lets it change files only in the session's roots, the temporary directory and
+	// its own state.
 	SandboxWrite = sandbox.Write
 	// SandboxStrict lets it also read only there, and in directories of the system, of its program
 	// and of PATH.

@@ -32,6 +32,7 @@ type child struct {
 	unread  unread
 	secrets *secret.Scrubber // in its stderr and errors
 	own     []ownDir         // its directories outside of the sessions' roots
+	context *contextDir      // nil if it reads no context files
 	login   string           // how to log in, in a terminal; empty if unknown
 
 	place place // which sessions it serves
@@ -47,6 +48,7 @@ type child struct {
 
 	mu      sync.Mutex
 	refs    int     // the sessions that it serves
+	told    string  // the roots that its context files are about, joined by NUL
 	uses    int     // requests to it and from it, and openings of sessions, that are in progress
 	retired bool    // no session may use it any more, because it is being ended
 	claims  []claim // if its sessions share MCP servers
@@ -58,14 +60,21 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), at.args()...)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
-	command, err := o.Profile.Restrict(command, at.writable())
+	command, files := p.contextDir(command)
+	profile := o.Profile
+	if files != nil {
+		profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), files.path)
+	}
+	command, err := profile.Restrict(command, at.writable())
 	if err != nil {
+		files.remove()
 		return nil, err
 	}
 	process, err := process.Start(ctx, command, process.Options{
 		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace,
 	})
 	if err != nil {
+		files.remove()
 		return nil, err
 	}
 	c := &child{
@@ -76,6 +85,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		router:  newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
 		secrets: p.secrets,
 		own:     p.ownDirs(command),
+		context: files,
 		login:   o.Profile.Login,
 		place:   at,
 		done:    make(chan struct{}),
@@ -110,6 +120,7 @@ func (c *child) tap(trace func(process string, sent bool, line []byte)) jsonrpc.
 // serve runs the connection until it ends, and then ends the process.
 func (c *child) serve(ctx context.Context, onEnd func()) {
 	defer close(c.done)
+	defer c.context.remove()
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer c.stop(nil)

@@ -34,6 +34,7 @@ type children struct {
 type place struct {
 	flags  string // the arguments for the roots, joined by NUL
 	roots  string // those that it is restricted to, joined by NUL; "" if it may be the main child's
+	told   string // those that its context files are about, joined by NUL; "" if the main child's are
 	number int64  // of a child for one session that must be kept apart from others
 }
 
@@ -169,8 +170,10 @@ func (p *proxy) childFor(
 ) (*child, RootsMode, error) {
 	_, flags := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
 	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}
+	told := s.roots.Cwd().String() + "\x00" + strings.Join(s.roots.Additional().Strings(), "\x00")
 	if current := r.current(); current != nil && len(flags) == 0 {
-		at.number = current.child.place.number
+		at.number, at.told = current.child.place.number, current.child.place.told
+		told = current.child.toldRoots() // changes are told in the prompt
 	}
 	for {
 		c, err := p.childAt(ctx, at)
@@ -184,7 +187,9 @@ func (p *proxy) childFor(
 			at.flags = strings.Join(wanted, "\x00")
 		case apart && !c.claim(s, r):
 			at.number = p.children.numbers.Add(1)
-		case c.acquire():
+		case !c.takes(told):
+			at.told = told
+		case c.acquire(told):
 			return c, mode, nil
 		}
 	}

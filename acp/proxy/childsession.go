@@ -9,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // childSession is a session of a child. While one of our sessions replaces another, both use it:
@@ -43,6 +44,20 @@ func (cs *childSession) join(s *session) {
 	if cs.owner == nil {
 		cs.owner, cs.requester = s, s
 	}
+}
+
+// takeOver adds a user and routes the child's messages to it, if the other users are of other
+// connections, which have lost the session, and no turn is running.
+func (cs *childSession) takeOver(s *session) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if s.member == nil || len(cs.users) == 0 || len(cs.turns) > 0 ||
+		slices.ContainsFunc(cs.users, func(u *session) bool { return u.member == s.member }) {
+		return false
+	}
+	cs.users = append(cs.users, s)
+	cs.owner = s
+	return true
 }
 
 // setRequester notes that a lifecycle request of s, a user, is about to be sent.
@@ -140,7 +155,10 @@ func (cs *childSession) handle(m message) {
 	}
 	switch {
 	case m.method == protocol.SessionUpdate:
-		u, err := backend.ParseUpdate(m.params)
+		u, err := sessionstore.StoredUpdate(m.params), error(nil)
+		if u.Kind == "" {
+			u, err = backend.ParseUpdate(m.params)
+		}
 		if err == nil {
 			err = s.handleUpdate(m.ctx, cs, t, u)
 		}

@@ -48,6 +48,23 @@ func topics() []topic {
 	}
 }
 
+// contextText returns what there is to tell a child before the conversation, "" for nothing, and
+// the digests of all topics.
+func (s *session) contextText(mode RootsMode) (text string, digests []string) {
+	var texts []string
+	for _, t := range topics() {
+		text, digest := t.text(s, mode)
+		digests = append(digests, digest)
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if texts == nil {
+		return "", digests
+	}
+	return systemIntro + strings.Join(texts, "\n"), digests
+}
+
 // contextPart is the text about one topic in the context for a child.
 type contextPart struct {
 	topic        topic
@@ -85,6 +102,9 @@ func (s *session) nextContext(cs *childSession) promptContext {
 	}
 	pc := promptContext{history: s.pendingHistory}
 	told := s.relays.toldDigests()
+	if told == nil {
+		told = s.toldByFiles
+	}
 	for i, t := range topics() {
 		known := *t.sent(&s.state)
 		if known == "" && told != nil { // what a prompt said is newer

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -15,6 +17,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Clause A25.
@@ -567,4 +571,149 @@ func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
 	require.NoError(t, err)
 	v.prompt(s.ID, "five")
 	require.Contains(t, h.lastPrompt()[1], "several folders", "it has not started the server")
+}
+
+// A session of an agent that is given its folders otherwise, or has only one, has a server that
+// tells what is in them if there is something to tell.
+//
+// Clause P6.
+func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, withTools(t, proxy.Profile{
+		Flag: "--dir", Finds: []string{"AGENTS.md"}, ServerInstructions: true}))
+	all := roots(t, 1)
+	v := h.connect()
+	_, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Empty(t, h.servers("session/new"), "there is nothing to tell")
+
+	put(t, all.Cwd(), "AGENTS.md", "Found.")
+	put(t, all.At(1), "AGENTS.md", "Of the first.")
+	put(t, all.Cwd(), "skills/one/SKILL.md", "---\nname: one\ndescription: One.\n---\n")
+	for _, roots := range []workspace.Roots{all, with(all)} {
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
+		require.NoError(t, err)
+		given := h.servers("session/new")[0]
+		require.Equal(t, []string{"mcp", "--tell-only", "--roots-from"}, given.Args[:3])
+		told := given.tells(t)
+		require.NotContains(t, told, "Found.")
+		require.Equal(t, roots.Len() > 1, strings.Contains(told, "Of the first."))
+		require.Contains(t, told, "- one: One.")
+		require.NotContains(t, told, "several folders")
+		v.prompt(s.ID, "one")
+		require.Equal(t, []string{"one"}, h.lastPrompt())
+	}
+}
+
+// Clause P6.
+func TestContextInFiles(t *testing.T) {
+	t.Parallel()
+	options := withTools(t, proxy.Profile{Tools: proxy.ToolsOff, ContextFiles: proxy.CopilotInstructions})
+	h := newSystem(t, abilities{Load: true}, options)
+	told := func() string {
+		var last string
+		for _, r := range h.received() {
+			if r.method == "context" {
+				require.NoError(t, json.Unmarshal([]byte(r.params), &last))
+			}
+		}
+		return last
+	}
+	starts := func() (n int) {
+		for _, m := range methods(h.received()) {
+			if m == "start" {
+				n++
+			}
+		}
+		return n
+	}
+	all, others := roots(t, 1), roots(t, 0)
+	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Contains(t, told(), "several folders")
+	require.Contains(t, told(), "Of the first.")
+	v.prompt(s.ID, "one")
+	require.Equal(t, []string{"one"}, h.lastPrompt())
+
+	t.Run("changes follow a prompt", func(t *testing.T) {
+		require.NoError(t, os.WriteFile(path, []byte("Changed."), 0o644))
+		v.prompt(s.ID, "two")
+		require.Contains(t, h.lastPrompt()[1], "These instructions replace")
+		require.NotContains(t, h.lastPrompt()[1], "several folders")
+		v.prompt(s.ID, "three")
+		require.Equal(t, []string{"three"}, h.lastPrompt())
+	})
+	t.Run("sessions with the same folders share a process", func(t *testing.T) {
+		_, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+		require.NoError(t, err)
+		require.Contains(t, told(), "Changed.")
+		require.Equal(t, 1, starts())
+	})
+	t.Run("another session does not read them", func(t *testing.T) {
+		other, err := v.NewSession(t.Context(), client.Setup{Roots: others})
+		require.NoError(t, err)
+		require.Empty(t, told())
+		require.Equal(t, 2, starts())
+		v.prompt(other.ID, "four")
+		require.Equal(t, []string{"four"}, h.lastPrompt())
+	})
+	t.Run("other folders of an open session follow a prompt", func(t *testing.T) {
+		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+		require.NoError(t, err)
+		v.prompt(s.ID, "five")
+		require.Equal(t, 2, starts())
+	})
+	v.disconnect()
+	left, err := filepath.Glob(filepath.Join(options.RelayDir, "context-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	t.Run("in another process", func(t *testing.T) {
+		v := h.connect()
+		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+		require.NoError(t, err)
+		require.Contains(t, told(), "Changed.")
+	})
+}
+
+// Directories of processes that were killed are removed.
+func TestContextFilesLeftBehind(t *testing.T) {
+	t.Parallel()
+	options := withTools(t, proxy.Profile{ContextFiles: proxy.CopilotInstructions})
+	ended := exec.Command(proctest.Executable(), "-test.run", "^$")
+	require.NoError(t, ended.Run())
+	left := filepath.Join(options.RelayDir, fmt.Sprintf("context-%d-1", ended.Process.Pid))
+	kept := filepath.Join(options.RelayDir, fmt.Sprintf("context-%d-1", os.Getpid()))
+	for _, dir := range []string{left, kept} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	newSystem(t, abilities{}, options).connect()
+	require.NoDirExists(t, left)
+	require.DirExists(t, kept)
+}
+
+// Clause P6.
+func TestContextFilesOfKnownAgents(t *testing.T) {
+	require.Equal(t, "/a", proxy.ContextValue(proxy.CopilotInstructions, "/a", ""))
+	require.Equal(t, "/mine,/a", proxy.ContextValue(proxy.CopilotInstructions, "/a", "/mine"),
+		"the user's own stay")
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	dir := t.TempDir()
+	put := filepath.Join(dir, "it's pi")
+	require.NoError(t, os.WriteFile(put, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
+	run := func() string {
+		out, err := exec.Command(proxy.ContextValue(proxy.PiExtension, dir, put), "--mode", "a b").Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	require.NoError(t, proxy.WriteContext(proxy.PiExtension, dir, put, ""))
+	require.Equal(t, "--mode a b\n", run())
+	require.NoError(t, proxy.WriteContext(proxy.PiExtension, dir, put, "Say \"x\"."))
+	require.Equal(t, "--extension "+dir+"/context.ts --mode a b\n", run())
+	code, err := os.ReadFile(filepath.Join(dir, "context.ts"))
+	require.NoError(t, err)
+	require.Contains(t, string(code), `const text = "Say \"x\".";`)
 }

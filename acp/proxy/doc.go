@@ -46,8 +46,8 @@
 // size. Such a session lacks the beginning in the child, so its replay never replaces the stored
 // history. Neither does the replay of an agent whose profile says that it is late, if there is a
 // history. If the profile says that it is incomplete, only what follows the stored history is added
-// to it. A child session is closed when no activation uses it. If opening it differently fails halfway, it
-// is opened once more as it was.
+// to it. A child session is closed when no activation uses it. If opening it differently fails
+// halfway, it is opened once more as it was.
 //
 // The profile may say that a session keeps additional directories which a load or resume no longer
 // names. Then the child is sent session/fork instead, or without that session/new, and later
@@ -88,6 +88,7 @@
 //	session_open.go           which ways to open a session are tried; session_create.go,
 //	                            session_reopen.go and session_params.go are the requests
 //	state.go                  what is stored with a session
+//	pool.go                   connections that share a proxy
 //	children.go               which process serves a session
 //	child.go                  one process and its connection; child_use.go says how long it lives
 //	childsession.go           a session in a process; settings.go restores its modes and options

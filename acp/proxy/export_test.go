@@ -9,6 +9,9 @@ import (
 var (
 	WithoutBlocks = withoutBlocks
 	Flags         = Profile.flags
+
+	ContextValue = ContextFiles.value
+	WriteContext = ContextFiles.write
 )
 
 // Limits are bounds and times that tests change.

@@ -311,6 +311,8 @@ type system struct {
 	record  proctest.Record
 	options proxy.Options
 	store   sessionstore.Store
+	pool    *proxy.Pool // nil if each connection has processes of its own
+	user    string      // in the pool
 }
 
 func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
@@ -331,6 +333,14 @@ type testClient struct {
 	announced []string // available_commands_update
 }
 
+// backend returns that of a connection.
+func (h *system) backend() backend.Backend {
+	if h.pool != nil {
+		return h.pool.New(h.user, h.command, h.options)
+	}
+	return proxy.New(h.command, h.options)
+}
+
 // connect connects a client.
 func (h *system) connect() *testClient {
 	h.t.Helper()
@@ -344,7 +354,7 @@ func (h *system) connect() *testClient {
 	serving.Go(func() {
 		defer fromAdapter.Close()
 		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
-			Backend: func() backend.Backend { return proxy.New(h.command, h.options) },
+			Backend: h.backend,
 			Store:   h.store,
 			Logger:  slog.New(slog.DiscardHandler),
 		})

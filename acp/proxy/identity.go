@@ -86,9 +86,14 @@ func identity(profiles []Profile, words []string) string {
 	return shellLine(words)
 }
 
-// commandWords returns the command line of c without the directory of the program.
+// commandWords returns the command line of c without the directory of the program, unless its name
+// may be any agent's.
 func commandWords(c Command) []string {
-	return append([]string{programName(c.Path)}, c.Args...)
+	program := programName(c.Path)
+	if isGeneric(scriptName(program)) {
+		program = c.Path
+	}
+	return append([]string{program}, c.Args...)
 }
 
 // shellLine returns a command line as it is typed into a shell.
@@ -141,8 +146,7 @@ func scriptNames(path string) (names []string) {
 	}
 	generic := ""
 	for _, element := range slices.Backward(strings.Split(dir, "/")) {
-		name := withoutExtension(ProgramName(element), ".js", ".mjs", ".cjs", ".ts", ".mts", ".py",
-			".pyz", ".rb", ".pl", ".sh")
+		name := scriptName(ProgramName(element))
 		switch name {
 		case "index", "main", "cli", "__main__", "dist", "build", "bundle", "lib", "bin", "src":
 			continue // which many have
@@ -156,6 +160,12 @@ func scriptNames(path string) (names []string) {
 		return append(names, name+generic)
 	}
 	return names
+}
+
+// scriptName returns the name of a script's file without the extension of its language.
+func scriptName(file string) string {
+	return withoutExtension(file, ".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".pl",
+		".sh")
 }
 
 // isGeneric reports whether a script with this name may belong to any agent.
@@ -190,6 +200,7 @@ type launcher struct {
 	values []string // options whose value is the next word
 	named  []string // options whose value is a package that has the command
 	lines  []string // options whose value is a command line of a shell
+	after  []string // words that the command follows; other words before them do not matter
 	module string   // the option whose value is a module of the language
 	skip   int      // words between the options and the command
 	// runs returns the names of what the first word after the options stands for. Nil means that it
@@ -197,11 +208,23 @@ type launcher struct {
 	runs func(word string) []string
 }
 
-// launcherOf returns how a program starts others, or false if it is not known to.
-func launcherOf(program string) (l launcher, ok bool) {
+// launcherOf returns how a program with these arguments starts others, or false if it is not known
+// to.
+func launcherOf(program string, args []string) (l launcher, ok bool) {
 	packages := func(word string) []string { return []string{PackageName(word)} }
 	switch program {
-	case "nohup", "setsid", "command", "winpty":
+	case "nohup", "setsid", "command", "winpty", "firejail", "unbuffer":
+	case "proxychains", "proxychains4":
+		l.values = []string{"-f"}
+	case "caffeinate":
+		l.values = []string{"-t", "-w"}
+	case "script":
+		l.lines = []string{"-c", "-qc", "-qec", "-qefc", "--command"}
+	case "powershell", "pwsh":
+		l.lines = []string{"-Command", "-command", "-c"}
+		l.values = []string{"-ExecutionPolicy", "-WorkingDirectory"}
+	case "asdf":
+		l.before = []string{"exec"}
 	case "env":
 		l.values = []string{"-u", "--unset", "-C", "--chdir"}
 		l.lines = []string{"-S", "--split-string"}
@@ -221,6 +244,18 @@ func launcherOf(program string) (l launcher, ok bool) {
 		l.values = []string{"-u", "--user", "-g", "--group", "-C", "-D", "--chdir", "-R", "--chroot"}
 	case "cmd":
 		l.before = []string{"/c", "/C"}
+	case "direnv":
+		l.before, l.skip = []string{"exec"}, 1
+	case "op", "doppler", "infisical":
+		l.before, l.after = []string{"run"}, []string{"--"}
+	case "aws-vault", "mise":
+		l.before, l.after = []string{"exec", "x"}, []string{"--"}
+	case "nix":
+		if len(args) > 0 && args[0] == "run" {
+			l.before, l.runs = args[:1], flakeNames
+		} else {
+			l.before, l.after = []string{"develop", "shell"}, []string{"-c", "--command"}
+		}
 	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
 		l.lines, l.runs = []string{"-c", "-lc", "-ec", "-ic", "-lic", "-ilc"}, scriptNames
 		l.values = []string{"-o", "--rcfile", "--init-file"}
@@ -243,8 +278,8 @@ func launcherOf(program string) (l launcher, ok bool) {
 		l.runs = scriptNames
 	case "ruby", "perl":
 		l.values, l.runs = []string{"-I", "-r", "-C"}, scriptNames
-	case "uv", "deno", "php", "java", "dotnet", "go", "cargo", "make", "just", "mise", "nix", "docker",
-		"podman", "kubectl", "ssh", "wsl", "flatpak", "snap", "systemd-run", "xargs":
+	case "uv", "deno", "php", "java", "dotnet", "go", "cargo", "make", "just", "docker", "podman",
+		"kubectl", "ssh", "wsl", "flatpak", "snap", "systemd-run", "xargs":
 		l.runs = func(string) []string { return nil } // where they find it is not told by a name
 	default:
 		if !isPython(program) {
@@ -258,7 +293,7 @@ func launcherOf(program string) (l launcher, ok bool) {
 // IsLauncher reports whether a program only starts others, like a shell, an interpreter or sudo.
 func IsLauncher(program string) bool {
 	program = strings.ToLower(ProgramName(program))
-	_, ok := launcherOf(program)
+	_, ok := launcherOf(program, nil)
 	return ok || program == "acp-agent"
 }
 
@@ -274,13 +309,16 @@ func isPython(program string) bool {
 func launched(words []string) []string {
 	for len(words) > 0 {
 		program := programName(words[0])
-		l, ok := launcherOf(program)
+		l, ok := launcherOf(program, words[1:])
+		if known := knownBehind(program, words[1:]); !ok && known != nil {
+			return known
+		}
 		switch {
 		case program == "acp-agent":
 			return launchedBehind(words[1:])
 		case strings.ContainsRune(program, '$'): // a variable of a shell
 			return nil
-		case !ok && isGeneric(program):
+		case !ok && isGeneric(scriptName(program)):
 			if names := scriptNames(words[0]); names != nil {
 				return names
 			}
@@ -313,6 +351,34 @@ func launchedBehind(args []string) []string {
 	return nil
 }
 
+// knownBehind returns the names of a known agent whose whole command a program that is none is
+// given behind "--", as most programs are that only start another one. It returns nil otherwise.
+func knownBehind(program string, args []string) []string {
+	at := slices.Index(args, "--")
+	if at < 0 || program == "acp-agent" {
+		return nil
+	}
+	known, command := KnownProfiles(), args[at+1:]
+	if _, isAgent := matchProfile(known, scriptNames(program)); isAgent {
+		return nil
+	}
+	names := launched(command)
+	p, ok := matchProfile(known, names)
+	if !ok || slices.ContainsFunc(p.Args, func(arg string) bool { return !slices.Contains(command, arg) }) {
+		return nil
+	}
+	return names
+}
+
+// flakeNames returns the name of a package in a flake of Nix, "nixpkgs#name".
+func flakeNames(installable string) []string {
+	_, name, ok := strings.Cut(installable, "#")
+	if !ok || name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
 // launch returns the names of what the launcher runs with these arguments, or the command line of
 // the next program.
 func (l launcher) launch(args []string) (names, next []string) {
@@ -321,6 +387,13 @@ func (l launcher) launch(args []string) (names, next []string) {
 			return nil, nil
 		}
 		args = args[1:]
+	}
+	if l.after != nil {
+		at := slices.IndexFunc(args, func(word string) bool { return slices.Contains(l.after, word) })
+		if at < 0 {
+			return nil, nil
+		}
+		return nil, args[at+1:]
 	}
 	takes := slices.Concat(l.values, l.named, l.lines, []string{l.module})
 	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || isAssignment(args[0])) {

@@ -2,6 +2,8 @@ package proxy
 
 // KnownProfiles returns the profiles of well-known agents, sorted by name.
 func KnownProfiles() []Profile {
+	ofClaude := []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md",
+		".claude/rules/**/*.md", ".claude/skills/*/SKILL.md", ".claude/commands/**/*.md"}
 	return []Profile{
 		{
 			Name: "auggie", Title: "Auggie CLI", Command: "auggie", Args: []string{"--acp"},
@@ -15,8 +17,7 @@ func KnownProfiles() []Profile {
 			State: []string{"~/.claude/", "~/.claude.json", "$CLAUDE_CONFIG_DIR/"},
 			Packages: []string{"@agentclientprotocol/claude-agent-acp",
 				"@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
-			Finds: []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md",
-				".claude/rules/**/*.md", ".claude/skills/*/SKILL.md", ".claude/commands/**/*.md"},
+			Finds:          ofClaude,
 			FindsOtherwise: []string{"AGENTS.md"},
 			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
 			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy",
@@ -35,7 +36,8 @@ func KnownProfiles() []Profile {
 			// The former name of claude-agent-acp.
 			Name: "claude-code-acp", Title: "Claude Code, older adapter",
 			State:   []string{"~/.claude/", "~/.claude.json", "$CLAUDE_CONFIG_DIR/"},
-			Command: "claude-code-acp", Identity: "claude",
+			Command: "claude-code-acp", Identity: "claude", Finds: ofClaude,
+			Relay:   true, // it tells MCP servers only the working directory
 			Login:   "claude /login",
 			Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		},
@@ -71,7 +73,7 @@ func KnownProfiles() []Profile {
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it
 			// still asks for permission, and its model is not told.
-			Tools: ToolsOff,
+			Tools: ToolsOff, ContextFiles: CopilotInstructions,
 			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md",
 				".github/copilot-instructions.md", ".github/instructions/**", ".claude/rules/**",
 				".agents/skills/**", ".claude/skills/**", ".github/skills/**",
@@ -89,7 +91,7 @@ func KnownProfiles() []Profile {
 			State:    []string{"~/.gemini/"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
-			ModeNotice: "[MODE_UPDATE] ",
+			ModeNotice: "[MODE_UPDATE] ", ServerInstructions: true,
 			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md",
 				".gemini/skills/*/SKILL.md", ".gemini/commands/**"},
 			FindsInRoots: []string{"**/GEMINI.md"},
@@ -150,7 +152,7 @@ func KnownProfiles() []Profile {
 			State:    []string{"~/.pi/"},
 			Packages: []string{"pi-acp"},
 			// It does not connect MCP servers.
-			LossyReplay: true, Tools: ToolsOff, Banner: "pi v",
+			LossyReplay: true, Tools: ToolsOff, Banner: "pi v", ContextFiles: PiExtension,
 			ListLimit: 50, // a page
 			Finds:     []string{"AGENTS.md"}, FindsOtherwise: []string{"CLAUDE.md"},
 			Login:   "pi, then /login",

@@ -17,6 +17,8 @@ import (
 //	Base []string  // our environment if nil
 //	Dir  string    // the working directory, "" for ours
 //	Name string    // its name in the log and in errors; default: the base name of Path
+//
+// Sandbox is set by [Profile.Restrict]. Batch has no effect here.
 type Command = process.Command
 
 // Options configure a proxy. The zero value is usable.
@@ -55,6 +57,7 @@ type limits struct {
 	CancelGrace  time.Duration // for the answer to a prompt after session/cancel: 5 s
 	EndTimeout   time.Duration // for the answer to session/close, session/delete, a ping: 2 s
 	Idle         time.Duration // until an unused process for certain roots stops: 10 to 20 min
+	Linger       time.Duration // until the processes of a Pool's last connection end: 1 min
 	Backoff      time.Duration // before a start after two failures, doubled up to 5 times: 250 ms
 	ProcessGrace time.Duration // see process.Options.Grace
 	MaxQueue     int           // see jsonrpc.Options.MaxQueue, for output to the agent
@@ -77,6 +80,7 @@ func (o Options) withDefaults() Options {
 	l.CancelGrace = cmp.Or(l.CancelGrace, 5*time.Second)
 	l.EndTimeout = cmp.Or(l.EndTimeout, 2*time.Second)
 	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
+	l.Linger = cmp.Or(l.Linger, time.Minute)
 	l.MaxLine = cmp.Or(l.MaxLine, 64<<20)
 	l.Backoff = cmp.Or(l.Backoff, 250*time.Millisecond)
 	l.MaxHeld = cmp.Or(l.MaxHeld, 1000)

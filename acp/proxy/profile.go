@@ -23,10 +23,17 @@ import (
 type Profile struct {
 	// Name is the agent's name on the command line, such as "opencode".
 	Name string
-	// Identity is the name under which its sessions are stored, if that is not Name. It is one word.
+	// Identity is the name under which its sessions are stored, if that is not Name. It is one
+	// word.
 	Identity string
 	// Title is its name as its makers write it.
 	Title string
+	// Checked is the version with which all this was verified. If it is empty, the profile follows
+	// the agent's documentation.
+	Checked string
+
+	// How it is started.
+
 	// Command is the program: a name that is searched for in PATH, or an absolute path.
 	Command string
 	// Args make it speak ACP on its standard streams.
@@ -35,6 +42,13 @@ type Profile struct {
 	Env []string
 	// Packages are the npm packages by which npx and similar runners start it.
 	Packages []string
+	// Login is the command for a terminal that logs the user in, empty if unknown.
+	Login string
+	// Install says how to install it.
+	Install string
+
+	// How it is given additional directories, and tools and MCP servers for them.
+
 	// Roots says how it is given additional directories.
 	Roots RootsMode
 	// Flag is a command-line flag that takes one directory and can be repeated, such as
@@ -43,6 +57,24 @@ type Profile struct {
 	// FlagSplits are characters at which the agent splits the flag's value: a directory that
 	// contains one cannot be given by flag.
 	FlagSplits string
+	// KeepsRoots says that its session can still write in additional directories that a load or
+	// resume no longer names. Such a session continues in a copy that the agent makes of it.
+	KeepsRoots bool
+	// Tools says whether it gets tools for directories that it is only told about in a prompt.
+	Tools ToolsMode
+	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It
+	// makes the agent ask the user before those tools write. Empty if it is not known to ask.
+	AskEnv []string
+	// Relay says to start the session's stdio MCP servers behind a relay that tells them the
+	// session's roots, because the agent does not pass them on.
+	Relay bool
+	// SharesServers says that the sessions of a process that have the same working directory share
+	// their MCP servers. One whose servers serve additional directories is kept apart from the
+	// others, in a process of its own if need be.
+	SharesServers bool
+
+	// What its model is told, and what it finds itself.
+
 	// Finds are globs of the instructions, skills and commands that it finds in the working
 	// directory itself, relative to it and with "/". Nil means all.
 	Finds []string
@@ -57,6 +89,14 @@ type Profile struct {
 	// CommandContext says that text after a call of one of its own commands reaches its model with
 	// it. Some agents do not recognize a command before other text, or drop that.
 	CommandContext bool
+	// ServerInstructions says that the system prompt of its model contains the instructions of a
+	// session's MCP servers. Those of the server with the tools tell it about the directories.
+	ServerInstructions bool
+	// ContextFiles are how the system prompts of its sessions get text, if by files.
+	ContextFiles ContextFiles
+
+	// Its own files, and what it may write.
+
 	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads
 	// and writes through the client, such as long output of tools. These requests are answered from
 	// the disk. Each begins with "~/" or with an environment variable, "$NAME/"; without the
@@ -65,9 +105,6 @@ type Profile struct {
 	// OwnTemp says that its temporary directory is such a directory. It is given one that only it
 	// uses.
 	OwnTemp bool
-	// ListLimit is the number of sessions of a working directory from which on the agent's list of
-	// them may lack some. 0 means that it always may.
-	ListLimit int
 	// State are the files and directories, as in OwnDirs, that it writes outside of the sessions'
 	// roots. Sandbox lets it. Directories end with "/" and are created before it starts.
 	State []string
@@ -76,6 +113,12 @@ type Profile struct {
 	Sandbox backend.Sandbox
 	// SandboxHint is told to the user of a session in the sandbox, as Markdown, "" for nothing.
 	SandboxHint string
+
+	// Where its lists, replays and messages differ from the protocol.
+
+	// ListLimit is the number of sessions of a working directory from which on the agent's list of
+	// them may lack some. 0 means that it always may.
+	ListLimit int
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	// The stored history, if there is one, is shown instead.
 	LateReplay bool
@@ -86,49 +129,29 @@ type Profile struct {
 	// for current_mode_update; Banner is that of a message outside turns that is not part of the
 	// conversation. Empty if it has none.
 	ModeNotice, Banner string
-	// KeepsRoots says that its session can still write in additional directories that a load or
-	// resume no longer names. Such a session continues in a copy that the agent makes of it.
-	KeepsRoots bool
-	// SharesServers says that the sessions of a process that have the same working directory share
-	// their MCP servers. One whose servers serve additional directories is kept apart from the
-	// others, in a process of its own if need be.
-	SharesServers bool
-	// Tools says whether it gets tools for directories that it is only told about in a prompt.
-	Tools ToolsMode
-	// ServerInstructions says that the system prompt of its model contains the instructions of a
-	// session's MCP servers. Those of the server with the tools tell it about the directories.
-	ServerInstructions bool
-	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It
-	// makes the agent ask the user before those tools write. Empty if it is not known to ask.
-	AskEnv []string
-	// Relay says to start the session's stdio MCP servers behind a relay that tells them the
-	// session's roots, because the agent does not pass them on.
-	Relay bool
-	// Login is the command for a terminal that logs the user in, empty if unknown.
-	Login string
-	// Install says how to install it.
-	Install string
-	// Checked is the version with which all this was verified. If it is empty, the profile follows
-	// the agent's documentation.
-	Checked string
 }
 
-// interpret returns what an update of the agent stands for, or false if it says nothing.
-func (p Profile) interpret(u backend.Update, inTurn bool) (backend.Update, bool) {
-	if u.Kind != sessionstore.AgentMessageChunk || p.ModeNotice == "" && p.Banner == "" {
-		return u, true
+// interpret returns what an update of the agent stands for.
+func (p Profile) interpret(u backend.Update) backend.Update {
+	if p.ModeNotice == "" || u.Kind != sessionstore.AgentMessageChunk {
+		return u
 	}
 	said, _ := parseUtterance(u)
 	mode, changes := strings.CutPrefix(said.text, p.ModeNotice)
-	switch {
-	case p.ModeNotice != "" && changes && mode != "" && !strings.ContainsAny(mode, " \n"):
-		return backend.NewUpdate(sdk.SessionUpdate{
-			CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{
-				CurrentModeId: sdk.SessionModeId(mode)}}), true
-	case p.Banner != "" && !inTurn && strings.HasPrefix(said.text, p.Banner):
-		return u, false
+	if !changes || mode == "" || strings.ContainsAny(mode, " \n") {
+		return u
 	}
-	return u, true
+	return backend.NewUpdate(sdk.SessionUpdate{
+		CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(mode)}})
+}
+
+// isBanner reports whether an update outside of turns says nothing.
+func (p Profile) isBanner(u backend.Update) bool {
+	if p.Banner == "" || u.Kind != sessionstore.AgentMessageChunk {
+		return false
+	}
+	said, _ := parseUtterance(u)
+	return strings.HasPrefix(said.text, p.Banner)
 }
 
 // commonCommands returns the names of slash commands that most agents obey, some without announcing

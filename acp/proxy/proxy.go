@@ -22,7 +22,9 @@ const Kind = "proxy"
 
 // New returns a backend that answers from the agent that command starts. Initialize starts it. The
 // backend implements [backend.Foreign].
-func New(command Command, o Options) backend.Backend {
+func New(command Command, o Options) backend.Backend { return newProxy(command, o) }
+
+func newProxy(command Command, o Options) *proxy {
 	o = o.withDefaults()
 	return &proxy{command: command, options: o, log: o.Logger, children: newChildren(),
 		secrets: secret.OfCommand(command.Args, command.Env)}
@@ -53,7 +55,10 @@ func (p *proxy) Initialize(
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)
 	}
 	p.mu.Lock()
-	p.client, p.initialize = c, params
+	if p.client == nil {
+		p.client = c
+	}
+	p.initialize = params
 	p.mu.Unlock()
 	if _, err := p.mainChild(ctx); err != nil {
 		return backend.Info{}, err
@@ -80,12 +85,19 @@ func (p *proxy) agentInfo() client.Agent {
 func (p *proxy) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
+	return p.open(ctx, a, h, nil)
+}
+
+// open opens a session of a connection, nil if there is only one.
+func (p *proxy) open(
+	ctx context.Context, a backend.Activation, h backend.Host, of *member,
+) (backend.Session, backend.Opened, error) {
 	roots, err := parseRoots(a.Params)
 	if err != nil {
 		return nil, backend.Opened{}, err
 	}
 	s := &session{
-		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
+		proxy: p, member: of, host: h, roots: roots, params: a.Params, history: a.History,
 		announced: &announcement{said: make(map[string]bool)}, reviving: make(chan struct{}, 1),
 	}
 	s.nested = sync.OnceValues(s.findNested)
@@ -103,7 +115,7 @@ func (p *proxy) Open(
 	if previous, _ := a.Previous.(*session); previous != nil {
 		r.previous, s.announced = previous, previous.announced
 	}
-	s.relays = s.joinRelays(r.previous, r.state.SentTools)
+	s.relays = s.joinRelays(r)
 	opened, c, err := s.open(ctx, r)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -38,17 +37,18 @@ type relayUser struct {
 }
 
 // joinRelays returns the relays of the activation that is replaced, or new ones if the session has
-// servers for them or gets our tool server. sentTools says that the child session has that server
-// already. It returns nil if there can be no relays: then the servers are started as the client
-// says.
-func (s *session) joinRelays(previous *session, sentTools bool) *relays {
+// servers for them or gets our tool server. It returns nil if there can be no relays: then the
+// servers are started as the client says.
+func (s *session) joinRelays(r openRequest) *relays {
 	p := s.proxy
-	if previous != nil && previous.relays != nil {
-		previous.relays.join(s)
-		return previous.relays
-	}
 	mode, _ := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
-	if !s.wantsTools(mode, sentTools) && !(p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)) {
+	s.tells = s.tellsByServer(mode)
+	if r.previous != nil && r.previous.relays != nil {
+		r.previous.relays.join(s)
+		return r.previous.relays
+	}
+	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)
+	if !s.wantsTools(mode, r.state) && !s.tells && !wraps {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
@@ -58,11 +58,11 @@ func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 		return nil
 	}
 	p.secrets.Add(publisher.Secret())
-	r := &relays{publisher: publisher}
-	publisher.SetContext(r.tell)
-	r.join(s)
-	r.publish(s) // the child may start servers before it responds
-	return r
+	joined := &relays{publisher: publisher}
+	publisher.SetContext(joined.tell)
+	joined.join(s)
+	joined.publish(s) // the child may start servers before it responds
+	return joined
 }
 
 // wrapsServers reports whether the agent's stdio servers are started behind relays.
@@ -76,7 +76,8 @@ func (r *relays) secret() sdk.EnvVariable {
 	return sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}
 }
 
-// tell returns what the latest user has its model told in the instructions of our tool server.
+// tell returns what the latest user has its model told in the instructions of our tool server, ""
+// for nothing.
 func (r *relays) tell() string {
 	r.mu.Lock()
 	if len(r.users) == 0 { // it is being closed
@@ -88,21 +89,16 @@ func (r *relays) tell() string {
 	if !s.proxy.options.Profile.ServerInstructions {
 		return ""
 	}
-	var told, texts []string
-	for _, t := range topics() {
-		text, digest := t.text(s, RootsByContext)
-		told = append(told, digest)
-		if text != "" {
-			texts = append(texts, text)
-		}
-	}
+	mode, _ := rootsMode(s.proxy.options.Profile, s.proxy.agentInfo(), s.roots)
+	text, told := s.contextText(mode)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
-	return systemIntro + strings.Join(texts, "\n")
+	return text
 }
 
-// toldDigests returns what tell has told about each topic, nil if nothing. A nil r has told nothing.
+// toldDigests returns what tell has told about each topic, nil if nothing. A nil r has told
+// nothing.
 func (r *relays) toldDigests() []string {
 	if r == nil {
 		return nil

@@ -206,6 +206,13 @@ func (r *router) attach(id string, s *childSession) (held []message, err error) 
 	return held, nil
 }
 
+// session returns the session with the given id, or nil.
+func (r *router) session(id string) *childSession {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sessions[id]
+}
+
 // detach removes the route of an id.
 func (r *router) detach(id string) {
 	r.mu.Lock()

@@ -14,11 +14,13 @@ import (
 // session is one activation of a session, connected to a session of a child.
 type session struct {
 	proxy     *proxy
+	member    *member // whose session it is, nil if the proxy is not shared
 	host      backend.Host
 	roots     workspace.Roots
 	params    backend.Raw // of its lifecycle request, to open it again in a restarted child
 	history   iter.Seq2[backend.Update, error]
 	relays    *relays // nil if its MCP servers have none
+	tells     bool    // our tool server tells the child what is in the roots
 	announced *announcement
 	// nested returns the instructions of directories below the roots, and whether these are all. It
 	// looks for them once.
@@ -40,9 +42,12 @@ type session struct {
 	// telling is where a prompt with context is unanswered, or nil. Meanwhile prompts are sent
 	// without.
 	telling *childSession
-	updates updateFilter
-	denials []string // the paths whose denial was explained
-	untold  []string // explanations to show at the end of the turn
+	// toldByFiles are the digests of what context files said about each topic when the child
+	// session was opened, nil if nothing.
+	toldByFiles []string
+	updates     updateFilter
+	denials     []string // the paths whose denial was explained
+	untold      []string // explanations to show at the end of the turn
 }
 
 // running returns the session of the child, or nil if the child is not running.

@@ -182,9 +182,11 @@ func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openR
 		return openResult{session: cs, method: method, result: cs.currentResult()}, nil
 	case byLoad, byResume:
 		s.relays.forget()
+		s.tellByFiles(r)
 		return s.reopen(ctx, method, r)
 	default:
 		s.relays.forget()
+		s.tellByFiles(r)
 		return s.create(ctx, method, r)
 	}
 }
@@ -204,7 +206,7 @@ func (s *session) canReuse(r openPlan) bool {
 		!s.sameServers(r.previous) {
 		return false
 	}
-	hasTools := r.state.SentTools || s.toolServer(r.mode, false).name == ""
+	hasTools := r.state.SentTools || !s.toolServer(r.mode, state{}).files
 	return r.mode == RootsByContext && hasTools || s.roots.Equal(r.previous.roots)
 }
 
@@ -265,7 +267,7 @@ func (s *session) plan(
 		saved = r.state
 	}
 	saved.ID, saved.RootsMode = o.session.id, r.mode
-	saved.SentTools = s.toolServer(r.mode, saved.SentTools).name != ""
+	saved.SentTools = s.toolServer(r.mode, saved).files
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New

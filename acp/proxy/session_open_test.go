@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -29,16 +31,26 @@ import (
 //
 // Clause P7.
 func TestAllCapabilities(t *testing.T) {
-	for bits := range 1 << 7 {
+	for set := range 1 << 7 {
+		if volume.Of(1, 0) == 1 && !chosen(set) {
+			continue
+		}
 		a := abilities{
-			Load: bits&1 != 0, Resume: bits&2 != 0, Fork: bits&4 != 0, Roots: bits&8 != 0,
-			Close: bits&16 != 0, Delete: bits&32 != 0, List: bits&64 != 0,
+			Load: set&1 != 0, Resume: set&2 != 0, Fork: set&4 != 0, Roots: set&8 != 0,
+			Close: set&16 != 0, Delete: set&32 != 0, List: set&64 != 0,
 		}
 		t.Run(fmt.Sprintf("%+v", a), func(t *testing.T) {
 			t.Parallel()
 			testLifecycle(t, a)
 		})
 	}
+}
+
+// chosen reports whether a set of bits is among a quarter of all combinations, which has every combination
+// of any three of them.
+func chosen(set int) bool {
+	odd := func(mask int) bool { return bits.OnesCount(uint(set&mask))%2 != 0 }
+	return !odd(0b0101111) && !odd(0b1010011)
 }
 
 // testLifecycle goes through a session's whole life with an agent.

@@ -22,7 +22,10 @@ func (s *session) lifecycleParams(
 	if params, err = s.withRelays(params); err != nil {
 		return nil, err
 	}
-	tools := s.toolServer(mode, method != byNew && saved.SentTools)
+	if method == byNew {
+		saved = state{}
+	}
+	tools := s.toolServer(mode, saved)
 	if params, err = s.withToolServer(params, tools); err != nil {
 		return nil, err
 	}

@@ -106,10 +106,14 @@ func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, err
 	cs := newChildSession(c, r.state.ID)
 	cs.join(s)
 	err := cs.attach()
-	if errors.Is(err, errDuplicateID) {
-		err = errAlreadyOpen
+	if !errors.Is(err, errDuplicateID) {
+		return cs, err
 	}
-	return cs, err
+	if cs = c.router.session(cs.key); cs == nil || !cs.takeOver(s) {
+		return nil, errAlreadyOpen
+	}
+	_ = c.release(ctx) // cs has the child already
+	return cs, nil
 }
 
 var errAlreadyOpen = errors.New(

@@ -18,12 +18,14 @@ import (
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
 
-// toolServer is an MCP server of ours with tools for all roots, for a child that is told about its
-// roots in a prompt. It asks us for the session's roots in each call, so it has none once the
-// session is closed.
+// toolServer is an MCP server of ours. It has tools for all roots if the child is told about its
+// roots in a prompt, and asks us for the session's roots in each call, so it has none once the
+// session is closed. Its instructions tell the child what is in the roots, if the profile says that
+// they reach the model: for that alone, the server has no tools for files.
 type toolServer struct {
 	name     string // "" for none
-	readOnly bool
+	files    bool   // it has tools for files
+	readOnly bool   // that do not change them
 }
 
 // ToolsMode says whether an agent that takes additional directories neither by the protocol nor by
@@ -59,18 +61,29 @@ func (p *proxy) offersTools() bool {
 	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
 }
 
-// wantsTools reports whether the server is for a child that is given its roots in the given way.
-// sent says that the child session has the server already: it is given it again even if there is
-// only one root, because some agents keep a server that is not named any more.
-func (s *session) wantsTools(mode RootsMode, sent bool) bool {
+// wantsTools reports whether the server has tools for files of a child that is given its roots in
+// the given way. If the child session has such a server already, it is given it again even if there
+// is only one root, because some agents keep a server that is not named any more.
+func (s *session) wantsTools(mode RootsMode, saved state) bool {
 	return mode == RootsByContext && s.proxy.offersTools() &&
-		(sent || s.roots.Additional().Len() > 0)
+		(saved.SentTools || s.roots.Additional().Len() > 0)
 }
 
-// toolServer returns the server, if wantsTools. It can write only if the child is known to ask the
-// user first, or if the user has allowed it.
-func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
-	if s.relays == nil || !s.wantsTools(mode, sent) {
+// tellsByServer reports whether there is something to tell a child that is given its roots in the
+// given way, and the server's instructions do. It must be called before the session has relays.
+func (s *session) tellsByServer(mode RootsMode) bool {
+	if !s.proxy.options.Profile.ServerInstructions || !s.proxy.offersTools() {
+		return false
+	}
+	text, _ := s.contextText(mode)
+	return text != ""
+}
+
+// toolServer returns the server, if the session has one. saved is the state of the child session.
+// It can write only if the child is known to ask the user first, or if the user has allowed it.
+func (s *session) toolServer(mode RootsMode, saved state) toolServer {
+	files := s.wantsTools(mode, saved)
+	if s.relays == nil || !files && !s.tells {
 		return toolServer{}
 	}
 	var servers []struct{ Name string }
@@ -84,7 +97,8 @@ func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
 	profile := s.proxy.options.Profile
-	return toolServer{name: name, readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
+	return toolServer{name: name, files: files,
+		readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
 }
 
 // askEnv returns the environment that makes the agent ask before it writes by the server's tools.
@@ -93,13 +107,21 @@ func (p *proxy) askEnv() []string {
 	if !p.offersTools() {
 		return nil
 	}
-	set := slices.Concat(os.Environ(), p.command.Env)
 	return slices.DeleteFunc(slices.Clone(p.options.Profile.AskEnv), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.ContainsFunc(set, func(v string) bool {
-			return strings.HasPrefix(v, name+"=")
-		})
+		_, set := p.getenv(name)
+		return set
 	})
+}
+
+// getenv returns a variable of the environment that the user gives the agent.
+func (p *proxy) getenv(name string) (value string, set bool) {
+	for _, v := range slices.Backward(slices.Concat(os.Environ(), p.command.Env)) {
+		if value, set = strings.CutPrefix(v, name+"="); set {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // withToolServer appends a tool server to the MCP servers in the params of a lifecycle request.
@@ -109,7 +131,10 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	}
 	command := s.proxy.options.RootsTools
 	args := append([]string{}, command.Args...)
-	if tools.readOnly {
+	switch {
+	case !tools.files:
+		args = append(args, "--tell-only")
+	case tools.readOnly:
 		args = append(args, "--read-only")
 	}
 	args = append(args, "--roots-from", s.relays.publisher.Address())

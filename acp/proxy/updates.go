@@ -160,12 +160,11 @@ func (s *session) handleUpdate(
 	ctx context.Context, cs *childSession, t *turn, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
-	if ok {
-		u, ok = s.proxy.options.Profile.interpret(u, t != nil)
-	}
-	if !ok {
+	profile := s.proxy.options.Profile
+	if !ok || t == nil && profile.isBanner(u) {
 		return nil
 	}
+	u = profile.interpret(u)
 	mode, kept := s.updates.take(u)
 	switch {
 	case kept:
@@ -201,8 +200,8 @@ func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Upda
 // before.
 const pingMethod = "_acp-agent/ping"
 
-// replayRecord shows the client the stored history, which the rest of the agent's replay follows. If
-// it cannot, it has the load fail.
+// replayRecord shows the client the stored history, which the rest of the agent's replay follows.
+// If it cannot, it has the load fail.
 func (s *session) replayRecord(ctx context.Context) error {
 	for u, err := range sessionstore.Joined(s.history) {
 		if err == nil {

@@ -188,28 +188,20 @@ func wordsOf(s string) []string {
 // hashFile returns the hash of a file in a root of w, and "" if there is no such file. It reads at
 // most left bytes and subtracts what it has read.
 func hashFile(w *workspace.Workspace, path string, left *int64) (string, error) {
-	info, err := w.Stat(path)
+	hash, size, err := w.Hash(path, *left)
 	var outside *workspace.OutsideError
 	switch {
 	case errors.As(err, &outside) && outside.Link == "": // an ordinary program
 		return "", nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.EISDIR),
 		errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return "", nil
 	case err != nil:
 		return "", err
-	case info.IsDir():
-		return "", nil
 	}
-	f, err := w.Open(path)
-	if err != nil {
-		return "", err
+	if *left -= size; *left < 0 {
+		*left = 0
+		return "", errors.New("it is too large")
 	}
-	defer f.Close()
-	hash := sha256.New()
-	n, err := io.Copy(hash, io.LimitReader(f, *left+1))
-	if *left -= n; err == nil && *left < 0 {
-		*left, err = 0, errors.New("it is too large")
-	}
-	return hex.EncodeToString(hash.Sum(nil)), err
+	return hash, nil
 }

@@ -22,7 +22,7 @@ func TestErrorLength(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), c)
-	h.Respond("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 4<<20)+`"}`)
+	h.Respond("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 512<<10)+`"}`)
 	_, err := f.try("h.x", "{}")
 	require.ErrorContains(t, err, "MCP server h: ")
 	require.Less(t, len(err.Error()), 64<<10)

@@ -1,0 +1,75 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// The context of a request ends when the client cancels the request, and when the client leaves.
+// What must survive one or both gets one of these contexts.
+
+// requestContext returns a context for a request that is answered even after the client has closed
+// its end: it ends when the client cancels the request, or with the connection.
+func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := a.lastingContext(ctx)
+	return lasting, func() { cancel(nil) }
+}
+
+// lastingContext is requestContext with a cause.
+func (a *agent) lastingContext(
+	ctx context.Context,
+) (context.Context, context.CancelCauseFunc) {
+	lasting, cancel := context.WithCancelCause(a.base)
+	end := func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
+			cancel(cause)
+		}
+	}
+	stop := context.AfterFunc(ctx, end)
+	if ctx.Err() != nil {
+		end() // now, rather than when the goroutine of AfterFunc runs
+	}
+	return lasting, func(cause error) {
+		stop()
+		cancel(cause)
+	}
+}
+
+// closingContext returns a context for closing a session, which outlives the cancellation of the
+// request. Once the client has left it lasts for half of the grace only: then MCP servers that do
+// not end are killed, and there is time left for the response.
+func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
+			return
+		}
+		timer := time.NewTimer(a.options.tuning.CloseGrace / 2)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-closing.Done():
+		}
+	})
+	return closing, func() {
+		stop()
+		cancel()
+	}
+}
+
+// commitTimeout limits what must still happen after a request, a turn or a connection has ended,
+// such as storing the end of a turn.
+const commitTimeout = 10 * time.Second
+
+// errNotStored is the cause of a context whose commitTimeout has passed.
+var errNotStored = errors.New("the session could not be stored in time, because too much is stored " +
+	"at once or the disk is slow; try again")
+
+// commitContext returns a context for that.
+func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), commitTimeout, errNotStored)
+}

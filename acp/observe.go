@@ -1,0 +1,96 @@
+package acp
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Event is something that [Options.Observe] is told: a [RequestEvent], an [OpenEvent] or an
+// [AnswerEvent].
+type Event interface{ event() }
+
+// RequestEvent says that a request of the client was answered.
+type RequestEvent struct {
+	// Method is as the client sent it, so it can be any text.
+	Method string
+	// Session is the session that the request names, "" if it names none.
+	Session sessionstore.ID
+	// Duration is the time from the arrival of the request to its result.
+	Duration time.Duration
+	// Err is nil if the request succeeded.
+	Err error
+}
+
+// OpenEvent says that a session was opened, or opened again with other roots.
+type OpenEvent struct {
+	Session sessionstore.ID
+	// Roots are the real paths of the roots, the working directory first.
+	Roots []workspace.Dir
+}
+
+// AnswerEvent says that the client answered a permission request.
+type AnswerEvent struct {
+	Session sessionstore.ID
+	// Title is that of the tool call, as the user has seen it.
+	Title string
+	// Choice is the kind of the chosen option, such as allow_once, "" if there was no choice.
+	Choice string
+	// Duration is how long the answer took.
+	Duration time.Duration
+}
+
+func (RequestEvent) event() {}
+func (OpenEvent) event()    {}
+func (AnswerEvent) event()  {}
+
+// observed returns work, which tells the observer when it has answered r.
+func (a *agent) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
+	if a.options.Observe == nil || work == nil {
+		return work
+	}
+	begun := time.Now()
+	id, _, _ := protocol.TakeSessionID(r.Params) // invalid ones are rejected elsewhere
+	method := r.Method
+	return func() (json.RawMessage, error) {
+		result, err := work()
+		a.options.Observe(RequestEvent{method, sessionstore.ID(id), time.Since(begun), err})
+		return result, err
+	}
+}
+
+// observeOpened tells the observer that s was opened.
+func (a *agent) observeOpened(s *session) {
+	if a.options.Observe == nil {
+		return
+	}
+	e := OpenEvent{Session: s.id}
+	for _, root := range s.workspace.Opened() {
+		e.Roots = append(e.Roots, root.Real)
+	}
+	a.options.Observe(e)
+}
+
+// observed returns work, which asks the client for permission with params and tells the observer
+// what it answers.
+func (s *session) observed(params backend.Raw, work backend.Work) backend.Work {
+	observe := s.agent.options.Observe
+	if observe == nil {
+		return work
+	}
+	begun := time.Now()
+	var title string
+	_ = json.Unmarshal(strictjson.Find(params, "toolCall", "title"), &title)
+	return func() (backend.Raw, error) {
+		result, err := work()
+		choice, _ := choice(params, result)
+		observe(AnswerEvent{s.id, title, choice, time.Since(begun)})
+		return result, err
+	}
+}

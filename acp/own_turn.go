@@ -1,0 +1,115 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// parseOwnCommand returns the command in the params of a prompt if it is one of the adapter's.
+func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
+	typed := prompts.ParseCommand(params)
+	return typed, slices.Contains(backend.AdapterCommands(), typed.Name)
+}
+
+// ownCommand returns the command in the params of a prompt if the adapter answers it, not the
+// backend.
+func (a *agent) ownCommand(params backend.Raw) (prompts.Command, bool) {
+	command, ok := parseOwnCommand(params)
+	return command, ok &&
+		!(command.Name == backend.MCPCommand && a.init.backend().AnswersMCPCommand)
+}
+
+// ownTurn is a turn in which the adapter answers a command itself.
+type ownTurn struct {
+	*turn
+	agent   *agent
+	session *session // the active one
+	updates *turnUpdates
+}
+
+// answerOwn answers a command of the adapter.
+func (a *agent) answerOwn(
+	t *turn, updates *turnUpdates, c prompts.Command, params backend.Raw,
+) (backend.Raw, error) {
+	own := &ownTurn{turn: t, agent: a, session: updates.session, updates: updates}
+	if c.Name == backend.RootsCommand {
+		return rootsReply{own}.answer(parseRootsCommand(c))
+	}
+	return explore.AnswerMCP(t.ctx, params, &commandHost{own.session.host, own}, updates)
+}
+
+func (o *ownTurn) say(markdown string) error {
+	return o.updates.Update(o.ctx, backend.Text(markdown))
+}
+
+// reopen opens the session with other params in place of the active one. Requests that arrive
+// while that happens wait. It fails only if the session stays as it is.
+func (o *ownTurn) reopen(p sessionParams) error {
+	a := o.agent
+	at := a.queues.ticket(o.session.id, passedRequest)
+	defer at.release()
+	if err := at.acquire(o.ctx); err != nil {
+		return err
+	}
+	stored, err := a.stored(o.ctx, o.session.id)
+	if err != nil {
+		return err
+	}
+	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true,
+		stored: openable{Session: stored}, previous: o.session}
+	s, act, err := l.replace(o.ctx)
+	if err != nil {
+		return err
+	}
+	o.session = s
+	o.updates.moveTo(s)
+	shown := s.host.bufferedKinds()
+	ctx := context.WithoutCancel(o.ctx) // even if the turn has been cancelled
+	s.host.release(ctx)
+	var news []backend.Update
+	if l.notice != "" {
+		news = append(news, backend.Text(l.notice))
+	}
+	for _, u := range statesIn(act.opened.Result) {
+		if !shown[u.Kind] {
+			news = append(news, u)
+		}
+	}
+	for _, u := range news {
+		if err := o.updates.Update(ctx, u); err != nil {
+			a.log.Debug("update not sent", "session", s.id, "error", err)
+		}
+	}
+	return nil
+}
+
+// statesIn returns what a lifecycle response says of the session's mode and options as updates, for
+// a client that does not get the response.
+func statesIn(result backend.Raw) []backend.Update {
+	var r struct {
+		Modes         struct{ CurrentModeID json.RawMessage }
+		ConfigOptions json.RawMessage
+	}
+	if json.Unmarshal(result, &r) != nil {
+		return nil
+	}
+	var updates []backend.Update
+	add := func(kind sessionstore.Kind, member string, value json.RawMessage) {
+		if len(value) > 0 && string(value) != "null" {
+			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))),
+				member, value)
+			updates = append(updates,
+				backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
+		}
+	}
+	add(sessionstore.CurrentModeUpdate, "currentModeId", r.Modes.CurrentModeID)
+	add(sessionstore.ConfigOptionUpdate, "configOptions", r.ConfigOptions)
+	return updates
+}

@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// ContextFiles are files with text for the system prompts of an agent's sessions, which it reads
+// when it opens a session. A process has one set of files, so all its sessions have the same roots.
+type ContextFiles string
+
+// The kinds of context files.
+const (
+	NoContextFiles ContextFiles = ""
+	// CopilotInstructions are a file of instructions in a directory besides the user's own.
+	CopilotInstructions ContextFiles = "copilot"
+	// PiExtension is an extension of pi, and a program in pi's place that starts pi with it: pi-acp
+	// passes no arguments on. Unlike --append-system-prompt, it leaves the user's APPEND_SYSTEM.md
+	// in effect. It needs a Unix shell.
+	PiExtension ContextFiles = "pi"
+)
+
+// variable returns the environment variable that has the agent read the files, "" if it does not.
+func (f ContextFiles) variable() string {
+	switch {
+	case f == CopilotInstructions:
+		return "COPILOT_CUSTOM_INSTRUCTIONS_DIRS"
+	case f == PiExtension && runtime.GOOS != "windows":
+		return "PI_ACP_PI_COMMAND"
+	}
+	return ""
+}
+
+// value returns the value of the variable for files in dir. set is what the user has set it to, ""
+// for nothing.
+func (f ContextFiles) value(dir, set string) string {
+	switch {
+	case f == PiExtension:
+		return filepath.Join(dir, "pi")
+	case set != "":
+		return set + "," + dir
+	}
+	return dir
+}
+
+// write writes the files for a text, which may be "".
+func (f ContextFiles) write(dir, set, context string) error {
+	if f == CopilotInstructions {
+		path := filepath.Join(dir, "acp-agent.instructions.md")
+		return privatefile.WriteFile(path, []byte(context))
+	}
+	extension, start := filepath.Join(dir, "context.ts"), text.ShellWord(cmp.Or(set, "pi"))
+	if context != "" {
+		start += " --extension " + text.ShellWord(extension)
+	}
+	code := fmt.Sprintf(`const text = %s;
+export default (pi) => pi.on("before_agent_start", (event) => {
+  const o = event.systemPromptOptions;
+  o.appendSystemPrompt = [o.appendSystemPrompt, text].filter(Boolean).join("\n\n");
+});
+`, backend.Encode(context))
+	return errors.Join(privatefile.WriteFile(extension, []byte(code)),
+		privatefile.Replace(filepath.Join(dir, "pi"),
+			[]byte("#!/bin/sh\nexec "+start+" \"$@\"\n"), 0o700))
+}
+
+// contextDir has the context files of a process.
+type contextDir struct {
+	files     ContextFiles
+	path, set string
+}
+
+// contextDir creates the directory for the context files of a process that command starts, and
+// returns command with the environment for them. It returns nil if the agent reads none.
+func (p *proxy) contextDir(command Command) (Command, *contextDir) {
+	o := p.options
+	variable := o.Profile.ContextFiles.variable()
+	if variable == "" || o.RelayDir == "" {
+		return command, nil
+	}
+	d := &contextDir{files: o.Profile.ContextFiles}
+	d.set, _ = p.getenv(variable)
+	err := privatefile.MakeDir(o.RelayDir)
+	if err == nil {
+		removeStaleContext(o.RelayDir)
+		d.path, err = os.MkdirTemp(o.RelayDir, fmt.Sprintf("%s%d-", contextPrefix, os.Getpid()))
+	}
+	if err == nil {
+		err = d.files.write(d.path, d.set, "")
+	}
+	if err != nil {
+		p.log.Warn("cannot give the agent files for its system prompt: "+
+			"it is told what is in the folders in the prompt", "error", err)
+		return command, nil
+	}
+	command.Env = append(command.Env, variable+"="+d.files.value(d.path, d.set))
+	return command, d
+}
+
+// remove removes the files. A nil d does nothing.
+func (d *contextDir) remove() {
+	if d != nil {
+		_ = os.RemoveAll(d.path)
+	}
+}
+
+// contextPrefix begins the names of directories with context files, before the process id.
+const contextPrefix = "context-"
+
+// removeStaleContext removes directories that killed processes left behind in dir.
+func removeStaleContext(dir string) {
+	old, _ := filepath.Glob(filepath.Join(dir, contextPrefix+"*"))
+	for _, path := range old {
+		var pid int
+		name := strings.TrimPrefix(filepath.Base(path), contextPrefix)
+		if _, err := fmt.Sscanf(name, "%d-", &pid); err == nil && !isRunning(pid) {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// isRunning reports whether there may be a process with this id.
+func isRunning(pid int) bool {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = process.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission)
+}
+
+// tellByFiles writes what there is to tell into the context files of the child, which is about to
+// open the session.
+func (s *session) tellByFiles(r openPlan) {
+	var told []string
+	if d := r.child.context; d != nil {
+		text, digests := s.contextText(r.mode)
+		if err := d.files.write(d.path, d.set, text); err == nil {
+			told = digests
+		} else {
+			s.proxy.log.Warn("cannot tell the agent what is in the folders before the first prompt",
+				"error", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.toldByFiles = told
+}

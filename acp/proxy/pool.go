@@ -1,0 +1,254 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Pool lets connections share the processes of an agent that can close sessions. Its methods are
+// safe for concurrent use.
+//
+// Each session stays with the connection that opened it. What the agent asks without naming a
+// session goes to the connection that came last, and other such messages go to all. A login or
+// logout holds for all of them. While one client does not read, nothing is read from the agent.
+type Pool struct {
+	mu      sync.Mutex
+	shared  map[poolKey]*connections
+	closed  bool
+	closing sync.WaitGroup // of processes that no connection uses
+}
+
+// poolKey says which connections share processes: those of one name whose clients sent the same
+// initialize, of which it has the hash.
+type poolKey struct {
+	name       string
+	initialize [sha256.Size]byte
+}
+
+// NewPool returns a pool without processes.
+func NewPool() *Pool { return &Pool{shared: make(map[poolKey]*connections)} }
+
+// New returns a backend for one connection, like the function [New]. Connections of the same name
+// whose clients send the same initialize share the agent's processes, so the name stands for a
+// user, the command and the options. The processes end a minute after the last of these
+// connections.
+func (p *Pool) New(name string, command Command, o Options) backend.Backend {
+	m := &member{pool: p, name: name}
+	m.in = &connections{proxy: newProxy(command, o)}
+	return m
+}
+
+// Close ends all processes, until ctx ends. It is called when the connections have ended.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	all := p.shared
+	p.shared = nil
+	p.mu.Unlock()
+	var errs []error
+	for _, cs := range all {
+		errs = append(errs, cs.proxy.Close(ctx))
+	}
+	p.closing.Wait()
+	return errors.Join(errs...)
+}
+
+// join adds a client to the connections with a key, or returns nil if there are none.
+func (p *Pool) join(key poolKey, c backend.Client) *connections {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cs := p.shared[key]
+	if cs == nil {
+		return nil
+	}
+	if cs.lingering != nil {
+		cs.lingering.Stop()
+	}
+	cs.add(c)
+	return cs
+}
+
+// offer lets others join cs, unless there are such connections already.
+func (p *Pool) offer(key poolKey, cs *connections) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed && p.shared[key] == nil {
+		p.shared[key], cs.key = cs, key
+	}
+}
+
+// leave removes a client from cs. Without clients the processes end, those that others may join
+// after a while.
+func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) error {
+	p.mu.Lock()
+	last := cs.remove(c)
+	if last && p.shared[cs.key] == cs {
+		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() { p.end(cs) })
+		last = false
+	}
+	p.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return cs.proxy.Close(ctx)
+}
+
+// end ends the processes of cs, unless it has clients again.
+func (p *Pool) end(cs *connections) {
+	p.mu.Lock()
+	unused := p.shared[cs.key] == cs && len(cs.list()) == 0
+	if unused {
+		delete(p.shared, cs.key)
+		p.closing.Add(1)
+	}
+	p.mu.Unlock()
+	if !unused {
+		return
+	}
+	defer p.closing.Done()
+	if err := cs.proxy.Close(context.Background()); err != nil {
+		cs.proxy.log.Error("cannot end the agent", "error", err)
+	}
+}
+
+// connections are those that share a proxy, whose client they are.
+type connections struct {
+	proxy *proxy
+	// Guarded by Pool.mu:
+	key       poolKey     // zero if nobody else may join
+	lingering *time.Timer // ends the processes, if there was no client; nil at first
+
+	mu      sync.Mutex
+	clients []backend.Client // the latest last
+}
+
+func (cs *connections) add(c backend.Client) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.clients = append(cs.clients, c)
+}
+
+func (cs *connections) remove(c backend.Client) (last bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.clients = slices.DeleteFunc(cs.clients, func(other backend.Client) bool { return other == c })
+	return len(cs.clients) == 0
+}
+
+func (cs *connections) list() []backend.Client {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Clone(cs.clients)
+}
+
+// Call implements [backend.Client].
+func (cs *connections) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	all := cs.list()
+	if len(all) == 0 {
+		return jsonrpc.Fail(backend.ErrClosed)
+	}
+	return all[len(all)-1].Call(ctx, method, params)
+}
+
+// Notify implements [backend.Client].
+func (cs *connections) Notify(ctx context.Context, method string, params backend.Raw) error {
+	var errs []error
+	for _, c := range cs.list() {
+		errs = append(errs, c.Notify(ctx, method, params))
+	}
+	return errors.Join(errs...)
+}
+
+// member is the backend of a connection that may share its proxy.
+type member struct {
+	pool *Pool
+	name string
+
+	mu     sync.Mutex
+	client backend.Client // nil before initialize
+	in     *connections   // alone in it until then
+}
+
+func (m *member) proxy() *proxy {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.in.proxy
+}
+
+// Initialize implements [backend.Backend].
+func (m *member) Initialize(
+	ctx context.Context, params backend.Raw, c backend.Client,
+) (backend.Info, error) {
+	key := poolKey{m.name, sha256.Sum256(params)}
+	m.mu.Lock()
+	first := m.client == nil
+	m.client = c
+	if first {
+		if others := m.pool.join(key, c); others != nil {
+			m.in = others
+		} else {
+			m.in.add(c)
+		}
+	}
+	in := m.in
+	m.mu.Unlock()
+	info, err := in.proxy.Initialize(ctx, params, in)
+	if err == nil && in.proxy.agentInfo().Close {
+		m.pool.offer(key, in)
+	}
+	return info, err
+}
+
+// Open implements [backend.Backend].
+func (m *member) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	return m.proxy().open(ctx, a, h, m)
+}
+
+// Call implements [backend.Backend].
+func (m *member) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return m.proxy().Call(ctx, method, params)
+}
+
+// Notify implements [backend.Backend].
+func (m *member) Notify(ctx context.Context, method string, params backend.Raw) {
+	m.proxy().Notify(ctx, method, params)
+}
+
+// Close implements [backend.Backend].
+func (m *member) Close(ctx context.Context) error {
+	m.mu.Lock()
+	in, c := m.in, m.client
+	m.mu.Unlock()
+	return m.pool.leave(ctx, in, c)
+}
+
+// Key implements [backend.Foreign].
+func (m *member) Key(saved []byte) string { return m.proxy().Key(saved) }
+
+// State implements [backend.Foreign].
+func (m *member) State(key string) []byte { return m.proxy().State(key) }
+
+// Sessions implements [backend.Foreign].
+func (m *member) Sessions(
+	ctx context.Context, cwd *workspace.Dir,
+) iter.Seq2[backend.ForeignSession, error] {
+	return m.proxy().Sessions(ctx, cwd)
+}
+
+// CallStored implements [backend.Foreign].
+func (m *member) CallStored(
+	ctx context.Context, method string, saved []byte, params backend.Raw,
+) (backend.Raw, error) {
+	return m.proxy().CallStored(ctx, method, saved, params)
+}

@@ -1,0 +1,141 @@
+package proxy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+)
+
+// newPooled returns a system whose connections have a pool.
+func newPooled(t *testing.T, a abilities, l proxy.Limits) *system {
+	t.Helper()
+	h := newSystem(t, a, proxy.Options{}.With(l))
+	h.pool = newPool(t)
+	return h
+}
+
+func newPool(t *testing.T) *proxy.Pool {
+	p := proxy.NewPool()
+	t.Cleanup(func() { require.NoError(t, p.Close(context.Background())) })
+	return p
+}
+
+func TestConnectionsShareProcess(t *testing.T) {
+	t.Parallel()
+	h := newPooled(t, abilities{Load: true, Close: true}, proxy.Limits{})
+	first, second := h.connect(), h.connect()
+	setup := client.Setup{Roots: roots(t, 0)}
+	a, err := first.NewSession(t.Context(), setup)
+	require.NoError(t, err)
+	b, err := second.NewSession(t.Context(), setup)
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", first.prompt(a.ID, "one"))
+	require.Equal(t, "agent N:two", second.prompt(b.ID, "two"))
+	require.Empty(t, first.shown())
+	first.disconnect()
+	require.Equal(t, "agent N:two+three", second.prompt(b.ID, "three"))
+	second.disconnect()
+	third := h.connect()
+	_, err = third.LoadSession(t.Context(), a.ID, setup)
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one+four", third.prompt(a.ID, "four"))
+	require.Equal(t, []string{""}, h.starts())
+	h.user = "another"
+	h.connect()
+	require.Len(t, h.starts(), 2)
+	require.NoError(t, h.pool.Close(t.Context()))
+}
+
+// An agent that cannot close sessions would keep them all until the last connection ends.
+func TestAgentWithoutCloseIsNotShared(t *testing.T) {
+	t.Parallel()
+	h := newPooled(t, abilities{Load: true}, proxy.Limits{})
+	h.connect()
+	h.connect()
+	require.Len(t, h.starts(), 2)
+}
+
+func TestSharedProcessEndsAfterLastConnection(t *testing.T) {
+	t.Parallel()
+	h := newPooled(t, abilities{Close: true}, proxy.Limits{Linger: time.Nanosecond})
+	require.Eventually(t, func() bool {
+		h.connect().disconnect()
+		return len(h.starts()) > 1
+	}, patience, time.Millisecond)
+}
+
+// The session that one connection has open is loaded over another one.
+func TestSharedProcessHandsSessionOver(t *testing.T) {
+	t.Parallel()
+	for name, a := range map[string]abilities{"it loads": {Load: true, Close: true}, "it resumes": {Resume: true, Close: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newPooled(t, a, proxy.Limits{})
+			first, second := h.connect(), h.connect()
+			setup := client.Setup{Roots: roots(t, 0)}
+			s, err := first.NewSession(t.Context(), setup)
+			require.NoError(t, err)
+			require.Equal(t, "agent N:one", first.prompt(s.ID, "one"))
+			_, err = second.LoadSession(t.Context(), s.ID, setup)
+			require.NoError(t, err)
+			require.Equal(t, []string{"user one", "agent N:one"}, second.shown())
+			first.shown()
+			require.Equal(t, "agent N:one+two", second.prompt(s.ID, "two"))
+			_, err = first.Prompt(t.Context(), s.ID, sdk.TextBlock("three"))
+			require.Error(t, err)
+			first.disconnect()
+			require.Equal(t, "agent N:one+two+four", second.prompt(s.ID, "four"))
+			require.Empty(t, first.shown())
+			require.Equal(t, []string{""}, h.starts())
+		})
+	}
+}
+
+// What the agent sends about a session goes to the connection that has it.
+func TestSharedProcessAsksOwnersOfSessions(t *testing.T) {
+	t.Parallel()
+	c, record := command(t, capable+opened+`await session/new
+answer session/new {"sessionId":"child-2"}
+await go
+send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"child-1","n":1}}
+send {"jsonrpc":"2.0","id":2,"method":"session/request_permission","params":{"sessionId":"child-2","n":2}}
+replies 2
+send {"jsonrpc":"2.0","id":3,"method":"_question","params":{}}
+send {"jsonrpc":"2.0","method":"_news","params":{}}
+`)
+	pool := newPool(t)
+	connect := func(initialize string) (backend.Backend, *fakeClient) {
+		b, e := pool.New("ann", c, proxy.Options{}), newFakeClient(t)
+		for _, method := range []string{"session/request_permission", "_question"} {
+			e.answer(method, `{}`)
+		}
+		_, err := b.Initialize(t.Context(), backend.Raw(initialize), e)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
+		return b, e
+	}
+	first, one := connect(`{"protocolVersion":1}`)
+	second, two := connect(`{"protocolVersion":1}`)
+	connect(`{"protocolVersion":1,"clientCapabilities":{}}`)
+	open := func(b backend.Backend, e *fakeClient) {
+		_, _, err := b.Open(t.Context(), backend.Activation{Cause: backend.New,
+			Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{e})
+		require.NoError(t, err)
+	}
+	open(first, one)
+	open(second, two)
+	second.Notify(t.Context(), "go", backend.Raw(`{}`))
+	require.Equal(t, `host call session/request_permission {"n":1}`, one.next())
+	require.Equal(t, `host call session/request_permission {"n":2}`, two.next())
+	require.Equal(t, `client call _question {}`, two.next())
+	require.Equal(t, `client notify _news {}`, one.next())
+	require.Equal(t, `client notify _news {}`, two.next())
+	require.Len(t, linesOf(t, record, "initialize"), 2, "another initialize has a process of its own")
+}
