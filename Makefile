@@ -2,11 +2,12 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
-PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+PLATFORMS   := linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
+SOAKTIME    ?= 10m
 # What the tests run: the official TypeScript client and acpx, real agents behind the program, MCP
-# servers, MCP clients, and a model server.
-NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients testdata/node-models testdata/node-postgres
+# servers, MCP clients, model servers, and a browser.
+NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-browser testdata/node-mcp testdata/node-mcp-clients testdata/node-models testdata/node-postgres
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
 # More agents, and llama.cpp: tested only on request.
 MORE        := testdata/node-agents/more
@@ -15,11 +16,15 @@ LLAMA       := testdata/node-llama
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
 RACE        := -race -gcflags=modernc.org/...=-race=false
 
-# Packages whose tests take longest, mostly waiting for the disk and for other programs. They start
-# first, with a third package beside them on two cores.
-LONGEST     := ./sessionstore/sqlite ./acp
+# Packages whose tests take longest, mostly waiting for the disk. They need little from NODE, and start
+# before it is installed.
+LONGEST     := ./sessionstore/sqlite ./acp ./acp/model ./workspace
 
-.PHONY: build release test test-product test-clients bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
+# Packages that are tested without the race detector: one compresses files, the other has a browser
+# walk through large pages.
+CLIENTS     := /internal/release /internal/inspect
+
+.PHONY: build release test test-longest test-product test-clients bench soak growth interop-remote remote lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
@@ -31,25 +36,54 @@ build:
 release:
 	go run ./internal/release -out dist
 
-# Every test. Both kinds run at the same time, because each waits much for the disk and for other
-# programs; four packages at once keep two cores busy. Without vet: that is a target of its own.
-test: $(PACKAGES)
-	@$(MAKE) --no-print-directory -j 2 test-product test-clients
+# Every test. All kinds run at the same time, because each waits much for the disk and for other
+# programs; six packages at once keep two cores busy. Without vet: that is a target of its own.
+test:
+	@$(MAKE) --no-print-directory -j $(words $(PACKAGES) longest product clients) \
+		test-longest test-product test-clients
 
 # The tests of the product, with the race detector. Packages leave no goroutines, so it need not wait
-# a second for them at the end of each.
-test-product:
-	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -timeout 10m -p 3 $(LONGEST) \
-		$$(go list ./... | grep -v -e /internal/test/ -e /internal/release)
+# a second for them at the end of each. Test binaries have no debug information: they link faster.
+RACE_TEST   := GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -ldflags=-w -timeout 20m
+test-longest: testdata/node/node_modules/.installed
+	$(RACE_TEST) -p 2 $(LONGEST)
+
+test-product: $(PACKAGES)
+	$(RACE_TEST) -p 2 \
+		$$(go list ./... | grep -v -e /internal/test/ $(LONGEST:.%=-e %$$) $(CLIENTS:%=-e %$$))
 
 # The tests in internal/test, which are clients of a program that is built without the race detector,
-# and of other programs, and those of the release, which compress files: that takes minutes with it.
-test-clients:
-	go test -vet=off -timeout 10m -p 1 ./internal/test/... ./internal/release
+# and of other programs, and those of CLIENTS: that takes minutes with it.
+test-clients: $(PACKAGES)
+	go test -vet=off -ldflags=-w -timeout 20m -p 2 ./internal/test/... $(CLIENTS:%=.%)
 
 # Every benchmark, once each. Those in docs/reference.md come from here.
 bench: build
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
+
+# The tests of clients over serve and connect, with opencode behind too. Left out is what remote clients
+# may not do (name MCP servers, run commands of a model, 200 turns at once), what they do not share
+# (sessions without an owner, memory, lines beyond the limit), and the program's own end.
+LOCAL       := MCP|Server|Found|Consent|Allow|Sampling|Hostile|Question|Secrets|SigningIn|Advertised|StdoutCarries|Model|Transfer|Stored|LongLoad|DamagedStore|PruneUnprompted|Memory|LineLimit|PromptsAfterCancels|OrderlyEnd|Kills|BeforeEOF|Terminal$$|CommandInError
+REMOTE      := ACP_AGENT_REMOTE=$(CURDIR)/$(OUT)acp-agent ACP_AGENT_BINARY=$(CURDIR)/$(OUT)remote
+interop-remote: remote $(PACKAGES)
+	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop -skip '$(LOCAL)'
+	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop/agents \
+		-run 'TestAMultiRootSessionWithARealAgent/opencode'
+
+# The program, and one that puts serve and connect in front of it.
+remote: build
+	go build -o $(OUT) ./internal/test/interop/remote
+
+# Random requests to the program for SOAKTIME: prints what it uses and how long it takes, which must
+# not grow.
+soak:
+	go test -run '^$$' -bench Soak -benchtime 1x -timeout 0 ./internal/test/bench -soak $(SOAKTIME)
+
+# Every operation on more and more sessions, folders, files and skills: prints tables, and draws the
+# plots of docs/reference.md. GROWTH=-large adds a store of 1 GB.
+growth:
+	go test -run '^$$' -bench Growth -benchtime 1x -timeout 0 ./internal/test/bench -plots ../../../docs/growth $(GROWTH)
 
 lint: fmt vet staticcheck
 
@@ -63,11 +97,12 @@ vet:
 staticcheck:
 	go run $(STATICCHECK) ./...
 
-# Every package, built for every platform. Where tests differ between platforms, they are vetted too.
+# The program, built for the platforms that CI does not run on (linux/amd64 is). Where files differ
+# between platforms, every package and its tests are vetted, which finds what does not compile.
 cross:
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "build $$platform"; \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build ./...; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -o /dev/null $(PROGRAM); \
 	done
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
@@ -82,13 +117,21 @@ fuzz:
 	done
 
 # The store against 500 kills of the program and failures of the power, sessions against a model in
-# 500 random runs, and files against a million operations while names are swapped; make test makes
-# 60, 20, 30 and 40,000.
-kills: $(PACKAGES)
+# 500 random runs, the store in 100, and files against a million operations while names are swapped;
+# make test makes 60, 12, 30, 15 and 20,000. Then whole packages with what make test has fewer of,
+# and the scripts with a program that has the race detector.
+kills: remote $(PACKAGES)
 	go test $(RACE) -count=1 -timeout 30m -run 'TestModel$$' ./acp -rapid.checks 500
 	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 30m -run 'TestKills|TestPowerLoss|TestShared' \
 		./internal/test/interop ./sessionstore/sqlite ./sessionstore/postgres
+	ACP_AGENT_KILLS=500 $(REMOTE) go test -count=1 -timeout 30m -run 'TestKills(OnOneDatabase)?$$' \
+		./internal/test/interop
 	WORKSPACE_RACE_OPERATIONS=1000000 go test $(RACE) -count=1 -timeout 30m -run WhileSwapping ./workspace
+	go test $(RACE) -count=1 -timeout 30m -run TestContract ./sessionstore/... -rapid.checks 100
+	ACP_AGENT_VOLUME=full go test $(RACE) -count=1 -timeout 30m ./acp/... ./internal/llm \
+		./internal/mcp/server ./sessionstore/sqlite
+	go build $(RACE) -o bin/race/ ./cmd/acp-agent
+	ACP_AGENT_BINARY=$(CURDIR)/bin/race/acp-agent go test -count=1 -run TestScripts ./cmd/acp-agent
 
 # Every test with real agents, of which make test leaves some out: a whole session with every agent
 # that runs without an account, the tables of docs/agents.md, and what opencode does as others do.

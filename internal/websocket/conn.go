@@ -49,8 +49,14 @@ type Conn struct {
 	confirm     chan struct{} // tells that there is something to confirm
 }
 
-// errLost ends a connection that cannot be resumed.
-var errLost = errors.New("the connection was lost")
+var (
+	// errLost ends a connection that cannot be resumed.
+	errLost = errors.New("the connection was lost")
+	// errTooLarge ends a connection over which a message was sent that is larger than the other
+	// side accepts.
+	errTooLarge = errors.New("a message is larger than the limit of the side that received it; " +
+		"--max-line raises it")
+)
 
 func newConn(id string, resumable bool, max int, times Times) *Conn {
 	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(),
@@ -109,11 +115,12 @@ func (c *Conn) CloseWrite(ctx context.Context) error {
 // answered.
 func (c *Conn) Close() error {
 	var err error
-	socket := c.current()
-	c.finish(io.EOF)
-	if socket != nil {
+	if socket := c.current(); socket != nil {
+		// While the connection goes on, because its end would interrupt reading from the socket,
+		// and that closes it without telling.
 		err = socket.Close(websocket.StatusNormalClosure, "")
 	}
+	c.finish(io.EOF)
 	c.tasks.Wait()
 	return err
 }
@@ -267,7 +274,7 @@ func (c *Conn) reconnect() {
 			c.attach(socket, theirs)
 			return
 		}
-		if refused, ok := errors.AsType[*RefusedError](err); ok && refused.Status < 500 {
+		if refused, ok := errors.AsType[*refusedError](err); ok && refused.Status < 500 {
 			c.finish(errors.Join(errLost, err))
 			return
 		}
@@ -304,6 +311,9 @@ func (c *Conn) pump(socket *websocket.Conn) error {
 		switch status := websocket.CloseStatus(err); {
 		case status == websocket.StatusNormalClosure, status == websocket.StatusGoingAway:
 			return io.EOF
+		case status == websocket.StatusMessageTooBig, errors.Is(err, websocket.ErrMessageTooBig):
+			c.finish(errTooLarge) // it would be sent again
+			return err
 		case err != nil:
 			return err
 		case kind == websocket.MessageBinary:

@@ -2,9 +2,10 @@ package websocket
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,19 @@ import (
 // Both sides send while the connection is cut again and again: each message arrives once, in order.
 func TestMessagesSurviveCuts(t *testing.T) {
 	t.Parallel()
-	const messages = 1500
+	sendWhileCut(t, 1, 1500)
+}
+
+// Two hundred connections are cut while both sides send.
+func BenchmarkCuts(b *testing.B) {
+	for b.Loop() {
+		sendWhileCut(b, 200, 500)
+	}
+}
+
+// sendWhileCut sends numbered messages over connections in both directions, and cuts all of them
+// again and again.
+func sendWhileCut(t testing.TB, connections, messages int) {
 	send := func(c *Conn) error {
 		for i := range messages {
 			text := strconv.Itoa(i) + strings.Repeat(" ", rand.IntN(2000))
@@ -30,68 +43,52 @@ func TestMessagesSurviveCuts(t *testing.T) {
 		}
 		return c.CloseWrite(context.Background())
 	}
-	receive := func(c *Conn) (n int, err error) {
-		for ; ; n++ {
+	receive := func(c *Conn) error {
+		for n := 0; ; n++ {
 			m, err := c.Read(context.Background())
+			if err == io.EOF && n == messages {
+				return nil
+			}
 			if err != nil {
-				return n, err
+				return fmt.Errorf("after %d messages: %w", n, err)
 			}
 			if got := strings.TrimSpace(string(m)); got != strconv.Itoa(n) {
-				return n, &net.ParseError{Type: "message", Text: got}
+				return fmt.Errorf("message %d is %s", n, got)
 			}
 		}
 	}
-	failed := make(chan error, 2)
-	received, finish := make(chan int, 1), make(chan struct{})
-	url := serve(t, 1<<20, Times{Lost: time.Minute}, func(c *Conn) {
+	both := func(c *Conn) error {
 		sent := make(chan error, 1)
 		go func() { sent <- send(c) }()
-		n, err := receive(c)
-		received <- n
-		if err != io.EOF {
-			failed <- err
-		}
-		if err := <-sent; err != nil {
-			failed <- err
-		}
-		<-finish // the client closes first
+		return errors.Join(receive(c), <-sent)
+	}
+	ended, finish := make(chan error, 2*connections), make(chan struct{})
+	url := serve(t, 1<<20, Times{Lost: time.Minute}, func(c *Conn) {
+		ended <- both(c)
+		<-finish // a cut while the server closes would be a loss
 	})
 	wire := cable.Lay(t, url)
-	c, err := Dial(t.Context(), wire.URL, "ana", 1<<20, Times{Lost: time.Minute})
-	require.NoError(t, err)
-	done := make(chan struct{})
-	var cutting sync.WaitGroup
-	cutting.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Duration(5+rand.IntN(20)) * time.Millisecond):
-				wire.Cut()
-			}
-		}
-	})
-	sent := make(chan error, 1)
-	go func() { sent <- send(c) }()
-	n, err := receive(c)
-	require.Equal(t, io.EOF, err)
-	require.Equal(t, messages, n)
-	require.NoError(t, <-sent)
-	require.Equal(t, messages, <-received)
-	close(done)
-	cutting.Wait()
-	require.NoError(t, firstOf(failed))
-	_ = c.Close()
-	close(finish)
-}
-
-func firstOf(errs chan error) error {
-	select {
-	case err := <-errs:
-		return err
-	default:
-		return nil
+	var clients sync.WaitGroup
+	for range connections {
+		c, err := Dial(t.Context(), wire.URL, "ana", 1<<20, Times{Lost: time.Minute})
+		require.NoError(t, err)
+		clients.Go(func() {
+			defer c.Close()
+			ended <- both(c)
+			<-finish
+		})
 	}
+	for over := 0; over < 2*connections; {
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+			over++
+		case <-time.After(time.Duration(5+rand.IntN(20)) * time.Millisecond):
+			wire.Cut()
+		}
+	}
+	close(finish)
+	clients.Wait()
 }
 
 func TestOnlyTheUserResumes(t *testing.T) {
@@ -107,7 +104,7 @@ func TestOnlyTheUserResumes(t *testing.T) {
 		"bob": {c.id, "0"}, "ana": {"another", "0"}, "anna": {c.id, "x"},
 	} {
 		_, _, err = dial(t.Context(), url, name, map[string][]string{idHeader: header[:1], receivedHeader: header[1:]})
-		require.Equal(t, &RefusedError{Status: 410, Message: "there is no such connection any more"}, err, name)
+		require.Equal(t, &refusedError{Status: 410, Message: "there is no such connection any more"}, err, name)
 	}
 	require.NoError(t, c.Write(t.Context(), []byte("still there")))
 }

@@ -54,19 +54,19 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// RefusedError is returned by [Dial] if the server answers but accepts no connection.
-type RefusedError struct {
+// refusedError is the error of [Dial] if the server answers but accepts no connection.
+type refusedError struct {
 	Status  int
 	Message string // what the server said
 }
 
-func (e *RefusedError) Error() string {
+func (e *refusedError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s: %s", e.Status,
 		http.StatusText(e.Status), e.Message))
 }
 
-// Dial connects to the server at the URL to, and authenticates with token. Messages that it sends may have
-// up to max bytes.
+// Dial connects to the server with the URL to, and authenticates with token. Messages that the
+// server sends may have up to max bytes.
 func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, error) {
 	socket, response, err := dial(ctx, to, token, nil)
 	if err != nil {
@@ -109,5 +109,5 @@ func dial(
 	}
 	const most = 1 << 10
 	said, _ := io.ReadAll(io.LimitReader(response.Body, most))
-	return nil, nil, &RefusedError{Status: response.StatusCode, Message: strings.TrimSpace(string(said))}
+	return nil, nil, &refusedError{Status: response.StatusCode, Message: strings.TrimSpace(string(said))}
 }

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve returns the URL of a server that passes each of its connections to handle. Users who have a
 // token are named like it.
-func serve(t *testing.T, max int, times Times, handle func(*Conn)) string {
+func serve(t testing.TB, max int, times Times, handle func(*Conn)) string {
 	a := NewAcceptor(max, times)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -67,9 +67,41 @@ func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
+// The other side learns that a connection was closed, and does not try to resume it.
+func TestCloseIsNotALoss(t *testing.T) {
+	url := serve(t, 100, Times{}, func(c *Conn) { _ = c.Write(t.Context(), []byte("bye")) })
+	for range 100 {
+		c, err := Dial(t.Context(), url, "ana", 100, Times{})
+		require.NoError(t, err)
+		m, err := c.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "bye", string(m))
+		_, err = c.Read(t.Context())
+		require.Equal(t, io.EOF, err)
+		require.NoError(t, c.Close())
+	}
+}
+
+// A message that the other side does not accept ends the connection, which would otherwise be
+// resumed to send it again.
+func TestMessageOverTheLimit(t *testing.T) {
+	ended := make(chan error, 1)
+	url := serve(t, 100, Times{}, func(c *Conn) {
+		_, err := c.Read(t.Context())
+		ended <- err
+	})
+	c, err := Dial(t.Context(), url, "ana", 1000, Times{})
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.Write(t.Context(), make([]byte, 200)))
+	_, err = c.Read(t.Context())
+	require.ErrorIs(t, err, errTooLarge)
+	require.ErrorIs(t, <-ended, errTooLarge)
+}
+
 func TestConnectionIsRefused(t *testing.T) {
 	_, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "nobody", 100, Times{})
-	require.Equal(t, &RefusedError{Status: 401, Message: "no token"}, err)
+	require.Equal(t, &refusedError{Status: 401, Message: "no token"}, err)
 	require.EqualError(t, err, "the server answered 401 Unauthorized: no token")
 }
 

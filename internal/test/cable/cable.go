@@ -22,7 +22,7 @@ type Cable struct {
 }
 
 // Lay returns a cable to the server at url, such as ws://127.0.0.1:80.
-func Lay(t *testing.T, url string) *Cable {
+func Lay(t testing.TB, url string) *Cable {
 	t.Helper()
 	scheme, host, _ := strings.Cut(url, "://")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,10 +22,14 @@ import (
 
 // Variable is the environment variable with the path of the program under test. If it is set,
 // nothing is built, so that another build, such as one with -race, can be tested. It is always set
-// while tests run.
+// once the program is built.
 const Variable = "ACP_AGENT_BINARY"
 
-// Path returns the path of the program. It is only set in tests run by [Main].
+// Remote is the environment variable with the path of the program that the package remote starts.
+// If it is set, the program under test is acp-agent over the network.
+const Remote = "ACP_AGENT_REMOTE"
+
+// Path returns the path of the program. It is only set in tests run by [Main], and after [Build].
 func Path() string { return os.Getenv(Variable) }
 
 // Main implements TestMain for a package that starts the program. In a process with a role it plays
@@ -33,7 +37,7 @@ func Path() string { return os.Getenv(Variable) }
 // they leak goroutines. play may be nil if there are no roles.
 func Main(m *testing.M, play func(role string) int) {
 	proctest.Play(play)
-	remove, err := build()
+	remove, err := Build()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -44,9 +48,9 @@ func Main(m *testing.M, play func(role string) int) {
 	}))
 }
 
-// build builds the program unless the environment names one. It puts it next to the test binary, so
-// that the go command removes both if the tests are killed.
-func build() (remove func(), err error) {
+// Build builds the program unless the environment names one. It puts it next to the test binary, so
+// that the go command removes both if the tests are killed. The caller removes it at the end.
+func Build() (remove func(), err error) {
 	if Path() != "" {
 		return func() {}, nil
 	}

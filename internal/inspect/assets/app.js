@@ -1,0 +1,40 @@
+// Shows the view that the address names.
+import { failed } from "./dom.js";
+import { showSessions } from "./sessions.js";
+import { showConversation } from "./conversation.js";
+import { showTraces } from "./traces.js";
+import { showTrace } from "./timeline.js";
+
+const views = { "": showSessions, session: showConversation, traces: showTraces, trace: showTrace };
+const main = document.getElementById("main");
+let leaving = new AbortController();
+
+async function show() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const [, name, argument, options] = /^#\/([a-z]*)\/?([^?]*)\??(.*)$/.exec(location.hash) ?? ["", "", "", ""];
+  const view = views[name] ?? showSessions;
+  for (const link of document.querySelectorAll("nav a")) {
+    const traces = link.hash === "#/traces";
+    if (traces === name.startsWith("trace")) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  main.replaceChildren();
+  main.className = name || "sessions";
+  try {
+    await view(main, decodeURIComponent(argument), signal, new URLSearchParams(options));
+  } catch (error) {
+    if (!signal.aborted) main.replaceChildren(failed(error, show));
+  }
+}
+
+addEventListener("hashchange", async () => {
+  if (location.hash === "#main") {
+    main.focus();
+    return;
+  }
+  await show();
+  if (!main.contains(document.activeElement)) main.focus({ preventScroll: true });
+});
+show();

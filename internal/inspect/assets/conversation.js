@@ -1,0 +1,259 @@
+// One session: what was said in it, and what is known about it.
+import { count, every, failed, get, h, say, visible } from "./dom.js";
+import { Pages } from "./pages.js";
+
+// showConversation shows a session. If options say at, role and words of a message, it shows that.
+export async function showConversation(main, id, signal, options) {
+  const session = await get("session", { id }, signal);
+  document.title = `${session.title || "Untitled"} · acp-agent`;
+  const scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
+  const state = h("span", { class: "live" });
+  const end = h("button", { title: "Show the newest messages, and follow them" }, "Latest");
+  main.append(
+    h("div", { class: "heading" },
+      h("div", {}, h("h1", {}, session.title || "Untitled"),
+        h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " · ", count(session.turns, "turn"), " · ",
+          h("time", { datetime: session.updated }, new Date(session.updated).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })), " ", state)),
+      end),
+    h("div", { class: "columns" }, scroller, about(session, signal)));
+
+  const pages = new Pages(scroller, (item) => fill(item, id, signal));
+  end.addEventListener("click", () => {
+    pages.showEnd();
+    scroller.focus({ preventScroll: true });
+  });
+  scroller.addEventListener("keydown", (event) => {
+    if (event.target === scroller && event.key === "End" && !event.ctrlKey) {
+      event.preventDefault();
+      pages.showEnd();
+    }
+  });
+
+  // load reads the pages from one on, and reports whether there were new ones.
+  const load = async (first) => {
+    let from = pages.items[first]?.page.from ?? 0, added = false;
+    for (let more = true; more;) {
+      const part = await get("pages", { id, from }, signal);
+      if (part.pages.length === 0 && first > 0) { // there is another history now
+        first = from = 0;
+        continue;
+      }
+      const known = pages.items[pages.items.length - 1]?.page;
+      pages.set(first, part.pages);
+      const last = part.pages[part.pages.length - 1];
+      added ||= last !== undefined && last.to !== known?.to;
+      more = part.more;
+      first = pages.items.length;
+      from = last?.to ?? from;
+    }
+    return added;
+  };
+  scroller.focus({ preventScroll: true });
+  await load(0);
+  if (pages.items.length === 0) scroller.append(h("div", { class: "empty" }, h("p", {}, "Nothing has been said in this session.")));
+  if (options.has("at")) await showMessage(pages, id, options, signal);
+
+  let quiet = 0;
+  every(1000, signal, async () => {
+    try {
+      if (await load(Math.max(pages.items.length - 1, 0))) {
+        quiet = 0;
+        scroller.querySelector(".empty")?.remove();
+        pages.refresh((item) => item.unfinished);
+        state.textContent = "● Live";
+      } else if (++quiet === 10) state.textContent = "";
+    } catch (error) {
+      if (error.status === 404) state.textContent = "Deleted";
+      if (error.status === 409) await load(0);
+      throw error;
+    }
+  });
+}
+
+// Segments are numbered from this bit of a place on: see the server's type place.
+const segment = 2 ** 16;
+const kindOf = { user: "prompt", agent: "answer", thought: "thought", tool: "toolCall" };
+
+// showMessage scrolls to a message that begins in the segment at a place, and selects its first word.
+async function showMessage(pages, id, options, signal) {
+  const at = Number(options.get("at")), words = options.getAll("word"), kind = kindOf[options.get("role")];
+  const near = pages.items.filter(({ page }) => page.to > at && page.from < at + segment);
+  for (const item of near) {
+    const { from, to } = item.page;
+    const { entries } = await get("entries", { id, from, to }, signal);
+    const i = entries.findIndex((e) => {
+      if (e.kind !== kind) return false;
+      const { textContent } = entry(e);
+      return words.every((word) => textContent.includes(word));
+    });
+    if (i < 0) continue;
+    await pages.reveal(item);
+    select(pages, item.element.children[i], words[0]);
+    return;
+  }
+  if (near.length > 0) await pages.reveal(near[0]);
+}
+
+// select scrolls to a word in an element and selects it.
+function select(pages, element, word) {
+  if (!element) return;
+  if (element.matches(".thought")) element.open = true;
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  for (let node; (node = texts.nextNode());) {
+    const start = node.data.indexOf(word);
+    if (start < 0) continue;
+    range.setStart(node, start);
+    range.setEnd(node, start + word.length);
+    break;
+  }
+  pages.scrollTo(range);
+  const selection = getSelection();
+  selection.removeAllRanges();
+  selection.addRange(range);
+}
+
+// fill puts the entries of a page into its element. Those that have not changed stay as they are.
+async function fill(item, id, signal) {
+  const { from, to } = item.page;
+  const { element } = item;
+  try {
+    const { entries, unfinished } = await get("entries", { id, from, to }, signal);
+    if (item.page.to !== to) return; // there is a newer answer
+    item.unfinished = unfinished;
+    const content = entries.map((e) => JSON.stringify(e)), old = item.content ?? [];
+    element.querySelector(".empty")?.remove();
+    entries.forEach((e, i) => {
+      if (old[i] === content[i]) return;
+      const shown = element.children[i], node = entry(e);
+      if (!shown) element.append(node);
+      else {
+        if (shown.open) node.open = true;
+        shown.replaceWith(node);
+      }
+    });
+    while (element.children.length > entries.length) element.lastChild.remove();
+    item.content = content;
+  } catch (error) {
+    if (error.name !== "AbortError") element.replaceChildren(failed(error, () => fill(item, id, signal)));
+  }
+}
+
+const marks = { completed: "✓", failed: "✕", in_progress: "…", pending: "·" };
+
+function entry(e) {
+  switch (e.kind) {
+    case "prompt":
+    case "answer":
+      return h("article", { class: e.kind }, h("h2", {}, e.kind === "prompt" ? "You" : "Agent"), blocks(e.text), (e.attachments ?? []).map(attachment));
+    case "thought":
+      return h("details", { class: "thought" }, h("summary", {}, "Thought"), blocks(e.text));
+    case "note":
+      return h("p", { class: "note" }, lines(e.text));
+    case "plan":
+      return h("section", { class: "plan", "aria-label": "Plan" }, h("h3", {}, "Plan"),
+        h("ol", {}, e.steps.map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
+          h("span", { class: "hidden" }, ` (${s.status.replace("_", " ")})`)))));
+    default:
+      return call(e);
+  }
+}
+
+function call(e) {
+  const title = [h("span", { class: "mark", "aria-hidden": "true" }, marks[e.status] ?? "·"), h("span", { class: "title" }, e.title || "Tool call"),
+    h("span", { class: e.status === "completed" ? "hidden" : "state" }, ` ${e.status ?? ""}`.replace("_", " "))];
+  if (!e.results && !e.diffs) return h("p", { class: `call ${e.status}` }, title);
+  return h("details", { class: `call ${e.status}` }, h("summary", {}, title),
+    (e.diffs ?? []).map((d) => h("figure", {}, h("figcaption", {}, d.path), h("pre", { class: "diff" }, d.lines.map(line)))),
+    (e.results ?? []).map((r) => h("div", { class: "result" }, blocks(r))));
+}
+
+function line(text) {
+  return h({ "+": "ins", "-": "del" }[text[0]] ?? "span", { class: text.startsWith("@@") && "place" }, text);
+}
+
+function attachment(a) {
+  if (a.image) return h("figure", {}, h("img", { src: a.image, alt: `Attached image ${a.name}` }));
+  if (a.text) return h("details", {}, h("summary", {}, a.name), h("pre", {}, a.text));
+  return h("p", { class: "attached" }, a.name);
+}
+
+const tags = ["p", "h3", "blockquote", "pre"];
+
+// blocks returns the elements for the Markdown of a message.
+function blocks(list) {
+  const shown = [];
+  for (const block of list ?? []) {
+    if (block.tag === "hr") shown.push(h("hr"));
+    else if (block.tag !== "li") shown.push(h(tags.includes(block.tag) ? block.tag : "p", {}, lines([block])));
+    else {
+      const last = shown[shown.length - 1];
+      const items = last?.tagName === "UL" ? last : h("ul");
+      if (items !== last) shown.push(items);
+      items.append(h("li", {}, lines([block])));
+    }
+  }
+  return shown;
+}
+
+function lines(list) {
+  return (list ?? []).flatMap((block) => block.lines.flatMap((spans, i) => [i > 0 && "\n", ...spans.map(span)]));
+}
+
+function span(s) {
+  switch (s.tag) {
+    case "code":
+    case "strong":
+    case "em":
+      return h(s.tag, {}, s.text);
+    case "a":
+      return h("a", { href: s.url, target: "_blank", rel: "noopener noreferrer" }, s.text);
+    default:
+      return document.createTextNode(s.text);
+  }
+}
+
+// about returns what is known of a session besides the conversation.
+function about(session, signal) {
+  const found = h("div", { class: "found" });
+  const look = h("button", {}, "Look for instructions, skills and servers");
+  look.addEventListener("click", async () => {
+    look.disabled = true;
+    try {
+      found.replaceChildren(...artifacts(await get("context", { id: session.id }, signal)));
+      look.remove();
+    } catch (error) {
+      found.replaceChildren(failed(error));
+      look.disabled = false;
+    }
+  });
+  return h("aside", { "aria-label": "About this session" },
+    h("h2", {}, "Folders"),
+    h("ol", { class: "folders", start: "0" }, session.folders.map((folder, i) => h("li", {}, h("code", {}, folder),
+      h("span", { class: "from" }, session.from?.[i] || (i === 0 ? "working directory" : "given when the session was opened"))))),
+    session.given && h("p", { class: "given" }, `Given to the agent ${session.given}`),
+    look, found,
+    h("h2", {}, "In the terminal"),
+    [session.continue, `acp-agent sessions export ${session.id} --format html -o conversation.html`,
+      `acp-agent sessions delete ${session.id}`].map(copied),
+    session.states?.length > 0 && h("details", {}, h("summary", {}, "Modes, commands and usage"), h("pre", {}, visible(JSON.stringify(session.states, null, 1)))));
+}
+
+function copied(command) {
+  return h("button", {
+    class: "copy", title: "Copy", click: async () => {
+      await navigator.clipboard.writeText(command);
+      say("Copied");
+    },
+  }, h("code", {}, command));
+}
+
+const kinds = { instruction: "Instructions", skill: "Skills", command: "Commands", mcp_server: "MCP servers", subagent: "Subagents", hook: "Hooks", plugin: "Plugins" };
+
+function artifacts(list) {
+  if (list.length === 0) return [h("p", { class: "dim" }, "These folders contain none.")];
+  return Object.entries(kinds).filter(([kind]) => list.some((a) => a.kind === kind)).flatMap(([kind, name]) => [h("h3", {}, name),
+    h("ul", {}, list.filter((a) => a.kind === kind).map((a) => h("li", { class: a.state, title: a.path },
+      h("span", { class: "title" }, a.name), " ", h("span", { class: "dim" }, `in folder ${a.folder}${a.state === "active" ? "" : ` · ${a.state.replace("_", " ")}: ${a.reason ?? ""}`}`))))]);
+}

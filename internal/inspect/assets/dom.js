@@ -1,0 +1,76 @@
+// Makes elements. Text is only ever set as text, so nothing that a session contains is parsed.
+
+// h returns an element. Properties that are functions listen to events; a child is a node, text, or
+// nothing.
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child));
+  return element;
+}
+
+// svg returns an element of an SVG image.
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+// say tells users of screen readers what has happened.
+export function say(text) {
+  document.getElementById("status").textContent = text;
+}
+
+// get returns the JSON that the server answers with.
+export async function get(name, parameters, signal) {
+  const response = await fetch(`api/${name}?${new URLSearchParams(parameters)}`, { signal });
+  if (response.status === 401) throw new Error("This page was opened by an earlier start of acp-agent inspect. Open the address that it prints.");
+  const answer = await response.json();
+  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
+  return answer;
+}
+
+// failed shows an error in place of what could not be loaded.
+export function failed(error, again) {
+  const text = error instanceof TypeError ? "acp-agent inspect does not answer. Is it still running?" : error.message;
+  return h("div", { class: "empty", role: "alert" }, h("p", {}, text),
+    again && h("button", { click: again }, "Try again"));
+}
+
+// count returns a number with its noun.
+export function count(n, one, many = `${one}s`) {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}
+
+// visible returns text in which characters that are invisible or reorder text are escapes.
+export function visible(text) {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => c === "\n" || c === "\t" ? c :
+    `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
+}
+
+// after calls do once no call has come for a while.
+export function after(milliseconds, call) {
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(call, milliseconds);
+  };
+}
+
+// every calls poll again and again while the page is visible, until signal. One call ends before
+// the next begins.
+export async function every(milliseconds, signal, poll) {
+  while (!signal.aborted) {
+    await new Promise((resolve) => setTimeout(resolve, milliseconds));
+    if (signal.aborted || document.hidden) continue;
+    try {
+      await poll();
+    } catch (error) {
+      if (error.status === 404) return;
+    }
+  }
+}

@@ -1,0 +1,127 @@
+// The list of sessions.
+import { after, count, failed, get, h, say } from "./dom.js";
+
+export async function showSessions(main, _, signal) {
+  document.title = "Sessions · acp-agent";
+  const facets = await get("facets", {}, signal);
+  const text = h("input", { type: "search", id: "filter", placeholder: "Words, title, folder, agent or id", autocomplete: "off", spellcheck: "false" });
+  const folder = choice("folder", "All folders", facets.folders);
+  const agent = choice("agent", "All agents", facets.agents);
+  const archived = h("input", { type: "checkbox", id: "archived" });
+  const results = h("div", { class: "results" });
+  const form = h("form", { role: "search", class: "filters", submit: (event) => event.preventDefault() },
+    h("label", { for: "filter" }, "Find sessions"), text,
+    h("label", { for: "folder" }, "Folder"), folder,
+    h("label", { for: "agent" }, "Agent"), agent,
+    h("span", { class: "check" }, archived, h("label", { for: "archived" }, "Archived")));
+  main.append(h("h1", {}, "Sessions"), form, results);
+
+  let loading = new AbortController();
+  const load = async () => {
+    loading.abort();
+    loading = new AbortController();
+    const filter = { text: text.value, folder: folder.value, agent: agent.value };
+    if (archived.checked) filter.archived = "1";
+    try {
+      await list(results, filter, AbortSignal.any([signal, loading.signal]));
+    } catch (error) {
+      if (error.name !== "AbortError") results.replaceChildren(failed(error, load));
+    }
+  };
+  text.addEventListener("input", after(150, load));
+  for (const input of [folder, agent, archived]) input.addEventListener("change", load);
+  await load();
+  text.focus();
+}
+
+function choice(id, all, facets) {
+  return h("select", { id }, h("option", { value: "" }, all),
+    facets.map((f) => h("option", { value: f.name }, `${f.name} (${f.count})`)));
+}
+
+// list shows the sessions that a filter selects, and the messages in which its text is.
+async function list(results, filter, signal) {
+  const [first, said] = await Promise.all([get("sessions", filter, signal), filter.text.trim().length > 1 ? search(filter, signal) : []]);
+  results.replaceChildren();
+  if (said.length > 0) results.append(h("section", {}, h("h2", {}, "In conversations"), h("ul", {}, said.map((m) => item(m, m)))));
+  if (said.length > 0 && first.sessions.length > 0) results.append(h("p", { class: "about" }, "By title, folder, agent or id:"));
+  if (first.sessions.length === 0 && !first.next) {
+    if (said.length > 0) return;
+    const filtered = filter.text || filter.folder || filter.agent;
+    results.append(h("div", { class: "empty" }, h("p", {}, filtered ? "No session matches." :
+      filter.archived ? "No session is archived." : "There are no sessions yet."),
+    !filtered && !filter.archived && h("p", {}, "They appear here once an editor has used acp-agent.")));
+    say("No sessions");
+    return;
+  }
+  let group = { name: "", items: null };
+  const add = (sessions) => {
+    for (const session of sessions) {
+      const name = period(new Date(session.updated));
+      if (name !== group.name) {
+        group = { name, items: h("ul") };
+        results.append(h("section", {}, h("h2", {}, name), group.items));
+      }
+      group.items.append(item(session));
+    }
+  };
+  const more = h("button", { class: "more" }, "Show more");
+  const next = (part) => {
+    add(part.sessions);
+    more.remove();
+    if (!part.next) return;
+    more.onclick = async () => {
+      const last = results.querySelector("section:last-of-type li:last-child a");
+      next(await get("sessions", { ...filter, cursor: part.next }, signal));
+      last?.focus();
+    };
+    results.append(more);
+  };
+  next(first);
+  say(`${count(first.sessions.length, "session")}${first.next ? " and more" : ""}, ${count(said.length, "message")}`);
+}
+
+// search returns the messages with the words of a filter, in sessions that the rest of it selects.
+async function search(filter, signal) {
+  const found = await get("search", { text: filter.text }, signal);
+  return found.filter((m) => (!filter.folder || m.folders.includes(filter.folder)) && (!filter.agent || m.agent === filter.agent) && Boolean(m.archived) === Boolean(filter.archived));
+}
+
+const roles = { user: "You", agent: "Agent", thought: "Thought", tool: "Tool" };
+
+// item shows a session, and with found a line of a message in it, which the link leads to.
+function item(session, found) {
+  const updated = new Date(session.updated);
+  const words = found?.pieces.filter((_, i) => i % 2) ?? [];
+  const message = found ? `?${new URLSearchParams([["at", found.at], ["role", found.role], ...words.slice(0, 8).map((word) => ["word", word])])}` : "";
+  return h("li", {}, h("a", { href: `#/session/${encodeURIComponent(session.id)}${message}` },
+    h("span", { class: "title" }, session.title || "Untitled"),
+    h("time", { datetime: session.updated, title: updated.toLocaleString() }, moment(updated)),
+    found && h("span", { class: "snippet" }, h("span", { class: "dim" }, `${roles[found.role] ?? found.role}: `), found.pieces.map((piece, i) => i % 2 ? h("mark", {}, piece) : piece)),
+    h("span", { class: "about" }, h("span", { class: "agent" }, session.agent), " ",
+      session.folders.map((folder, i) => h("code", { title: folder }, i === 0 ? short(folder) : `+ ${short(folder)}`)), " ",
+      session.turns > 0 && h("span", {}, count(session.turns, "turn")))));
+}
+
+// short returns the last two names of a path.
+function short(path) {
+  const names = path.split(/[\\/]/).filter(Boolean);
+  return names.length > 2 ? `…/${names.slice(-2).join("/")}` : path;
+}
+
+const day = 24 * 60 * 60 * 1000;
+
+function period(time) {
+  const today = new Date();
+  today.setHours(0, 0, 0, 0);
+  if (time >= today) return "Today";
+  if (time >= today - day) return "Yesterday";
+  if (time >= today - 6 * day) return "This week";
+  return time.toLocaleDateString("en", { month: "long", year: "numeric" });
+}
+
+function moment(time) {
+  const recent = Date.now() - time < day;
+  return recent ? time.toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false }) :
+    time.toLocaleDateString("en", { day: "numeric", month: "short" });
+}

@@ -1,0 +1,279 @@
+// One trace: its messages in order, between three programs, with the time that each answer took.
+import { after, count, every, failed, get, h, say, svg } from "./dom.js";
+import { counterpart, duration, Exchange, parts, took } from "./exchange.js";
+import { compared } from "./json.js";
+
+const height = 30; // of a row, in pixels
+
+export async function showTrace(main, name, signal) {
+  document.title = `${name} · acp-agent`;
+  new Timeline(main, name, signal);
+}
+
+class Timeline {
+  constructor(main, name, signal) {
+    this.name = name;
+    this.signal = signal;
+    this.exchange = new Exchange();
+    this.next = 0;
+    this.rows = [];
+    this.range = null; // [from, to] of what is shown, null for everything
+    this.build(main);
+    this.load();
+    every(1000, signal, () => this.read());
+  }
+
+  build(main) {
+    this.summary = h("p", { class: "about", role: "status" }, "Reading…");
+    this.text = h("input", { type: "search", "aria-label": "Find messages", placeholder: "Method, update, id or error", spellcheck: "false", autocomplete: "off" });
+    this.text.addEventListener("input", after(100, () => this.filter()));
+    this.side = h("select", { "aria-label": "Side", change: () => this.filter() },
+      h("option", { value: "" }, "Both sides"), h("option", { value: "editor" }, "Editor"), h("option", { value: "agent" }, "Agent"));
+    this.which = h("select", { "aria-label": "Messages", change: () => this.filter() },
+      h("option", { value: "" }, "All messages"), h("option", { value: "requests" }, "Requests"), h("option", { value: "problems" }, "Errors and unanswered"), h("option", { value: "questions" }, "Questions to you"));
+    const zoom = (label, title, change) => h("button", { title, "aria-label": title, click: () => this.zoom(change) }, label);
+    this.overview = h("canvas", { class: "overview", role: "img", "aria-label": "When each program had to answer" });
+    this.space = h("div", { class: "rows", role: "presentation" });
+    this.list = h("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Messages", keydown: (e) => this.key(e), scroll: () => this.draw() }, this.space);
+    this.detail = h("section", { class: "detail", "aria-label": "Message", tabindex: "0" }, h("p", { class: "empty" }, "Select a message to see both sides of it."));
+    main.append(
+      h("div", { class: "heading" }, h("div", {}, h("h1", {}, this.name), this.summary),
+        h("div", { class: "filters" }, this.text, this.side, this.which)),
+      h("div", { class: "scale" },
+        h("ul", { class: "legend", "aria-hidden": "true" }, h("li", { class: "editor" }, "editor"), h("li", { class: "ours" }, "acp-agent"), h("li", { class: "agent" }, "agent")),
+        this.overview,
+        h("div", { class: "zoom", role: "group", "aria-label": "Part of the time" }, zoom("+", "Zoom in", (a, b) => [a + (b - a) / 4, b - (b - a) / 4]), zoom("−", "Zoom out", (a, b) => [a - (b - a) / 2, b + (b - a) / 2]),
+          zoom("‹", "Earlier", (a, b) => [a - (b - a) / 2, b - (b - a) / 2]), zoom("›", "Later", (a, b) => [a + (b - a) / 2, b + (b - a) / 2]), zoom("All", "Show all of the time", () => null))),
+      h("div", { class: "panes" }, h("div", { class: "messages" },
+        h("div", { class: "head", "aria-hidden": "true" }, h("span", {}, "Time"), h("span", { class: "lanes" }, h("span", {}, "editor"), h("span", {}, "acp-agent"), h("span", {}, "agent")), h("span", {}, "Message"), h("span", {}, "Took"), h("span", {}, "")),
+        this.list), this.detail));
+    const resized = new ResizeObserver(() => this.draw());
+    resized.observe(this.list);
+    resized.observe(this.overview);
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", () => this.paint(), { signal: this.signal });
+    this.signal.addEventListener("abort", () => resized.disconnect());
+    this.drag();
+  }
+
+  async load() {
+    try {
+      await this.read();
+    } catch (error) {
+      if (error.name !== "AbortError") this.detail.replaceChildren(failed(error));
+    }
+  }
+
+  // read reads the messages that were not read yet.
+  async read() {
+    for (;;) {
+      const part = await get("messages", { name: this.name, from: this.next }, this.signal);
+      const grown = part.next > this.next;
+      this.exchange.add(part.messages);
+      this.next = part.next;
+      if (grown) this.filter();
+      if (!grown || part.next >= part.size) break;
+    }
+    if (this.exchange.all.length === 0) this.summary.textContent = "No messages yet.";
+  }
+
+  // bounds returns the part of the time that is shown.
+  bounds() {
+    const first = this.exchange.all[0]?.time ?? 0;
+    return this.range ?? [first, Math.max(this.exchange.end, first + 1)];
+  }
+
+  // filter chooses the messages to show.
+  filter() {
+    const words = this.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const [from, to] = this.bounds();
+    const which = {
+      requests: (m) => m.kind === "request",
+      problems: (m) => m.error || m.kind === "invalid" || m.kind === "request" && !m.response || m.response?.error,
+      questions: (m) => m.question || m.request?.question,
+    }[this.which.value] ?? (() => true);
+    this.rows = this.exchange.all.filter((m) => (!this.side.value || m.lane === this.side.value) && which(m) &&
+      (!this.range || m.time <= to && (m.response?.time ?? m.time) >= from) &&
+      words.every((w) => `${m.method ?? ""} ${m.label ?? ""} ${m.id ?? ""} ${m.error ?? ""} ${m.peer}`.toLowerCase().includes(w)));
+    this.space.style.height = `${this.rows.length * height}px`;
+    const { all, errors, open } = this.exchange;
+    this.summary.textContent = [count(all.length, "message"), count(errors, "error"), `${open.size} unanswered`, duration(this.exchange.end - (all[0]?.time ?? 0))].join(" · ");
+    this.draw();
+  }
+
+  zoom(change) {
+    const range = change(...this.bounds());
+    this.range = null;
+    const [first, end] = this.bounds();
+    if (range) {
+      const width = Math.min(range[1] - range[0], end - first), from = Math.min(Math.max(range[0], first), end - width);
+      if (width < end - first) this.range = [from, from + Math.max(width, 0.01)];
+    }
+    this.filter();
+    say(`${count(this.rows.length, "message")} in ${duration(this.bounds()[1] - this.bounds()[0])}`);
+  }
+
+  // drag lets people choose a part of the time with the mouse.
+  drag() {
+    let from = null;
+    const at = (event) => {
+      const { left, width } = this.overview.getBoundingClientRect(), [a, b] = this.bounds();
+      return a + (b - a) * Math.min(Math.max((event.clientX - left) / width, 0), 1);
+    };
+    this.overview.addEventListener("pointerdown", (event) => {
+      from = at(event);
+      this.overview.setPointerCapture(event.pointerId);
+    });
+    this.overview.addEventListener("pointerup", (event) => {
+      const to = at(event), [a, b] = this.bounds();
+      if (from !== null && Math.abs(to - from) > (b - a) / 200) this.zoom(() => [Math.min(from, to), Math.max(from, to)]);
+      from = null;
+    });
+  }
+
+  key(event) {
+    const page = Math.max(1, Math.floor(this.list.clientHeight / height) - 1);
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    if (step === undefined || event.ctrlKey || event.metaKey || this.rows.length === 0) return;
+    event.preventDefault();
+    const now = this.rows.indexOf(this.selected);
+    const to = Math.min(Math.max(now < 0 ? 0 : now + step, 0), this.rows.length - 1);
+    const { scrollTop, clientHeight } = this.list;
+    this.list.scrollTop = Math.min(Math.max(scrollTop, (to + 1) * height - clientHeight), to * height);
+    this.select(this.rows[to]);
+  }
+
+  // draw makes the rows that are visible.
+  draw() {
+    const first = Math.max(Math.floor(this.list.scrollTop / height) - 5, 0);
+    const last = Math.ceil((this.list.scrollTop + this.list.clientHeight) / height) + 5;
+    const [from, to] = this.bounds();
+    this.space.replaceChildren(...this.rows.slice(first, last).map((m, i) => this.row(m, first + i, from, to)));
+    if (this.rows.includes(this.selected)) this.list.setAttribute("aria-activedescendant", `m${this.selected.index}`);
+    else this.list.removeAttribute("aria-activedescendant");
+    this.paint();
+  }
+
+  row(m, position, from, to) {
+    const end = this.exchange.end, start = this.exchange.all[0].time;
+    const bar = h("span", { class: "bar" });
+    if (m.kind === "request") {
+      for (const part of parts(m, end)) {
+        const left = Math.max((part.from - from) / (to - from), 0), right = Math.min((part.to - from) / (to - from), 1);
+        if (left > 1 || right < 0) continue;
+        const fill = h("i", { class: `${m.question ? "question" : m.sent ? m.lane : "ours"}${part.waits ? " waits" : ""}${m.response?.error ? " error" : ""}` });
+        fill.style.left = `${100 * left}%`;
+        fill.style.width = `max(2px, ${100 * (right - left)}%)`;
+        bar.append(fill);
+      }
+    }
+    const problem = m.error || m.kind === "invalid";
+    const row = h("div", {
+      class: `row ${m.kind}${problem ? " error" : ""}${m.question || m.request?.question ? " question" : ""}`, role: "option", id: `m${m.index}`,
+      "aria-selected": String(m === this.selected), "aria-setsize": this.rows.length, "aria-posinset": position + 1,
+      click: () => this.select(m),
+    },
+    h("span", { class: "time" }, duration(m.time - start)), arrow(m),
+    h("span", { class: "what" }, h("span", { class: "hidden" }, `${route(m)}, ${m.kind}: `),
+      h("span", { class: "method" }, m.method || (m.kind === "invalid" ? "invalid" : "answer")), m.label && h("span", { class: "label" }, m.label), problem && h("span", { class: "problem" }, m.error || "not a message")),
+    h("span", { class: "took" }, m.kind !== "request" ? "" : m.response ? duration(took(m, end)) : "no answer"), bar);
+    row.style.top = `${position * height}px`;
+    return row;
+  }
+
+  // paint draws the overview: for each program, when it had to answer.
+  paint() {
+    const { overview } = this, ratio = devicePixelRatio, width = overview.clientWidth, tall = overview.clientHeight;
+    overview.width = width * ratio;
+    overview.height = tall * ratio;
+    const context = overview.getContext("2d"), style = getComputedStyle(overview);
+    context.scale(ratio, ratio);
+    const colour = (name) => style.getPropertyValue(`--${name}`);
+    const lanes = ["editor", "ours", "agent"], lane = tall / 3, [from, to] = this.bounds(), end = this.exchange.end;
+    context.fillStyle = colour("line");
+    for (const i of [1, 2]) context.fillRect(0, i * lane - 0.5, width, 1);
+    for (const m of this.exchange.all) {
+      if (m.kind !== "request") continue;
+      const program = m.sent ? m.lane : "ours", y = lanes.indexOf(program) * lane;
+      context.fillStyle = colour(m.response?.error ? "bad" : m.question ? "wait" : program);
+      for (const part of parts(m, end)) {
+        const x = Math.max(width * (part.from - from) / (to - from), -1), right = Math.min(width * (part.to - from) / (to - from), width);
+        if (x > width || right < 0) continue;
+        context.globalAlpha = part.waits ? 0.4 : 0.8;
+        context.fillRect(x, part.waits ? y + lane / 2 - 1 : y + 4, Math.max(right - x, 1.5), part.waits ? 2 : lane - 8);
+      }
+    }
+    if (this.selected) {
+      context.globalAlpha = 1;
+      context.fillStyle = colour("text");
+      context.fillRect(width * (this.selected.time - from) / (to - from), 0, 1, tall);
+    }
+  }
+
+  select(m) {
+    this.selected = m;
+    this.draw();
+    this.show(m);
+  }
+
+  // show shows both sides of a message, and of its answer.
+  async show(m) {
+    const request = m.request ?? m, answer = request.response;
+    const parts = [h("h2", {}, request.method || m.kind), h("p", { class: "about" }, this.story(request, answer))];
+    try {
+      parts.push(...await this.sides(m.kind === "response" && !m.request ? "Answer" : m.kind === "invalid" ? "Text" : request.kind === "request" ? "Request" : "Notification", request));
+      if (answer) parts.push(...await this.sides("Answer", answer));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      parts.push(failed(error));
+    }
+    if (this.selected === m) this.detail.replaceChildren(...parts);
+  }
+
+  // story says who sent a message to whom, and how long the answer took.
+  story(request, answer) {
+    const who = `${route(request)} at ${new Date(request.time).toISOString().slice(11, 23)}`;
+    if (request.kind !== "request") return `${who}.`;
+    if (!answer) return `${who}. Never answered: ${request.sent ? request.peer : "acp-agent"} had to.`;
+    const passed = request.pair?.response;
+    const whole = took(request, 0), behind = passed && took(request.pair, 0);
+    const share = !passed ? "" : request.sent ? `; with acp-agent's own part ${duration(behind)}` : `, of which ${request.pair.peer} took ${duration(behind)}`;
+    return `${who}. ${request.question ? "You answered" : answer.error ? "Failed" : "Answered"} after ${duration(whole)}${share}.`;
+  }
+
+  // sides returns a message as acp-agent received it and as it sent it.
+  async sides(title, m) {
+    const other = counterpart(m);
+    const [received, sent] = m.sent ? [other, m] : [m, other];
+    const values = await Promise.all([received, sent].map((one) => one && this.message(one)));
+    const shown = [received, sent].flatMap((one, i) => !one ? [] : [h("div", {}, h("h4", {}, route(one)),
+      values[i].json === undefined ? h("pre", {}, values[i].text) : compared(values[i].json, values[1 - i]?.json, Boolean(received && sent)))]);
+    const note = received && sent ? "What acp-agent changed is marked." : m.sent ? "acp-agent sent this by itself." : "acp-agent did not pass this on.";
+    return [h("h3", {}, title), h("p", { class: "about" }, note), h("div", { class: "sides" }, shown)];
+  }
+
+  async message(m) {
+    const { text, cut } = await get("message", { name: this.name, at: m.at, size: m.size }, this.signal);
+    try {
+      return { json: JSON.parse(text) };
+    } catch {
+      return { text: cut ? `${text}…` : text };
+    }
+  }
+}
+
+function route(m) {
+  return m.sent ? `acp-agent → ${m.peer}` : `${m.peer} → acp-agent`;
+}
+
+const lanes = { editor: 15, ours: 65, agent: 115 };
+
+// arrow returns a picture of who sent a message to whom.
+function arrow(m) {
+  const [from, to] = m.sent ? [lanes.ours, lanes[m.lane]] : [lanes[m.lane], lanes.ours];
+  const tip = to + (from < to ? -6 : 6), middle = height / 2;
+  return svg("svg", { class: "arrow", width: 130, height, "aria-hidden": "true" },
+    ...Object.values(lanes).map((x) => svg("line", { class: "life", x1: x, x2: x, y1: 0, y2: height })),
+    svg("line", { class: "way", x1: from, x2: tip, y1: middle, y2: middle }),
+    svg("path", { class: "tip", d: `M ${to} ${middle} L ${tip} ${middle - 4} L ${tip} ${middle + 4} Z` }));
+}

@@ -1,0 +1,80 @@
+package inspect_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/inspect"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve serves the page.
+func serve(t testing.TB, o inspect.Options) *inspect.Server {
+	t.Helper()
+	if o.Details == nil {
+		o.Details = func(sessionstore.Session) inspect.Details { return inspect.Details{} }
+	}
+	server := httptest.NewUnstartedServer(nil)
+	page := inspect.New(server.Listener.Addr().String(), o)
+	server.Config.Handler = page
+	server.Start()
+	t.Cleanup(server.Close)
+	return page
+}
+
+// TestPeopleReadSessionsInABrowser walks through all views with a keyboard, in a real browser. The
+// walk is testdata/node-browser/inspect.mjs. With ACP_AGENT_SCREENSHOTS=DIR it also writes pictures
+// of the views.
+func TestPeopleReadSessionsInABrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	npmtest.File(t, "testdata/node-browser", "@sparticuz/chromium/package.json")
+	script := filepath.Join(filepath.Dir(npmtest.File(t, "testdata/node-browser", "")), "inspect.mjs")
+	dir, pictures := t.TempDir(), os.Getenv("ACP_AGENT_SCREENSHOTS")
+	if pictures != "" {
+		dir = filepath.Join(os.TempDir(), "home", "ana")
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	}
+	store := memstore.New(t)
+	lease := sessions(t, store, dir, 20_000)
+	page := serve(t, inspect.Options{Store: store, Traces: []string{filepath.Dir(writeTrace(t, dir))},
+		Details: func(one sessionstore.Session) inspect.Details {
+			return inspect.Details{
+				Given:    "by the protocol: the agent takes additionalDirectories",
+				From:     []string{"", "", "workspaces[0] in /home/ana/.config/acp-agent/config.json"},
+				Continue: "acp-agent run --agent opencode --resume " + string(one.ID) + " PROMPT",
+			}
+		}})
+
+	walk := exec.CommandContext(t.Context(), npmtest.Node(t), script, page.URL(), pictures)
+	walk.Env = append(os.Environ(), "HOME="+dir)
+	in, err := walk.StdinPipe()
+	require.NoError(t, err)
+	var out strings.Builder
+	walk.Stdout = writer(func(line []byte) (int, error) {
+		if strings.Contains(string(line), "go on\n") { // the walk looks at a session that is open
+			turn(t, store, lease, "And if the service is down for an hour?", said("agent_message_chunk", "Then the order is kept."))
+			_, _ = in.Write([]byte("\n"))
+		}
+		return out.Write(line)
+	})
+	walk.Stderr = walk.Stdout
+	require.NoError(t, walk.Run(), "%s", &out)
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

@@ -1,0 +1,241 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/acp-agent/acp-agent/internal/conversation"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// The sizes of what is read at once.
+const (
+	// pageUpdates and pageBytes say when a page ends: where an entry begins, once it has as many
+	// updates or bytes. Without such a place it ends at longestPage times as many.
+	pageUpdates = 100
+	pageBytes   = 64 << 10
+	longestPage = 20
+	// scanUpdates is how many updates are looked at for one answer with pages.
+	scanUpdates = 20_000
+	// around is how many segments before a page, and ahead how many updates after it, are looked at
+	// for its calls.
+	around = 16
+	ahead  = 2000
+	// longText is how much of a text is shown, in bytes.
+	longText = 64 << 10
+)
+
+// place is where an update is in a history: the number of its segment and its index in there. It
+// can be a number of JavaScript.
+type place int64
+
+const placeBits = 16 // a segment has fewer updates: see sessionstore.Pack
+
+func newPlace(segment int64, index int) place { return place(segment<<placeBits | int64(index)) }
+
+func (p place) segment() int64 { return int64(p >> placeBits) }
+
+func placeOf(q url.Values, name string) (place, error) {
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: %s", errParameter, name)
+	}
+	return place(n), nil
+}
+
+// page is a part of a history: from its first update to before the next page's.
+type page struct {
+	From    place `json:"from"`
+	To      place `json:"to"`
+	Updates int   `json:"updates"`
+
+	bytes int
+}
+
+// begins reports whether a page can begin with an update of a kind after one of another: its
+// entries are then those of the whole history.
+func begins(before, kind sessionstore.Kind) bool {
+	switch kind {
+	case sessionstore.ToolCall:
+		return true
+	case sessionstore.UserMessageChunk:
+		return before != kind
+	case sessionstore.AgentMessageChunk, sessionstore.AgentThoughtChunk:
+		return before == sessionstore.ToolCall || before == sessionstore.UserMessageChunk ||
+			before != kind && (before == sessionstore.AgentMessageChunk ||
+				before == sessionstore.AgentThoughtChunk)
+	}
+	return false
+}
+
+// isFull reports whether a page ends before an update of a kind.
+func (p page) isFull(before, kind sessionstore.Kind) bool {
+	return (p.Updates >= pageUpdates || p.bytes >= pageBytes) && begins(before, kind) ||
+		p.Updates >= longestPage*pageUpdates || p.bytes >= longestPage*pageBytes
+}
+
+// pages returns the pages of a history from a place on, which must be where one begins. More says
+// that there are more than are returned.
+func (s *Server) pages(ctx context.Context, q url.Values) (any, error) {
+	from, err := placeOf(q, "from")
+	if err != nil {
+		return nil, err
+	}
+	var (
+		list   = []page{}
+		now    = page{From: from}
+		before sessionstore.Kind
+		seen   int
+	)
+	history := s.options.Store.Segments(ctx, sessionstore.ID(q.Get("id")), from.segment()-1)
+	for at, u := range updates(history, &err) {
+		if at < from {
+			continue
+		}
+		if now.Updates > 0 && now.isFull(before, u.Kind) {
+			now.To = at
+			list = append(list, now)
+			now = page{From: at}
+			if seen >= scanUpdates {
+				return map[string]any{"pages": list, "more": true}, nil
+			}
+		}
+		now.Updates++
+		now.bytes += len(u.Raw)
+		now.To = at + 1
+		before = u.Kind
+		seen++
+	}
+	if err != nil {
+		return nil, err
+	}
+	if now.Updates > 0 {
+		list = append(list, now)
+	}
+	return map[string]any{"pages": list, "more": false}, nil
+}
+
+// entries returns what a page shows. Calls are shown in their last state, as far as that is found.
+func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
+	from, err := placeOf(q, "from")
+	if err != nil {
+		return nil, err
+	}
+	to, err := placeOf(q, "to")
+	if err != nil {
+		return nil, err
+	}
+	r, after := conversation.NewReader(), 0
+	history := s.options.Store.Segments(ctx, sessionstore.ID(q.Get("id")),
+		max(from.segment()-around-1, 0))
+	for at, u := range updates(history, &err) {
+		switch {
+		case at < from:
+			r.Before(u)
+			continue
+		case at < to:
+			r.Add(u)
+			continue
+		case after == 0 && !r.Unfinished():
+			after = ahead
+		}
+		r.After(u)
+		if after++; after >= ahead || after%50 == 0 && !r.Unfinished() {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown := []entry{}
+	for _, e := range r.Entries() {
+		shown = append(shown, newEntry(e))
+	}
+	return map[string]any{"entries": shown, "unfinished": r.Unfinished()}, nil
+}
+
+// updates yields the updates of segments with their places. It sets *err if it ends early.
+func updates(
+	segments func(func(sessionstore.Segment, error) bool), err *error,
+) func(func(place, sessionstore.Update) bool) {
+	return func(yield func(place, sessionstore.Update) bool) {
+		for segment, failed := range segments {
+			if failed != nil {
+				*err = failed
+				return
+			}
+			index := 0
+			for u := range sessionstore.Unpack(segment.Body) {
+				if !yield(newPlace(segment.Number, index), u) {
+					return
+				}
+				index++
+			}
+		}
+	}
+}
+
+// entry is an entry as the page shows it.
+type entry struct {
+	Kind        conversation.Kind      `json:"kind"`
+	Text        []conversation.Block   `json:"text,omitempty"`
+	Attachments []attachment           `json:"attachments,omitempty"`
+	Title       string                 `json:"title,omitempty"`
+	Status      string                 `json:"status,omitempty"`
+	Results     [][]conversation.Block `json:"results,omitempty"`
+	Diffs       []diff                 `json:"diffs,omitempty"`
+	Steps       []step                 `json:"steps,omitempty"`
+}
+
+type attachment struct {
+	Name  string `json:"name"`
+	Text  string `json:"text,omitempty"`
+	Image string `json:"image,omitempty"`
+}
+
+type diff struct {
+	Path  string   `json:"path"`
+	Lines []string `json:"lines"`
+}
+
+type step struct {
+	Text   string `json:"text"`
+	Status string `json:"status"`
+}
+
+func newEntry(e conversation.Entry) entry {
+	shown := entry{Kind: e.Kind, Text: blocks(e.Text)}
+	for _, a := range e.Attachments {
+		shown.Attachments = append(shown.Attachments,
+			attachment{Name: a.Name, Text: cut(a.Text), Image: a.ImageURL()})
+	}
+	for _, s := range e.Steps {
+		shown.Steps = append(shown.Steps, step{Text: s.Content, Status: s.Status})
+	}
+	if e.Call == nil {
+		return shown
+	}
+	shown.Title, shown.Status = e.Call.Title, e.Call.Status
+	for _, t := range e.Call.Texts {
+		shown.Results = append(shown.Results, blocks(t))
+	}
+	for _, d := range e.Call.Diffs {
+		d.Old, d.New = cut(d.Old), cut(d.New)
+		shown.Diffs = append(shown.Diffs, diff{Path: d.Path, Lines: d.Lines()})
+	}
+	return shown
+}
+
+func blocks(message string) []conversation.Block { return conversation.Blocks(cut(message)) }
+
+// cut returns the part of a text that is shown.
+func cut(s string) string {
+	if len(s) <= longText {
+		return s
+	}
+	return text.Prefix(s, longText) + "\n\n… (" + text.Size(len(s)>>10<<10) +
+		" in total; acp-agent sessions export writes all of it)"
+}

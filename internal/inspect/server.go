@@ -1,0 +1,196 @@
+// Package inspect serves a page on which people read their sessions and traces. It only reads.
+//
+// The page is static: HTML, styles and modules of JavaScript below assets, which show what they get
+// as JSON. They make elements with text in them and never parse HTML, so whatever a session
+// contains is shown as text. The policy of the page allows nothing else.
+//
+// Requests hold what they answer with and nothing else: a conversation is read in pages from the
+// store, a trace in pages from its file.
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Options say what the page shows.
+type Options struct {
+	// Store has the sessions. Those of its owner are shown.
+	Store sessionstore.Store
+	// Traces are files that acp-agent wrote with --trace, and folders of such files.
+	Traces []string
+	// Workspace limits the folders in which instructions and skills are looked for.
+	Workspace workspace.Options
+	// Details returns what the record of a session says in a form of its agent.
+	Details func(sessionstore.Session) Details
+}
+
+// Details is what a store does not know of a session.
+type Details struct {
+	// Given says how its agent was told about the folders, or "".
+	Given string
+	// From says for each root where it came from, or "".
+	From []string
+	// Continue is the command that continues it.
+	Continue string
+}
+
+// Server serves the page to whoever has its URL.
+type Server struct {
+	options Options
+	host    string // of the address, with the port
+	path    string // of the page
+	token   string
+	mux     *http.ServeMux
+}
+
+// New returns a server for a listener on a loopback address, such as "127.0.0.1:8080".
+func New(address string, o Options) *Server {
+	s := &Server{options: o, host: address, path: "/" + strings.ToLower(rand.Text()[:12]) + "/",
+		token: rand.Text(), mux: http.NewServeMux()}
+	s.mux.HandleFunc("/", asset)
+	s.handle("sessions", s.sessions)
+	s.handle("facets", s.facets)
+	s.handle("search", s.search)
+	s.handle("session", s.session)
+	s.handle("context", s.context)
+	s.handle("pages", s.pages)
+	s.handle("entries", s.entries)
+	s.handle("traces", s.traces)
+	s.handle("messages", s.messages)
+	s.handle("message", s.message)
+	return s
+}
+
+// URL returns the address of the page with the token. Whoever has it can read all sessions.
+func (s *Server) URL() string { return "http://" + s.host + s.path + "?token=" + s.token }
+
+// asset answers with a file of the page.
+func asset(w http.ResponseWriter, r *http.Request) {
+	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
+	content, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	kind := map[string]string{".html": "html", ".css": "css", ".js": "javascript"}[path.Ext(name)]
+	w.Header().Set("Content-Type", "text/"+kind+"; charset=utf-8")
+	_, _ = w.Write(content)
+}
+
+// policy lets the page load its own files, and images that are part of a message.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements [http.Handler]. It serves requests that name this host and come from the
+// page itself.
+//
+// The path of the page is random because the cookie is bound to it: cookies do not tell ports
+// apart, so other servers of this machine would get it too.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer",
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		"Cache-Control": "no-store",
+	} {
+		w.Header().Set(name, value)
+	}
+	name, inPage := strings.CutPrefix(r.URL.Path, s.path)
+	_, port, _ := strings.Cut(s.host[strings.LastIndexByte(s.host, ']')+1:], ":")
+	switch {
+	case r.Host != s.host && r.Host != "localhost:"+port:
+		http.Error(w, "this is not the address of the page", http.StatusMisdirectedRequest)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the page only reads", http.StatusMethodNotAllowed)
+	case !inPage:
+		http.NotFound(w, r)
+	case !sameOrigin(r) && name != "": // a link elsewhere may lead to the page
+		http.Error(w, "only the page itself may ask", http.StatusForbidden)
+	case name == "" && r.URL.Query().Has("token"):
+		s.enter(w, r)
+	case strings.HasPrefix(name, "api/") && !s.knows(r):
+		http.Error(w, "open the address that acp-agent inspect printed", http.StatusUnauthorized)
+	default:
+		http.StripPrefix(strings.TrimSuffix(s.path, "/"), s.mux).ServeHTTP(w, r)
+	}
+}
+
+// sameOrigin reports whether a request comes from the page, or from the user.
+func sameOrigin(r *http.Request) bool {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	return (origin == "" || origin == "http://"+r.Host) &&
+		(site == "" || site == "same-origin" || site == "none")
+}
+
+// cookie is the name of the cookie with the token.
+const cookie = "acp-agent-inspect"
+
+// enter exchanges the token in the URL for a cookie.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	if !s.isToken(r.URL.Query().Get("token")) {
+		http.Error(w, "this address is of another start of acp-agent inspect",
+			http.StatusUnauthorized)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: s.path, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, s.path, http.StatusSeeOther)
+}
+
+// knows reports whether a request has the cookie.
+func (s *Server) knows(r *http.Request) bool {
+	sent, err := r.Cookie(cookie)
+	return err == nil && s.isToken(sent.Value)
+}
+
+func (s *Server) isToken(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+}
+
+// handle answers requests for a name with the JSON of what answer returns.
+func (s *Server) handle(name string, answer func(context.Context, url.Values) (any, error)) {
+	s.mux.HandleFunc("/api/"+name, func(w http.ResponseWriter, r *http.Request) {
+		result, err := answer(r.Context(), r.URL.Query())
+		w.Header().Set("Content-Type", "application/json")
+		if err != nil {
+			w.WriteHeader(status(err))
+			result = map[string]string{"error": text.Plain(err.Error())}
+		}
+		_ = json.NewEncoder(w).Encode(result) // fails only if the page has left
+	})
+}
+
+// status returns the HTTP status for an error.
+func status(err error) int {
+	switch {
+	case errors.As(err, new(*sessionstore.NotFoundError)), errors.Is(err, os.ErrNotExist):
+		return http.StatusNotFound
+	case errors.Is(err, sessionstore.ErrReplaced):
+		return http.StatusConflict
+	case errors.As(err, new(*sessionstore.CursorError)), errors.Is(err, errParameter):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// errParameter is returned for a request that the page does not make.
+var errParameter = errors.New("invalid parameter")

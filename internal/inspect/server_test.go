@@ -1,0 +1,405 @@
+package inspect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/inspect"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// client is somebody who has opened the page.
+type client struct {
+	*http.Client
+	t    testing.TB
+	home string // the address of the page without the token
+}
+
+// enter opens the page with its token.
+func enter(t testing.TB, page *inspect.Server) client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	home, _, _ := strings.Cut(page.URL(), "?")
+	c := client{&http.Client{Jar: jar, Transport: &http.Transport{}}, t, home}
+	t.Cleanup(c.CloseIdleConnections)
+	response, err := c.Get(page.URL())
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, home, response.Request.URL.String(), "the token leaves the address")
+	return c
+}
+
+// status sends a request, which change may change, and returns the status and text of the answer.
+func (c client) status(path string, change func(*http.Request)) (int, string) {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.home+path, http.NoBody)
+	require.NoError(c.t, err)
+	if change != nil {
+		change(r)
+	}
+	response, err := c.Do(r)
+	require.NoError(c.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(c.t, err)
+	require.Contains(c.t, response.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
+	require.NotContains(c.t, response.Header.Get("Content-Security-Policy"), "unsafe")
+	require.Equal(c.t, "nosniff", response.Header.Get("X-Content-Type-Options"))
+	require.Equal(c.t, "no-referrer", response.Header.Get("Referrer-Policy"))
+	return response.StatusCode, string(body)
+}
+
+// get decodes the answer to a request.
+func (c client) get(into any, name string, parameters ...any) {
+	c.t.Helper()
+	q := url.Values{}
+	for i := 0; i < len(parameters); i += 2 {
+		q.Set(fmt.Sprint(parameters[i]), fmt.Sprint(parameters[i+1]))
+	}
+	status, body := c.status("api/"+name+"?"+q.Encode(), nil)
+	require.Equal(c.t, http.StatusOK, status, body)
+	require.NoError(c.t, json.Unmarshal([]byte(body), into))
+}
+
+func TestOnlyThePageItselfIsServed(t *testing.T) {
+	page := serve(t, inspect.Options{Store: memstore.New(t)})
+	c := enter(t, page)
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+	_, port, _ := strings.Cut(strings.TrimPrefix(c.home, "http://"), ":")
+	port, _, _ = strings.Cut(port, "/")
+	stranger := client{&http.Client{Transport: c.Transport}, t, c.home}
+	for name, test := range map[string]struct {
+		client client
+		path   string
+		change func(*http.Request)
+		want   int
+	}{
+		"an answer":               {c, "api/facets", nil, http.StatusOK},
+		"by name":                 {c, "", host("localhost:" + port), http.StatusOK},
+		"its origin":              {c, "api/facets", header("Origin", strings.TrimSuffix(c.home[:strings.LastIndex(c.home[:len(c.home)-1], "/")], "/")), http.StatusOK},
+		"another host":            {c, "api/facets", host("evil.example:" + port), http.StatusMisdirectedRequest},
+		"another port":            {c, "api/facets", host("127.0.0.1:1"), http.StatusMisdirectedRequest},
+		"another origin":          {c, "api/facets", header("Origin", "http://evil.example"), http.StatusForbidden},
+		"the origin null":         {c, "api/facets", header("Origin", "null"), http.StatusForbidden},
+		"another site":            {c, "api/facets", header("Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
+		"another port's page":     {c, "app.js", header("Sec-Fetch-Site", "same-site"), http.StatusForbidden},
+		"a link to the page":      {c, "", header("Sec-Fetch-Site", "cross-site"), http.StatusOK},
+		"no cookie":               {stranger, "api/facets", nil, http.StatusUnauthorized},
+		"another cookie":          {stranger, "api/facets", header("Cookie", "acp-agent-inspect=x"), http.StatusUnauthorized},
+		"another token":           {stranger, "?token=x", nil, http.StatusUnauthorized},
+		"another method":          {c, "api/facets", func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
+		"another path":            {c, "../api/facets", nil, http.StatusNotFound},
+		"a file that is not ours": {c, "server.go", nil, http.StatusNotFound},
+		"no session":              {c, "api/session?id=none", nil, http.StatusNotFound},
+		"no number":               {c, "api/pages?id=none&from=x", nil, http.StatusBadRequest},
+		"no cursor":               {c, "api/sessions?cursor=x", nil, http.StatusBadRequest},
+		"no trace":                {c, "api/messages?name=/etc/passwd&from=0", nil, http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.client.t = t
+			status, body := test.client.status(test.path, test.change)
+			require.Equal(t, test.want, status, body)
+		})
+	}
+}
+
+func TestTheCookieStaysInThePage(t *testing.T) {
+	page := serve(t, inspect.Options{Store: memstore.New(t)})
+	direct := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := direct.Get(page.URL())
+	require.NoError(t, err)
+	_ = response.Body.Close()
+	require.Len(t, response.Cookies(), 1)
+	cookie := response.Cookies()[0]
+	require.True(t, cookie.HttpOnly)
+	require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
+	require.Equal(t, response.Header.Get("Location"), cookie.Path, "servers on other ports must not get it")
+	require.Greater(t, len(cookie.Path), 10)
+}
+
+// The page shows the sessions of the local user, and not those of a server's users.
+func TestSessionsOfOthersAreNotShown(t *testing.T) {
+	store := memstore.New(t)
+	dir := t.TempDir()
+	conversation(t, store, sessionstore.NewSession{ID: "mine", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, "mine")
+	conversation(t, store.For("ana"), sessionstore.NewSession{ID: "hers", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "b")}, "hers")
+	c := enter(t, serve(t, inspect.Options{Store: store}))
+	var list struct{ Sessions []struct{ ID string } }
+	c.get(&list, "sessions")
+	require.Len(t, list.Sessions, 1)
+	require.Equal(t, "mine", list.Sessions[0].ID)
+	for _, path := range []string{"session?id=hers", "pages?id=hers&from=0", "entries?id=hers&from=0&to=9", "context?id=hers"} {
+		status, _ := c.status("api/"+path, nil)
+		require.Equal(t, http.StatusNotFound, status, path)
+	}
+}
+
+func TestSessionsAreFilteredAndListedInParts(t *testing.T) {
+	store := memstore.New(t)
+	sessions(t, store, t.TempDir(), 10)
+	c := enter(t, serve(t, inspect.Options{Store: store}))
+	type list struct {
+		Sessions []struct {
+			ID, Title string
+			Folders   []string
+		}
+		Next string
+	}
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		var part list
+		c.get(&part, "sessions", "text", "site", "cursor", cursor)
+		for _, one := range part.Sessions {
+			require.False(t, seen[one.ID])
+			require.Contains(t, one.Folders[0], "src/site")
+			seen[one.ID] = true
+		}
+		if cursor = part.Next; cursor == "" {
+			break
+		}
+	}
+	require.Len(t, seen, 80)
+	var part list
+	c.get(&part, "sessions", "agent", "opencode", "text", "FAIL orders")
+	require.Len(t, part.Sessions, 1)
+	c.get(&part, "sessions", "archived", "1")
+	require.Empty(t, part.Sessions)
+}
+
+// view is what the page gets of a part of a conversation.
+type view struct {
+	Entries []struct {
+		Kind, Status, Title string
+		Text                []struct{ Lines [][]struct{ Text string } }
+	}
+	Unfinished bool
+}
+
+// part is a page of a conversation.
+type part struct {
+	From, To int64
+	Updates  int
+}
+
+// allPages returns the pages of a conversation.
+func (c client) allPages(id string) (list []part) {
+	c.t.Helper()
+	for from, more := int64(0), true; more; {
+		var answer struct {
+			Pages []part
+			More  bool
+		}
+		c.get(&answer, "pages", "id", id, "from", from)
+		list, more = append(list, answer.Pages...), answer.More
+		if more {
+			from = list[len(list)-1].To
+		}
+	}
+	return list
+}
+
+func TestPagesMakeTheWholeConversation(t *testing.T) {
+	store := memstore.New(t)
+	long(t, store, sessionstore.NewSession{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, 25_000)
+	c := enter(t, serve(t, inspect.Options{Store: store}))
+	list := c.allPages("long")
+	require.Greater(t, len(list), 100)
+	updates, words, calls := 0, 0, 0
+	for i, p := range list {
+		if i > 0 {
+			require.LessOrEqual(t, list[i-1].To, p.From)
+		}
+		updates += p.Updates
+		if i%20 != 0 && i != len(list)-1 {
+			continue // looking at some is enough
+		}
+		var v view
+		c.get(&v, "entries", "id", "long", "from", p.From, "to", p.To)
+		require.False(t, v.Unfinished)
+		for _, e := range v.Entries {
+			switch e.Kind {
+			case "answer":
+				require.Equal(t, 8, strings.Count(e.Text[0].Lines[0][0].Text, "piece"), "an answer is not torn")
+				words++
+			case "toolCall":
+				require.Equal(t, "completed", e.Status)
+				require.NotEmpty(t, e.Title)
+				calls++
+			}
+		}
+	}
+	require.Equal(t, 25_001, updates)
+	require.NotZero(t, words)
+	require.NotZero(t, calls)
+}
+
+// The last state of a call is shown where it began, and only there.
+func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
+	store := memstore.New(t)
+	lease := conversation(t, store, sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, "hi",
+		map[string]any{"sessionUpdate": "tool_call", "toolCallId": "slow", "title": "Slow", "status": "in_progress"})
+	for range 3 {
+		var part []map[string]any
+		for i := range 150 {
+			part = append(part, said("agent_message_chunk", "word "), said("agent_thought_chunk", fmt.Sprint("thought ", i)))
+		}
+		turn(t, store, lease, "go on", part...)
+	}
+	require.NoError(t, store.Append(t.Context(), lease, parsed(t, map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "slow", "status": "failed"})))
+	c := enter(t, serve(t, inspect.Options{Store: store}))
+	var calls []string
+	for _, p := range c.allPages("one") {
+		var v view
+		c.get(&v, "entries", "id", "one", "from", p.From, "to", p.To)
+		for _, e := range v.Entries {
+			if e.Kind == "toolCall" {
+				calls = append(calls, e.Title+" "+e.Status)
+			}
+		}
+	}
+	require.Equal(t, []string{"Slow failed"}, calls)
+}
+
+// A page of a long history takes no more memory than one of a short one.
+func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
+	store := memstore.New(t)
+	dir := t.TempDir()
+	c := enter(t, serve(t, inspect.Options{Store: store}))
+	used := func(id string, updates int) uint64 {
+		long(t, store, sessionstore.NewSession{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, updates)
+		list := c.allPages(id)
+		last := list[len(list)-1]
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var v view
+		for range 5 {
+			c.get(&v, "entries", "id", id, "from", last.From, "to", last.To)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	short, long := used("short", 10_000), used("long", 40_000)
+	require.Less(t, long, 2*short)
+}
+
+// BenchmarkFirstView measures what the page loads until it shows the beginning of a session of
+// 100,000 updates, and until it can go to the end.
+func BenchmarkFirstView(b *testing.B) {
+	store := memstore.New(b)
+	long(b, store, sessionstore.NewSession{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(b, b.TempDir(), "a")}, 100_000)
+	c := enter(b, serve(b, inspect.Options{Store: store}))
+	b.Run("beginning", func(b *testing.B) {
+		for b.Loop() {
+			var answer struct{ Pages []part }
+			var session struct{ ID string }
+			var v view
+			c.get(&session, "session", "id", "long")
+			c.get(&answer, "pages", "id", "long", "from", 0)
+			c.get(&v, "entries", "id", "long", "from", answer.Pages[0].From, "to", answer.Pages[0].To)
+			require.NotEmpty(b, v.Entries)
+		}
+	})
+	b.Run("end", func(b *testing.B) {
+		for b.Loop() {
+			list := c.allPages("long")
+			var v view
+			c.get(&v, "entries", "id", "long", "from", list[len(list)-1].From, "to", list[len(list)-1].To)
+			require.NotEmpty(b, v.Entries)
+		}
+	})
+}
+
+func TestTracesAreReadInParts(t *testing.T) {
+	path := writeTrace(t, t.TempDir())
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "notes.txt"), []byte("not a trace\n"), 0o600))
+	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{filepath.Dir(path)}}))
+	var files []struct{ Name string }
+	c.get(&files, "traces")
+	require.Len(t, files, 1)
+	type answer struct {
+		Messages []struct {
+			At, Size                         int64
+			Kind, Method, Error, Peer, Label string
+			Sent                             bool
+		}
+		Next, Size int64
+	}
+	var all answer
+	c.get(&all, "messages", "name", files[0].Name, "from", 0)
+	require.Len(t, all.Messages, 57)
+	require.Equal(t, all.Size, all.Next)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	shown := string(text.EscapeJSON(content))
+	for _, m := range all.Messages {
+		var body struct{ Text string }
+		c.get(&body, "message", "name", files[0].Name, "at", m.At, "size", m.Size)
+		require.True(t, strings.Contains(shown, m.Peer+" "+body.Text+"\n"), body.Text)
+	}
+	first := all.Messages[0]
+	require.Equal(t, "request initialize editor", strings.Join([]string{first.Kind, first.Method, first.Peer}, " "))
+	require.False(t, first.Sent)
+
+	// A line is read once it is complete.
+	more := `2026-11-23T09:13:00Z -> opencode[4711] [{"jsonrpc":"2.0"}]`
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	for i, piece := range []string{more, "\nnot a message\n"} {
+		_, err = file.WriteString(piece)
+		require.NoError(t, err)
+		var next answer
+		c.get(&next, "messages", "name", files[0].Name, "from", all.Next)
+		require.Len(t, next.Messages, i)
+		if i == 1 {
+			require.Equal(t, "invalid", next.Messages[0].Kind)
+			require.True(t, next.Messages[0].Sent)
+			require.Equal(t, next.Size, next.Next)
+		}
+	}
+}
+
+func TestALongTraceIsReadInParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.trace")
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, "2026-11-23T09:13:00Z <- editor {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"m\"}\n", i)
+	}
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{path}}))
+	read := 0
+	for from, size := int64(0), int64(1); from < size; {
+		var part struct {
+			Messages   []struct{ ID string }
+			Next, Size int64
+		}
+		c.get(&part, "messages", "name", path, "from", from)
+		for _, m := range part.Messages {
+			require.Equal(t, strconv.Itoa(read), m.ID)
+			read++
+		}
+		require.LessOrEqual(t, len(part.Messages), 1000)
+		from, size = part.Next, part.Size
+	}
+	require.Equal(t, 3000, read)
+}

@@ -1,0 +1,269 @@
+package inspect
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+const (
+	// traceMessages and traceBytes limit what is read of a trace for one answer.
+	traceMessages = 1000
+	traceBytes    = 8 << 20
+	// longestLine is the longest message that is looked into, and shownMessage how much of one is
+	// shown, in bytes.
+	longestLine  = 4 << 20
+	shownMessage = 1 << 20
+)
+
+// trace is a file with messages.
+type trace struct {
+	Name     string    `json:"name"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+
+	path string
+}
+
+// traces returns the files with traces, the newest first.
+func (s *Server) traces(context.Context, url.Values) (any, error) { return s.traceFiles() }
+
+func (s *Server) traceFiles() ([]trace, error) {
+	found := []trace{}
+	for _, path := range s.options.Traces {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			found = append(found, newTrace(path, path, info))
+			continue
+		}
+		files, err := os.ReadDir(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			info, err := file.Info()
+			if err == nil && info.Mode().IsRegular() && isTrace(filepath.Join(path, file.Name())) {
+				found = append(found, newTrace(filepath.Join(path, file.Name()), file.Name(), info))
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b trace) int { return b.Modified.Compare(a.Modified) })
+	return found, nil
+}
+
+func newTrace(path, name string, info os.FileInfo) trace {
+	return trace{Name: text.Printable(name), Size: info.Size(), Modified: info.ModTime(), path: path}
+}
+
+// isTrace reports whether a file begins like a trace.
+func isTrace(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	begin := make([]byte, 200)
+	n, _ := io.ReadFull(file, begin)
+	_, ok := parseLine(begin[:n])
+	return ok
+}
+
+// openTrace opens the trace that a request names.
+func (s *Server) openTrace(q url.Values) (*os.File, error) {
+	all, err := s.traceFiles()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(t trace) bool { return t.Name == q.Get("name") })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: there is no such trace", os.ErrNotExist)
+	}
+	return os.Open(all[i].path)
+}
+
+// message is what the timeline shows of a message.
+type message struct {
+	At     int64   `json:"at"`   // where its JSON is in the file
+	Size   int     `json:"size"` // of its JSON
+	Time   float64 `json:"time"` // in milliseconds since 1970
+	Sent   bool    `json:"sent"` // by acp-agent
+	Peer   string  `json:"peer"`
+	Kind   string  `json:"kind"` // request, response, notification or invalid
+	ID     string  `json:"id,omitempty"`
+	Method string  `json:"method,omitempty"`
+	Label  string  `json:"label,omitempty"`
+	Error  string  `json:"error,omitempty"`
+	// Sum is equal for messages with the same content, whatever their session and id.
+	Sum string `json:"sum"`
+}
+
+// messages returns the messages of a trace from a place in its file on, and where the next begins.
+func (s *Server) messages(_ context.Context, q url.Values) (any, error) {
+	from, err := strconv.ParseInt(q.Get("from"), 10, 64)
+	if err != nil || from < 0 {
+		return nil, fmt.Errorf("%w: from", errParameter)
+	}
+	file, err := s.openTrace(q)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(from, io.SeekStart); err != nil {
+		return nil, err
+	}
+	list, next, lines := []message{}, from, bufio.NewReaderSize(file, 256<<10)
+	for len(list) < traceMessages && next-from < traceBytes {
+		line, size, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			break // a line without its end is still being written
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m, ok := parseLine(line); ok {
+			m.At += next
+			m.Size += size - len(line)
+			list = append(list, m)
+		}
+		next += int64(size)
+	}
+	return map[string]any{"messages": list, "next": next, "size": info.Size()}, nil
+}
+
+// readLine returns the beginning of the next line, and the size of the whole line with its end.
+func readLine(r *bufio.Reader) (line []byte, size int, err error) {
+	for {
+		piece, err := r.ReadSlice('\n')
+		size += len(piece)
+		if len(line) < longestLine {
+			line = append(line, piece...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
+		}
+	}
+}
+
+// parseLine reads a line of a trace, which may be incomplete: the time, an arrow, the peer and the
+// message. At is where the message begins in the line.
+func parseLine(line []byte) (m message, ok bool) {
+	head, rest, ok := bytes.Cut(line, []byte(" "))
+	at, err := time.Parse(time.RFC3339Nano, string(head))
+	if !ok || err != nil || len(rest) < 4 {
+		return m, false
+	}
+	arrow, rest := string(rest[:3]), rest[3:]
+	begin := bytes.IndexAny(rest, "{(")
+	if bracket := bytes.Index(rest, []byte(" [")); bracket >= 0 && bracket < begin {
+		begin = bracket + 1 // a batch
+	}
+	if arrow != "-> " && arrow != "<- " || begin < 0 {
+		return m, false
+	}
+	body := bytes.TrimSuffix(rest[begin:], []byte("\n"))
+	m = message{
+		At: int64(len(head) + 1 + 3 + begin), Size: len(body),
+		Time: float64(at.UnixMicro()) / 1000, Sent: arrow == "-> ",
+		Peer: text.Printable(strings.TrimSpace(string(rest[:begin]))), Kind: "invalid",
+	}
+	m.read(body)
+	return m, true
+}
+
+// read reads what is shown of a message's JSON.
+func (m *message) read(body []byte) {
+	var raw struct {
+		ID     json.RawMessage
+		Method string
+		Params json.RawMessage
+		Result json.RawMessage
+		Error  *struct{ Message string }
+	}
+	if json.Unmarshal(body, &raw) != nil {
+		return
+	}
+	m.ID, m.Method = text.Line(text.Plain(string(raw.ID)), 100), text.Line(text.Plain(raw.Method), 100)
+	switch {
+	case raw.Method == "":
+		m.Kind = "response"
+	case len(raw.ID) == 0:
+		m.Kind = "notification"
+	default:
+		m.Kind = "request"
+	}
+	if raw.Error != nil {
+		m.Error = text.Line(text.Plain(cmp.Or(raw.Error.Message, "error")), 300)
+	}
+	var params struct {
+		Update   struct{ SessionUpdate, Title, Status string }
+		ToolCall struct{ Title string }
+		Outcome  struct{ Outcome, OptionID string }
+
+		Path, Command, StopReason string
+	}
+	content := raw.Params
+	if raw.Method == "" {
+		content = raw.Result
+	}
+	_ = json.Unmarshal(content, &params) // most messages have few of these
+	m.Label = text.Line(text.Plain(strings.Join(strings.Fields(strings.Join([]string{
+		params.Update.SessionUpdate, params.Update.Title, params.Update.Status,
+		params.ToolCall.Title, params.Outcome.Outcome, params.Outcome.OptionID, params.Path,
+		params.Command, params.StopReason,
+	}, " ")), " ")), 200)
+	m.Sum = sum(content)
+}
+
+// sum returns the sum of a message's params or result, without its session.
+func sum(content json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(content, &members) == nil {
+		delete(members, "sessionId")
+		content, _ = json.Marshal(members)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(content)
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// message returns the text of a message.
+func (s *Server) message(_ context.Context, q url.Values) (any, error) {
+	at, err := strconv.ParseInt(q.Get("at"), 10, 64)
+	size, sizeErr := strconv.Atoi(q.Get("size"))
+	if err != nil || sizeErr != nil || at < 0 || size < 0 {
+		return nil, fmt.Errorf("%w: at or size", errParameter)
+	}
+	file, err := s.openTrace(q)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	body := make([]byte, min(size, shownMessage))
+	n, err := file.ReadAt(body, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return map[string]any{"text": string(text.EscapeJSON(body[:n])), "cut": size > n}, nil
+}

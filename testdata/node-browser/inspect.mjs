@@ -1,0 +1,218 @@
+// Walks through the page of acp-agent inspect with a keyboard, and fails if something is not as it
+// should be: inspect.mjs URL [DIRECTORY for pictures].
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import chromium from "@sparticuz/chromium";
+import puppeteer from "puppeteer-core";
+
+const [url, pictures] = process.argv.slice(2);
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const browser = await puppeteer.launch({
+  args: [...chromium.args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
+});
+const problems = [];
+let page;
+
+// open opens a page whose console, errors and requests are watched.
+async function open(address) {
+  page = await browser.newPage();
+  await page.setViewport({ width: 1400, height: 900 });
+  page.setDefaultTimeout(60000); // other tests run at the same time
+  page.on("console", (message) => problems.push(`console: ${message.text()}`));
+  page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    problems.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("request", (request) => {
+    const to = new URL(request.url());
+    if (to.protocol !== "data:" && to.origin !== new URL(url).origin) problems.push(`request: ${request.url()}`);
+  });
+  await page.goto(address);
+}
+
+const text = (selector) => page.$eval(selector, (e) => e.textContent);
+const appears = (selector, words) => page.waitForFunction(
+  (s, w) => [...document.querySelectorAll(s)].some((e) => e.textContent.includes(w)), { timeout: 60000 }, selector, words);
+
+// press types keys, and tab goes to the element that matches, as somebody without a mouse would.
+async function press(...keys) {
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+async function tab(selector) {
+  for (let i = 0; i < 60; i++) {
+    await press("Tab");
+    if (await page.evaluate((s) => document.activeElement.matches(s), selector)) return;
+  }
+  throw new Error(`the keyboard does not reach ${selector}`);
+}
+
+// check looks for what people with disabilities could not use, in both colour schemes.
+async function check(view) {
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    // Through the debugger, because the page's own policy allows no scripts of others.
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate((dark) => axe.run(dark ? { runOnly: ["color-contrast"] } : {}), scheme === "dark");
+    for (const v of violations) problems.push(`${view}, ${scheme}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`);
+  }
+  await picture(view);
+}
+
+async function picture(view) {
+  if (!pictures) return;
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    for (const width of [900, 1400]) {
+      await page.setViewport({ width, height: 900 });
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      await page.screenshot({ path: join(pictures, `${view}-${scheme}-${width}.png`) });
+    }
+  }
+}
+
+async function sessions() {
+  await open(url);
+  await appears(".results .title", "Orders fail");
+  assert.ok(!page.url().includes("token"), "the token stays in the address");
+  assert.equal(await page.evaluate(() => document.cookie), "", "scripts see the cookie");
+  await check("sessions");
+  const before = (await page.$$(".results li")).length;
+  await page.focus(".results section:last-of-type li:last-child a");
+  await tab(".more");
+  await press("Enter");
+  await page.waitForFunction((n) => document.querySelectorAll(".results li").length > n, {}, before);
+  await page.focus("#filter");
+  await page.keyboard.type("idempotency key");
+  await appears(".snippet mark", "idempotency");
+  await check("search");
+  await page.$eval("#filter", (e) => e.select());
+  await page.keyboard.type("orders fail \"answers 503\"");
+  await page.waitForFunction(() => document.querySelectorAll(".results li .snippet").length === 1);
+  await tab(".results a");
+  await press("Enter");
+}
+
+async function conversation() {
+  await appears("article h2", "You");
+  await appears("article", "idempotency");
+  assert.match(await text("h1"), /^Orders fail/);
+  await page.focus(".scroller");
+  await tab(".page summary");
+  await press("Enter");
+  await appears(".thought[open] p", "existing helper");
+  await tab(".call summary");
+  await tab(".call summary");
+  await press("Enter");
+  await appears(".diff ins", "ErrUnavailable");
+  await tab("aside button");
+  await press("Enter");
+  await appears(".found li", "AGENTS.md");
+  await appears(".copy", "run --agent opencode --resume sess_shop");
+  await page.$eval(".scroller", (e) => e.scrollTo(0, 0));
+  await check("conversation");
+  // What is said now is shown without asking for it.
+  const went = once(process.stdin, "data");
+  console.log("go on");
+  await went;
+  await appears("article", "order is kept");
+}
+
+async function longConversation() {
+  await page.evaluate(() => { location.hash = "#/session/sess_long"; });
+  await appears("article", "piece 0 of it");
+  await press("End");
+  await appears("article", "piece 19997 of it");
+  assert.ok(await page.evaluate(() => document.querySelectorAll("main *").length) < 4000, "too much is rendered");
+  await check("long");
+  await press("Home");
+  await appears("article", "piece 0 of it");
+}
+
+// A message that was found is shown where it is in the conversation.
+async function foundMessage() {
+  await page.evaluate(() => { location.hash = "#/"; });
+  await page.waitForFunction(() => document.activeElement.id === "filter");
+  await page.keyboard.type("\"piece 12345\"");
+  await appears(".snippet mark", "piece 12345");
+  await tab(".results a");
+  await press("Enter");
+  await page.waitForFunction(() => {
+    const selection = getSelection();
+    if (selection.toString() !== "piece 12345") return false;
+    const { top, bottom } = selection.getRangeAt(0).getBoundingClientRect();
+    return top > 0 && bottom < innerHeight;
+  });
+}
+
+async function hostileText() {
+  await page.evaluate(() => { location.hash = "#/session/sess_hostile"; });
+  await appears("article.prompt", "<img src=x onerror=alert(1)>");
+  await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+  for (const selector of ["article.answer h3", "article.answer li", "article.answer pre", ".thought", ".plan", ".call .title", "figcaption", ".diff", "h1"]) {
+    await appears(selector, "<script>document.title");
+  }
+  const shown = await text("main");
+  assert.ok(!/[\x1b\u202e\u200b]/.test(shown), "a character that is obeyed is not replaced");
+  assert.equal(await page.evaluate(() => document.querySelectorAll("main script, main img, main b").length), 0);
+  assert.deepEqual(await page.$$eval(".page a", (all) => all.map((a) => a.href)), ["https://example.org/"]);
+  assert.match(await page.title(), /^<img/);
+  await check("hostile");
+}
+
+async function traces() {
+  await page.focus("nav a:nth-of-type(2)");
+  await press("Enter");
+  await appears(".results a", "orders.trace");
+  await check("traces");
+  await tab(".results a");
+  await press("Enter");
+  await appears(".row .method", "session/prompt");
+  assert.match(await text("main .about"), /^\d+ messages · 2 errors · 2 unanswered/);
+  await tab(".list");
+  for (let i = 0; i < 5; i++) await press("ArrowDown");
+  await appears(".row[aria-selected=true] .method", "session/new");
+  await appears(".detail mark", "mcp-relay");
+  await appears(".detail mark", "ses_91");
+  await appears(".detail .about", "of which opencode[4711] took 410 ms");
+  for (let i = 0; i < 4; i++) await press("ArrowDown");
+  await appears(".detail .about", "Answered after 10.");
+  await check("trace");
+  await press("End");
+  await appears(".detail mark", "<script>document.title");
+  await page.select("[aria-label=Messages]", "problems");
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 5);
+  await appears(".row .took", "no answer");
+  await page.focus(".list");
+  await press("Home");
+  await appears(".detail .about", "Failed after 2.0 ms");
+  await page.select("[aria-label=Messages]", "questions");
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 4);
+  await page.select("[aria-label=Messages]", "");
+  await page.focus(".zoom button");
+  await press("Enter", "Enter");
+  await appears("#status", "messages in 3.9");
+  await page.focus("[aria-label='Find messages']");
+  await page.keyboard.type("terminal/create");
+  await page.waitForFunction(() => document.querySelectorAll(".row").length > 0 && [...document.querySelectorAll(".row .method")].every((e) => e.textContent === "terminal/create"));
+}
+
+try {
+  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, traces]) {
+    const begin = Date.now();
+    await step();
+    console.log(step.name, Date.now() - begin, "ms");
+  }
+  assert.deepEqual(problems, []);
+} catch (error) {
+  console.error(problems.join("\n"), error, await page?.evaluate(() => document.querySelector("main").innerText.slice(-1500)));
+  if (pictures) await picture("failed");
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  process.stdin.destroy();
+}
