@@ -27,7 +27,7 @@ const (
 	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools
 	// have bounds of their own.
 	maxResult = 32 << 10
-	// maxPictured bounds the images that tools show the model in a turn, in bytes.
+	// maxPictured bounds the images and documents that tools show the model in a turn, in bytes.
 	maxPictured = 64 << 20
 	// warnAfter and stopAfter are how often the same call may fail in the same way before the model
 	// is warned, and before the turn ends.
@@ -99,11 +99,11 @@ func validName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "_")
 }
 
-// locations returns where the files are that the call is about, as far as they exist in the roots.
-func (c *call) locations() []sdk.ToolCallLocation {
+// locations returns where the files with these paths are, as far as they exist in the roots.
+func (c *call) locations(paths []string) []sdk.ToolCallLocation {
 	const most = 100
 	var all []sdk.ToolCallLocation
-	for _, path := range tools.Paths(json.RawMessage(c.Arguments)) {
+	for _, path := range paths {
 		if path == "" || c.kind == sdk.ToolKindOther || len(all) == most {
 			continue
 		}
@@ -114,16 +114,21 @@ func (c *call) locations() []sdk.ToolCallLocation {
 	return all
 }
 
-// announce shows the call before it is run.
+// announce shows the call before it is run, and what it will do if it was shown while it arrived.
 func (c *call) announce(ctx context.Context) error {
-	c.announced = true
-	return c.show(ctx, backend.ToolCall{
+	raw := json.RawMessage(c.Arguments)
+	s := backend.ToolCall{
 		SessionUpdate: sessionstore.ToolCall,
 		ToolCallUpdate: sdk.ToolCallUpdate{
 			Meta: c.meta(), Title: &c.title, Kind: &c.kind, RawInput: c.rawInput(),
-			Status: sdk.Ptr(sdk.ToolCallStatusPending), Locations: c.locations(),
+			Status: sdk.Ptr(sdk.ToolCallStatusPending), Locations: c.locations(tools.Paths(raw)),
 		},
-	})
+	}
+	if c.announced {
+		s.SessionUpdate, s.Content = sessionstore.ToolCallUpdate, c.diff(partialStrings(c.Arguments))
+	}
+	c.announced = true
+	return c.show(ctx, s)
 }
 
 // meta says which tool the model has called.
@@ -197,8 +202,8 @@ func (c *call) run(ctx context.Context) error {
 	if result.Media == nil {
 		return c.end(ctx, said, nil, completed)
 	}
-	note, images := c.turn.picture(result.Media.Type, result.Media.Data)
-	return c.end(ctx, said+note, images, completed)
+	note, media := c.turn.picture(result.Media.Type, result.Media.Data)
+	return c.end(ctx, said+note, media, completed)
 }
 
 // endsTurn reports whether an error of a call ends the turn, rather than being a result for the
@@ -210,21 +215,21 @@ func endsTurn(ctx context.Context, err error) bool {
 	}, func(fatal error) bool { return errors.Is(err, fatal) })
 }
 
-// picture returns an image for the model, or a note that tells the model why it cannot be shown.
-func (t *turn) picture(mediaType string, data []byte) (note string, images []llm.Part) {
-	image, err := newImage(data)
+// picture returns an image or document for the model, or a note that tells the model why it cannot
+// be shown.
+func (t *turn) picture(mediaType string, data []byte) (note string, shown []llm.Part) {
+	media, err := newMedia(data)
 	switch {
-	case !strings.HasPrefix(mediaType, "image/"):
+	case !strings.HasPrefix(mediaType, "image/") && mediaType != llm.PDF,
+		!t.endpoint.Model().Takes(mediaType):
 		kind := text.Truncate(mediaType, 100)
 		return fmt.Sprintf("[You cannot be shown files of type %s.]\n", kind), nil
-	case t.endpoint.Model().TextOnly:
-		return "[You cannot be shown images.]\n", nil
 	case err != nil:
-		return "[You cannot be shown the image: " + err.Error() + ".]\n", nil
+		return "[You cannot be shown the image or document: " + err.Error() + ".]\n", nil
 	case t.pictured.Add(int64(len(data))) > maxPictured:
 		return "[You cannot be shown more images before the user's next message.]\n", nil
 	default:
-		return "", []llm.Part{image}
+		return "", []llm.Part{media}
 	}
 }
 
@@ -236,7 +241,7 @@ const (
 // end ends the call with a result for the model, and shows it as ended, even if ctx has ended. If
 // it may have changed something, that is stored first.
 func (c *call) end(
-	ctx context.Context, result string, images []llm.Part, status sdk.ToolCallStatus,
+	ctx context.Context, result string, media []llm.Part, status sdk.ToolCallStatus,
 ) error {
 	c.ended = true
 	result += c.turn.judge(c, result, status)
@@ -254,8 +259,8 @@ func (c *call) end(
 	if err := send(context.WithoutCancel(ctx), s); err != nil {
 		return err
 	}
-	if len(images) > 0 {
-		content := append([]llm.Part{llm.Text(result)}, images...)
+	if len(media) > 0 {
+		content := append([]llm.Part{llm.Text(result)}, media...)
 		c.turn.conversation.setResult(llm.ToolResult{ID: c.ID, Content: content})
 	}
 	return nil

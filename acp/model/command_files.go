@@ -3,14 +3,10 @@ package model
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const (
@@ -53,46 +49,20 @@ func (c *call) commandFiles(cmd shellCommand) commandFiles {
 				continue
 			}
 			seen[path] = true
-			hash, size, err := hashFile(ws, path, room)
-			room -= size
-			switch {
-			case errors.Is(err, errHashed):
-				return commandFiles{}
-			case err == nil:
-				found.names = append(found.names, word)
-				fmt.Fprintf(sum, "%q %x\n", path, hash)
+			hash, size, err := ws.Hash(path, room)
+			if err != nil {
+				continue
 			}
+			if size > room {
+				return commandFiles{}
+			}
+			room -= size
+			found.names = append(found.names, word)
+			fmt.Fprintf(sum, "%q %s\n", path, hash)
 		}
 	}
 	found.state = hex.EncodeToString(sum.Sum(nil))
 	return found
-}
-
-// errHashed means that files are too large to be compared.
-var errHashed = errors.New("too much to compare")
-
-// hashFile returns the hash and the size of a regular file, which may have up to max bytes.
-func hashFile(ws *workspace.Workspace, path string, max int64) ([]byte, int64, error) {
-	info, err := ws.Stat(path)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case !info.Mode().IsRegular():
-		return nil, 0, fs.ErrInvalid
-	case info.Size() > max:
-		return nil, 0, errHashed
-	}
-	file, err := ws.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer file.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(file, max+1))
-	if n > max {
-		err = errHashed
-	}
-	return sum.Sum(nil), n, err
 }
 
 // absolute returns a path that may be relative to a directory.

@@ -17,12 +17,22 @@ import (
 )
 
 const (
-	// keptResults is how many of the newest results of tools are kept if possible.
-	keptResults = 10
+	// keptResults is how many of the newest results of tools are kept at least, and more if the
+	// model has not seen them.
+	keptResults = 2
+	// summaryPause is how many requests of a turn at least come between two summaries.
+	summaryPause = 8
+	// tooLarge follows a result that is shortened because of the model's context.
+	tooLarge = "\n[shortened to fit into your context: ask for less at a time]"
 	// leftOut replaces an older result.
 	leftOut = "[result left out to save space: call the tool again if you need it]"
 	// imageTokens and bytesPerToken are for estimates.
 	imageTokens, bytesPerToken = 1500, 4
+	// pdfBytesPerToken likewise: a page has about 2,000 tokens and 50 KB.
+	pdfBytesPerToken = 25
+	// smallResults is how many tokens the results of an answer may have so that they are not what a
+	// server rejects.
+	smallResults = 1000
 	// maxTranscribed is how many bytes of arguments or of a result the model is given to summarise.
 	maxTranscribed = 2000
 	// summaryIntroduction precedes a summary in the message that replaces the conversation.
@@ -33,14 +43,17 @@ const (
 // left out; if that is not enough, the model summarises the conversation first, and the user is
 // told.
 func (t *turn) fit(ctx context.Context, r llm.Request) (llm.Request, error) {
+	t.endpoint.AskWindow(ctx)
 	model := t.endpoint.Model()
 	limit := room(model)
-	fitted, tokens := t.conversation.request(r, model)
+	fitted, tokens := t.conversation.request(r, model, false)
 	if tokens > limit*9/10 && t.steps >= t.uncompacted {
 		if err := t.makeRoom(ctx); err != nil {
 			return r, err
 		}
-		fitted, tokens = t.conversation.request(r, model)
+	}
+	if tokens > limit*9/10 {
+		fitted, tokens = t.conversation.request(r, model, true)
 	}
 	if tokens > limit {
 		return r, tooLong(fmt.Sprintf("about %d tokens, of which instructions and tools are %d; "+
@@ -63,11 +76,15 @@ func tooLong(why string) error {
 }
 
 // shorten is called with the error of a request. If the server says that the request is too long,
-// shorten summarises the conversation and returns nil, unless that was just done.
+// shorten makes the conversation shorter and returns nil: it cuts large results that are new, or
+// has the conversation summarised, unless that was just done.
 func (t *turn) shorten(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if !ok || failed.Kind != llm.TooLong {
 		return err
+	}
+	if t.conversation.shortenNewest() {
+		return nil
 	}
 	if t.steps < t.uncompacted {
 		return tooLong(failed.Message)
@@ -84,7 +101,7 @@ func (t *turn) makeRoom(ctx context.Context) error {
 	}
 	done, err := t.summarise(ctx, "", meta{Keep: true})
 	if done {
-		t.uncompacted = t.steps + 2
+		t.uncompacted = t.steps + summaryPause
 	}
 	return err
 }
@@ -118,6 +135,9 @@ func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, 
 	request := llm.Request{System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}
 	onRetry := func(r llm.Retry) error { return t.showRetry(ctx, r) }
 	answer, finish, err := t.endpoint.collect(ctx, request, onRetry)
+	if _, failed := t.spend(ctx, t.endpoint.Model(), finish.Usage); err == nil {
+		err = failed
+	}
 	m.Summary = strings.TrimSpace(answer)
 	switch {
 	case ctx.Err() != nil:
@@ -142,26 +162,85 @@ func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, 
 var summaryPrompt string
 
 // request adds the messages to a request as model m can be sent them. It returns the request with
-// an estimate of its tokens.
-func (c *conversation) request(r llm.Request, m llm.Model) (llm.Request, int) {
+// an estimate of its tokens. If there are too many, it leaves out results, if that saves enough or
+// must be.
+func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
+	limit := room(m)
+	c.shortenResults(max(limit-estimate(r), limit/4))
 	r.Messages = c.sendable(m)
 	tokens := c.tokens(r)
-	limit := room(m)
-	for _, pass := range []struct{ above, kept int }{
-		{limit * 3 / 4, keptResults}, {limit * 9 / 10, max(c.unseen(), 2)},
-	} {
-		if tokens > pass.above {
-			// More than necessary, so that the beginning of further requests stays the same.
-			c.cutResults(tokens-limit/2, pass.kept)
-			r.Messages = c.sendable(m)
-			tokens = c.tokens(r)
+	if tokens > limit*9/10 {
+		// More than necessary, so that the beginning of many further requests stays the same. For
+		// the same reason it does not help to save a little.
+		least := limit / 6
+		if must {
+			least = 0
+		}
+		c.cutResults(tokens-limit/2, least)
+		r.Messages = c.sendable(m)
+		tokens = c.tokens(r)
+	}
+	c.sent, r.Encoded = estimate(r), &c.encoded
+	return r, tokens
+}
+
+// shortenResults shortens new results that are large compared to a limit in tokens, the room for
+// messages: one has at most a quarter of it, and all results of an answer half of it.
+func (c *conversation) shortenResults(limit int) {
+	for _, m := range c.messages[min(c.fitting, len(c.messages)):] {
+		places := resultsOf([]llm.Message{m})
+		for _, place := range places {
+			shortenResult(place, min(limit/4, limit/2/len(places)))
 		}
 	}
-	c.sent = estimate(r)
-	return r, tokens
+	c.fitting = len(c.messages)
+}
+
+// shortenResult shortens a result to a number of tokens. Its text comes before its media.
+func shortenResult(place *llm.Part, most int) {
+	r := (*place).(llm.ToolResult)
+	if tokensOf(r) <= most {
+		return
+	}
+	r.Content = slices.Clone(r.Content)
+	for i, part := range r.Content {
+		switch p := part.(type) {
+		case llm.Text:
+			if len(p) > most*bytesPerToken {
+				said := strings.TrimSuffix(string(p), tooLarge)
+				r.Content[i] = llm.Text(text.Shorten(said, most*bytesPerToken)) + tooLarge
+			}
+		case llm.Media:
+			if mediaTokens(p) > most {
+				r.Content[i] = llm.Text("[An image or document was left out, because it does not " +
+					"fit into your context.]")
+			}
+		}
+		most = max(most-tokensOf(r.Content[i]), 0)
+	}
+	*place = r
+}
+
+// shortenNewest shortens the results that the model has not seen to a quarter, if they are large.
+// It reports whether they were.
+func (c *conversation) shortenNewest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	places := resultsOf(c.messages[len(c.messages)-1:])
+	tokens := 0
+	for _, place := range places {
+		tokens += tokensOf(*place)
+	}
+	if tokens <= smallResults {
+		return false
+	}
+	for _, place := range places {
+		shortenResult(place, tokensOf(*place)/4)
+	}
+	return true
 }
 
 // count notes how many tokens the server has counted in the last request. A number that is much too
@@ -193,16 +272,28 @@ func resultsOf(messages []llm.Message) (places []*llm.Part) {
 	return places
 }
 
-// cutResults leaves out results of tools, oldest first, until that saves enough tokens or only that
-// many of the newest are left. It shortens them to the length that a summary uses, which frees the
-// rest.
-func (c *conversation) cutResults(tokens, kept int) {
-	for places := resultsOf(c.messages); c.cut < len(places)-kept && tokens > 0; c.cut++ {
+// cutResults leaves out results of tools, oldest first, until that saves enough tokens or only the
+// newest are left. If that saves less than least, it leaves out none.
+func (c *conversation) cutResults(tokens, least int) {
+	places := resultsOf(c.messages)
+	end, saved := c.cut, 0
+	for ; end < len(places)-max(c.unseen(), keptResults) && saved < tokens; end++ {
+		r := (*places[end]).(llm.ToolResult)
+		saved += tokensOf(r) - tokensOf(withoutContent(r))
+	}
+	if saved >= least {
+		c.cutTo(places, end)
+	}
+}
+
+// cutTo leaves out the results before end. It shortens them to the length that a summary uses,
+// which frees the rest.
+func (c *conversation) cutTo(places []*llm.Part, end int) {
+	for ; c.cut < end; c.cut++ {
 		r := (*places[c.cut]).(llm.ToolResult)
-		tokens -= tokensOf(r) - tokensOf(withoutContent(r))
 		r.Content = slices.Clone(r.Content)
 		for i, part := range r.Content {
-			r.Content[i] = llm.Text("[image]")
+			r.Content[i] = llm.Text("[image or document]")
 			if said, ok := part.(llm.Text); ok {
 				r.Content[i] = llm.Text(strings.Clone(text.Shorten(string(said), maxTranscribed)))
 			}
@@ -221,20 +312,22 @@ func withoutContent(r llm.ToolResult) llm.ToolResult {
 }
 
 // sendable returns the messages as model m can be sent them: without the results that are cut, and
-// without images if it does not accept them.
+// without media that it does not accept.
 func (c *conversation) sendable(m llm.Model) []llm.Message {
-	messages := slices.Clone(c.messages)
-	for i := range messages {
+	messages, left := slices.Clone(c.messages), c.cut
+	for i := 0; i < len(messages) && left > 0; i++ {
+		if len(resultsOf(messages[i:i+1])) == 0 {
+			continue
+		}
 		messages[i].Parts = slices.Clone(messages[i].Parts)
+		for _, place := range resultsOf(messages[i : i+1]) {
+			if left > 0 {
+				*place = withoutContent((*place).(llm.ToolResult))
+				left--
+			}
+		}
 	}
-	places := resultsOf(messages)
-	for _, place := range places[:min(c.cut, len(places))] {
-		*place = withoutContent((*place).(llm.ToolResult))
-	}
-	if m.TextOnly {
-		return llm.WithoutImages(messages) // as the client does, so that they are not counted
-	}
-	return messages
+	return m.Readable(messages) // as the client does, so that what is left out is not counted
 }
 
 // estimate returns about how many tokens a request has.
@@ -256,8 +349,8 @@ func tokensOf(parts ...llm.Part) int {
 		switch p := part.(type) {
 		case llm.Text:
 			n += len(p) / bytesPerToken
-		case llm.Image:
-			n += imageTokens
+		case llm.Media:
+			n += mediaTokens(p)
 		case llm.Thinking:
 			n += (len(p.Text) + len(p.Signature) + len(p.Redacted) + len(p.Attached)) /
 				bytesPerToken
@@ -269,6 +362,14 @@ func tokensOf(parts ...llm.Part) int {
 		n += 4 // what is around it
 	}
 	return n
+}
+
+// mediaTokens returns about how many tokens an image or a document has.
+func mediaTokens(m llm.Media) int {
+	if m.MediaType == llm.PDF {
+		return imageTokens + len(m.Data)/pdfBytesPerToken
+	}
+	return imageTokens
 }
 
 // isNew reports whether there is nothing but the user's last message.
@@ -300,8 +401,8 @@ func transcribe(messages []llm.Message) string {
 			switch p := part.(type) {
 			case llm.Text:
 				add(names[m.Role], string(p))
-			case llm.Image:
-				add("User", "(an image)")
+			case llm.Media:
+				add("User", "(an image or document)")
 			case llm.ToolCall:
 				add("Agent calls "+p.Name, text.Shorten(p.Arguments, maxTranscribed))
 			case llm.ToolResult:

@@ -126,12 +126,10 @@ func TestContextTooSmall(t *testing.T) {
 	require.Empty(t, e.model.Requests(), "there is nothing to summarise")
 }
 
-// If the server says that a request is too long, the conversation is summarised too.
-//
-// Clause B3.
-func TestCompactedForTheServer(t *testing.T) {
-	longest := make(chan int, 1)
-	e := open(t, setup{model: func(m *Model) {
+// limited puts a server before the model that accepts requests up to the number of bytes in a
+// channel.
+func limited(t *testing.T, longest chan int) func(*Model) {
+	return func(m *Model) {
 		to, err := url.Parse(m.BaseURL)
 		require.NoError(t, err)
 		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
@@ -148,7 +146,37 @@ func TestCompactedForTheServer(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		m.BaseURL = server.URL
-	}})
+	}
+}
+
+// Results that are larger than the server accepts are cut, again and again.
+//
+// Clause B3.
+func TestResultsTooLargeForTheServer(t *testing.T) {
+	longest := make(chan int, 1)
+	e := open(t, setup{model: limited(t, longest), servers: []sdk.McpServer{playedServer("fs")},
+		roots: []string{dirtest.New(t, "a.txt", strings.Repeat("A line of a long file.\n", 1000))}})
+	e.answer(allowOnce)
+	longest <- 40_000
+	for range 2 {
+		r := e.prompt("Read it.", modelserver.Together(modelserver.Read("a.txt"), modelserver.UseWith("fs__long", "{}")),
+			modelserver.UseWith("fs__long", "{}"), modelserver.Say("Done."), modelserver.Say("A summary.").Aside())
+		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+		require.True(t, strings.HasSuffix(r.text(), "Done."), r.text())
+		require.NotContains(t, r.text(), "too long")
+		results := e.results()
+		require.Contains(t, results[len(results)-1], "A line of a long result.")
+		require.Equal(t, 1, strings.Count(results[len(results)-1], tooLarge))
+		e.restart()
+	}
+}
+
+// If the server says that a request is too long, the conversation is summarised too.
+//
+// Clause B3.
+func TestCompactedForTheServer(t *testing.T) {
+	longest := make(chan int, 1)
+	e := open(t, setup{model: limited(t, longest)})
 	longest <- 50_000
 	summary := modelserver.Say("A summary.").Aside()
 	e.prompt(strings.Repeat("An old message. ", 1000), modelserver.Say("First."))
@@ -179,7 +207,7 @@ func TestCutResults(t *testing.T) {
 	changes := 0
 	for n := range 100 {
 		add(&c, n, 2000)
-		r, tokens := c.request(llm.Request{}, model)
+		r, tokens := c.request(llm.Request{}, model, false)
 		require.Less(t, tokens, room(model)*9/10)
 		if cut := len(first); cut > 0 && fmt.Sprint(first) != fmt.Sprint(r.Messages[:cut]) {
 			changes++
@@ -191,13 +219,45 @@ func TestCutResults(t *testing.T) {
 
 	var parallel conversation
 	parallel.add(llm.User, llm.Text(strings.Repeat("x", 50_000)))
-	for n := range keptResults {
+	for n := range 10 {
 		parallel.add(llm.User, llm.ToolResult{ID: fmt.Sprint(n),
 			Content: []llm.Part{llm.Text(strings.Repeat("x", 2000))}})
 	}
-	r, _ := parallel.request(llm.Request{}, model)
+	r, _ := parallel.request(llm.Request{}, model, false)
 	require.True(t, reflect.DeepEqual(parallel.messages, r.Messages),
 		"the model has seen none of them")
+}
+
+// With a small context, most of which is instructions and tools, servers can still cache the
+// beginning, and there are few summaries.
+func TestSmallContext(t *testing.T) {
+	read := func(n int) modelserver.Order {
+		return modelserver.UseWith("read_file", arguments("path", fmt.Sprintf("%d.txt", n%7)))
+	}
+	var files, orders = []string{}, []modelserver.Order{}
+	for n := range 7 {
+		files = append(files, fmt.Sprintf("%d.txt", n), strings.Repeat("A line of text.\n", 40+n*n*20))
+	}
+	for n := range 60 {
+		orders = append(orders, read(n))
+	}
+	e := open(t, setup{roots: []string{dirtest.New(t, files...)}, model: small(16_384)})
+	// The model starts over after a summary, until the turn ends after 200 requests.
+	e.prompt("Read.", append(orders, modelserver.Say("A summary.").Aside())...)
+	breaks, summaries, before := 0, 0, []modelserver.Item(nil)
+	for _, request := range e.model.Requests() {
+		if !request.Asks() {
+			summaries++
+			continue
+		}
+		if n := min(len(before), len(request.Items)); !reflect.DeepEqual(before[:n], request.Items[:n]) {
+			breaks++
+		}
+		before = request.Items
+	}
+	n := len(e.model.Requests())
+	require.Less(t, breaks, n/4)
+	require.Less(t, summaries, n/10)
 }
 
 // A model can have far more read in a turn than it can be sent.
@@ -209,13 +269,13 @@ func TestCutResultsAreFreed(t *testing.T) {
 		id := fmt.Sprint(n)
 		c.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
 		c.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
-			10_000)), llm.Image{Data: make([]byte, 10_000)}}})
-		c.request(llm.Request{}, model)
+			10_000)), llm.Media{Data: make([]byte, 10_000)}}})
+		c.request(llm.Request{}, model, false)
 	}
 	kept := len(fmt.Sprint(c.messages))
-	require.Less(t, kept, 100*(maxTranscribed+500)+keptResults*100_000)
+	require.Less(t, kept, 100*(maxTranscribed+500)+10*100_000)
 	require.Greater(t, kept, 80*maxTranscribed, "a summary is made of it")
-	r, _ := c.request(llm.Request{}, model)
+	r, _ := c.request(llm.Request{}, model, false)
 	require.Contains(t, fmt.Sprint(r.Messages[2]), leftOut)
 }
 
@@ -224,14 +284,14 @@ func TestCountedTokens(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI}).Model()
 	var c conversation
 	c.add(llm.User, llm.Text(strings.Repeat("x", 4000)))
-	_, tokens := c.request(llm.Request{}, model)
+	_, tokens := c.request(llm.Request{}, model, false)
 	require.InDelta(t, 1000, tokens, 10)
 	c.count(2000)
 	c.add(llm.Assistant, llm.Text(strings.Repeat("x", 400)))
-	_, tokens = c.request(llm.Request{}, model)
+	_, tokens = c.request(llm.Request{}, model, false)
 	require.InDelta(t, 2100, tokens, 10)
 	c.count(1)
-	_, tokens = c.request(llm.Request{}, model)
+	_, tokens = c.request(llm.Request{}, model, false)
 	require.InDelta(t, 2100, tokens, 10)
 }
 

@@ -16,7 +16,7 @@ import (
 
 // conversation holds what the model knows of a session. It follows from the session's updates
 // alone: from those of a turn as they are shown, and from the stored ones when the session is
-// opened. So a model knows the same after a restart, except for images in results of tools.
+// opened. So a model knows the same after a restart, except for media in results of tools.
 type conversation struct {
 	mu       sync.Mutex    // tools that run at the same time show updates
 	messages []llm.Message // their roles alternate
@@ -30,16 +30,19 @@ type conversation struct {
 	before  []llm.Message             // what there was before that
 	ignored bool                      // the prompt was not for the model, nor is what follows it
 
+	encoded            llm.Encoded
 	cut                int // how many of the oldest results are left out of requests
+	fitting            int // how many messages have no results that are too large
 	sent               int // estimate for the last request
 	counted, estimated int // tokens of a request as the server counted and we estimated them, or 0
 }
 
 // meta is the member acp-agent in an update's _meta. It says what the update means to the model.
 type meta struct {
-	// Tool is the name of the tool that the model calls with a tool_call. The arguments are its
-	// rawInput, and the result is the text in the rawOutput of a later update. Calls of one answer
-	// have the same Step, and those of the next answer another one.
+	// Tool is the name of the tool that the model calls with a tool_call, or with the first
+	// tool_call_update that has it if the call was shown before it was complete. The arguments are
+	// its rawInput, and the result is the text in the rawOutput of a later update. Calls of one
+	// answer have the same Step, and those of the next answer another one.
 	Tool string `json:"tool,omitempty"`
 	// At is the place of the call in the answer. Calls of MCP servers are shown later than others.
 	Step int `json:"step,omitempty"`
@@ -54,6 +57,8 @@ type meta struct {
 	Prompt bool `json:"prompt,omitempty"`
 	// Note says that a message is for the user only: see [backend.Note].
 	Note bool `json:"note,omitempty"`
+	// Retried says that the model is not told about its answer so far, which starts over.
+	Retried bool `json:"retried,omitempty"`
 	// Refused says that the model is not told about the last prompt and what came after it.
 	Refused bool `json:"refused,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept
@@ -148,11 +153,13 @@ func (c *conversation) addPrompt(blocks []backend.Raw) prompts.Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endPrompt()
-	c.blocks = blocks
+	if c.blocks = blocks; len(blocks) == 0 {
+		c.blocks = []backend.Raw{backend.Raw(`{"type":"text","text":""}`)}
+	}
 	return c.endPrompt()
 }
 
-// setResult replaces the result of a tool call by one with images.
+// setResult replaces the result of a tool call by one with media.
 func (c *conversation) setResult(r llm.ToolResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +214,13 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case m.Refused:
 		c.endCalls()
 		c.said.Reset()
-		c.messages = c.before
+		c.messages, c.fitting = c.before, min(c.fitting, len(c.before))
+	case m.Retried && !c.ignored:
+		c.said.Reset()
+		last := len(c.messages) - 1
+		if last >= 0 && c.results == nil && c.messages[last].Role == llm.Assistant {
+			c.messages = c.messages[:last]
+		}
 	case c.ignored || m.Note:
 	case m.Thought != nil:
 		c.endCalls()
@@ -224,7 +237,7 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		c.said.WriteString(content.Text)
 	case m.Prompt && output.Text != nil:
 		c.addToPrompt(llm.Text(*output.Text))
-	case u.Kind == sessionstore.ToolCall && m.Tool != "":
+	case m.Tool != "":
 		c.addCall(m, llm.ToolCall{
 			ID: p.ToolCallID, Name: m.Tool, Arguments: argumentsOf(p.RawInput),
 			From: m.From, Given: m.Given, Attached: m.Attached,
@@ -336,7 +349,8 @@ func (c *conversation) addToPrompt(parts ...llm.Part) {
 
 // startOver replaces the conversation with a summary.
 func (c *conversation) startOver(m meta) {
-	c.messages, c.results, c.cut, c.counted, c.estimated = nil, nil, 0, 0, 0
+	c.messages, c.results = nil, nil
+	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
 	c.before = slices.Clone(c.messages)

@@ -2,9 +2,8 @@
 // several roots.
 //
 // The model works with the tools of package workspace/tools on the session's roots, with those of
-// the session's MCP servers, and, if the client offers terminals, with a tool that runs commands in
-// them; this package runs no commands itself. It asks the user before each change, unless the
-// session's mode says otherwise.
+// the session's MCP servers, and with a tool that runs commands. It asks the user before each
+// change, unless the session's mode says otherwise, and before commands.
 //
 //	acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{Backend: func() backend.Backend {
 //		return model.New(model.Options{Models: []model.Model{
@@ -18,12 +17,16 @@
 //	turn.go                the loop of a turn: send a request, run its tool calls, repeat
 //	tools.go               which tools the model has, and which calls run together
 //	call.go                how a tool call is run and shown
+//	draft.go               tool calls that the model is still writing
 //	permission.go          which changes ask the user first
 //	autorun.go             which files programs run by themselves, so that a change of them asks
 //	file_tools.go          the tools on files, and how calls of them are shown
+//	open_files.go          files that the client has open, with changes that are not saved
 //	server_tools.go        the tools of the session's MCP servers
 //	server_resources.go    the tool that reads their resources
-//	run_command.go         the tool that runs commands in the client's terminals
+//	run_command.go         the tool that runs commands, in terminals of a client that offers them
+//	command_rules.go       commands that are allowed for good by how they begin
+//	run_child.go           commands as children of this process
 //	command_files.go       the files that an allowed command runs, which must not have changed
 //	plan.go                the tool that shows a plan
 //	settings.go            mode, model and thought level of a session

@@ -32,18 +32,18 @@ var fileDisplays = map[string]display{
 	"find_skills": {sdk.ToolKindSearch, func(in callInput) string {
 		return "Find skills for " + text.Quote(text.Truncate(in.Query, maxTitle))
 	}},
-	"file_info":  {sdk.ToolKindRead, titlePath("Look up ", "")},
-	"read_file":  {sdk.ToolKindRead, titlePath("Read ", "")},
-	"read_media": {sdk.ToolKindRead, titlePath("Read ", "")},
+	"file_info":  {sdk.ToolKindRead, titlePath("Look up ", "a file")},
+	"read_file":  {sdk.ToolKindRead, titlePath("Read ", "a file")},
+	"read_media": {sdk.ToolKindRead, titlePath("Read ", "a file")},
 	"read_files": {sdk.ToolKindRead, func(in callInput) string {
-		return "Read " + show(strings.Join(in.Paths, ", "))
+		return "Read " + cmp.Or(show(strings.Join(in.Paths, ", ")), "files")
 	}},
-	"write_file":       {sdk.ToolKindEdit, titlePath("Write ", "")},
-	"edit_file":        {sdk.ToolKindEdit, titlePath("Edit ", "")},
-	"create_directory": {sdk.ToolKindEdit, titlePath("Create directory ", "")},
-	"delete_file":      {sdk.ToolKindDelete, titlePath("Delete ", "")},
+	"write_file":       {sdk.ToolKindEdit, titlePath("Write ", "a file")},
+	"edit_file":        {sdk.ToolKindEdit, titlePath("Edit ", "a file")},
+	"create_directory": {sdk.ToolKindEdit, titlePath("Create directory ", "…")},
+	"delete_file":      {sdk.ToolKindDelete, titlePath("Delete ", "a file")},
 	"move_file": {sdk.ToolKindMove, func(in callInput) string {
-		return "Move " + show(in.Path) + " to " + show(in.To)
+		return "Move " + cmp.Or(show(in.Path), "a file") + " to " + cmp.Or(show(in.To), "…")
 	}},
 }
 
@@ -57,17 +57,20 @@ func titlePath(verb, byDefault string) func(callInput) string {
 	return func(in callInput) string { return verb + cmp.Or(show(in.Path), byDefault) }
 }
 
-// fileTools returns the tools on the files of ws.
-func fileTools(ws *workspace.Workspace) []tool {
+// fileTools returns the tools on the files of ws, which may be open in an editor unless it is nil.
+func fileTools(ws *workspace.Workspace, editor tools.Editor) []tool {
 	var all []tool
+	o := tools.Options{Editor: editor}
 	// The tools of this set are listed, and those that only read are called. It permits nothing.
-	deny := func(context.Context, tools.Change) error { return errRejected }
-	set := tools.New(ws, tools.Options{Permit: deny})
+	o.Permit = func(context.Context, tools.Change) error { return errRejected }
+	set := tools.New(ws, o)
 	for i, t := range set.Tools() {
 		forCall := func(*call) tools.Tool { return t }
 		if !t.Annotations.ReadOnly { // the user is asked as part of the call
 			forCall = func(c *call) tools.Tool {
-				return tools.New(ws, tools.Options{Permit: c.permit}).Tools()[i]
+				o := o
+				o.Permit = c.permit
+				return tools.New(ws, o).Tools()[i]
 			}
 		}
 		all = append(all, tool{Tool: t, display: fileDisplays[t.Name], forCall: forCall})

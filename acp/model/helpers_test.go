@@ -49,6 +49,9 @@ func playServer(role string) int {
 		}
 	}
 	s := mcptest.New(mcptest.Options{})
+	if role == "awkward" {
+		addAwkward(s)
+	}
 	if role == "full" {
 		s.AddResource(&mcp.Resource{Name: "n", URI: "mem://note", Description: "A note."}, readNote)
 		s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "t", URITemplate: "mem://by/{id}"}, readNote)
@@ -77,6 +80,33 @@ func playServer(role string) int {
 				&mcp.ImageContent{MIMEType: "image/svg+xml", Data: []byte("<svg/>")}}}, nil
 		})
 	return s.Play()
+}
+
+// addAwkward adds tools that servers of models do not accept as they are.
+func addAwkward(s *mcptest.Server) {
+	object := func(members string) json.RawMessage {
+		return json.RawMessage(`{"type":"object","$schema":"x","additionalProperties":false,` +
+			members + `}`)
+	}
+	text := `{"type":["string","null"],"minLength":1}`
+	for name, schema := range map[string]json.RawMessage{
+		"either": object(`"properties":{"a":` + text + `},"anyOf":[{"required":["a"]},` +
+			`{"properties":{"b":{"const":1}},"required":["b"]}]`),
+		"tree": object(`"$defs":{"node":{"type":"object","properties":{"children":` +
+			`{"type":"array","items":{"$ref":"#/$defs/node"}}}}},` +
+			`"properties":{"root":{"$ref":"#/$defs/node"}},"not":{"required":["x"]}`),
+		"0 odd.name/" + strings.Repeat("x", 90): object(`"allOf":[{"properties":{"a":true}}]`),
+	} {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: schema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{
+					&mcp.TextContent{Text: "got " + string(r.Params.Arguments)}}}, nil
+			})
+	}
+	for i := range 130 {
+		s.Add(&mcp.Tool{Name: fmt.Sprintf("z%d", i)},
+			func(context.Context, *mcp.CallToolRequest) (string, error) { return "", nil })
+	}
 }
 
 func readNote(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -137,11 +167,14 @@ type setup struct {
 	// more are further models.
 	more []Model
 	// requests serve what the agent asks of the client. If they have terminal/create, the client
-	// offers terminals.
+	// offers terminals; otherwise commands run as children of this process.
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	store    sessionstore.Store
-	logger   *slog.Logger
-	sandbox  func(model string, roots []string) []string
+	// buffers, if not nil, are the texts that the client has in place of those on the disk, by path.
+	buffers *sync.Map
+	store   sessionstore.Store
+	logger  *slog.Logger
+	// options are the backend's, apart from models and logger.
+	options Options
 	// serverPatience is that of the backend. Default: patience.
 	serverPatience time.Duration
 }
@@ -226,7 +259,8 @@ func (e *editor) announced() {
 // connect starts an agent.
 func (e *editor) connect() {
 	e.t.Helper()
-	m := Model{ID: "local", API: OpenAI, BaseURL: e.model.URL() + "/v1", Name: modelserver.Model}
+	m := Model{ID: "local", API: OpenAI, BaseURL: e.model.URL() + "/v1", Name: modelserver.Model,
+		ContextTokens: 128_000} // or the server would be asked
 	if e.setup.model != nil {
 		e.setup.model(&m)
 	}
@@ -239,13 +273,17 @@ func (e *editor) connect() {
 	if o.Requests["terminal/create"] != nil {
 		o.Capabilities = json.RawMessage(`{"terminal":true}`)
 	}
+	if e.setup.buffers != nil {
+		o.ReadTextFile, o.WriteTextFile = e.readBuffer, e.writeBuffer
+	}
 	e.client = client.New(toClient, fromClient, o)
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
 			Backend: func() backend.Backend {
-				models := append([]Model{m}, e.setup.more...)
-				b := New(Options{Models: models, Logger: e.setup.logger, Sandbox: e.setup.sandbox}).(*modelBackend)
+				o := e.setup.options
+				o.Models, o.Logger = append([]Model{m}, e.setup.more...), e.setup.logger
+				b := New(o).(*modelBackend)
 				b.serverPatience = cmp.Or(e.setup.serverPatience, patience)
 				return b
 			}, Store: e.setup.store,

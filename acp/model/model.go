@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -23,8 +24,8 @@ type Model struct {
 	ID string
 	// API is the wire format of the server. Default [OpenAI].
 	API API
-	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added.
-	// Default is that of the company that defined the API.
+	// BaseURL is the address of the API, to which "/chat/completions", "/responses" or
+	// "/v1/messages" is added before a query. Default is that of the company that defined the API.
 	BaseURL string
 	// Name is the server's name for the model.
 	Name string
@@ -32,7 +33,11 @@ type Model struct {
 	// the server rejects the key, it is called again with that key, and if it returns another one,
 	// the request is sent once more. Nil means that the server needs no key.
 	Key func(ctx context.Context, rejected string) (string, error)
-	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
+	// Headers returns further headers of all requests, which replace others of the same name. It is
+	// called before each request. Nil means that there are none.
+	Headers func() (map[string]string, error)
+	// ContextTokens is how many tokens a request and its answer may have. Default is what a server
+	// on this machine or in a private network says, otherwise 128,000.
 	ContextTokens int
 	// MaxTokens is how many of these the answer may have, with what is thought. The default for
 	// Anthropic, which needs to be told, is 32,000 for Claude 4 and later, and 8,192 for other
@@ -40,7 +45,23 @@ type Model struct {
 	MaxTokens int
 	// TextOnly says that the model does not accept images.
 	TextOnly bool
+	// PDF says whether the model accepts PDF documents. Nil means that Claude from 3.5 and OpenAI's
+	// own server do.
+	PDF *bool
+	// Prices are those of the tokens, nil if they are not to be shown.
+	Prices *Prices
+	// Fallback is the ID of the model that answers for the rest of a turn if this one's server
+	// cannot be reached or is overloaded, "" for none.
+	Fallback string
 }
+
+// Prices are those of a model's tokens, each of a million of them. Its fields:
+//
+//	Input    float64 // of a request
+//	Cached   float64 // of what the server had cached of it
+//	Output   float64 // of the answer, with what was thought
+//	Currency string  // a code of ISO 4217, such as "USD"
+type Prices = llm.Prices
 
 // API is the wire format of a model's server.
 type API = llm.API
@@ -48,6 +69,7 @@ type API = llm.API
 // All wire formats.
 const (
 	OpenAI    = llm.OpenAI
+	Responses = llm.Responses
 	Anthropic = llm.Anthropic
 )
 
@@ -59,10 +81,22 @@ type Options struct {
 	// Models are the models to choose from, with different IDs. New sessions use the first. There
 	// must be one.
 	Models []Model
-	// Sandbox returns the command line that runs another one, appended to it, for the model with
-	// this ID in a session with these roots, as real paths. If it is nil or returns nothing,
-	// commands are not restricted.
-	Sandbox func(model string, roots []string) []string
+	// Sandbox returns what restricts the commands of the model with this ID. If it is nil, they are
+	// not restricted.
+	Sandbox func(model string) backend.Sandbox
+	// SandboxLine returns the command line that runs another one, appended to it, restricted as s
+	// says, in a session with these roots, as real paths. It is used in terminals of the client,
+	// and must be set if Sandbox is.
+	SandboxLine func(s backend.Sandbox, roots []string) []string
+	// OnlyInSandbox leaves out the tool that runs commands unless Sandbox restricts them. It does
+	// not matter for clients with terminals, where the commands run.
+	OnlyInSandbox bool
+	// Environment is that of the commands that run without a terminal of the client, as NAME=VALUE.
+	// Nil means ours.
+	Environment []string
+	// ConsentDir is the directory that remembers which commands the user allowed for good, as
+	// acp.Options.ConsentDir. If it is empty, nothing is remembered.
+	ConsentDir string
 	// Logger receives a line at level debug for each request, without content. Default: discarded.
 	Logger *slog.Logger
 }
@@ -70,8 +104,8 @@ type Options struct {
 // New returns the backend. It sends nothing until a session has a prompt.
 func New(o Options) backend.Backend {
 	b := &modelBackend{
-		logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), serverPatience: 10 * time.Second,
-		sandbox: o.Sandbox,
+		given: o, consents: consent.NewStore(o.ConsentDir), logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		serverPatience: 10 * time.Second,
 	}
 	for _, m := range o.Models {
 		b.endpoints = append(b.endpoints, &endpoint{llm.New(llm.Model(m)), b.logger})
@@ -81,9 +115,12 @@ func New(o Options) backend.Backend {
 
 type modelBackend struct {
 	endpoints []*endpoint // of the models, in their order
+	given     Options
+	consents  *consent.Store
 	logger    *slog.Logger
-	sandbox   func(model string, roots []string) []string // may be nil
-	terminal  bool                                        // whether the client offers terminals; set by Initialize
+	// terminal and files say whether the client offers terminals, and to read the files that it has
+	// open. They are set by Initialize.
+	terminal, files bool
 	// serverPatience is how long a turn waits for MCP servers that are starting.
 	serverPatience time.Duration
 }
@@ -92,10 +129,13 @@ func (b *modelBackend) Initialize(
 	_ context.Context, params backend.Raw, _ backend.Client,
 ) (backend.Info, error) {
 	var p struct {
-		ClientCapabilities struct{ Terminal bool }
+		ClientCapabilities struct {
+			Terminal bool
+			FS       struct{ ReadTextFile bool }
+		}
 	}
 	_ = json.Unmarshal(params, &p) // the adapter has checked them
-	b.terminal = p.ClientCapabilities.Terminal
+	b.terminal, b.files = p.ClientCapabilities.Terminal, p.ClientCapabilities.FS.ReadTextFile
 	withImages := func(e *endpoint) bool { return !e.Model().TextOnly }
 	return backend.Info{
 		Kind: Kind,
@@ -162,6 +202,7 @@ func (e *endpoint) collect(
 		case llm.TextDelta:
 			answer.WriteString(string(event))
 		case llm.Retry:
+			answer.Reset()
 			err = onRetry(event)
 		case llm.Finish:
 			finish = event

@@ -69,7 +69,7 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	case b.Type == "text":
 		return llm.Text(b.Text), ""
 	case b.Type == "image":
-		return imagePart(b.Data)
+		return mediaPart(b.Data, "an image")
 	case b.Type == "resource_link":
 		if path := filePath(b.URI); path != "" {
 			return llm.Text("[The user refers to the file " + text.Printable(path) + "]"), ""
@@ -80,7 +80,9 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 		name := text.Printable(cmp.Or(filePath(b.Resource.URI), b.Resource.URI))
 		return llm.Text("[The user attached " + name + "]\n" + text.Block("", *b.Resource.Text)), ""
 	case b.Type == "resource" && strings.HasPrefix(b.Resource.MIMEType, "image/"):
-		return imagePart(b.Resource.Blob)
+		return mediaPart(b.Resource.Blob, "an image")
+	case b.Type == "resource" && b.Resource.MIMEType == llm.PDF:
+		return mediaPart(b.Resource.Blob, "a document")
 	case b.Type == "resource":
 		return llm.Text("[The user attached " + text.Printable(b.Resource.URI) +
 			", which is not text and was left out.]"), "resource"
@@ -91,33 +93,40 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	}
 }
 
-func imagePart(data string) (llm.Part, string) {
+// mediaPart returns an image or document as a part of a message.
+func mediaPart(data, what string) (p llm.Part, unused string) {
 	decoded, _ := base64.StdEncoding.DecodeString(data)
-	image, err := newImage(decoded)
+	media, err := newMedia(decoded)
 	if err != nil {
-		said := "[The user attached an image, which was left out: " + err.Error() + ".]"
-		return llm.Text(said), "image"
+		_, kind, _ := strings.Cut(what, " ")
+		said := "[The user attached " + what + ", which was left out: " + err.Error() + ".]"
+		return llm.Text(said), kind
 	}
-	return image, ""
+	return media, ""
 }
 
-// maxImage is the size of the largest image that servers of models commonly accept, in bytes.
-const maxImage = 3_500_000
+// The sizes of the largest images and documents that servers of models commonly accept, in bytes.
+const (
+	maxImage    = 3_500_000
+	maxDocument = 8_000_000
+)
 
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// newImage returns an image for the model, or why it cannot be sent. A server that does not accept
-// an image rejects the whole conversation, also if only the type is wrong.
-func newImage(data []byte) (llm.Image, error) {
-	mediaType := http.DetectContentType(data)
-	switch {
-	case !slices.Contains(imageTypes, mediaType):
-		return llm.Image{}, errors.New("it is not a PNG, JPEG, GIF or WebP image")
-	case len(data) > maxImage:
-		size := text.Size(len(data))
-		return llm.Image{}, fmt.Errorf("it has %s, the limit is %s", size, text.Size(maxImage))
+// newMedia returns an image or document for the model, or why it cannot be sent. A server that does
+// not accept one rejects the whole conversation, also if only the type is wrong.
+func newMedia(data []byte) (llm.Media, error) {
+	mediaType, most := http.DetectContentType(data), maxImage
+	if mediaType == llm.PDF {
+		most = maxDocument
+	} else if !slices.Contains(imageTypes, mediaType) {
+		return llm.Media{}, errors.New("it is not a PNG, JPEG, GIF or WebP image or a PDF document")
 	}
-	return llm.Image{MediaType: mediaType, Data: data}, nil
+	if len(data) > most {
+		size := text.Size(len(data))
+		return llm.Media{}, fmt.Errorf("it has %s, the limit is %s", size, text.Size(most))
+	}
+	return llm.Media{MediaType: mediaType, Data: data}, nil
 }
 
 // filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for
@@ -143,6 +152,13 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 	}
 	if err := t.noteUnused(ctx, p.Prompt); err != nil {
 		return slash, err
+	}
+	if t.cancelled {
+		const message = "[The user cancelled your previous answer. What it had begun may be incomplete.]"
+		title := "Told the model that its previous answer was cancelled"
+		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {
+			return slash, err
+		}
 	}
 	if err := t.tellRoots(ctx); err != nil {
 		return slash, err
@@ -188,8 +204,11 @@ func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw) error {
 	counts := make(map[string]int)
 	for _, raw := range blocks {
 		p, unused := blockPart(raw)
-		if _, image := p.(llm.Image); image && t.endpoint.Model().TextOnly {
+		if media, ok := p.(llm.Media); ok && !t.endpoint.Model().Takes(media.MediaType) {
 			unused = "image"
+			if media.MediaType == llm.PDF {
+				unused = llm.PDF
+			}
 		}
 		if unused != "" {
 			counts[unused]++

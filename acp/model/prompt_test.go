@@ -46,20 +46,26 @@ func TestPromptParts(t *testing.T) {
 			[2]string{}},
 		"an embedded image": {[]backend.Raw{resource("uri", "file:///a.png", "mimeType",
 			"image/png", "blob", base64.StdEncoding.EncodeToString(onePixel))},
-			[]llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, [2]string{}},
+			[]llm.Part{llm.Media{MediaType: "image/png", Data: onePixel}}, [2]string{}},
+		"a document": {[]backend.Raw{resource("uri", "file:///a.pdf", "mimeType", llm.PDF,
+			"blob", base64.StdEncoding.EncodeToString([]byte(document)))},
+			[]llm.Part{llm.Media{MediaType: llm.PDF, Data: []byte(document)}}, [2]string{}},
+		"a damaged document": {[]backend.Raw{resource("mimeType", llm.PDF, "blob", "?")},
+			[]llm.Part{llm.Text("[The user attached a document, which was left out: it is not a " +
+				"PNG, JPEG, GIF or WebP image or a PDF document.]")}, [2]string{}},
 		"other binary data": {[]backend.Raw{resource("uri", "file:///a.zip", "blob", "aW1hZ2U=")},
 			[]llm.Part{llm.Text("[The user attached file:///a.zip, which is not text and was " +
 				"left out.]")}, [2]string{}},
 		"a damaged image": {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data",
 			"?")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is " +
-			"not a PNG, JPEG, GIF or WebP image.]")}, [2]string{}},
+			"not a PNG, JPEG, GIF or WebP image or a PDF document.]")}, [2]string{}},
 		"a drawing": {[]backend.Raw{block("type", "image", "mimeType", "image/svg+xml",
 			"data", "PHN2Zy8+")},
 			[]llm.Part{llm.Text("[The user attached an image, which was left out: it is not a " +
-				"PNG, JPEG, GIF or WebP image.]")}, [2]string{}},
+				"PNG, JPEG, GIF or WebP image or a PDF document.]")}, [2]string{}},
 		"another type": {[]backend.Raw{block("type", "image", "mimeType", "image/jpeg",
 			"data", base64.StdEncoding.EncodeToString(onePixel))},
-			[]llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, [2]string{}},
+			[]llm.Part{llm.Media{MediaType: "image/png", Data: onePixel}}, [2]string{}},
 		"a large image": {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data",
 			base64.StdEncoding.EncodeToString(large))},
 			[]llm.Part{llm.Text("[The user attached an image, which was left out: it has 4000067 " +
@@ -142,4 +148,14 @@ func TestSlashCommands(t *testing.T) {
 	require.Empty(t, r.calls(), "it is no longer there")
 	require.Contains(t, e.last().Text(), "/greet Eve")
 	require.NotContains(t, e.last().Text(), "Say hello to Eve")
+}
+
+// A prompt without blocks reaches the model as an empty message, and the conversation goes on.
+func TestPromptWithoutBlocks(t *testing.T) {
+	e := open(t, setup{})
+	e.send([]sdk.ContentBlock{}...)
+	require.Contains(t, string(e.last().Body), "The user's message is empty")
+	e.goOn()
+	e.restart()
+	e.goOn()
 }

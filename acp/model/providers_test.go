@@ -24,11 +24,14 @@ func (e *editor) origin() string {
 // Models go on after turns with tools, also with tools of MCP servers, and after a load. Each is
 // sent back what it has attached to its answers, as the scripted server checks.
 //
-// Clause B3.
+// Clause B5.
 func TestProviderRules(t *testing.T) {
 	for name, format := range map[string]func(*Model){
 		"Gemini 3": named(modelserver.Gemini3), "DeepSeek V4": named(modelserver.DeepSeekV4),
 		"Kimi K2": named(modelserver.KimiK2), "Claude": anthropic,
+		"OpenAI, chat": named(modelserver.GPT), "OpenAI, responses": func(m *Model) {
+			m.API, m.Name = Responses, modelserver.GPT
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}, model: format,
@@ -54,8 +57,39 @@ func TestProviderRules(t *testing.T) {
 	}
 }
 
+// A tool of an MCP server that a provider does not accept as it is does not make requests fail.
+//
+// Clause B3.
+func TestProviderTools(t *testing.T) {
+	for name, format := range map[string]func(*Model){
+		"Gemini 3": named(modelserver.Gemini3), "OpenAI": named(modelserver.GPT),
+		"OpenAI, responses": func(m *Model) { m.API, m.Name = Responses, modelserver.GPT },
+		"Claude":            func(m *Model) { anthropic(m); m.Name = modelserver.Claude },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, setup{model: format,
+				servers: []sdk.McpServer{serverIn("awkward", "odd")}})
+			e.answer(allowOnce)
+			said := e.prompt("Look", modelserver.UseWith("odd__either", `{"a":"1"}`),
+				modelserver.UseWith("odd__tree", `{"root":{}}`), modelserver.Say("Done."))
+			require.Equal(t, []string{"got {\"a\":\"1\"}\n", "got {\"root\":{}}\n"}, e.results())
+			if name == "Claude" { // takes any number
+				require.Equal(t, "Done.", said.text())
+				return
+			}
+			require.Len(t, e.last().Tools, 128)
+			require.Regexp(t, `(?s)continues without \d+ tools of MCP servers, because its server `+
+				`does not accept so many tools: odd__z\d+, `, said.text())
+			require.Contains(t, e.last().Instructions, "You do not have these tools")
+			require.Equal(t, modelserver.Done, e.prompt("Go on").text(), "told once")
+		})
+	}
+}
+
 // What belongs to one model is not sent to another one, or to one of this name somewhere else.
 // Gemini is told that the calls are not its own.
+//
+// Clause B5.
 func TestChangedProvider(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")},
 		model: named(modelserver.Gemini3)})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -38,13 +39,13 @@ type commandInput struct {
 // shellCommand is a command line and the directory that it runs in.
 type shellCommand struct{ line, dir string }
 
-// commandTool returns the tool that runs commands in terminals of the client.
+// commandTool returns the tool that runs commands.
 func commandTool() tool {
 	forCall := tools.Define(tools.Tool{
 		Name: "run_command",
-		Description: "Run a command line in a terminal of the user's editor, such as a build " +
-			"or a test, and wait until it ends. Nobody can type into it. The user is asked " +
-			"first. To read, search or change files, use the other tools.",
+		Description: "Run a command line with the shell, such as a build or a test, and wait " +
+			"until it ends. Nobody can type into it. The user is asked first. To read, search or " +
+			"change files, use the other tools.",
 		Annotations: tools.Annotations{Destructive: true},
 	}, (*call).runCommand)
 	title := func(in callInput) string { return text.Code(text.Line(in.Command, maxTitle)) }
@@ -94,7 +95,10 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 			text.Printable(dir))
 	}
 	defer c.noteFiles(cmd)
-	return c.runTerminal(ctx, cmd, timeout)
+	if c.turn.backend.terminal {
+		return c.runTerminal(ctx, cmd, timeout)
+	}
+	return c.runChild(ctx, cmd, timeout)
 }
 
 // noteFiles remembers the files of a command that is always allowed, after it was run: what it has
@@ -122,7 +126,7 @@ func (c *call) directory(path string) (string, error) {
 }
 
 // permitCommand asks the user whether the command may be run, unless they have allowed it for the
-// session and the files that it names are still the same.
+// session and the files that it names are still the same, or commands that begin like it for good.
 func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
 	set, _ := c.turn.current()
 	if !set.Mode.mayChange() {
@@ -133,9 +137,15 @@ func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
 		return nil
 	}
 	delete(allowed, cmd)
+	if ruled, err := c.isRuled(cmd); ruled || err != nil {
+		return err
+	}
 	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
 	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
 	shown.Title = &c.title
+	if rule, ok := c.ruleFor(cmd); ok {
+		return c.askRule(ctx, shown, rule)
+	}
 	always, err := c.askUser(ctx, shown, files.label())
 	if always {
 		allowed[cmd] = files.state
@@ -210,9 +220,10 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *call) createTerminal(ctx context.Context, cmd shellCommand) (terminal, error) {
 	client := c.turn.host
 	program, args := argv(cmd.line)
-	if sandbox := c.turn.session.sandbox(); len(sandbox) > 0 {
-		args = slices.Concat(sandbox[1:], []string{program}, args)
-		program = sandbox[0]
+	if s, roots := c.turn.sandbox(); s.Mode != sandbox.Off {
+		before := c.turn.backend.given.SandboxLine(s, roots)
+		args = slices.Concat(before[1:], []string{program}, args)
+		program = before[0]
 	}
 	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(map[string]any{
 		"command": program, "args": args, "cwd": cmd.dir, "outputByteLimit": maxResult,
@@ -226,17 +237,24 @@ func (c *call) createTerminal(ctx context.Context, cmd shellCommand) (terminal, 
 	return terminal{client, created.TerminalID}, err
 }
 
-// sandbox returns what comes before a command to restrict it, nothing if it is not restricted.
-func (s *session) sandbox() []string {
-	if s.backend.sandbox == nil {
-		return nil
+// mayRun reports whether the session may run commands.
+func (s *session) mayRun() bool {
+	if s.backend.terminal || !s.backend.given.OnlyInSandbox {
+		return true
 	}
-	var roots []string
+	restrictions, _ := s.sandbox()
+	return restrictions.Mode != sandbox.Off
+}
+
+// sandbox returns what restricts commands, and the roots that they may change.
+func (s *session) sandbox() (restrictions sandbox.Settings, roots []string) {
+	if s.backend.given.Sandbox == nil {
+		return restrictions, nil
+	}
 	for _, root := range s.host.Workspace().Opened() {
 		roots = append(roots, root.Real.String())
 	}
-	set, _ := s.current()
-	return s.backend.sandbox(set.Model, roots)
+	return s.backend.given.Sandbox(s.snapshot().Model), roots
 }
 
 // request calls a method of the terminal and decodes its result, unless that is nil.
@@ -280,6 +298,16 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 		"|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 })
 
+// plainOutput returns what a command has printed as text, with a line break after it unless it is
+// empty.
+func plainOutput(printed string) string {
+	said := text.Plain(escapes().ReplaceAllString(strings.ToValidUTF8(printed, "\uFFFD"), ""))
+	if said != "" && !strings.HasSuffix(said, "\n") {
+		said += "\n"
+	}
+	return said
+}
+
 // output returns the end of the output, with a line break after it unless it is empty.
 func (t terminal) output(ctx context.Context) (string, error) {
 	var out struct {
@@ -289,12 +317,9 @@ func (t terminal) output(ctx context.Context) (string, error) {
 	if err := t.request(ctx, "output", &out); err != nil {
 		return "", err
 	}
-	said := text.Plain(escapes().ReplaceAllString(out.Output, ""))
+	said := plainOutput(out.Output)
 	if len(said) > maxResult {
 		said, out.Truncated = strings.ToValidUTF8(said[len(said)-maxResult:], ""), true
-	}
-	if said != "" && !strings.HasSuffix(said, "\n") {
-		said += "\n"
 	}
 	if out.Truncated {
 		said = "[… truncated: this is the end of the output. " +

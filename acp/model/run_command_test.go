@@ -16,6 +16,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -408,12 +409,15 @@ func TestCommandRunsInTheSandbox(t *testing.T) {
 	require.NoError(t, os.Symlink(other, link))
 	var asked []string
 	e := open(t, setup{roots: []string{root, link}, requests: terminals(t),
-		sandbox: func(model string, roots []string) []string {
-			asked = append([]string{model}, roots...)
+		options: Options{Sandbox: func(model string) sandbox.Settings {
+			asked = []string{model}
+			return sandbox.Settings{Mode: sandbox.Write}
+		}, SandboxLine: func(s sandbox.Settings, roots []string) []string {
+			asked = append(append(asked, s.Mode.String()), roots...)
 			return []string{"/bin/sh", "-c", `echo restricted; exec "$@"`, "sh"}
-		}})
+		}}})
 	e.answer(allowOnce)
 	e.prompt("Run.", run("echo ran"))
-	require.Equal(t, []string{"local", root, other}, asked)
+	require.Equal(t, []string{"local", "write", root, other}, asked)
 	require.Equal(t, []string{"restricted\nran\n[exit code 0]"}, e.results())
 }

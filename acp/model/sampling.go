@@ -91,6 +91,9 @@ func (s *session) Sample(
 	}
 	retry := func(llm.Retry) error { return nil }
 	answer, finish, err := endpoint.collect(ctx, request, retry)
+	if _, failed := s.spend(ctx, endpoint.Model(), finish.Usage); err == nil {
+		err = failed
+	}
 	if err == nil && finish.Reason == llm.Refused {
 		err = errors.New("the model refuses to answer")
 	}

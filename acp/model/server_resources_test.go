@@ -52,7 +52,7 @@ func TestModelIsToldTheInstructionsOfServers(t *testing.T) {
 }
 
 func TestInstructionsOfServersAreBounded(t *testing.T) {
-	long := make([]byte, 1<<20)
+	long := make([]byte, 64<<10)
 	for i := range long {
 		long[i] = 'x'
 	}

@@ -72,20 +72,55 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	state.late = waiting
 	var withResources []backend.Listing
 	for _, s := range servers {
-		l := found[s.Prefix]
-		for _, t := range l.Tools {
-			if m.mayChange() || t.Hints.ReadOnly {
-				b.addRemote(t)
-			}
-		}
-		if len(l.Resources) > 0 {
+		if l := found[s.Prefix]; len(l.Resources) > 0 {
 			withResources = append(withResources, l)
 		}
 	}
 	if withResources != nil {
 		b.add(resourceTool(withResources))
 	}
+	for _, s := range servers {
+		for _, t := range found[s.Prefix].Tools {
+			if m.mayChange() || t.Hints.ReadOnly {
+				b.addRemote(t)
+			}
+		}
+	}
 	return nil
+}
+
+// noteUnoffered tells the user which tools the model does not get, once each.
+func (b *toolbox) noteUnoffered(ctx context.Context) error {
+	t := b.turn
+	_, surplus, unfit := t.endpoint.Offer(b.tools)
+	t.tools.unoffered = slices.Concat(surplus, unfit)
+	for i, names := range [][]string{surplus, unfit} {
+		names = slices.DeleteFunc(names, func(name string) bool { return t.tools.noted[name] })
+		if len(names) == 0 {
+			continue
+		}
+		for _, name := range names {
+			t.tools.noted[name] = true
+		}
+		why := []string{"so many tools", "the schemas of their arguments"}[i]
+		note := fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
+			"server does not accept %s: %s.\n\n",
+			text.Count(len(names), "tool", "tools"), why, listNames(names))
+		if err := t.note(ctx, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listNames lists the names of tools, as many as somebody reads.
+func listNames(names []string) string {
+	const most = 30
+	said := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	return said
 }
 
 // noteFailure tells the user why an MCP server has no tools, once until it has some.
@@ -102,10 +137,15 @@ func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
 // addRemote adds a tool of an MCP server under a name that models accept.
 func (b *toolbox) addRemote(t backend.Tool) {
 	const maxName = 64
-	name := strings.Replace(t.Name, ".", afterServer, 1)
-	if _, taken := b.byName[name]; taken || len(name) > maxName {
+	written := strings.Replace(t.Name, ".", afterServer, 1)
+	if strings.IndexAny(written, "-0123456789") == 0 { // Gemini wants a letter or "_"
+		written = "_" + written
+	}
+	name := validName(written)
+	if _, taken := b.byName[name]; taken || name != written {
 		hash := sha256.Sum256([]byte(t.Name))
-		name = fmt.Sprintf("%s_%x", text.Prefix(name, maxName-9), hash)[:maxName]
+		name = fmt.Sprintf("%s_%x", name[:min(len(name), maxName-9)], hash)
+		name = name[:min(len(name), maxName)]
 	}
 	if _, taken := b.byName[name]; taken {
 		return // another server has made up this name
@@ -154,12 +194,12 @@ func (c *call) runRemote(ctx context.Context) error {
 	if err != nil {
 		return c.end(ctx, err.Error(), nil, failed)
 	}
-	said, images := c.turn.fromServer(result)
+	said, media := c.turn.fromServer(result)
 	status := completed
 	if result.Failed {
 		status = failed
 	}
-	return c.end(ctx, said, images, status)
+	return c.end(ctx, said, media, status)
 }
 
 // remoteUpdates passes on the updates about a call that shows itself. It adds which tool the model
@@ -201,7 +241,7 @@ func (r remoteUpdates) send(
 // fromServer returns the result of an MCP server's tool for the model.
 func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	var said strings.Builder
-	var images []llm.Part
+	var media []llm.Part
 	for _, raw := range r.Content {
 		var block struct {
 			Type, Text, URI, MIMEType string
@@ -222,10 +262,10 @@ func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 		default:
 			note, shown := t.picture(cmp.Or(block.MIMEType, block.Type), block.Data)
 			said.WriteString(note)
-			images = append(images, shown...)
+			media = append(media, shown...)
 		}
 	}
-	if said.Len() == 0 && len(images) == 0 {
+	if said.Len() == 0 && len(media) == 0 {
 		said.WriteString(cmp.Or(string(r.Structured), "[The result is empty.]"))
 	}
 	result := said.String()
@@ -236,5 +276,5 @@ func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	if r.Cut != "" {
 		result += "\n[" + r.Cut + ".]"
 	}
-	return result, images
+	return result, media
 }

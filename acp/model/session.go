@@ -26,6 +26,7 @@ type session struct {
 	conversation conversation
 	tools        toolState
 	announced    backend.Commands // used by the turn only
+	cancelled    bool             // the last turn was; used by the turn only
 }
 
 // Open opens a session. For one that is loaded, resumed or forked it restores what the model knew
@@ -35,7 +36,8 @@ func (b *modelBackend) Open(
 ) (backend.Session, backend.Opened, error) {
 	s := &session{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
-		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{}},
+		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{},
+			noted: map[string]bool{}},
 	}
 	if a.State == nil {
 		s.settings.Foreign = math.MaxInt
@@ -82,7 +84,8 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 			failures: map[[sha256.Size]byte]int{},
 		}
 		response, err := t.run(ctx, params)
-		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
+		s.cancelled = ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
+		if s.cancelled {
 			return backend.Stopped(sdk.StopReasonCancelled), nil
 		}
 		return response, err

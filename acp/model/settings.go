@@ -31,6 +31,8 @@ type settings struct {
 
 	// Roots are the roots that the model was last told about.
 	Roots []string `json:"roots,omitempty"`
+	// Costs are those of the session's requests, by currency. The map is not changed.
+	Costs map[string]float64 `json:"costs,omitempty"`
 	// Foreign is how many of the history's first updates are of another agent, from which the
 	// session was transferred.
 	Foreign int `json:"foreign,omitempty"`

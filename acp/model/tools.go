@@ -3,10 +3,12 @@ package model
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -17,11 +19,17 @@ const maxParallel = 8
 type toolState struct {
 	own      []tool             // those that are not of MCP servers
 	mentions discovery.Mentions // of instructions, in results
+	// overview describes the roots as they were when the session was opened, nil until then.
+	overview *string
 	// allowed are the commands that need no further permission, with the state of their files.
 	allowed map[shellCommand]string
 	// late and broken have the prefixes of MCP servers that did not answer in time when they last
 	// listed their tools, and of those that have failed, as the user was told.
 	late, broken map[string]bool
+	// unoffered are the names of tools that the model does not get in this step, and noted those
+	// that the user was told about.
+	unoffered []string
+	noted     map[string]bool
 }
 
 // tool is a tool that the model may call.
@@ -40,24 +48,47 @@ func (t tool) isParallel() bool {
 	return t.Annotations.ReadOnly && t.Name != planName && t.Name != resourceName && t.remote == ""
 }
 
+// mediaName is the name of the tool that shows images and documents.
+const mediaName = "read_media"
+
+// describeMedia describes that tool for a model, "" if the model accepts neither.
+func describeMedia(m llm.Model) string {
+	var kinds []string
+	if m.Takes("image/png") {
+		kinds = append(kinds, "Look at an image: PNG, JPEG, GIF or WebP, up to "+text.Size(maxImage)+".")
+	}
+	if m.Takes(llm.PDF) {
+		kinds = append(kinds, "Read a PDF document of up to "+text.Size(maxDocument)+".")
+	}
+	return strings.Join(kinds, " ")
+}
+
 // toolbox holds the tools that the model has in a turn's step.
 type toolbox struct {
 	turn   *turn
 	tools  []llm.Tool
 	byName map[string]tool
+	drafts []*draft // calls that arrive, in their order in the answer; nil for those not shown
 }
 
 // newToolbox returns the tools that the model may use in a mode.
 func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	b := &toolbox{turn: t, byName: map[string]tool{}}
 	if t.tools.own == nil {
-		t.tools.own = append(fileTools(t.host.Workspace()), planTool())
-		if t.backend.terminal {
+		var editor tools.Editor
+		if t.backend.files {
+			editor = openFiles{t.host}
+		}
+		t.tools.own = append(fileTools(t.host.Workspace(), editor), planTool())
+		if t.mayRun() {
 			t.tools.own = append(t.tools.own, commandTool())
 		}
 	}
 	for _, own := range t.tools.own {
-		if m.mayChange() || own.Annotations.ReadOnly {
+		if own.Name == mediaName {
+			own.Description = describeMedia(t.endpoint.Model())
+		}
+		if own.Description != "" && (m.mayChange() || own.Annotations.ReadOnly) {
 			b.add(own)
 		}
 	}
@@ -80,10 +111,14 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	for i, c := range requested {
 		calls[i] = b.newCall(c)
 		calls[i].at = i
+		if id := b.draftOf(i, c); id != "" {
+			calls[i].ID, calls[i].announced = id, true
+		}
 		if calls[i].tool.remote == "" && err == nil { // a server's tool announces itself
 			err = calls[i].announce(ctx)
 		}
 	}
+	err = errors.Join(err, b.dropDrafts(ctx))
 	for i, n := 0, 1; i < len(calls) && err == nil; i, n = i+n, 1 {
 		for calls[i].tool.isParallel() && i+n < len(calls) && calls[i+n].tool.isParallel() {
 			n++

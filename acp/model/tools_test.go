@@ -2,6 +2,7 @@ package model
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,28 +81,71 @@ func TestReading(t *testing.T) {
 }
 
 func TestFileToolsHaveDisplays(t *testing.T) {
-	shown := fileTools(nil)
+	shown := fileTools(nil, nil)
 	require.Len(t, shown, len(fileDisplays))
 	for _, tool := range shown {
 		require.NotNil(t, tool.title, tool.Name)
 	}
 }
 
-func TestImages(t *testing.T) {
-	root := dirtest.New(t, "picture.png", string(onePixel), "doc.pdf", "%PDF-1.7 text")
-	look := modelserver.UseWith("read_media", arguments("path", "picture.png"))
-	const image = "data:image/png;base64,"
-	e := open(t, setup{roots: []string{root}})
-	e.prompt("Look.", look)
-	require.Contains(t, string(e.last().Body), image)
-	e.prompt("Look.", modelserver.UseWith("read_media", arguments("path", "doc.pdf")))
-	results := e.results()
-	require.Contains(t, results[len(results)-1], "cannot be shown files of type application/pdf")
+// document is the beginning of a PDF document.
+const document = "%PDF-1.7 text"
 
-	e = open(t, setup{roots: []string{root}, model: func(m *Model) { m.TextOnly = true }})
-	e.prompt("Look.", look)
-	require.NotContains(t, string(e.last().Body), image)
-	require.Contains(t, e.results()[0], "cannot be shown images")
+// The model is shown what it accepts, and offered a tool for nothing else.
+//
+// Clause B3.
+func TestMedia(t *testing.T) {
+	root := dirtest.New(t, "picture.png", string(onePixel), "doc.pdf", document, "a.wav", "RIFF1234WAVE")
+	look := func(path string) modelserver.Order {
+		return modelserver.UseWith("read_media", arguments("path", path))
+	}
+	attached := sdk.ResourceBlock(sdk.EmbeddedResourceResource{BlobResourceContents: &sdk.BlobResourceContents{
+		Uri: "file:///x.pdf", MimeType: sdk.Ptr(llm.PDF),
+		Blob: base64.StdEncoding.EncodeToString([]byte(document))}})
+	const image = "image/png;base64,"
+	pdf := base64.StdEncoding.EncodeToString([]byte(document))
+	for name, c := range map[string]struct {
+		model   func(*Model)
+		offered string // in the description of the tool
+		part    string // a document in the request; see
+		// https://platform.openai.com/docs/guides/pdf-files and
+		// https://platform.claude.com/docs/en/build-with-claude/pdf-support
+	}{
+		"images": {func(*Model) {}, "Look at an image: PNG, JPEG, GIF or WebP, up to 3500000 bytes.", ""},
+		"chat": {func(m *Model) { m.PDF = new(true) }, "Read a PDF document of up to 8000000 bytes.",
+			`"file":{"file_data":"data:application/pdf;base64,` + pdf + `","filename":"document.pdf"}`},
+		"responses": {func(m *Model) { m.API, m.PDF = Responses, new(true) }, "Read a PDF document",
+			`"file_data":"data:application/pdf;base64,` + pdf + `","filename":"document.pdf","type":"input_file"`},
+		"Claude": {func(m *Model) { anthropic(m); m.Name = modelserver.Claude }, "Read a PDF document",
+			`{"source":{"data":"` + pdf + `","media_type":"application/pdf","type":"base64"},"type":"document"}`},
+		"texts": {func(m *Model) { m.TextOnly = true }, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, setup{roots: []string{root}, model: c.model, servers: []sdk.McpServer{playedServer("fs")}})
+			e.answer(allowOnce)
+			said := e.send(attached, sdk.TextBlock("Look.")).text()
+			body := string(e.last().Body)
+			require.Contains(t, body, c.offered)
+			require.Equal(t, c.part == "", strings.Contains(said,
+				"1 block of type `application/pdf` left out: the model cannot read it."), said)
+			require.Equal(t, c.part == "", strings.Contains(body, "A PDF document was left out"))
+			require.Contains(t, body, c.part)
+			if c.offered == "" {
+				require.NotContains(t, body, mediaName)
+				e.prompt("Look.", modelserver.UseWith("fs__picture", "{}"))
+				require.Contains(t, e.results()[0], "cannot be shown files of type image/png")
+				return
+			}
+			e.prompt("Look.", look("picture.png"), look("doc.pdf"), look("a.wav"))
+			body, results := string(e.last().Body), e.results()
+			if name != "Claude" {
+				require.Contains(t, body, image)
+			}
+			require.Equal(t, c.part == "", strings.Contains(results[1], "files of type application/pdf"))
+			require.Contains(t, results[2], "files of type audio/wav")
+			require.Equal(t, 2*strings.Count(c.part, pdf), strings.Count(body, pdf))
+		})
+	}
 
 	big := &turn{endpoint: &endpoint{Client: llm.New(llm.Model{ID: "m"})}}
 	shown := 0
@@ -138,10 +182,10 @@ func TestReadsAtTheSameTime(t *testing.T) {
 	require.Contains(t, e.results()[21], "changed")
 	announced := 0
 	for _, u := range r.updates {
-		if u.Kind == "tool_call" {
+		if u.Meta.Agent != nil {
 			announced++
 		}
-		if u.Kind == "tool_call_update" {
+		if u.Status == sdk.ToolCallStatusInProgress {
 			break
 		}
 	}
@@ -232,12 +276,6 @@ func TestModesBoundTools(t *testing.T) {
 	}
 }
 
-func TestNoTerminals(t *testing.T) {
-	e := open(t, setup{})
-	e.prompt("Hello.")
-	require.NotContains(t, e.names(), "run_command")
-}
-
 func TestServerTools(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
 	e.answer(allowOnce)
@@ -258,7 +296,7 @@ func TestServerTools(t *testing.T) {
 
 	e.prompt("Look.", modelserver.UseWith("played__drawing", `{}`))
 	require.NotContains(t, string(e.last().Body), "image/svg")
-	require.Contains(t, string(e.last().Body), "cannot be shown the image: it is not a PNG")
+	require.Contains(t, string(e.last().Body), "cannot be shown the image or document: it is not a PNG")
 
 	e.prompt("Read all.", modelserver.UseWith("played__long", `{}`))
 	results := e.results()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,11 +31,13 @@ type turn struct {
 	updates  backend.Updates // what they show becomes part of the conversation
 	endpoint *endpoint       // of the model that the user has chosen for this step
 	steps    int             // requests that were sent to the model
-	spoke    bool            // it has said something
+	// instead has the fallbacks of models that cannot answer in this turn.
+	instead map[*endpoint]*endpoint
+	spoke   bool // it has said something
 
 	uncompacted int // the first step in which the conversation may be summarised again
 
-	pictured atomic.Int64 // bytes of images that tools have shown the model
+	pictured atomic.Int64 // bytes of media that tools have shown the model
 
 	judging  sync.Mutex                // calls can end at the same time
 	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
@@ -59,6 +62,9 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 		if err == nil && reason != "" {
 			err = t.announceCommands(ctx, t.updates) // with prompts that are known now
 		}
+		if err != nil && t.fallBack(ctx, err) {
+			continue
+		}
 		switch {
 		case err != nil:
 			return t.explain(ctx, err)
@@ -77,8 +83,14 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
 	var set settings
 	set, t.endpoint = t.current() // the user may have changed them since the last step
+	for t.instead[t.endpoint] != nil {
+		t.endpoint = t.instead[t.endpoint]
+	}
 	tools, err := t.newToolbox(ctx, set.Mode)
 	if err != nil {
+		return "", err
+	}
+	if err := tools.noteUnoffered(ctx); err != nil {
 		return "", err
 	}
 	request, err := t.fit(ctx, llm.Request{
@@ -87,12 +99,21 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	if err != nil {
 		return "", err
 	}
-	calls, finish, err := t.showAnswer(ctx, request)
+	request.CallDeltas = true
+	calls, finish, err := t.showAnswer(ctx, request, tools)
+	if err == nil {
+		err = tools.noteUnoffered(ctx) // the server may have rejected some
+	}
 	if err != nil {
-		return "", t.shorten(ctx, err)
+		return "", errors.Join(tools.dropDrafts(ctx), t.shorten(ctx, err))
 	}
 	if err := t.showUsage(ctx, finish.Usage); err != nil {
 		return "", err
+	}
+	if len(calls) == 0 {
+		if err := tools.dropDrafts(ctx); err != nil {
+			return "", err
+		}
 	}
 	if finish.Reason == llm.Refused {
 		return sdk.StopReasonRefusal, t.showRefusal(ctx)
@@ -107,8 +128,13 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 				"Send another message that says what to do instead.", stopAfter, t.stuck))
 	}
 	switch {
+	case finish.Reason == llm.Paused:
+		return "", nil
 	case finish.Reason == llm.Length:
 		return sdk.StopReasonMaxTokens, nil
+	case finish.Reason == llm.Other:
+		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server ended the answer with "+
+			"the reason "+text.Code(text.Line(finish.Said, 100))+". Send another message to continue.")
 	case t.steps == 1 && !t.spoke:
 		return sdk.StopReasonEndTurn, t.note(ctx,
 			"The model stopped without an answer. Send another message to continue.")
@@ -128,15 +154,16 @@ func (t *turn) showRefusal(ctx context.Context) error {
 // showAnswer sends a request and shows the answer as it arrives. It returns the answer's tool calls
 // if the answer is complete.
 func (t *turn) showAnswer(
-	ctx context.Context, r llm.Request,
+	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
+	shown := false // some of its text
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if err != nil {
 			return nil, finish, err
 		}
 		switch e := event.(type) {
 		case llm.TextDelta:
-			t.spoke = true
+			t.spoke, shown = true, true
 			err = t.updates.Update(ctx, backend.Text(string(e)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
@@ -144,8 +171,12 @@ func (t *turn) showAnswer(
 			err = t.updates.Update(ctx, thoughtUpdate(e))
 		case llm.ToolCall:
 			calls = append(calls, e)
+		case llm.CallDelta:
+			err = tools.drafted(ctx, e)
 		case llm.Retry:
-			err = t.showRetry(ctx, e)
+			tools.restartDrafts()
+			err = t.showRestart(ctx, e, shown)
+			calls, shown = nil, false
 		case llm.Finish:
 			finish = e
 		}
@@ -156,16 +187,41 @@ func (t *turn) showAnswer(
 	return calls, finish, nil
 }
 
-// showUsage shows how much of the model's context is used, if the server has said it.
+// showUsage shows how much of the model's context is used, if the server has said it, and what the
+// session has cost.
 func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
 	t.conversation.count(u.Input)
-	if u.Input == 0 {
-		return nil
+	cost, err := t.spend(ctx, t.endpoint.Model(), u)
+	if err != nil || u.Input == 0 {
+		return err
 	}
 	size := t.endpoint.Model().ContextTokens
 	return t.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{
-		UsageUpdate: &sdk.SessionUsageUpdate{Used: u.Input + u.Output, Size: size},
+		UsageUpdate: &sdk.SessionUsageUpdate{Used: u.Input + u.Output, Size: size, Cost: cost},
 	}))
+}
+
+// spend adds what a request has cost to the costs of the session. It returns those in the currency
+// of the model, nil if its prices are not known.
+func (s *session) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cost, error) {
+	if m.Prices == nil {
+		return nil, nil
+	}
+	cost := m.Prices.Cost(u)
+	s.mu.Lock()
+	costs := maps.Clone(s.settings.Costs)
+	if costs == nil {
+		costs = map[string]float64{}
+	}
+	costs[m.Prices.Currency] += cost
+	s.settings.Costs = costs
+	s.mu.Unlock()
+	shown := &sdk.Cost{Amount: costs[m.Prices.Currency], Currency: m.Prices.Currency}
+	if cost == 0 {
+		return shown, nil
+	}
+	_, err := s.saveSettings(ctx)
+	return shown, err
 }
 
 // note shows the user a text that the model is not told. Line breaks before it are only shown after
@@ -184,10 +240,46 @@ func (t *turn) think(ctx context.Context, s string) error {
 
 // showRetry tells the user that a request will be sent again.
 func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
+	return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
+		describeRetry(r)+"\n\n", meta{Note: true}))
+}
+
+// showRestart tells the user that the request for an answer will be sent again. What was shown of
+// its text, if any was, stays there with a mark, and the model is not told about it.
+func (t *turn) showRestart(ctx context.Context, r llm.Retry, shown bool) error {
+	retried := meta{Note: true, Retried: true}
+	if !shown {
+		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
+			describeRetry(r)+"\n\n", retried))
+	}
+	said := "\n\n*" + describeRetry(r) + " The answer starts over:*\n\n"
+	return t.updates.Update(ctx, retried.message(said))
+}
+
+func describeRetry(r llm.Retry) string {
 	after := r.After.Round(100 * time.Millisecond)
-	said := fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), after)
-	return t.updates.Update(ctx,
-		backend.MetaChunk(sessionstore.AgentThoughtChunk, said, meta{Note: true}))
+	return fmt.Sprintf("%s. Trying again in %s.", describeFailure(r.Err), after)
+}
+
+// fallBack changes to the model's fallback for the rest of the turn, if a request has failed
+// because the model is not available. It reports whether it did, and told the user.
+func (t *turn) fallBack(ctx context.Context, err error) bool {
+	failed, ok := errors.AsType[*llm.Error](err)
+	next := t.backend.endpoint(t.endpoint.Model().Fallback)
+	if ctx.Err() != nil || !ok || next == nil || next == t.endpoint || t.instead[next] != nil ||
+		failed.Kind != llm.Unreachable && failed.Kind != llm.Overloaded {
+		return false
+	}
+	if t.instead == nil {
+		t.instead = map[*endpoint]*endpoint{}
+	}
+	t.instead[t.endpoint] = next
+	said := fmt.Sprintf("*%s. The model %s answers instead:*\n\n", describeFailure(failed),
+		text.Code(next.Model().ID))
+	if t.spoke {
+		said = "\n\n" + said
+	}
+	return t.updates.Update(ctx, meta{Note: true, Retried: true}.message(said)) == nil
 }
 
 // explain ends a turn in which a request to the model failed. The answer says why, and what to do
@@ -202,15 +294,27 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	next := map[llm.Kind]string{ // the error of a conversation that is too long says it itself
 		llm.Unreachable: " Send another message to continue." + examine,
 		llm.KeyRejected: correct + ", then send another message to continue." + examine,
-		llm.Overloaded:  " Wait a moment, then send another message, or choose another model.",
-		llm.Rejected:    correct + ", or choose another model.",
-		llm.Malformed:   correct + ", or choose another model.",
+		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
+			"another model.",
+		llm.Overloaded: " Send another message later, or choose another model.",
+		llm.Rejected:   correct + ", or choose another model.",
+		llm.Malformed:  correct + ", or choose another model.",
 	}[failed.Kind]
-	said := sentence(failed)
-	if failed.Kind == llm.Rejected && failed.Status != 0 && failed.Status != http.StatusNotFound {
-		said = "The model's server rejected the request: " + said // its own words
+	return failedTurn(), t.note(ctx, "\n\n"+describeFailure(failed)+"."+next)
+}
+
+// describeFailure returns the error as a sentence without its full stop. It says whose words it
+// has.
+func describeFailure(e *llm.Error) string {
+	said := strings.TrimRight(text.Plain(e.Error()), ". ")
+	switch {
+	case e.Status < http.StatusBadRequest || strings.HasPrefix(said, "the server "):
+	case e.Kind == llm.Overloaded:
+		return "The model's server cannot answer now: " + said
+	case e.Kind == llm.Rejected, e.Kind == llm.Unpaid:
+		return "The model's server rejected the request: " + said
 	}
-	return failedTurn(), t.note(ctx, "\n\n"+said+"."+next)
+	return sentence(e)
 }
 
 // failedTurn returns the result of a prompt that the model could not answer, after an answer that

@@ -2,14 +2,17 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 func TestUsage(t *testing.T) {
@@ -77,6 +80,7 @@ const failedResult = `{"stopReason":"end_turn","_meta":{"acp-agent":{"failed":tr
 
 // Clause B4.
 func TestFailedRequests(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		fault modelserver.Fault
 		says  string
@@ -84,7 +88,15 @@ func TestFailedRequests(t *testing.T) {
 		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`},
 			"Correct the configuration of model `local`, then"},
 		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`},
-			"Correct the configuration of model `local`, or choose another model."},
+			"The model's server rejected the request: no such thing (HTTP status 400). " +
+				"Correct the configuration of model `local`, or choose another model."},
+		{modelserver.Fault{Status: 429, Body: `{"error":{"message":"quota"}}`,
+			Header: map[string]string{"Retry-After": "7200"}},
+			"The model's server cannot answer now: quota; try again in 2 hours (HTTP status 429). " +
+				"Send another message later, or choose another model."},
+		{modelserver.Fault{Status: 402, Body: `{"error":{"message":"no money"}}`},
+			"The model's server rejected the request: no money (HTTP status 402). " +
+				"Check your account at the provider, then send another message,"},
 		{modelserver.Fault{Events: 4}, "Send another message to continue."},
 	} {
 		e := open(t, setup{})
@@ -97,6 +109,7 @@ func TestFailedRequests(t *testing.T) {
 
 // Clause B4.
 func TestHalfACallIsNotRun(t *testing.T) {
+	t.Parallel()
 	root := dirtest.New(t)
 	for _, then := range []string{"", "end"} {
 		e := open(t, setup{roots: []string{root}})
@@ -106,10 +119,53 @@ func TestHalfACallIsNotRun(t *testing.T) {
 		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
 		require.Contains(t, r.text(), "Writing.")
 		require.Contains(t, r.text(), "Send another message to continue")
-		require.Empty(t, r.calls())
+		require.Len(t, r.calls(), 1)
+		require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+		require.Empty(t, r.calls()[0].Meta.Agent, "it is not part of the conversation")
 		require.Empty(t, dirtest.Planted(t, root))
 		e.goOn()
 	}
+}
+
+// What was shown of an answer stays with a mark, and the model knows only the whole answer.
+//
+// Clause B4.
+func TestRestartedAnswers(t *testing.T) {
+	t.Parallel()
+	for name, format := range map[string]func(*Model){"openai": nil, "anthropic": anthropic} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}, model: format})
+			r := e.prompt("Say.", modelserver.Read("a.txt"), modelserver.Together(
+				modelserver.Think("Hm."), modelserver.Say("First and last.").In(3)).Failing(
+				modelserver.Fault{Times: 1, Events: map[string]int{"openai": 4, "anthropic": 7}[name]}))
+			require.Regexp(t, `^First\b.*\n\n\*The connection .* was lost .* Trying again in .*s\. `+
+				`The answer starts over:\*\n\nFirst and last\.$`, r.text())
+			for range 2 {
+				e.goOn()
+				require.Equal(t, "First and last.", e.last().Of(modelserver.Said)[0])
+				e.restart()
+			}
+		})
+	}
+}
+
+// The fallback answers for the rest of the turn, and is told nothing of what was not complete.
+//
+// Clause B4.
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}, model: func(m *Model) {
+		m.Name, m.Fallback = "first", "second"
+	}})
+	other := Model{ID: "second", BaseURL: e.model.URL() + "/v1", Name: "other", Fallback: "local"}
+	e.setup.more = []Model{other}
+	e.setup.model = func(m *Model) { m.BaseURL, m.Fallback = "http://127.0.0.1:1/v1", "second" }
+	e.restart()
+	r := e.prompt("Look.", modelserver.Read("a.txt"), modelserver.Say("Done."))
+	require.Regexp(t, `^\*Cannot reach .*The model .second. answers instead:\*\n\nDone\.$`, r.text())
+	require.Len(t, r.calls(), 1)
+	require.NotContains(t, string(e.last().Body), "answers instead")
+	require.Contains(t, string(e.last().Body), `"model":"other"`)
 }
 
 func TestCancelledAnswer(t *testing.T) {
@@ -215,4 +271,42 @@ func TestToolsAfterARestart(t *testing.T) {
 			require.Equal(t, before, e.last().Items[:len(before)])
 		})
 	}
+}
+
+// What a session has cost is shown, also after a restart, with what summaries have cost.
+//
+// Clause B3.
+func TestCost(t *testing.T) {
+	e := open(t, setup{model: func(m *Model) {
+		m.Prices = &Prices{Input: 2, Cached: 1, Output: 10, Currency: "EUR"}
+	}})
+	last := 0.0
+	for range 2 {
+		for _, words := range []string{"Hi", "/compact", "Hi again"} {
+			var shown []float64
+			for _, u := range e.prompt(words).of(string(sessionstore.UsageUpdate)) {
+				var usage struct{ Cost sdk.Cost }
+				require.NoError(t, json.Unmarshal(u.Raw, &usage))
+				require.Equal(t, "EUR", usage.Cost.Currency)
+				shown = append(shown, usage.Cost.Amount)
+			}
+			if words == "/compact" {
+				require.Empty(t, shown)
+				continue
+			}
+			// One token for each 4 bytes, see modelserver.
+			least := float64(len(e.last().Body)) / 4 * 2e-6
+			require.Len(t, shown, 1)
+			require.Greater(t, shown[0], last+least)
+			if words == "Hi" {
+				require.Less(t, shown[0], last+2*least)
+			} else {
+				require.Greater(t, shown[0], last+least+1e-5, "the summary")
+			}
+			last = shown[0]
+		}
+		e.restart()
+	}
+	require.InDelta(t, 2.5, Prices{Input: 2, Cached: 1, Output: 10}.Cost(
+		llm.Usage{Input: 1e6, Cached: 1e6 / 2, Output: 1e5}), 1e-9)
 }

@@ -151,7 +151,7 @@ func checkDownload(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
 		return errors.New("it must begin with https://")
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !secret.IsLoopback(u.Hostname()):
 		return errors.New("what is downloaded without encryption can be changed on its way: use " +
 			"https, or download it yourself and name the file")
 	}

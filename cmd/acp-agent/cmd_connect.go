@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 
@@ -80,7 +81,7 @@ func serverURL(given string) (string, error) {
 	switch {
 	case to.Scheme != "ws" && to.Scheme != "wss" || to.Host == "":
 		return "", usagef("%q is not the URL of a server, such as wss://host:8765", given)
-	case to.Scheme == "ws" && !isLoopback(to.Hostname()):
+	case to.Scheme == "ws" && !secret.IsLoopback(to.Hostname()):
 		return "", usagef("%s would send your token unencrypted: use wss://", given)
 	case to.User != nil:
 		return "", usagef("the URL must not contain a password: use %s", tokenVariable)

@@ -20,10 +20,11 @@ import (
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "consents",
-		Short: "List and revoke what you allowed for good: MCP servers and folders",
+		Short: "List and revoke what you allowed for good: MCP servers, folders and commands",
 		Long: `An MCP server that is configured in a file of a folder is started only if you allow
 it. If you choose to always allow it, acp-agent remembers your consent, and also which folders you
-added to sessions with /roots add. consents lists these and revokes them.
+added to sessions with /roots add, and which commands a model may run in a folder, such as all that
+begin with "go test". consents lists these and revokes them.
 
 A consent covers a server as it is configured in its file, and the content of the files in the
 session's folders that its configuration names. If one of these changes, you are asked again. What
@@ -70,6 +71,7 @@ type consentReport struct {
 	Origin  string        `json:"origin,omitempty"`
 	Folder  workspace.Dir `json:"folder,omitzero"`
 	Session string        `json:"session,omitempty"`
+	Prefix  []string      `json:"prefix,omitempty"`
 	Allowed time.Time     `json:"allowedAt"`
 }
 
@@ -79,6 +81,8 @@ func allows(c consent.Consent) string {
 	case c.Session != "":
 		return fmt.Sprintf("folder %s in %s", text.Printable(c.Folder.String()),
 			text.Printable(c.Session))
+	case c.Prefix != nil:
+		return "commands " + text.Printable(strings.Join(c.Prefix, " ")) + " …"
 	case !c.Folder.IsZero():
 		return "folder " + text.Printable(c.Folder.String())
 	case c.Server == "":
@@ -100,8 +104,9 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--root DIR]... [--json]",
 		Short: "List what you allowed for good",
-		Long: `list shows each MCP server that can be started without asking you, its folder, and
-each folder that sessions get in addition. Arguments, environment variables and headers may contain
+		Long: `list shows each MCP server that can be started without asking you, its folder,
+each folder that sessions get in addition, and the commands that a model runs without asking you.
+Arguments, environment variables and headers may contain
 secrets, so they are neither stored nor shown.`,
 		Example: "  acp-agent consents list --root app",
 		Args:    noArgs,
@@ -166,7 +171,8 @@ func newConsentsRevoke(s streams, set *settings) *cobra.Command {
 		Short: "Revoke consents, so that you are asked again",
 		Long: `revoke takes back the consents with the given IDs, which can be abbreviated, all
 consents for a folder, or all consents. If one of the IDs is unknown, nothing is revoked. A session
-keeps a running server or a folder until it is closed or loaded again. With --keep-dirs it keeps
+keeps a running server or a folder until it is closed or loaded again; a command is asked for at
+once. With --keep-dirs it keeps
 the folder even then, until you type /roots remove in it.`,
 		Example: "  acp-agent consents revoke 3f2a9c1b7d20\n  acp-agent consents revoke --root app",
 		Args:    revoke.args,

@@ -78,7 +78,7 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 	cmd.Flags().Var((*listValue)(&e.servers), "mcp-config",
 		"also start the MCP servers in `FILE`; can be repeated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	return cmd
 }
 
@@ -170,19 +170,28 @@ func (set *settings) examineRegistry() []finding {
 // examineFiles checks the state directory, the session store, and who can change the program's
 // files.
 func (set *settings) examineFiles(ctx context.Context) []finding {
-	dir, err := set.stateDirectory()
-	if err == nil {
-		err = set.tryStore(ctx)
-	}
-	findings := []finding{judge("sessions", dir, err)}
+	findings := set.examineStore(ctx)
 	for _, warning := range set.fileWarnings() {
 		findings = append(findings, finding{warning.path, doubtful, warning.text})
 	}
 	return findings
 }
 
-// tryStore opens the session store and reads a session, if there is one, and checks that the
-// directory can be written to.
+// examineStore opens the session store and reads a session, if there is one, and checks that it can
+// be written to.
+func (set *settings) examineStore(ctx context.Context) []finding {
+	const subject = "sessions"
+	if set.store != "" {
+		return set.examineDatabase(ctx, subject)
+	}
+	dir, err := set.stateDirectory()
+	if err == nil {
+		err = set.tryStore(ctx)
+	}
+	return []finding{judge(subject, dir, err)}
+}
+
+// tryStore does what [settings.examineStore] says with a store in a file.
 func (set *settings) tryStore(ctx context.Context) error {
 	store, err := set.serverStore(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -195,6 +204,30 @@ func (set *settings) tryStore(ctx context.Context) error {
 		_, err := store.List(ctx, sessionstore.Query{Limit: 1})
 		return err
 	})
+}
+
+// examineDatabase checks the database with the sessions.
+func (set *settings) examineDatabase(ctx context.Context, subject string) []finding {
+	store, err := openPostgres(set.store, 0)
+	if err != nil {
+		return []finding{judge(subject, "", err)}
+	}
+	defer store.Close()
+	h, err := store.Check(ctx)
+	findings := []finding{judge(subject, fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v",
+		store, h.Server, h.Schema, h.RoundTrip.Round(10*time.Microsecond)), err)}
+	if err != nil {
+		return findings
+	}
+	if h.ReadOnly {
+		findings = append(findings, finding{subject, broken, "the database can only be read; " +
+			"give the address of its primary, or of all servers with target_session_attrs=read-write"})
+	}
+	if !h.RowSecurity {
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("row-level security does not "+
+			"apply to the user %s: use one that is neither a superuser nor has BYPASSRLS", h.User)})
+	}
+	return findings
 }
 
 // examineAgent starts the agent with this name, or that of a command, and asks what it can do.

@@ -23,6 +23,7 @@ import (
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -38,6 +39,7 @@ type mcpFlags struct {
 	noAuth    bool
 	anyRoot   bool
 	readOnly  bool
+	tellOnly  bool // the model of the session what is in the roots
 	timeout   time.Duration
 }
 
@@ -97,7 +99,11 @@ only be opened by you: the directory it is created in must be private.`,
 		"a root folder `DIR`, instead of the client's; can be repeated")
 	cmd.Flags().StringVar(&m.session, "roots-from", "",
 		"the `SOCKET` of the acp-agent session that provides the roots")
-	_ = cmd.Flags().MarkHidden("roots-from") // acp-agent adds it when it gives an agent this server
+	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
+		"with --roots-from, serve what is in the session's folders, and no tools for files")
+	for _, flag := range []string{"roots-from", "tell-only"} {
+		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
+	}
 	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root",
 		"a root folder `DIR` for clients that cannot declare roots; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.within), "within",
@@ -172,8 +178,15 @@ func (m mcpFlags) options(
 		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
 			return mcprelay.SessionRoots(ctx, m.session, secret)
 		}
-		if o.Context, err = mcprelay.SessionContext(ctx, m.session, secret); err != nil {
-			// The tools say it too, when they are called.
+		if m.tellOnly {
+			o.Only = []string{"find_skills"}
+		}
+		o.Context, err = mcprelay.SessionContext(ctx, m.session, secret)
+		switch {
+		case errors.Is(err, mcprelay.ErrEnded): // started by an agent that has kept the server
+			logger.Info("serving no tools", "reason", err)
+			o.Only = []string{}
+		case err != nil:
 			logger.Info("cannot tell the model what is in the folders", "error", err)
 		}
 	}
@@ -268,23 +281,36 @@ func isToken(token string) bool {
 
 // listenHTTP listens on a loopback address, or on a Unix socket that only the user can open.
 func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
-	var config net.ListenConfig
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
 	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, usagef(
 			"--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
 	}
-	if !isLoopback(host) {
+	return listenLoopback(ctx, "--http", addr)
+}
+
+// listenLoopback listens on the address of a flag, which only this machine can reach.
+func listenLoopback(ctx context.Context, flag, addr string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, usagef("%s: invalid address %q; use one such as 127.0.0.1:8080", flag, addr)
+	}
+	if !secret.IsLoopback(host) {
 		return nil, usagef(
-			"--http: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost",
+			"%s: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost", flag,
 			addr)
 	}
+	return listenTCP(ctx, flag, addr)
+}
+
+// listenTCP listens on the address that a flag gives.
+func listenTCP(ctx context.Context, flag, addr string) (net.Listener, error) {
+	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		return nil, usagef("--http: cannot listen on %s: %v", addr, failed.Err)
+		return nil, usagef("%s: cannot listen on %s: %v", flag, addr, failed.Err)
 	}
 	return listener, err
 }

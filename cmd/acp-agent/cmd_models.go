@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -28,18 +29,26 @@ A model on this machine, here with Ollama, and one that needs a key:
                       "keyCommand": ["pass", "show", "anthropic"]}}}
 
   api            "openai" (the default) for chat completions, which Ollama, llama.cpp, vLLM, LM
-                 Studio and OpenRouter speak too, or "anthropic" for messages
-  baseURL        the address of the server. Default with a key: that of OpenAI or Anthropic
+                 Studio and OpenRouter speak too, "responses" for those of OpenAI, or "anthropic"
+                 for messages
+  baseURL        the address of the server, with a query if it wants one. Default with a key: that
+                 of OpenAI or Anthropic
   name           the server's name for the model (default the name in the configuration)
   keyEnv         an environment variable that has the key. The key itself is never stored
   keyCommand     a program with its arguments that prints the key; it is not run by a shell. It
                  runs when the first prompt needs the key, and again if the server rejects it. A
                  path is relative to the configuration file
-  contextTokens  how many tokens fit into a request and its answer (default 128000). It must not
-                 be more than the server is set to: for Ollama that is OLLAMA_CONTEXT_LENGTH, and
-                 it drops what is too long without a word
+  headers        further headers of requests. $NAME in a value stands for an environment variable
+  contextTokens  how many tokens fit into a request and its answer (default: what a server on
+                 this machine or in a private network says, otherwise 128000). It must not be more
+                 than the server is set to: for Ollama that is OLLAMA_CONTEXT_LENGTH, and it drops
+                 what is too long without a word
   maxTokens      how long an answer may be
+  fallback       another of these models, which answers if the server of this one cannot
   textOnly       true if the model does not accept images
+  pdf            true or false if the model takes PDF documents or not (default: as far as known)
+  prices         what a million tokens cost, to show the cost of a session: {"input": 3,
+                 "cached": 0.3, "output": 15, "currency": "USD"}
 
 In a session, the user can switch to another of these models. The exit status is 1 if a server that
 was asked did not answer.`
@@ -137,14 +146,14 @@ func (set *settings) reportModels(ctx context.Context, names []string) ([]modelR
 		switch u, err := url.Parse(m.BaseURL); {
 		case same >= 0:
 			reports[i].Offers, reports[i].Error = reports[same].Offers, reports[same].Error
-		case len(names) > 0, err == nil && isLoopback(u.Hostname()):
+		case len(names) > 0, err == nil && secret.IsLoopback(u.Hostname()):
 			reports[i].ask(ctx, client)
 		}
 	}
 	return reports, nil
 }
 
-// ask asks the server for its models.
+// ask asks the server for its models, and how long the context of this one is.
 func (r *modelReport) ask(ctx context.Context, client *llm.Client) {
 	const wait = 5 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
@@ -156,7 +165,8 @@ func (r *modelReport) ask(ctx context.Context, client *llm.Client) {
 		return
 	}
 	slices.Sort(offers)
-	r.Offers = offers
+	client.AskWindow(ctx)
+	r.Offers, r.ContextTokens = offers, client.Model().ContextTokens
 }
 
 // offered reports whether the server offers the model.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
 // What a server offers is printed on one line of limited length.
@@ -17,4 +20,32 @@ func TestHostileOffers(t *testing.T) {
 	require.Equal(t, 4, strings.Count(out.String(), "\n"), out.String()[:200])
 	require.NotContains(t, out.String(), "\x1b")
 	require.Less(t, out.Len(), 2*maxOffers)
+}
+
+// The examples in the documentation are valid.
+func TestModelExamples(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/model.md")
+	require.NoError(t, err)
+	count := 0
+	for i, block := range strings.Split(string(doc), "```json\n") {
+		example, _, _ := strings.Cut(block, "```")
+		if i == 0 || !strings.Contains(example, `"models"`) {
+			continue
+		}
+		c, err := parseConfig("config.json", []byte(example))
+		require.NoError(t, err)
+		for _, id := range c.modelIDs() {
+			require.NotEmpty(t, llm.New(llm.Model(c.model(id))).Model().BaseURL, id)
+			count++
+		}
+	}
+	require.Equal(t, 11, count)
+}
+
+func TestFallbackIsKnown(t *testing.T) {
+	for _, other := range []string{"other", "m"} {
+		_, err := parseConfig("config.json", []byte(`{"models":{"m":{"baseURL":`+
+			`"http://127.0.0.1/v1","fallback":"`+other+`"}}}`))
+		require.ErrorContains(t, err, `models.m: fallback: "`+other+`" is not another model`)
+	}
 }

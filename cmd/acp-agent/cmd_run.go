@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ type runFlags struct {
 	load, resume, fork string
 	last               bool
 	cwdGiven           bool // cwd is not the default
+	// mode and thoughtLevel are what to choose in the session, "" for nothing.
+	mode, thoughtLevel string
 }
 
 const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
@@ -53,14 +56,15 @@ func newRun(s streams, set *settings) *cobra.Command {
 		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
 		Short: "Open a session, send a prompt and print the answer",
 		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the
-prompt and prints the answer. The session's id is printed to standard error. The prompt is read
-from standard input if it is "-", or if it is missing and standard input is not a terminal.
+prompt and prints the answer. The session's id, and what it has cost if the agent says so, are
+printed to standard error. The prompt is read from standard input if it is "-", or if it is missing
+and standard input is not a terminal.
 
 Without --dir, a new session gets the folders that are configured for its working directory, and a
 stored one is continued in its own.
 
-If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start
-an MCP server configured in a folder), run shows the request, and on a terminal asks you. Without
+If the agent asks for permission (to change a file, to run a command, to call a tool of an MCP
+server, or to start an MCP server configured in a folder), run shows the request, and on a terminal asks you. Without
 a terminal it refuses. With --yes it allows each request once.
 
 On a terminal Markdown is rendered, in color unless NO_COLOR is set. Elsewhere the text is printed
@@ -98,6 +102,10 @@ command line is invalid, and 130 if you interrupted it.`,
 	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config",
 		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values "+
 			"are not expanded; can be repeated")
+	cmd.Flags().StringVar(&r.mode, "mode", "",
+		"choose the `MODE` of the session; with --model ask, accept_edits, read_only or plan")
+	cmd.Flags().StringVar(&r.thoughtLevel, "thought-level", "",
+		"choose how much the agent thinks, its `LEVEL`; with --model default, low, medium or high")
 	cmd.Flags().BoolVar(&r.yes, "yes", false,
 		"allow every permission request once, without asking you")
 	cmd.Flags().BoolVar(&r.json, "json", false,
@@ -149,7 +157,8 @@ func runPrompt(
 	}
 	set.keepDirs = set.keepDirs || r.keepsDirs()
 	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command),
-		Name: "acp-agent"}, process.Options{Logger: slog.New(plainLines{s.err})})
+		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
+		process.Options{Logger: slog.New(plainLines{s.err})})
 	if err != nil {
 		return err
 	}
@@ -182,6 +191,9 @@ func runPrompt(
 	end, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	if !r.json {
 		show.end()
+		if show.cost != "" {
+			fmt.Fprintln(s.err, "cost of the session", show.cost)
+		}
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(s.err, "acp-agent: interrupted")
@@ -220,6 +232,9 @@ func (r runFlags) turn(
 		return client.TurnEnd{}, err
 	}
 	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
+	if err := r.choose(ctx, c, session); err != nil {
+		return client.TurnEnd{}, err
+	}
 	// After an interruption the agent gets some time to end the turn.
 	const grace = 5 * time.Second
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -269,6 +284,41 @@ func (r runFlags) open(
 	}
 }
 
+// choose sets the mode and the thought level of the session as the flags say.
+func (r runFlags) choose(ctx context.Context, c *client.Client, session client.Session) error {
+	type option struct{ ID, Category string }
+	var offers struct {
+		Modes         json.RawMessage
+		ConfigOptions []option
+	}
+	if err := json.Unmarshal(session.Result, &offers); err != nil {
+		return fmt.Errorf("cannot read what the session offers: %w", err)
+	}
+	for _, flag := range []struct{ name, category, value string }{
+		{"mode", "mode", r.mode}, {"thought-level", "thought_level", r.thoughtLevel},
+	} {
+		if flag.value == "" {
+			continue
+		}
+		method, params := protocol.SessionSetConfigOption, map[string]string{"sessionId": session.ID}
+		i := slices.IndexFunc(offers.ConfigOptions, func(o option) bool {
+			return cmp.Or(o.Category, o.ID) == flag.category
+		})
+		switch {
+		case i >= 0:
+			params["configId"], params["value"] = offers.ConfigOptions[i].ID, flag.value
+		case flag.name == "mode" && offers.Modes != nil:
+			method, params["modeId"] = protocol.SessionSetMode, flag.value
+		default:
+			return usagef("--%s: the agent has nothing of that kind to choose", flag.name)
+		}
+		if _, err := c.Call(ctx, method, strictjson.Encode(params))(); err != nil {
+			return fmt.Errorf("cannot choose --%s %s: %w", flag.name, flag.value, unwrapError(err))
+		}
+	}
+	return nil
+}
+
 // stored returns the name of the stored session to continue, "" if none is named.
 func (r runFlags) stored() string { return cmp.Or(r.load, r.resume, r.fork) }
 
@@ -308,14 +358,15 @@ func (r runFlags) find(
 	return found, nil
 }
 
-// args returns the arguments that give the agent process the same settings.
+// args returns the arguments that give the agent process the same settings, except the address of
+// the store: other users of the machine can see arguments.
 func (set *settings) args(command []string) []string {
 	var args []string
 	if set.configPath != "" {
 		args = append(args, "--config", set.configPath)
 	}
 	set.flags.VisitAll(func(f *pflag.Flag) {
-		if value := f.Value.String(); f.Changed || value != f.DefValue {
+		if value := f.Value.String(); (f.Changed || value != f.DefValue) && f.Name != "store" {
 			args = append(args, "--"+f.Name+"="+value)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,8 +18,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/token"
 	"github.com/acp-agent/acp-agent/internal/websocket"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // serveFlags are the flags of the serve subcommand.
@@ -27,6 +33,8 @@ type serveFlags struct {
 	cert, key   string
 	behindProxy bool
 	grace       time.Duration
+	metrics     string
+	audit       string
 }
 
 // newServe returns the command that serves editors over the network.
@@ -66,6 +74,11 @@ end (SIGINT, SIGTERM), it waits for running turns.`,
 		"accept connections without TLS from other machines")
 	cmd.Flags().DurationVar(&f.grace, "grace", 25*time.Second,
 		"how long to wait for running turns at the end, as a `DURATION` such as 1m")
+	cmd.Flags().StringVar(&f.metrics, "metrics", "",
+		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
+	cmd.Flags().StringVar(&f.audit, "audit", "",
+		"append who opened which folders, and answered which questions how, to `FILE`, as JSON lines")
+	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
 }
@@ -76,6 +89,8 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return err
 	}
+	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
+	d.model.OnlyInSandbox = true
 	logger, closeLog, err := set.openLog(s.err)
 	if err != nil {
 		return err
@@ -103,35 +118,90 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	defer store.Close()
+	auditLog, closeAudit, err := f.openAudit(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
 	listener, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	n := &network{
 		tokens: tokens, acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}), log: logger,
+		audit: auditLog,
+	}
+	users := serverUsers{
+		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(), roots: roots,
+		store: store, trace: trace, log: logger, audit: auditLog,
+		observe: func(e acp.Event) { n.metrics.observe(e) },
 	}
 	n.peers = acp.NewServer(acp.ServerOptions{
-		PerPeer: acp.Limits{Connections: 100, Sessions: 200, Turns: 50},
-		Options: func(p acp.Peer) (acp.Options, error) {
-			user, err := tokens.Get(p.Principal)
-			if err != nil {
-				return acp.Options{}, err
-			}
-			roots := roots
-			roots.Policy.Allow = nil
-			for _, within := range user.Within.All() {
-				roots.Policy.Allow = append(roots.Policy.Allow, within)
-			}
-			o := set.serving(d, dir, roots, store.For(user.Name), trace, logger.With("user", user.Name))
-			o.ConsentDir = consentDir(filepath.Join(dir, "users", user.Name))
-			return o, nil
-		},
+		PerPeer: acp.Limits{Connections: 100, Sessions: 200, Turns: 50}, Options: users.options,
 	})
+	n.metrics = newMetrics(n.peers.Used)
+	if f.metrics != "" {
+		address, ended, err := n.metrics.listen(ctx, f.metrics)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer ended()
+		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", address)
+	}
 	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", f.scheme(), listener.Addr(), websocket.Path)
 	if list, err := tokens.List(); err == nil && len(list) == 0 {
 		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
 	}
-	return n.serve(ctx, listener, f.grace)
+	err = n.serve(ctx, listener, f.grace)
+	if err := users.pool.Close(context.WithoutCancel(ctx)); err != nil {
+		logger.Warn("cannot end the agents", "error", err)
+	}
+	return err
+}
+
+// serverUsers is what the users of a server share.
+type serverUsers struct {
+	set        *settings
+	tokens     *token.Store
+	dir        string // of what is kept
+	downstream downstream
+	pool       *proxy.Pool
+	roots      workspace.Options
+	store      sessionstore.Shared
+	trace      traceFunc
+	log, audit *slog.Logger
+	observe    func(acp.Event)
+}
+
+// options returns the options of a user's connection. The token may be another one than before.
+func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
+	user, err := u.tokens.Get(p.Principal)
+	if err != nil {
+		return acp.Options{}, err
+	}
+	roots := u.roots
+	roots.Policy.Allow = nil
+	for _, within := range user.Within.All() {
+		roots.Policy.Allow = append(roots.Policy.Allow, within)
+	}
+	d := u.downstream
+	if user.Agent != "" {
+		if d, err = u.set.behind(user.Agent, nil, "tokens: "); err != nil {
+			return acp.Options{}, err
+		}
+	}
+	// A token that is replaced may give other rights.
+	d.pool, d.user = u.pool, fmt.Sprintf("%q", []any{user.Name, user.Agent, user.Within.Strings()})
+	d.model.ConsentDir = consentDir(filepath.Join(u.dir, "users", user.Name))
+	o := u.set.serving(
+		d, u.dir, roots, u.store.For(user.Name), u.trace, u.log.With("user", user.Name))
+	o.ConsentDir = d.model.ConsentDir
+	userAudit := u.audit.With("user", user.Name)
+	o.Observe = func(e acp.Event) {
+		u.observe(e)
+		audit(userAudit, e)
+	}
+	return o, nil
 }
 
 func (f serveFlags) scheme() string {
@@ -147,15 +217,11 @@ func (f serveFlags) open(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, usagef("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
 	}
-	if !isLoopback(host) && f.cert == "" && !f.behindProxy {
+	if !secret.IsLoopback(host) && f.cert == "" && !f.behindProxy {
 		return nil, usagef("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
 			"or --behind-proxy if connections come from a proxy that terminates TLS", f.listen)
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", f.listen)
-	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		return nil, usagef("--listen: cannot listen on %s: %v", f.listen, failed.Err)
-	}
+	listener, err := listenTCP(ctx, "--listen", f.listen)
 	if err != nil || f.cert == "" {
 		return listener, err
 	}
@@ -171,12 +237,26 @@ func (f serveFlags) open(ctx context.Context) (net.Listener, error) {
 	}), nil
 }
 
+// openAudit returns the audit log, and a function that closes its file.
+func (f serveFlags) openAudit(stderr io.Writer) (*slog.Logger, func(), error) {
+	if f.audit == "" {
+		return slog.New(slog.DiscardHandler), func() {}, nil
+	}
+	file, err := openAppend("audit", f.audit, stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return slog.New(slog.NewJSONHandler(file, nil)), file.close, nil
+}
+
 // network serves the connections of users who have a token.
 type network struct {
 	tokens   *token.Store
 	acceptor *websocket.Acceptor
 	peers    *acp.Server
 	log      *slog.Logger
+	audit    *slog.Logger // who connected and did what
+	metrics  *serverMetrics
 	draining atomic.Bool // there are no new connections
 }
 
@@ -224,7 +304,9 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	user, ok := n.tokens.Find(secret)
 	switch {
 	case !ok || !strings.EqualFold(scheme, "Bearer"):
+		n.metrics.reject()
 		n.log.Warn("rejected a connection without a valid token", "from", r.RemoteAddr)
+		n.audit.Info("rejected a connection without a valid token", "from", r.RemoteAddr)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
 			http.StatusUnauthorized)
@@ -237,6 +319,7 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	log := n.log.With("user", user.Name, "from", r.RemoteAddr)
 	switch {
 	case err != nil:
+		n.metrics.reject()
 		log.Warn("rejected a connection", "error", err)
 		return
 	case conn == nil:
@@ -244,6 +327,9 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	log.Info("connected")
+	audit := n.audit.With("user", user.Name, "from", r.RemoteAddr)
+	audit.Info("connected")
+	defer audit.Info("disconnected")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	var watching sync.WaitGroup
 	watching.Go(func() { n.watch(ctx, user, cancel) })

@@ -21,15 +21,32 @@ import (
 
 // newSessions returns the commands for stored sessions.
 func newSessions(s streams, set *settings) *cobra.Command {
-	return commandGroup(&cobra.Command{
+	cmd := commandGroup(&cobra.Command{
 		Use:   "sessions",
-		Short: "List, show, export, import, rename, archive, move and delete stored sessions",
-		Long: `A SESSION is an id, the beginning of one that no other session shares, or "last": the
-session with the newest activity.`,
-	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsExport(s, set),
-		newSessionsImport(s, set), newSessionsRename(s, set), newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),
+		Short: "List, search, show, export, import, copy, rename, archive, move and delete stored sessions",
+		Long: `On a terminal sessions shows the stored sessions: type to filter them, and press
+Enter to continue one. Elsewhere it prints them like sessions list.
+
+A SESSION is an id, the beginning of one that no other session shares, or "last": the session with
+the newest activity.`,
+	}, newSessionsList(s, set), newSessionsSearch(s, set), newSessionsShow(s, set),
+		newSessionsExport(s, set),
+		newSessionsImport(s, set), newSessionsCopy(s, set), newSessionsRename(s, set),
+		newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),
 		newSessionsTransfer(s, set), newSessionsDelete(s, set), newSessionsPrune(s, set),
 		newSessionsRepair(s, set))
+	set.accept(cmd, "state-dir", "store")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return set.withStore(s.err, func(store sessionstore.Store) error {
+			c, ok := openScreen(s)
+			if !ok {
+				q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
+				return listFlags{}.list(cmd.Context(), s, store, q)
+			}
+			return pickSession(cmd.Context(), c, s, set, store)
+		})
+	}
+	return cmd
 }
 
 // sessionReport describes a session.
@@ -84,7 +101,7 @@ If a session is open in an editor, it ends there with an error.`,
 			return set.withSessions(cmd, s, names, deleteSession)
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	return cmd
 }
 
@@ -134,7 +151,7 @@ agent nor acp-agent changes it any more.`,
 			return set.withSessions(cmd, s, args[:1], rename)
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	return cmd
 }
 
@@ -171,7 +188,7 @@ func archiveCommand(
 			return tell(s, done, one)
 		})
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	return cmd
 }
 
@@ -194,7 +211,7 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 			return set.withSessions(cmd, s, names, show)
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().BoolVar(&asJSON, "json", false,
 		"print the session and each update, one JSON object per line")
 	return cmd
@@ -266,7 +283,7 @@ from its last turn. If a deleted session is open in an editor, it ends there wit
 			})
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().Var(&p.olderThan, "older-than",
 		"only sessions without a turn for `AGE`, such as 30d or 12h")
 	cmd.Flags().BoolVar(&p.all, "all", false, "also sessions that were used")
@@ -351,7 +368,7 @@ nothing, and "damagedFile" is empty with --json.`,
 			return r.show(s, repairReport(done))
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print one JSON object")
 	return cmd
 }

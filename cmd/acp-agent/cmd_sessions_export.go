@@ -43,7 +43,7 @@ give it to others.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().StringVar(&f.format, "format", "md", "write `FORMAT`: md, html or json")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "",
 		"write `FILE`, which must not exist, instead of to stdout")

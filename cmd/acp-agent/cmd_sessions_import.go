@@ -59,7 +59,7 @@ agent behind acp-agent that does not know the session is told the last part of t
 		},
 	}
 	r.define(cmd)
-	set.accept(cmd, "max-line", "max-roots", "mounts", "state-dir")
+	set.accept(cmd, "max-line", "max-roots", "mounts", "state-dir", "store")
 	return cmd
 }
 

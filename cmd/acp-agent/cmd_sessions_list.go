@@ -57,7 +57,7 @@ whole ids and folders, and times in UTC.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
 	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
 		"only sessions with the additional folder `DIR`; repeat it for the complete list")

@@ -63,7 +63,7 @@ new one, and is told the last part of the conversation.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().BoolVar(&f.yes, "yes", false,
 		"change the sessions instead of only showing what would change")
 	return cmd
@@ -309,7 +309,7 @@ told the last part of it as marked text with the first prompt, as if it had lost
 			})
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().StringVar(&f.to, "to", "",
 		"create the session for `AGENT`: explore, model, or a known agent")
 	return cmd

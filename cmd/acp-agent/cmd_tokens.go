@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,7 @@ func (set *settings) tokens() (*token.Store, error) {
 
 func newTokensAdd(s streams, set *settings) *cobra.Command {
 	var within []string
+	var agent string
 	cmd := &cobra.Command{
 		Use:   "add NAME --within DIR...",
 		Short: "Add a user and print the token",
@@ -60,11 +62,17 @@ session can have, not what the agent can reach from them.`,
 					return fmt.Errorf("--within: %s is not a folder", text.Printable(dir.String()))
 				}
 			}
+			if agent != "" {
+				if _, _, err := set.agentCommand(agent, nil); err != nil {
+					return usagef("--agent: %v", err)
+				}
+			}
 			tokens, err := set.tokens()
 			if err != nil {
 				return err
 			}
-			secret, err := tokens.Add(token.Token{Name: args[0], Within: dirs, Created: time.Now().UTC()})
+			secret, err := tokens.Add(token.Token{Name: args[0], Within: dirs, Agent: agent,
+				Created: time.Now().UTC()})
 			if errors.Is(err, token.ErrExists) {
 				return fmt.Errorf("%s has a token already; acp-agent tokens revoke %[1]s removes it", args[0])
 			}
@@ -76,6 +84,8 @@ session can have, not what the agent can reach from them.`,
 		},
 	}
 	cmd.Flags().Var((*listValue)(&within), "within", "allow folders in `DIR`; can be repeated")
+	cmd.Flags().StringVar(&agent, "agent", "",
+		"let the agent `NAME` answer this user, instead of the one of acp-agent serve")
 	set.accept(cmd, "state-dir")
 	return cmd
 }
@@ -103,9 +113,9 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 				return err
 			}
 			table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tCREATED (UTC)\tWITHIN")
+			fmt.Fprintln(table, "NAME\tCREATED (UTC)\tAGENT\tWITHIN")
 			for _, t := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\n", t.Name, t.Created.Format(time.DateTime),
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Created.Format(time.DateTime), cmp.Or(t.Agent, "-"),
 					folders(t.Within.All(), workspace.Dir.String))
 			}
 			return table.Flush()

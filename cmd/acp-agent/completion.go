@@ -56,7 +56,7 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 			_ = sub.RegisterFlagCompletionFunc("editor",
 				cobra.FixedCompletions(editorNames(), cobra.ShellCompDirectiveNoFileComp))
 		}
-		if sub.Flags().Lookup("to") != nil {
+		if sub.Name() == "transfer" {
 			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -44,6 +43,7 @@ type config struct {
 	Mounts     string                  `json:"mounts"`
 	ReplayRate *int                    `json:"replayRate"`
 	Allow      []string                `json:"allow"` // see allowValue
+	Store      string                  `json:"store"`
 	Workspaces []workspaceConfig       `json:"workspaces"`
 	Omitted    whenOmitted             `json:"whenOmitted"`
 	Agent      string                  `json:"agent"`      // see settings.answering
@@ -110,17 +110,58 @@ type (
 
 // modelConfig describes a language model.
 type modelConfig struct {
-	API           model.API `json:"api"`
-	BaseURL       string    `json:"baseURL"`
-	Name          *string   `json:"name"` // nil for the ID
-	KeyEnv        string    `json:"keyEnv"`
-	KeyCommand    []string  `json:"keyCommand"`
-	ContextTokens *int      `json:"contextTokens"`
-	MaxTokens     *int      `json:"maxTokens"`
-	TextOnly      bool      `json:"textOnly"`
+	API        model.API `json:"api"`
+	BaseURL    string    `json:"baseURL"`
+	Name       *string   `json:"name"` // nil for the ID
+	KeyEnv     string    `json:"keyEnv"`
+	KeyCommand []string  `json:"keyCommand"`
+	// Headers have values in which $NAME stands for an environment variable.
+	Headers       map[string]string `json:"headers"`
+	ContextTokens *int              `json:"contextTokens"`
+	MaxTokens     *int              `json:"maxTokens"`
+	TextOnly      bool              `json:"textOnly"`
+	PDF           *bool             `json:"pdf"`
+	Fallback      string            `json:"fallback"` // the ID of another model
+	Prices        *pricesConfig     `json:"prices"`
 
 	sandboxConfig
 }
+
+// pricesConfig has the prices of a million tokens.
+type pricesConfig struct {
+	Input    float64  `json:"input"`
+	Cached   *float64 `json:"cached"` // nil for that of input
+	Output   float64  `json:"output"`
+	Currency *string  `json:"currency"` // nil for USD
+}
+
+// prices returns the prices with their defaults, or nil.
+func (p *pricesConfig) prices() *model.Prices {
+	if p == nil {
+		return nil
+	}
+	prices := &model.Prices{Input: p.Input, Cached: p.Input, Output: p.Output, Currency: "USD"}
+	override(&prices.Cached, p.Cached)
+	override(&prices.Currency, p.Currency)
+	return prices
+}
+
+// check checks what decoding does not.
+func (p *pricesConfig) check() error {
+	prices := p.prices()
+	switch {
+	case prices == nil:
+		return nil
+	case min(prices.Input, prices.Cached, prices.Output) < 0:
+		return errors.New("prices must not be negative")
+	case !currency().MatchString(prices.Currency):
+		return errors.New("the currency of prices must be a code such as USD or EUR")
+	}
+	return nil
+}
+
+// currency matches codes of ISO 4217.
+var currency = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) })
 
 // setting is the value of a setting in the configuration file, "" if it is absent.
 type setting struct{ flag, key, value string }
@@ -135,6 +176,7 @@ func (c config) settings() []setting {
 	}
 	return []setting{
 		{"state-dir", "stateDir", c.StateDir},
+		{"store", "store", c.Store},
 		{"log-level", "logLevel", c.LogLevel},
 		{"log-file", "logFile", c.LogFile},
 		{"trace", "trace", c.Trace},
@@ -249,6 +291,10 @@ func parseConfig(path string, text []byte) (config, error) {
 	}
 	for id, m := range c.Models {
 		err := m.check(id)
+		_, known := c.Models[m.Fallback]
+		if err == nil && m.Fallback != "" && (!known || m.Fallback == id) {
+			err = fmt.Errorf("fallback: %q is not another model of this file", m.Fallback)
+		}
 		if err == nil && m.KeyCommand != nil && isPath(m.KeyCommand[0]) {
 			m.KeyCommand[0], err = resolvePath(path, m.KeyCommand[0])
 		}
@@ -275,7 +321,7 @@ func configOptions() json.Options {
 			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
 			parsed(choice(map[string]legacy{"auto": false, "legacy": true})),
 			parsed(choice(map[string]model.API{
-				"openai": model.OpenAI, "anthropic": model.Anthropic,
+				"openai": model.OpenAI, "responses": model.Responses, "anthropic": model.Anthropic,
 			})),
 			parsed(choice(map[string]trusted{"ask": false, "allow": true})),
 		)))
@@ -378,6 +424,8 @@ func jsonType(t reflect.Type) string {
 		return "a TCP port"
 	case reflect.Int:
 		return "a whole number"
+	case reflect.Float64:
+		return "a number"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
@@ -451,8 +499,13 @@ func (m modelConfig) check(id string) error {
 		return errors.New(
 			"maxTokens, the length of an answer, must be less than contextTokens, which it is " +
 				"part of")
+	}
+	if err := cmp.Or(m.checkHeaders(), m.Prices.check()); err != nil {
+		return err
+	}
+	switch {
 	case m.BaseURL != "":
-		return m.checkURL(hasKey)
+		return m.checkURL(hasKey || len(m.headerVariables()) > 0)
 	case !hasKey:
 		return errors.New("set baseURL (for example http://127.0.0.1:11434/v1 for Ollama), " +
 			"or keyEnv or keyCommand to use the provider's own API")
@@ -472,23 +525,27 @@ func (m modelConfig) checkURL(hasKey bool) error {
 		return errors.New(
 			"baseURL must not have a user or password: name an environment variable with the key " +
 				"as keyEnv")
-	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("baseURL must end with a path, without ? or #")
-	case u.Scheme == "http" && hasKey && !isLoopback(u.Hostname()):
+	case u.Fragment != "":
+		return errors.New("baseURL must end with a path or a query, without #")
+	case slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), secret.IsCredential):
+		return errors.New("baseURL must not have a key in its query: set keyEnv, or a header")
+	case u.Scheme == "http" && hasKey && !secret.IsLoopback(u.Hostname()):
 		return fmt.Errorf(
 			"the key would be sent to %s unencrypted: use https, or reach the server through a "+
 				"tunnel to 127.0.0.1", u.Host)
+	case endpointPath().MatchString(u.Path):
+		return fmt.Errorf("baseURL must not end with %s, which is added for each request",
+			endpointPath().FindString(u.Path))
 	case m.API == model.Anthropic && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
 		return errors.New("baseURL must not end with /v1, which is added for the api anthropic")
 	}
 	return nil
 }
 
-// isLoopback reports whether a host stands for this machine only.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
-}
+// endpointPath matches what a client adds to the address of a server.
+var endpointPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`/(chat/completions|responses|messages)/?$`)
+})
 
 // resolveWorkspace makes the cwd of an entry absolute and checks it.
 func (c config) resolveWorkspace(i int) error {
@@ -578,6 +635,7 @@ func (c config) keyVariables() []string {
 		if m.KeyEnv != "" {
 			names = append(names, m.KeyEnv)
 		}
+		names = append(names, m.headerVariables()...)
 	}
 	return names
 }
@@ -607,7 +665,8 @@ func (c config) modelsFrom(id string) ([]model.Model, error) {
 func (c config) model(id string) model.Model {
 	m := c.Models[id]
 	configured := model.Model{ID: id, API: m.API, BaseURL: m.BaseURL,
-		Name: id, Key: m.key(filepath.Dir(c.path), c.keyVariables()), TextOnly: m.TextOnly}
+		Name: id, Key: m.key(filepath.Dir(c.path), c.keyVariables()), TextOnly: m.TextOnly,
+		PDF: m.PDF, Headers: m.headers(), Fallback: m.Fallback, Prices: m.Prices.prices()}
 	override(&configured.Name, m.Name)
 	override(&configured.ContextTokens, m.ContextTokens)
 	override(&configured.MaxTokens, m.MaxTokens)

@@ -119,9 +119,9 @@ func (c *configText) addMember(object *hujson.Object, name string, value any, de
 	})
 }
 
-// room returns what comes before a new last element, and whether that is on lines of its own: unless
-// the elements before it, beginning with first, are all on one line. Comments that were behind the
-// last element stay there.
+// room returns what comes before a new last element, and whether that is on lines of its own:
+// unless the elements before it, beginning with first, are all on one line. Comments that were
+// behind the last element stay there.
 func (c *configText) room(
 	first *hujson.Value, after *hujson.Extra, depth int,
 ) (before hujson.Extra, spread bool) {

@@ -66,7 +66,7 @@ func (set *settings) listServers(
 			Sandbox: policy.Sandbox}
 	}
 	all := mcpclient.NewSet(mcpclient.NewStarter(len(configs)), mcpclient.Options{
-		Version: ownVersion().Number, Withheld: set.config.keyVariables(), Wait: patience,
+		Version: ownVersion().Number, Withheld: set.withheld(), Wait: patience,
 	})
 	defer all.Close(ctx)
 	change, err := all.Prepare(w, configs)

@@ -26,13 +26,17 @@ import (
 // downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero
 // value means neither.
 type downstream struct {
-	models  []model.Model // the user's choice first
-	sandbox func(model string, roots []string) []string
+	model model.Options // the user's choice of models first
 
 	command process.Command
 	profile proxy.Profile
 	tools   process.Command // an MCP server with tools for the roots
 	relay   process.Command // stands in front of other MCP servers
+
+	// pool has the processes that connections of the same user share, nil if there is one
+	// connection.
+	pool *proxy.Pool
+	user string
 }
 
 // behindVariable is set for agents behind acp-agent. If one is acp-agent again, the configuration
@@ -50,32 +54,41 @@ func (set *settings) answering(args []string) (agent, model, setting string) {
 	return set.config.Agent, set.config.Model, set.config.path + ": "
 }
 
-// downstream returns the model or the agent that answers, with args added to the agent's own, or the
-// agent that the command args starts.
+// downstream returns the model or the agent that answers, with args added to the agent's own, or
+// the agent that the command args starts.
 func (set *settings) downstream(args []string) (downstream, error) {
-	agent, model, setting := set.answering(args)
+	agent, name, setting := set.answering(args)
 	behind := agent != "" || len(args) > 0
 	switch {
-	case model != "" && behind:
+	case name != "" && behind:
 		return downstream{}, usagef(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
-	case model != "":
-		models, err := set.config.modelsFrom(model)
+	case name != "":
+		models, err := set.config.modelsFrom(name)
 		if err != nil {
 			return downstream{}, usagef("%smodel: %v", setting, err)
 		}
 		if setting != "--" && !isLocal(models[0].BaseURL) {
-			return downstream{}, usagef("%s%v", setting, errModelElsewhere(model))
+			return downstream{}, usagef("%s%v", setting, errModelElsewhere(name))
 		}
-		d := downstream{models: models}
-		d.sandbox, err = set.modelSandbox()
+		d := downstream{model: model.Options{
+			Models: models, SandboxLine: set.sandboxLine,
+			Environment: process.EnvironmentWithout(set.config.keyVariables()),
+		}}
+		d.model.Sandbox, err = set.modelSandbox()
 		return d, err
 	case !behind && set.sandbox != "":
 		return downstream{}, usagef("--sandbox needs an agent: add --agent NAME or a command after --")
 	case !behind:
 		return downstream{}, nil
 	}
+	return set.behind(agent, args, setting)
+}
+
+// behind returns the agent with this name, with args added to its own, or the one that the command
+// args starts. setting says where it is named.
+func (set *settings) behind(agent string, args []string, setting string) (downstream, error) {
 	command, profile, err := set.agentCommand(agent, args)
 	if err != nil {
 		return downstream{}, usagef("%sagent: %v", setting, err)
@@ -112,7 +125,7 @@ func (set *settings) agentCommand(
 ) (process.Command, proxy.Profile, error) {
 	profiles, err := set.agents()
 	if name == "" {
-		command := process.Command{Path: args[0], Args: args[1:]}
+		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
 		profile, _ := proxy.MatchProfile(profiles, command)
 		return command, proxy.Identify(profiles, profile, command), nil
 	}
@@ -123,7 +136,7 @@ func (set *settings) agentCommand(
 			text.Line(strings.Join(profileNames(profiles), ", "), 4000)))
 	}
 	command := profile.StartCommand()
-	command.Args = append(command.Args, args...)
+	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
 	return command, proxy.Identify(profiles, profile, command), nil
 }
 
@@ -144,34 +157,39 @@ func (set *settings) commandOf(owner sessionstore.Agent) string {
 	return "acp-agent"
 }
 
-// modelSandbox returns what restricts the commands of models, as configured for each or as --sandbox
-// says.
-func (set *settings) modelSandbox() (func(id string, roots []string) []string, error) {
-	if _, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String())); err != nil {
+// modelSandbox returns what restricts the commands of models, as configured for each or as
+// --sandbox says.
+func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
+	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String()))
+	if err != nil {
 		return nil, usagef("--sandbox: %v", err)
 	}
-	return func(id string, roots []string) []string {
+	return func(id string) sandbox.Settings {
 		s := set.config.Models[id].settings()
-		mode := cmp.Or(set.sandbox, s.Mode.String())
-		if mode == sandbox.Off.String() {
-			return nil
+		if set.sandbox != "" {
+			s.Mode = mode
 		}
-		flags := []string{"--sandbox", mode}
-		for flag, paths := range map[string][]string{"--dir": roots, "--write": s.Write, "--read": s.Read} {
-			for _, path := range paths {
-				flags = append(flags, flag, path)
-			}
-		}
-		if s.Ports != nil {
-			var ports []string
-			for _, port := range s.Ports {
-				ports = append(ports, strconv.Itoa(int(port)))
-			}
-			flags = append(flags, "--ports", strings.Join(ports, ","))
-		}
-		self := set.self("sandbox", append(flags, "--")...)
-		return append([]string{self.Path}, self.Args...)
+		return s
 	}, nil
+}
+
+// sandboxLine returns the command line that restricts another one, appended to it.
+func (set *settings) sandboxLine(s sandbox.Settings, roots []string) []string {
+	flags := []string{"--sandbox", s.Mode.String()}
+	for flag, paths := range map[string][]string{"--dir": roots, "--write": s.Write, "--read": s.Read} {
+		for _, path := range paths {
+			flags = append(flags, flag, path)
+		}
+	}
+	if s.Ports != nil {
+		var ports []string
+		for _, port := range s.Ports {
+			ports = append(ports, strconv.Itoa(int(port)))
+		}
+		flags = append(flags, "--ports", strings.Join(ports, ","))
+	}
+	self := set.self("sandbox", append(flags, "--")...)
+	return append([]string{self.Path}, self.Args...)
 }
 
 // self returns a subcommand of this program with the same configuration file, or the zero Command
@@ -202,8 +220,8 @@ func profileNames(profiles []proxy.Profile) []string {
 // name returns the name of the answering agent for the log.
 func (d downstream) name() string {
 	switch {
-	case len(d.models) > 0:
-		return "model " + d.models[0].ID
+	case len(d.model.Models) > 0:
+		return "model " + d.model.Models[0].ID
 	case d.command.Path == "":
 		return "explore"
 	}
@@ -216,16 +234,22 @@ func newBackend(
 	d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger,
 ) backend.Backend {
 	switch {
-	case len(d.models) > 0:
-		return model.New(model.Options{Models: d.models, Sandbox: d.sandbox, Logger: logger})
+	case len(d.model.Models) > 0:
+		o := d.model
+		o.Logger = logger
+		return model.New(o)
 	case d.command.Path == "":
 		return explore.New()
 	}
-	return proxy.New(d.command, proxy.Options{
+	o := proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
 		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Workspace: roots, Trace: trace,
 		Logger: logger,
-	})
+	}
+	if d.pool != nil {
+		return d.pool.New(d.user, d.command, o)
+	}
+	return proxy.New(d.command, o)
 }
 
 // runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors

@@ -22,8 +22,8 @@ type editor struct {
 	sendsFolders bool
 }
 
-// editors returns the editors that docs/editors.md describes, with the same snippets, and at the end
-// one that stands for all others.
+// editors returns the editors that docs/editors.md describes, with the same snippets, and at the
+// end one that stands for all others.
 func editors() []editor {
 	return []editor{
 		{

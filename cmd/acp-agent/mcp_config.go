@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // mcpServers returns the MCP servers for the session: first those of --mcp, then those of the
@@ -17,7 +18,7 @@ func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
 	for _, given := range r.mcp {
 		name, line, named := strings.Cut(given, "=")
-		words, err := splitCommand(line)
+		words, err := text.Words(line)
 		switch {
 		case err != nil:
 			return nil, usagef("--mcp %s: %v", name, err)
@@ -48,45 +49,6 @@ func readMCPConfigs(files []string) ([]sdk.McpServer, error) {
 		all = append(all, servers...)
 	}
 	return all, nil
-}
-
-// splitCommand splits a command line into words like a shell, without expanding anything. Except in
-// single quotes, a backslash escapes a quote, white space or a backslash. Before anything else it
-// is literal, so that Windows paths work.
-func splitCommand(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	inWord, quote := false, byte(0)
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case c == '\\' && quote != '\'' && i+1 < len(line) &&
-			strings.IndexByte("\\\"' \t\n", line[i+1]) >= 0:
-			i++
-			word.WriteByte(line[i])
-			inWord = true
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote, inWord = c, true
-		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
-			if inWord {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			inWord = false
-		default:
-			word.WriteByte(c)
-			inWord = true
-		}
-	}
-	if quote != 0 {
-		return nil, fmt.Errorf("missing closing %c", quote)
-	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	return words, nil
 }
 
 // parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the

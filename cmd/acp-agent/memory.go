@@ -62,12 +62,16 @@ func (g *garbage) free() {
 	debug.FreeOSMemory()
 }
 
-// measureMemory returns how many bytes were live at the last collection, and how many the program
-// has from the system.
+// measureMemory returns how many bytes the program has from the system, and how many of them are
+// live: what was reachable at the last collection, stacks, and what the runtime needs itself.
 func measureMemory() (live, used int64) {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"},
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"},
+	}
 	metrics.Read(samples)
-	return int64(samples[0].Value.Uint64()),
-		int64(samples[1].Value.Uint64() - samples[2].Value.Uint64())
+	bytes := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	used = bytes(0) - bytes(1)
+	return used - bytes(2) - bytes(3) - bytes(4) + bytes(5), used
 }

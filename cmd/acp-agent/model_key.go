@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // keyTimeout is how long a command may take to print a key. Password managers ask the user.
@@ -88,4 +94,84 @@ func checkKey(key, from string) (string, error) {
 		return "", fmt.Errorf("%s is not a key: it has spaces or special characters", from)
 	}
 	return key, nil
+}
+
+// headerVariables returns the names of the environment variables in the values of headers.
+func (m modelConfig) headerVariables() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		names = append(names, variablesIn(m.Headers[name])...)
+	}
+	return names
+}
+
+func variablesIn(value string) (names []string) {
+	os.Expand(value, func(variable string) string {
+		names = append(names, variable)
+		return ""
+	})
+	return names
+}
+
+// checkHeaders checks the headers of requests. Its errors have no values, which may be secret.
+func (m modelConfig) checkHeaders() error {
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		value := m.Headers[name]
+		switch {
+		case !headerName().MatchString(name):
+			return fmt.Errorf("headers: %q is not the name of a header", name)
+		case slices.Contains([]string{"Host", "Content-Length", "Content-Type", "Connection",
+			"Transfer-Encoding"}, http.CanonicalHeaderKey(name)):
+			return fmt.Errorf("headers: %s is set by the program", name)
+		case !isHeaderValue(value):
+			return fmt.Errorf("headers: the value of %s has line breaks or control characters", name)
+		case variablesIn(value) == nil &&
+			(secret.IsCredential(name) || http.CanonicalHeaderKey(name) == "Authorization"):
+			return fmt.Errorf("headers: the value of %s does not belong in this file: give "+
+				"$NAME, the name of an environment variable that has it", name)
+		}
+	}
+	for _, name := range m.headerVariables() {
+		if !variableName().MatchString(name) {
+			return errors.New("headers: $ must precede the name of an environment variable, " +
+				"such as $AZURE_API_KEY")
+		}
+	}
+	return nil
+}
+
+var headerName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+})
+
+func isHeaderValue(value string) bool {
+	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// headers returns the function that returns the headers of requests with what the environment says,
+// nil if there are none.
+func (m modelConfig) headers() func() (map[string]string, error) {
+	if len(m.Headers) == 0 {
+		return nil
+	}
+	return func() (map[string]string, error) {
+		headers := make(map[string]string, len(m.Headers))
+		for name, value := range m.Headers {
+			var err error
+			headers[name] = os.Expand(value, func(variable string) string {
+				set := strings.TrimSpace(os.Getenv(variable))
+				if set == "" {
+					err = fmt.Errorf("the environment variable %s is not set", variable)
+				} else if !isHeaderValue(set) {
+					err = fmt.Errorf("the environment variable %s has line breaks or control "+
+						"characters", variable)
+				}
+				return set
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		return headers, nil
+	}
 }

@@ -109,3 +109,54 @@ func TestModelKey(t *testing.T) {
 		require.Equal(t, "sk-2", got)
 	})
 }
+
+func TestModelHeaders(t *testing.T) {
+	local := modelConfig{BaseURL: "https://example.com/v1"}
+	for name, test := range map[string]struct{ header, value, want string }{
+		"a literal":      {"X-Title", "acp-agent", ""},
+		"a variable":     {"api-key", "$TEST_HEADER", ""},
+		"within a text":  {"Authorization", "Bearer ${TEST_HEADER}", ""},
+		"a key":          {"api-key", "sk-1", "the value of api-key does not belong in this file"},
+		"a bearer":       {"authorization", "Bearer x", "does not belong in this file"},
+		"a line break":   {"X-Title", "a\nb: c", "the value of X-Title has line breaks"},
+		"no name":        {"X Title", "a", `"X Title" is not the name of a header`},
+		"host":           {"host", "a", "host is set by the program"},
+		"no variable":    {"X-Title", "costs $5", "$ must precede the name of an environment variable"},
+		"a dollar alone": {"api-key", "5$", "the value of api-key does not belong in this file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := local
+			m.Headers = map[string]string{test.header: test.value}
+			err := m.check("m")
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "sk-1")
+		})
+	}
+	m := local
+	m.Headers = map[string]string{"Authorization": "Bearer $TEST_HEADER"}
+	require.Equal(t, []string{"TEST_HEADER"}, config{Models: map[string]modelConfig{"m": m}}.keyVariables())
+	t.Setenv("TEST_HEADER", "")
+	_, err := m.headers()()
+	require.EqualError(t, err, "the environment variable TEST_HEADER is not set")
+	t.Setenv("TEST_HEADER", "a\nb")
+	_, err = m.headers()()
+	require.EqualError(t, err, "the environment variable TEST_HEADER has line breaks or control characters")
+	t.Setenv("TEST_HEADER", "secret\n")
+	headers, err := m.headers()()
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"Authorization": "Bearer secret"}, headers)
+	require.Nil(t, local.headers())
+
+	m.BaseURL = "http://example.com/v1"
+	require.ErrorContains(t, m.check("m"), "unencrypted")
+	m.BaseURL = "https://example.com/openai?api-version=1"
+	require.NoError(t, m.check("m"))
+	m.BaseURL += "&api_key=1"
+	require.ErrorContains(t, m.check("m"), "baseURL must not have a key in its query")
+	m.BaseURL = "https://example.com/v1/chat/completions/"
+	require.ErrorContains(t, m.check("m"), "baseURL must not end with /chat/completions/, which is")
+}

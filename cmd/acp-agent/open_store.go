@@ -7,19 +7,52 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
+// storeVariable is the environment variable with the address of the store, which may have a
+// password.
+const storeVariable = "ACP_AGENT_STORE"
+
+// storeVariables returns the names of the environment variables with which the session store can be
+// opened. Agents and MCP servers do not get them.
+func (set *settings) storeVariables() []string {
+	if set.store == "" {
+		return nil
+	}
+	return []string{storeVariable, "PGPASSWORD"}
+}
+
+// storelessEnvironment returns our environment without these variables, nil for all of it.
+func (set *settings) storelessEnvironment() []string {
+	if set.store == "" {
+		return nil
+	}
+	return process.EnvironmentWithout(set.storeVariables())
+}
+
+// withheld returns the names of the environment variables that MCP servers do not get.
+func (set *settings) withheld() []string {
+	return append(set.config.keyVariables(), set.storeVariables()...)
+}
+
 // serverStore returns the session store for serving an editor. It fails if sessions cannot be
-// written there, and otherwise opens no file yet.
+// written there, as far as that can be told without opening it.
 func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
+	if set.store != "" {
+		return openPostgres(set.store, sessionstore.Retention)
+	}
 	o, err := set.storeOptions(logger)
 	if err != nil {
 		return nil, err
@@ -29,23 +62,81 @@ func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, erro
 	return store, store.CheckDir()
 }
 
-// withStore calls do with the session store of a command. If there is none, do gets an empty one,
-// so that looking for sessions creates no file. Warnings about its files are written to stderr.
-func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) error) error {
+// openPostgres returns the store in a PostgreSQL database.
+func openPostgres(address string, retention time.Duration) (*postgres.Store, error) {
+	if !isPostgres(address) {
+		return nil, usagef("--store: must be the address of a PostgreSQL database, such as " +
+			"postgres://USER@HOST/DATABASE")
+	}
+	store, err := postgres.New(postgres.Options{Address: address, Retention: retention})
+	if err != nil {
+		return nil, usagef("--store: %v", err)
+	}
+	return store, nil
+}
+
+func isPostgres(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+// commandStore returns the session store of a command, and its name. If there is none, it is empty
+// and in memory, so that looking for sessions creates no file. Warnings about its files are written
+// to stderr.
+func (set *settings) commandStore(stderr io.Writer) (sessionstore.Shared, string, error) {
+	store, name, err := set.openStore(stderr)
+	if err == nil && set.store == "" && !sqlite.Exists(name) {
+		return sqlite.NewMemory(), name, store.Close()
+	}
+	return store, name, err
+}
+
+// namedStore returns the store with a name of the command line, which is the configured one if it
+// is "", and a name by which stores are compared.
+func (set *settings) namedStore(
+	name string, stderr io.Writer,
+) (sessionstore.Shared, string, error) {
+	named := *set
+	switch {
+	case isPostgres(name):
+		named.store = name
+	case name != "":
+		if filepath.Base(name) == "sessions.db" {
+			name = filepath.Dir(name)
+		}
+		named.store, named.stateDir = "", name
+	}
+	return named.openStore(stderr)
+}
+
+// openStore returns the configured session store without a retention, and its name. It warns on
+// stderr about its files.
+func (set *settings) openStore(stderr io.Writer) (sessionstore.Shared, string, error) {
+	if set.store != "" {
+		store, err := openPostgres(set.store, 0)
+		if err != nil {
+			return nil, "", err
+		}
+		return store, store.String(), nil
+	}
 	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	var store sessionstore.Store = sqlite.NewMemory()
-	if sqlite.Exists(o.Dir) {
-		store = sqlite.New(o)
+	return sqlite.New(o), o.Dir, nil
+}
+
+// withStore calls do with the session store of a command.
+func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) error) error {
+	store, name, err := set.commandStore(stderr)
+	if err != nil {
+		return err
 	}
 	err = do(store)
 	if closeErr := store.Close(); err == nil {
 		err = closeErr
 	}
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
-		return fmt.Errorf("%w in %s; acp-agent sessions list shows the sessions", err, o.Dir)
+		return fmt.Errorf("%w in %s; acp-agent sessions list shows the sessions", err, name)
 	}
 	return err
 }
@@ -135,6 +226,10 @@ func listed(
 
 // repairStore repairs the session store. Its warnings are written to stderr.
 func (set *settings) repairStore(ctx context.Context, stderr io.Writer) (sqlite.Report, error) {
+	if set.store != "" {
+		return sqlite.Report{}, usagef("only a store in a file can be repaired, not a database; " +
+			"restore that from a backup")
+	}
 	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return sqlite.Report{}, err

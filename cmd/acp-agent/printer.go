@@ -30,9 +30,11 @@ type printer struct {
 	inLine   bool             // the last text did not end with a newline
 	calls    map[string]*call // by id
 	live     *call            // the call on the last line, which can be replaced
+	untold   []*call          // pending calls without a line yet, if out is no terminal
 	asking   bool             // a permission request is shown and not yet answered
 	held     []client.Update  // that arrived meanwhile
 	title    string           // of the permission request
+	cost     string           // of the session, "" if unknown
 	failed   error            // the first write error
 }
 
@@ -41,8 +43,7 @@ type call struct{ title, status, said string }
 
 func newPrinter(out io.Writer) *printer {
 	p := &printer{out: out, calls: make(map[string]*call)}
-	// The console of Windows does not obey escape sequences unless it is told to.
-	if os.Getenv("TERM") == "dumb" || runtime.GOOS == "windows" {
+	if !obeysEscapes() {
 		return p
 	}
 	if p.width = widthOf(out); p.width > 0 && os.Getenv("NO_COLOR") == "" {
@@ -50,6 +51,10 @@ func newPrinter(out io.Writer) *printer {
 	}
 	return p
 }
+
+// obeysEscapes reports whether a terminal obeys escape sequences. The console of Windows does not
+// unless it is told to.
+func obeysEscapes() bool { return os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows" }
 
 // print writes text.
 func (p *printer) print(text string) {
@@ -114,6 +119,13 @@ func (p *printer) update(_ context.Context, u client.Update) {
 // printUpdate prints an update.
 func (p *printer) printUpdate(u client.Update) {
 	switch u.Kind {
+	case "usage_update":
+		var usage struct{ Cost *sdk.Cost }
+		if json.Unmarshal(u.Update, &usage) == nil && usage.Cost != nil {
+			p.cost = fmt.Sprintf("%.4f %s", usage.Cost.Amount, text.Plain(usage.Cost.Currency))
+		}
+	case "tool_call", "tool_call_update":
+		p.tool(u.Update)
 	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
 		var chunk struct {
 			Content struct{ Text string }
@@ -124,6 +136,7 @@ func (p *printer) printUpdate(u client.Update) {
 		if json.Unmarshal(u.Update, &chunk) != nil {
 			return
 		}
+		p.tellCalls()
 		said := text.Plain(chunk.Content.Text)
 		switch {
 		case u.Kind == "user_message_chunk":
@@ -133,8 +146,17 @@ func (p *printer) printUpdate(u client.Update) {
 		case chunk.Meta.Ours.Note:
 			p.note("· %s", strings.TrimSpace(said))
 		}
-	case "tool_call", "tool_call_update":
-		p.tool(u.Update)
+	}
+}
+
+// tellCalls prints the pending calls. Their titles may have grown since they were announced.
+func (p *printer) tellCalls() {
+	calls := p.untold
+	p.untold = nil
+	for _, c := range calls {
+		if c.title != "" {
+			p.note("· %s", c.title)
+		}
 	}
 }
 
@@ -170,22 +192,34 @@ func (p *printer) tool(update json.RawMessage) {
 	c.said = cmp.Or(textOf(said.Content), c.said)
 	switch {
 	case c.status == "failed" && before.status != "failed":
+		p.untold = slices.DeleteFunc(p.untold, func(other *call) bool { return other == c })
 		p.show(c, "✗ ", "· failed: ", style{red})
-		for line := range strings.Lines(cmp.Or(c.said, describe(said.RawOutput))) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
-				p.note("  %s", text.Line(text.Plain(line), 200))
-			}
+		lines := shownLines(cmp.Or(c.said, describe(said.RawOutput)))
+		const most = 40
+		if left := len(lines) - most; left > 0 {
+			p.note("  … (%s above)", text.Count(left, "line", "lines"))
+			lines = lines[left:]
+		}
+		for _, line := range lines {
+			p.note("  %s", text.Line(text.Plain(line), 200))
 		}
 	case p.width == 0:
-		if !known && c.title != "" {
-			p.note("· %s", c.title)
+		if !known {
+			p.untold = append(p.untold, c)
+		}
+		if c.status != "" && c.status != "pending" {
+			p.tellCalls()
 		}
 	case c.status == "completed" && before.status != "completed":
 		p.show(c, "✓ ", "", style{green})
 	case c.status != "completed" && c.status != "failed" && *c != before:
 		p.show(c, "· ", "", style{})
-		progress, _, _ := strings.Cut(c.said, "\n")
-		if room := p.width - 1 - columns(c.title) - 4; progress != "" && room > 10 {
+		lines := shownLines(c.said)
+		if room := p.width - 1 - columns(c.title) - 4; len(lines) > 0 && room > 10 {
+			progress := lines[0]
+			if strings.HasPrefix(c.said, "```") { // output
+				progress = lines[len(lines)-1]
+			}
 			p.print(p.styled("  "+cut(text.Plain(progress), room), style{dim}))
 		}
 		p.live = c
@@ -211,6 +245,17 @@ func (p *printer) show(c *call, mark, plain string, s style) {
 	}
 }
 
+// shownLines returns the lines of what a tool call says that are neither empty nor begin or end a
+// code block.
+func shownLines(said string) (lines []string) {
+	for line := range strings.Lines(said) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // textOf returns the text in the content of a tool call.
 func textOf(content json.RawMessage) string {
 	var blocks []struct{ Content struct{ Text string } }
@@ -232,6 +277,7 @@ func (p *printer) permission(call sdk.ToolCallUpdate) {
 	if call.Title != nil {
 		title = *call.Title
 	}
+	p.tellCalls()
 	p.asking, p.title = true, text.Printable(title)
 	p.noteWrapped(p.styled("?", style{bold})+" ", p.title, style{})
 	for _, c := range call.Content {
@@ -317,6 +363,7 @@ func (p *printer) typed() {
 func (p *printer) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.tellCalls()
 	p.endLine()
 }
 

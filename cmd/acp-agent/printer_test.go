@@ -104,3 +104,21 @@ func TestWrappedLinesOfQuestions(t *testing.T) {
 	p.permission(sdk.ToolCallUpdate{Title: &title})
 	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
 }
+
+// The title of a call may grow until the call begins.
+func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
+	var out strings.Builder
+	p := newPrinter(&out)
+	for _, raw := range []string{
+		`{"toolCallId":"1","title":"Edit","status":"pending"}`,
+		`{"toolCallId":"2","title":"Read","status":"pending"}`,
+		`{"toolCallId":"1","title":"Edit a.txt"}`,
+		`{"toolCallId":"2","title":"Read b.txt","status":"failed"}`,
+		`{"toolCallId":"1","status":"completed"}`,
+		`{"toolCallId":"3","title":"Search"}`,
+	} {
+		p.update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(raw)})
+	}
+	p.end()
+	require.Equal(t, "· failed: Read b.txt\n· Edit a.txt\n· Search\n", out.String())
+}

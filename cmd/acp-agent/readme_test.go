@@ -23,10 +23,7 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, err)
 	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
 	require.NoError(t, err)
-	binary := filepath.Join(t.TempDir(), "acp-agent")
-	build := exec.Command("go", "build", "-o", binary, ".")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	binary := built(t)
 
 	ran, tests := 0, false
 	for _, block := range console.FindAllStringSubmatch(string(readme), -1) {

@@ -92,7 +92,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
 		newModels(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newConsents(s, set), newSandbox(s, set), newServe(s, set),
-		newConnect(s, set), newTokens(s, set), newDoctor(s, set),
+		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
 		newSetup(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
@@ -172,7 +172,8 @@ func misspelled(root *cobra.Command, given string) string {
 }
 
 // separateAgentArgs returns args with "--" before the first one that is for the agent behind
-// acp-agent: after --agent NAME one that is neither a flag of the program nor a command that accepts
+// acp-agent: after --agent NAME one that is neither a flag of the program nor a command that
+// accepts
 // --agent, and if the configuration file names an agent, one that is not for the program. Editors
 // append arguments of the agent, such as --terminal-login, to the command that they are configured
 // with.
@@ -297,6 +298,7 @@ func (set *settings) serving(
 	d downstream, dir string, roots workspace.Options, store sessionstore.Store, trace traceFunc,
 	logger *slog.Logger,
 ) acp.Options {
+	d.model.ConsentDir = cmp.Or(d.model.ConsentDir, consentDir(dir))
 	return acp.Options{
 		Backend:      func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
 		Store:        store,
@@ -306,7 +308,7 @@ func (set *settings) serving(
 		MaxLine:      set.maxLine,
 		Trace:        trace.editor(),
 		MCPPolicy:    set.config.mcpPolicy,
-		Withheld:     set.config.keyVariables(),
+		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(dir),
 		AllowReads:   set.allowReads,
 		ReplayRate:   set.replayRate,

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -15,26 +15,45 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 )
 
-// TestMain makes the program, and typing, commands of the scripts.
+// TestMain makes acting, typing and without-landlock commands of the scripts.
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
-		"acp-agent": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
-			defer stop()
-			os.Exit(run(ctx, os.Args[1:], standardStreams()))
-		},
+		"acting":           acting,
 		"typing":           typing,
 		"without-landlock": withoutLandlock,
 	})
 }
 
-// leakless fails if tests leave goroutines behind.
+// built returns the path of the program, which it builds when it is first called. The program is
+// built without the race detector, because the scripts start it hundreds of times; make kills runs
+// them with it.
+func built(t *testing.T) string {
+	t.Helper()
+	build.Do(func() { remove, buildError = program.Build() })
+	if buildError != nil {
+		t.Fatal(buildError)
+	}
+	return program.Path()
+}
+
+var (
+	build      sync.Once
+	remove     func()
+	buildError error
+)
+
+// leakless removes the program, and fails if tests leave goroutines behind.
 type leakless struct{ m *testing.M }
 
 func (l leakless) Run() int {
 	code := l.m.Run()
+	if remove != nil {
+		remove()
+	}
 	if err := goleak.Find(); code == 0 && err != nil {
 		_, _ = os.Stderr.WriteString(err.Error())
 		return 1
@@ -52,21 +71,30 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var database pgtest.Server
+	t.Cleanup(database.Stop)
+	path := filepath.Dir(built(t)) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		// The default is left behind if only some scripts run.
 		WorkdirRoot:         dirtest.Short(t),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", path)
 			e.Setenv("WORKSPACE", workspace)
-			// The race detector makes each program sleep for a second at its end, and the scripts
-			// start hundreds.
+			// The race detector makes each command sleep for a second at its end.
 			e.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Values[modelKey{}] = &scriptModel{}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"modelserver": modelServer},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"modelserver": modelServer,
+			// "postgres" sets POSTGRES_URL to the address of an empty database.
+			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("POSTGRES_URL", database.Address(t))
+			},
+		},
 	})
 }
 

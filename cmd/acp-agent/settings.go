@@ -22,10 +22,10 @@ import (
 // as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir. But
 // --agent and --model are no variables (see answering), --sandbox is only a flag, --config and --dir
 // are flags and variables, and --keep-dirs is whenOmitted in the file. A flag takes precedence over
-// the environment, and the environment over
-// the file. An empty variable counts as unset.
+// the environment, and the environment over the file. An empty variable counts as unset.
 type settings struct {
 	stateDir   string
+	store      string
 	logLevel   slog.Level
 	logFile    string
 	trace      string
@@ -43,6 +43,7 @@ type settings struct {
 	// flags has a flag for each of the settings above. Commands share the flags that they accept.
 	flags      *pflag.FlagSet
 	configPath string // --config
+	logJSON    bool   // --log-json of serve
 	config     config
 }
 
@@ -66,6 +67,10 @@ func newSettings() *settings {
 		"when an editor loads or copies a session without naming folders, keep those that it had")
 	f.StringVar(&set.stateDir, "state-dir", "",
 		"keep sessions in `DIR` (default "+defaultStateDirText()+")")
+	f.StringVar(&set.store, "store", "",
+		"keep sessions in the PostgreSQL database at `URL`, such as postgres://USER@HOST/DATABASE; "+
+			"set ACP_AGENT_STORE instead if it has a password (default a file in the directory of "+
+			"--state-dir)")
 	f.Var(levelValue{&set.logLevel}, "log-level",
 		"log messages of `LEVEL` and above: debug, info, warn or error")
 	f.StringVar(&set.logFile, "log-file", "",
@@ -165,7 +170,11 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 		}
 		out, closeFile = file, file.close
 	}
-	logger := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: set.logLevel}))
+	options := &slog.HandlerOptions{Level: set.logLevel}
+	logger := slog.New(slog.NewTextHandler(out, options))
+	if set.logJSON {
+		logger = slog.New(slog.NewJSONHandler(out, options))
+	}
 	set.warnAboutFiles(logger)
 	return logger, closeFile, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // An answerer is an agent or a model that can answer, or neither if it has no name.
@@ -28,8 +29,8 @@ type answerer struct {
 // neither is an answerer without an agent or a model.
 var neither = answerer{title: "neither: acp-agent answers commands such as /search"}
 
-// addAnswer adds what should answer to the configuration, as a flag or the user says. It returns the
-// name of the agent, "" for none.
+// addAnswer adds what should answer to the configuration, as a flag or the user says. It returns
+// the name of the agent, "" for none.
 func (o *setup) addAnswer(ctx context.Context) (string, error) {
 	c := o.set.config
 	chosen, err := o.chooseAnswer(ctx)
@@ -212,7 +213,7 @@ const ollama = "http://127.0.0.1:11434/v1"
 // isLocal reports whether an address is on this machine.
 func isLocal(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && isLoopback(u.Hostname())
+	return err == nil && secret.IsLoopback(u.Hostname())
 }
 
 // findModels returns the configured models on this machine whose server answers, and those that

@@ -46,8 +46,8 @@ func columns(s string) int {
 	return n
 }
 
-// prefixColumns returns the length in bytes of the longest prefix of s that takes at most n columns,
-// and at least one character.
+// prefixColumns returns the length in bytes of the longest prefix of s that takes at most n
+// columns, and at least one character.
 func prefixColumns(s string, n int) int {
 	end := 0
 	for i, r := range s {

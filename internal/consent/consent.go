@@ -1,6 +1,6 @@
 // Package consent remembers what the user allowed for good: MCP servers that were found in roots,
-// and folders that were added to sessions. Each consent is a file of its own in a directory below
-// the state directory, never in a root.
+// folders that were added to sessions, and commands of models. Each consent is a file of its own in
+// a directory below the state directory, never in a root.
 package consent
 
 import (
@@ -49,7 +49,7 @@ func NewID(parts ...[]string) ID {
 // Consent is something that the user allowed. If its file is damaged, only ID and Allowed are set.
 type Consent struct {
 	ID ID
-	// Server is the name of an MCP server, "" for a folder.
+	// Server is the name of an MCP server, "" for a folder or commands.
 	Server string
 	// Root is the real path of the root that the server was found in, or of the working directory
 	// that the folder was added to.
@@ -58,10 +58,13 @@ type Consent struct {
 	// the origin of another, such as https://example.com. The server's arguments, environment and
 	// headers, which may hold secrets, are not kept.
 	File, Command, Origin string
-	// Folder is the real path of the folder, zero for a server. Session is the only session that
+	// Folder is the real path of the folder, zero for others. Session is the only session that
 	// has it, "" for all in Root.
 	Folder  workspace.Dir
 	Session string
+	// Prefix are the words that the commands begin with which models may run in Root, nil for
+	// others.
+	Prefix []string
 	// Allowed is when the user allowed it.
 	Allowed time.Time
 }
@@ -71,6 +74,12 @@ type Consent struct {
 func ForFolder(cwd, folder workspace.Dir, session string) Consent {
 	id := NewID([]string{"folder", cwd.String(), folder.String(), session})
 	return Consent{ID: id, Root: cwd, Folder: folder, Session: session}
+}
+
+// ForCommands returns the consent to commands that begin with these words in root, a real path.
+func ForCommands(root workspace.Dir, prefix []string) Consent {
+	id := NewID([]string{"commands", root.String()}, prefix)
+	return Consent{ID: id, Root: root, Prefix: prefix}
 }
 
 // Setting names the consent to a folder in messages.
@@ -108,7 +117,7 @@ func (s *Store) Allow(c Consent) error {
 	}
 	return privatefile.WriteFile(s.path(c.ID), append(encode(record{
 		Server: c.Server, Root: c.Root.String(), File: c.File, Command: c.Command, Origin: c.Origin,
-		Folder: c.Folder.String(), Session: c.Session,
+		Folder: c.Folder.String(), Session: c.Session, Prefix: c.Prefix,
 		Allowed: time.Now().UTC().Truncate(time.Second),
 	}), '\n'))
 }
@@ -213,6 +222,7 @@ type record struct {
 	Origin  string    `json:"origin,omitempty"`
 	Folder  string    `json:"folder,omitempty"`
 	Session string    `json:"session,omitempty"`
+	Prefix  []string  `json:"prefix,omitempty"`
 	Allowed time.Time `json:"allowed,omitzero"`
 }
 
@@ -258,6 +268,12 @@ func (s *Store) read(id ID) (Consent, error) {
 			return one, nil
 		}
 		one.Folder, one.Session = folder, r.Session
+	}
+	if r.Prefix != nil {
+		if ForCommands(root, r.Prefix).ID != id {
+			return one, nil
+		}
+		one.Prefix = r.Prefix
 	}
 	one.Server, one.Root, one.File = r.Server, root, r.File
 	one.Command, one.Origin = r.Command, r.Origin

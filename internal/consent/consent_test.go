@@ -18,6 +18,25 @@ func dir(t *testing.T) workspace.Dir {
 	return d
 }
 
+func TestCommands(t *testing.T) {
+	store, root, other := consent.NewStore(filepath.Join(t.TempDir(), "state")), dir(t), dir(t)
+	allowed := consent.ForCommands(root, []string{"go", "test"})
+	require.NoError(t, store.Allow(allowed))
+	for _, c := range []consent.Consent{consent.ForCommands(other, allowed.Prefix),
+		consent.ForCommands(root, []string{"go"}), consent.ForCommands(root, []string{"go test"})} {
+		has, err := store.Has(c.ID)
+		require.NoError(t, err)
+		require.False(t, has, c.Prefix)
+	}
+	all, err := store.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, allowed.Prefix, all[0].Prefix)
+	folders, err := store.Folders(root, "")
+	require.NoError(t, err)
+	require.Empty(t, folders)
+}
+
 // Clause A33.
 func TestFolders(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")

@@ -34,13 +34,13 @@ type answerSize struct{ bytes, calls, news int }
 // written returns how much has arrived of what the model writes. It grows with each piece.
 func (s answerSize) written() int { return s.news + s.calls }
 
-// check returns an error if that is more than an answer may have.
-func (s answerSize) check() error {
+// check returns an error if that is more than an answer may have: most bytes, and maxCalls.
+func (s answerSize) check(most int) error {
 	switch {
 	case s.calls > maxCalls:
 		return tooMuch(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
-	case s.bytes > maxAnswer:
-		return tooMuch("it is longer than " + text.Size(maxAnswer))
+	case s.bytes > most:
+		return tooMuch("it is longer than " + text.Size(most))
 	}
 	return nil
 }
@@ -77,6 +77,7 @@ var errStopped = errors.New("stopped")
 // answer is an answer as it is read from the body of a response.
 type answer struct {
 	origin  string // of the model
+	most    int    // bytes
 	stream  *sseReader
 	decoder decoder
 	yield   func(Event) bool
@@ -86,15 +87,14 @@ type answer struct {
 
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
-	a := answer{c.model.Origin(), &sseReader{from: body}, c.format.decoder(), yield, func() {}}
+	a := answer{c.model.Origin(), c.longest, &sseReader{from: body}, c.format.decoder(), yield, func() {}}
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
 	switch first, _ := a.stream.peek(); first {
 	case '<':
 		page, _ := a.stream.rest()
-		return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) +
-			" instead of an answer; check the model's baseURL"}
+		return webPage(page)
 	case '{', '[': // an error, or the answer of a proxy that ignores that a stream was asked for
 		return a.readWhole()
 	}
@@ -132,7 +132,8 @@ func (a *answer) readWhole() error {
 	}
 	last, err := a.decoder.end()
 	if err != nil {
-		return malformed(errors.New("JSON without a message of the model"))
+		return malformed(errors.New("JSON without a message of the model; " +
+			"check the model's baseURL"))
 	}
 	return a.give(last)
 }
@@ -145,7 +146,7 @@ func (a *answer) decode(e sseEvent) (done bool, err error) {
 		a.progress()
 	}
 	if err == nil {
-		err = a.decoder.check()
+		err = a.decoder.check(a.most)
 	}
 	if err == nil {
 		err = a.give(events)

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // anthropicFormat is Anthropic's messages.
@@ -19,6 +17,9 @@ type anthropicFormat struct{}
 
 func (anthropicFormat) complete(m Model) Model {
 	m.BaseURL = cmp.Or(strings.TrimSuffix(m.BaseURL, "/v1"), "https://api.anthropic.com")
+	if m.PDF == nil {
+		m.PDF = new(claudeVersion(m.Name) >= 305)
+	}
 	if m.MaxTokens == 0 { // has to be sent: one that the model accepts
 		m.MaxTokens = 8_192
 		if claudeVersion(m.Name) >= 400 {
@@ -27,6 +28,8 @@ func (anthropicFormat) complete(m Model) Model {
 	}
 	return m
 }
+
+func (anthropicFormat) maxTools() int { return 0 }
 
 func (anthropicFormat) paths() (answer, list string) {
 	return "/v1/messages", "/v1/models?limit=1000"
@@ -40,10 +43,10 @@ func (anthropicFormat) header(key string) http.Header {
 	return h
 }
 
-func (anthropicFormat) encode(m Model, r Request) []byte {
+func (anthropicFormat) encode(m Model, r Request) requestBody {
 	maxTokens := maxTokens(m, r)
-	messages := anthropicMessages(r.Messages)
-	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true, "messages": messages}
+	messages := merged(withoutEmpty(r.Messages))
+	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true}
 	if r.System != "" {
 		body["system"] = []object{{"type": "text", "text": r.System, "cache_control": ephemeral}}
 	}
@@ -67,7 +70,7 @@ func (anthropicFormat) encode(m Model, r Request) []byte {
 	}
 	if body["thinking"] == nil && 0 < version && version < 500 {
 		// It thinks only if told to, and is not sent what it thought otherwise.
-		body["messages"] = anthropicMessages(withoutThinking(r.Messages))
+		messages = merged(withoutEmpty(withoutThinking(r.Messages)))
 	}
 	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
 		body["temperature"] = min(*r.Temperature, 1)
@@ -75,7 +78,8 @@ func (anthropicFormat) encode(m Model, r Request) []byte {
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	return strictjson.Encode(body)
+	return r.Encoded.request(body, messages, messageList{name: "messages", by: anthropicFormat{},
+		marks: true, encode: anthropicMessage})
 }
 
 // ephemeral marks the end of a part of the request that the server should cache.
@@ -114,12 +118,6 @@ func thinkingBudget(effort string, maxTokens int) int {
 	return maxTokens / 4 * 3
 }
 
-// anthropicMessage is a message of a request.
-type anthropicMessage struct {
-	Role    Role     `json:"role"`
-	Content []object `json:"content"`
-}
-
 // withoutThinking returns messages without what a model thought.
 func withoutThinking(messages []Message) []Message {
 	messages = slices.Clone(messages)
@@ -132,36 +130,39 @@ func withoutThinking(messages []Message) []Message {
 	return messages
 }
 
-// anthropicMessages returns messages with alternating roles, as some servers need them. The end of
-// the conversation is marked for the cache, and so is that of the previous request, because the
-// server does not look for it far back.
-func anthropicMessages(of []Message) []anthropicMessage {
-	messages := []anthropicMessage{}
-	for _, message := range of {
-		content := anthropicContent(message.Parts)
-		if message.Role == Assistant { // a message must not end with thoughts
-			for len(content) > 0 && isThought(content[len(content)-1]) {
-				content = content[:len(content)-1]
+// withoutEmpty returns messages without texts that are white space, and without thoughts at the end
+// of a message. Both would be rejected.
+func withoutEmpty(messages []Message) []Message {
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		if slices.ContainsFunc(m.Parts, isBlank) {
+			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isBlank)
+		}
+		for last := len(m.Parts) - 1; m.Role == Assistant && last >= 0; last-- {
+			if _, thought := m.Parts[last].(Thinking); !thought {
+				break
 			}
+			m.Parts = m.Parts[:last]
 		}
-		if last := len(messages) - 1; last >= 0 && messages[last].Role == message.Role {
-			messages[last].Content = append(messages[last].Content, content...)
-		} else if len(content) > 0 {
-			messages = append(messages, anthropicMessage{message.Role, content})
-		}
-	}
-	marks := 0
-	for _, message := range slices.Backward(messages) {
-		if message.Role != User {
-			continue
-		}
-		slices.SortStableFunc(message.Content, func(a, b object) int { return place(a) - place(b) })
-		if marks < 2 {
-			message.Content[len(message.Content)-1]["cache_control"] = ephemeral
-			marks++
-		}
+		messages[i] = m
 	}
 	return messages
+}
+
+func isBlank(p Part) bool {
+	text, ok := p.(Text)
+	return ok && strings.TrimSpace(string(text)) == ""
+}
+
+// anthropicMessage returns a message. The end of the conversation is marked for the cache, and so
+// is that of the previous request, because the server does not look for it far back.
+func anthropicMessage(m Message, marked bool) []byte {
+	content := anthropicContent(m.Parts)
+	slices.SortStableFunc(content, func(a, b object) int { return place(a) - place(b) })
+	if marked {
+		content[len(content)-1]["cache_control"] = ephemeral
+	}
+	return elements([]object{{"role": m.Role, "content": content}})
 }
 
 // isThought reports whether a part of a message is what the model thought.
@@ -184,12 +185,16 @@ func anthropicContent(parts []Part) []object {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case Text:
-			if strings.TrimSpace(string(p)) != "" {
+			if !isBlank(p) {
 				content = append(content, object{"type": "text", "text": p})
 			}
-		case Image:
+		case Media:
+			kind := "image"
+			if p.MediaType == PDF {
+				kind = "document"
+			}
 			source := object{"type": "base64", "media_type": p.MediaType, "data": p.Data}
-			content = append(content, object{"type": "image", "source": source})
+			content = append(content, object{"type": kind, "source": source})
 		case Thinking:
 			if p.Redacted != "" {
 				content = append(content, object{"type": "redacted_thinking", "data": p.Redacted})
@@ -219,12 +224,13 @@ func anthropicContent(parts []Part) []object {
 // mayThink reports whether the server accepts a request to think within a budget: if the messages
 // end with the results of tools, the model must have thought before it called them. It has not if
 // it was told to think only since then, or is not the same.
-func mayThink(messages []anthropicMessage) bool {
+func mayThink(messages []Message) bool {
 	thinks := true
 	for _, m := range slices.Backward(messages) {
+		content := anthropicContent(m.Parts)
 		if m.Role == Assistant {
-			thinks = isThought(m.Content[0])
-		} else if m.Content[0]["type"] != "tool_result" {
+			thinks = isThought(content[0])
+		} else if !slices.ContainsFunc(content, func(o object) bool { return place(o) == 0 }) {
 			break
 		}
 	}
@@ -254,6 +260,7 @@ type anthropicBlock struct {
 	Type, Text, Thinking, Signature, Data, ID, Name string
 
 	Input    json.RawMessage
+	call     int             // its number among the tool calls
 	added    strings.Builder // to Thinking or Input
 	attached json.RawMessage // see ToolCall.Attached
 }
@@ -335,7 +342,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		b := event.Block
 		d.count(&b)
 		d.blocks[event.Index] = &b
-		return append(d.release(), d.delta(b.Text, b.Thinking)...), false, nil
+		return slices.Concat(d.release(), d.delta(b.Text, b.Thinking), b.piece("")), false, nil
 	case "content_block_delta":
 		b := d.blocks[event.Index]
 		if b == nil {
@@ -345,7 +352,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		d.add(len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature))
 		b.Signature += delta.Signature
 		b.added.WriteString(delta.Thinking + delta.Input)
-		return d.delta(delta.Text, delta.Thinking), false, nil
+		return append(d.delta(delta.Text, delta.Thinking), b.piece(delta.Input)...), false, nil
 	case "content_block_stop":
 		b := d.blocks[event.Index]
 		delete(d.blocks, event.Index)
@@ -378,8 +385,17 @@ func (d *anthropicDecoder) count(b *anthropicBlock) {
 	d.add(len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data))
 	d.bytes += len(b.Input) + len(b.attached) // often an empty object
 	if b.Type == "tool_use" {
+		b.call = d.calls
 		d.calls++
 	}
+}
+
+// piece returns the event for a piece of a tool call's arguments.
+func (b *anthropicBlock) piece(arguments string) []Event {
+	if b.Type != "tool_use" {
+		return nil
+	}
+	return []Event{CallDelta{b.call, b.Name, arguments}}
 }
 
 // add counts what the model has written.
@@ -440,7 +456,9 @@ func (d *anthropicDecoder) release() []Event {
 
 func (d *anthropicDecoder) end() ([]Event, error) {
 	u := d.usage
-	finish := Finish{Stopped, Usage{u.Input + u.Written + u.Read, u.Read, u.Output}}
+	finish := Finish{
+		Reason: Stopped, Usage: Usage{u.Input + u.Written + u.Read, u.Read, u.Output},
+	}
 	var events []Event
 	switch d.reason {
 	case "":
@@ -452,11 +470,17 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 		finish.Reason = Length
 	case "refusal":
 		finish.Reason = Refused
+	case "pause_turn":
+		finish.Reason = Paused
+	case "stop_sequence":
+		finish.Reason = StopText
+	case "end_turn", "tool_use":
 	default:
+		finish.Reason, finish.Said = Other, d.reason
+	}
+	if finish.Reason != Length && finish.Reason != Refused {
 		if events = d.release(); d.called {
 			finish.Reason = CallsTools
-		} else if d.reason == "stop_sequence" {
-			finish.Reason = StopText
 		}
 	}
 	return append(events, finish), nil

@@ -20,7 +20,7 @@ func encoded(t *testing.T, m Model, r Request) map[string]any {
 	m.MaxTokens = 8192
 	r.Messages = m.returned(r.Messages)
 	var asked map[string]any
-	if err := json.Unmarshal(anthropicFormat{}.encode(m, r), &asked); err != nil {
+	if err := json.Unmarshal(whole(anthropicFormat{}.encode(m, r)), &asked); err != nil {
 		t.Fatal(err)
 	}
 	return asked
@@ -36,7 +36,7 @@ func TestAnthropicRequest(t *testing.T) {
 		Messages: []Message{
 			UserText("Look"),
 			{Role: User, Parts: []Part{Text(""), Text(" \n"),
-				Image{MediaType: "image/png", Data: []byte("png")}}},
+				Media{MediaType: "image/png", Data: []byte("png")}}},
 			{Role: Assistant, Parts: []Part{
 				Thinking{From: Model{Name: name}.Origin(), Text: "Hm.", Signature: "c2ln"},
 				Thinking{From: Model{Name: name}.Origin(), Redacted: "cmVk"},
@@ -48,7 +48,7 @@ func TestAnthropicRequest(t *testing.T) {
 			}},
 			{Role: User, Parts: []Part{
 				ToolResult{ID: "1", Content: []Part{Text("A"),
-					Image{MediaType: "image/png", Data: []byte("png")}}},
+					Media{MediaType: "image/png", Data: []byte("png")}}},
 				Text("The folders changed."),
 				ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true},
 			}},
@@ -143,7 +143,7 @@ func TestAnthropicWithoutStream(t *testing.T) {
 			Signature: "c2ln"}, TextDelta("I read."),
 		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`, From: origin},
 		ToolCall{ID: "2", Name: "list", Arguments: "{}", From: origin},
-		Finish{CallsTools, Usage{Input: 100, Cached: 90, Output: 5}},
+		Finish{Reason: CallsTools, Usage: Usage{Input: 100, Cached: 90, Output: 5}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v %v, want %v", got, err, want)

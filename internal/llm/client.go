@@ -9,17 +9,19 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	// attempts is how often a request is sent if it fails before anything arrived.
+	// attempts is how often a request is sent if it fails for a while.
 	attempts = 4
 	// longestDelay is the longest wait before a request is sent again.
 	longestDelay = time.Minute
@@ -32,12 +34,18 @@ const (
 // Client sends requests to one model. It is safe for concurrent use.
 type Client struct {
 	model  Model
+	query  string // of BaseURL
 	format format
+	tools  toolRules
+	window window
 	http   *http.Client
 	// silence is how long a server may send nothing of an answer. Local servers load a model before
 	// they answer, and many servers send nothing while the model writes the arguments of a tool
 	// call.
 	silence time.Duration
+	// longest is how long an answer may be, and idle how much a server may send without anything
+	// of an answer in it: maxAnswer and maxIdle, except in tests.
+	longest, idle int
 	// delay is the time before the second attempt. It doubles with each further one.
 	delay time.Duration
 }
@@ -45,8 +53,9 @@ type Client struct {
 // New returns a client for m. It connects when it is used. It panics if it does not know the API.
 func New(m Model) *Client {
 	m.API = cmp.Or(m.API, OpenAI)
+	var query string
+	m.BaseURL, query, _ = strings.Cut(m.BaseURL, "?")
 	m.BaseURL = strings.TrimRight(m.BaseURL, "/")
-	m.ContextTokens = cmp.Or(m.ContextTokens, 128_000)
 	format := newFormat(m.API)
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -59,33 +68,39 @@ func New(m Model) *Client {
 	// A redirect would send the conversation and the key to an address that the user has not
 	// configured.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{
-		model: format.complete(m), format: format, silence: 5 * time.Minute,
-		delay: 500 * time.Millisecond,
-		http:  &http.Client{Transport: transport, CheckRedirect: stay},
+	c := &Client{
+		model: format.complete(m), query: query, format: format, silence: 5 * time.Minute,
+		longest: maxAnswer, idle: maxIdle,
+		delay: 500 * time.Millisecond, tools: toolRules{most: format.maxTools()},
+		http: &http.Client{Transport: transport, CheckRedirect: stay},
 	}
+	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
+		c.window.left = 2
+	}
+	return c
 }
 
 // Model returns the model with its defaults.
-func (c *Client) Model() Model { return c.model }
+func (c *Client) Model() Model {
+	m := c.model
+	m.ContextTokens = cmp.Or(m.ContextTokens, int(c.window.tokens.Load()), defaultWindow)
+	return m
+}
 
 // Close closes the connections that are kept for further requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Stream sends the request and yields what arrives, in order: complete tool calls, each once, and
 // at the end a [Finish]. An error ends it, and is an [*Error] unless ctx has ended, which returns
-// its cause. A request that failed before anything arrived is sent again after a [Retry]; one that
-// failed later is not. Breaking out of the loop ends the request.
+// its cause. A request that failed for a reason that may pass is sent again after a [Retry], also
+// if a part of the answer has arrived. Breaking out of the loop ends the request.
 func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		if c.model.TextOnly {
-			r.Messages = WithoutImages(r.Messages)
-		}
-		r.Messages = c.model.returned(r.Messages)
+		r.Messages = c.model.returned(c.model.Readable(r.Messages))
 		for attempt := 0; ; attempt++ {
-			arrived, stopped := false, false
+			stopped := false
 			failed := c.try(ctx, r, func(e Event) bool {
-				arrived, stopped = true, !yield(e, nil)
+				stopped = !yield(e, nil)
 				return !stopped
 			})
 			switch {
@@ -94,7 +109,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 			case ctx.Err() != nil:
 				yield(nil, context.Cause(ctx))
 				return
-			case arrived || !failed.retry || attempt == attempts-1:
+			case !failed.retry || attempt == attempts-1:
 				yield(nil, failed.Error)
 				return
 			}
@@ -116,19 +131,26 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 // try sends a request once, and again if the server rejects it and has said what to send instead.
 func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *failure {
 	path, _ := c.format.paths()
-	var sent []byte
+	var sent requestBody
 	var failed *failure
-	for {
+	for all := r.Tools; ; {
+		r.Tools, _, _ = c.tools.offer(all)
 		body := c.format.encode(c.model, r)
-		if bytes.Equal(body, sent) {
+		if slices.EqualFunc(body, sent, bytes.Equal) {
 			return failed
 		}
-		read := func(answer io.Reader) error { return c.read(answer, yield) }
+		read := func(answer io.Reader) error {
+			return c.read(answer, func(e Event) bool {
+				_, partly := e.(CallDelta)
+				return partly && !r.CallDeltas || yield(e)
+			})
+		}
 		failed = c.do(ctx, http.MethodPost, path, body, read)
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
 		c.format.learn(failed.rejection)
+		c.tools.learn(failed.rejection, r.Tools)
 		sent = body
 	}
 }
@@ -144,6 +166,9 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 			return lost(err)
 		}
 		if err := json.Unmarshal(raw, &list); err != nil {
+			if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
+				return webPage(raw)
+			}
 			return malformed(err)
 		}
 		for _, m := range list.Data {
@@ -172,35 +197,53 @@ type failure struct {
 
 // do sends a request once, or twice if the key is replaced, and has use read the response.
 func (c *Client) do(
-	ctx context.Context, method, path string, body []byte, use func(io.Reader) error,
+	ctx context.Context, method, path string, body requestBody, use func(io.Reader) error,
 ) *failure {
 	key, err := c.key(ctx, "")
 	if err != nil {
 		message := "there is no key for the model " + c.model.Name + ": " + err.Error()
 		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: message}, key)}
 	}
-	response, err := c.send(ctx, method, path, key, body)
+	headers, err := c.headers()
+	if err != nil {
+		message := "a header for the model " + c.model.Name + " is missing: " + err.Error()
+		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: message}, key)}
+	}
+	secrets := []string{key}
+	for _, value := range headers {
+		secrets = append(secrets, value)
+	}
+	response, err := c.send(ctx, method, path, key, headers, body)
 	if err == nil && rejectsKey(response.StatusCode) && key != "" {
 		if other, failed := c.key(ctx, key); failed == nil && other != key {
 			response.Body.Close()
 			key = other
-			response, err = c.send(ctx, method, path, key, body)
+			secrets = append(secrets, key)
+			response, err = c.send(ctx, method, path, key, headers, body)
 		}
 	}
 	if err != nil {
-		return &failure{Error: c.explain(c.unreachable(err), key), retry: isTemporary(err)}
+		return &failure{Error: c.explain(c.unreachable(err), secrets...), retry: isTemporary(err)}
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return c.rejected(response, key)
+		return c.rejected(response, secrets)
 	}
 	watched := response.Body.(*watchedBody)
-	if err := use(watched); err != nil {
+	switch compression := response.Header.Get("Content-Encoding"); compression {
+	case "gzip", "br", "zstd", "deflate":
+		err = &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
+			compression + "), which it was not asked for; check the server and what is in front of it"}
+	default:
+		err = use(watched)
+	}
+	if err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
 			e = malformed(err)
 		}
-		return &failure{Error: c.explain(e, key), retry: e.Kind == Overloaded || e == errCut}
+		passes := e.Kind == Overloaded || e == errCut || e == errEmpty
+		return &failure{Error: c.explain(e, secrets...), retry: passes}
 	}
 	watched.drain()
 	return nil
@@ -215,23 +258,37 @@ func (c *Client) key(ctx context.Context, rejected string) (string, error) {
 	return strings.TrimSpace(key), err
 }
 
+// headers returns the headers that are configured.
+func (c *Client) headers() (map[string]string, error) {
+	if c.model.Headers == nil {
+		return nil, nil
+	}
+	return c.model.Headers()
+}
+
 // send sends a request once. The body of the response is a [*watchedBody].
 func (c *Client) send(
-	ctx context.Context, method, path, key string, body []byte,
+	ctx context.Context, method, path, key string, headers map[string]string, body requestBody,
 ) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	address := c.model.BaseURL + path
-	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if c.query != "" {
+		joint := "?"
+		if strings.Contains(path, "?") {
+			joint = "&"
+		}
+		address += joint + c.query
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	request.Header = c.format.header(key)
-	request.Header.Set("Accept", "text/event-stream, application/json")
-	request.Header.Set("User-Agent", "acp-agent")
 	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
+		request.Body, request.ContentLength = body.reader(), body.size()
+		request.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
 	}
+	request.Header = c.requestHeader(key, headers, body != nil)
 	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
 	response, err := c.http.Do(request)
 	timer.Stop()
@@ -244,10 +301,25 @@ func (c *Client) send(
 	}
 	watched := &watchedBody{
 		ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence,
+		idle: c.idle,
 	}
 	watched.progress()
 	response.Body = watched
 	return response, nil
+}
+
+// requestHeader returns the header of a request with or without a body.
+func (c *Client) requestHeader(key string, headers map[string]string, body bool) http.Header {
+	h := c.format.header(key)
+	h.Set("Accept", "text/event-stream, application/json")
+	h.Set("User-Agent", "acp-agent")
+	if body {
+		h.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		h.Set(name, value)
+	}
+	return h
 }
 
 // maxIdle is how much a server may send without anything of an answer in it, in bytes: an event of
@@ -264,11 +336,12 @@ type watchedBody struct {
 	silence time.Duration
 
 	patience time.Duration // what is left of silence
-	room     int           // what is left of maxIdle
+	idle     int
+	room     int // what is left of idle
 }
 
 // progress notes that a piece of an answer has arrived.
-func (b *watchedBody) progress() { b.patience, b.room = b.silence, maxIdle }
+func (b *watchedBody) progress() { b.patience, b.room = b.silence, b.idle }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.room <= 0 {
@@ -299,7 +372,7 @@ func (b *watchedBody) drain() {
 }
 
 // rejected returns the failure of a response with an error status.
-func (c *Client) rejected(response *http.Response, key string) *failure {
+func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
 	e := describe(response.StatusCode, body)
 	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
@@ -308,16 +381,24 @@ func (c *Client) rejected(response *http.Response, key string) *failure {
 	}
 	after := retryAfter(response.Header, time.Now())
 	retry := e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"
-	f := &failure{Error: c.explain(e, key), after: after, retry: retry}
+	f := &failure{Error: c.explain(e, secrets...), after: after, retry: retry}
 	switch response.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
 	}
 	if f.retry && after > longestDelay {
 		f.retry = false
-		f.Message += fmt.Sprintf("; try again in %s", after.Round(time.Second))
+		f.Message += "; try again in " + roundly(after)
 	}
 	return f
+}
+
+// roundly returns a time of more than a minute, rounded up: "90 minutes" or "5 hours".
+func roundly(d time.Duration) string {
+	if d >= 2*time.Hour {
+		return fmt.Sprintf("%g hours", math.Ceil(d.Hours()))
+	}
+	return fmt.Sprintf("%g minutes", math.Ceil(d.Minutes()))
 }
 
 // retryAfter returns when the server wants the request again, 0 if it does not say.
@@ -341,8 +422,23 @@ func (c *Client) unreachable(err error) *Error {
 	if err == errSilent {
 		return errSilent
 	}
-	message := "cannot reach the model's server at " + c.where() + ": " + reason(err)
+	where := c.where() + c.through()
+	message := "cannot reach the model's server at " + where + ": " + reason(err)
 	return &Error{Kind: Unreachable, Message: message}
+}
+
+// through names the proxy that the requests go through, if there is one.
+func (c *Client) through() string {
+	u, err := url.Parse(c.model.BaseURL)
+	if err != nil {
+		return ""
+	}
+	proxy, err := c.http.Transport.(*http.Transport).Proxy(&http.Request{URL: u})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	variable := strings.ToUpper(u.Scheme) + "_PROXY"
+	return fmt.Sprintf(" through the proxy %s (%s)", address(proxy), variable)
 }
 
 // where returns the address of the server.

@@ -2,6 +2,8 @@ package llm
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +16,7 @@ func TestStream(t *testing.T) {
 	server, err := modelserver.Start()
 	require.NoError(t, err)
 	defer server.Close()
-	for _, api := range []API{OpenAI, Anthropic} {
+	for _, api := range []API{OpenAI, Responses, Anthropic} {
 		t.Run(string(api), func(t *testing.T) {
 			testStream(t, New(Model{API: api, BaseURL: server.URL() + "/v1/", Name: "any"}))
 		})
@@ -82,4 +84,42 @@ func TestThinkingGoesBack(t *testing.T) {
 	requests := server.Requests()
 	require.Len(t, requests, 3)
 	require.Equal(t, []string{"One.", "Two."}, requests[2].Of(modelserver.Thought))
+}
+
+// Headers and a query are sent, and what is secret in them is not in errors. They do not follow a
+// redirect.
+func TestHeadersAndQuery(t *testing.T) {
+	var elsewhere, asked []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		elsewhere = append(elsewhere, r.URL.String())
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String()+" "+r.Header.Get("Api-Key")+r.Header.Get("User-Agent"))
+		if len(asked) == 1 {
+			status(401, `{"error":{"message":"wrong key `+testKey+`"}}`)(w, r)
+		} else {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}
+	}))
+	defer server.Close()
+	for _, api := range []API{OpenAI, Responses, Anthropic} {
+		asked = nil
+		c := impatient(t, Model{API: api, BaseURL: server.URL + "/x/?api-version=1&b=2", Name: "a/b",
+			Headers: func() (map[string]string, error) {
+				return map[string]string{"api-key": testKey, "user-agent": "me"}, nil
+			}})
+		_, failed := ask(t, c)
+		require.Equal(t, KeyRejected, failed.Kind)
+		_, err := c.List(t.Context())
+		require.ErrorContains(t, err, "redirects to")
+		path, list := c.format.paths()
+		joint := "?"
+		if api == Anthropic {
+			joint = "&"
+		}
+		require.Equal(t, []string{"/x" + path + "?api-version=1&b=2 " + testKey + "me",
+			"/x" + list + joint + "api-version=1&b=2 " + testKey + "me"}, asked)
+	}
+	require.Empty(t, elsewhere)
 }

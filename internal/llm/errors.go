@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,6 +58,9 @@ func reason(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &op) && op.Op == "dial" && errors.As(op, &errno) {
 		return errno.Error() + "; check that it is running"
+	}
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound {
+		return op.Error() + "; check the model's baseURL"
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
@@ -149,26 +153,19 @@ func (s *serverError) find(v any) {
 // kind returns the kind of an error with this status, 0 if it is not known.
 func (s *serverError) kind(status int) Kind {
 	all := strings.ToLower(s.message + s.codes)
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(all, part) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(parts ...string) bool { return containsAny(all, parts...) }
 	switch {
 	case rejectsKey(status),
 		status == 0 && has("authentication_error", "permission_error", "invalid_api_key"):
 		return KeyRejected
-	case has("insufficient_quota"): // with a status that says to try again
-		return Rejected
+	case status == http.StatusPaymentRequired, has("insufficient_quota", "credit balance"):
+		return Unpaid
 	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
 		return Overloaded
 	case status == http.StatusRequestEntityTooLarge, has("context_length_exceeded",
 		"exceed_context_size", "context length", "context size", "context window", "context limit",
 		"prompt is too long", "prompt too long", "input is too long", "too long to fit",
-		"maximum prompt length", "maximum model length", "maximum number of tokens allowed"):
+		"maximum prompt length", "maximum model length", "exceeded model token limit", "maximum number of tokens allowed"):
 		return TooLong
 	case status == http.StatusRequestTimeout,
 		status/100 == 5 && status != http.StatusNotImplemented,
@@ -179,8 +176,18 @@ func (s *serverError) kind(status int) Kind {
 	}
 }
 
+func containsAny(s string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+}
+
 func rejectsKey(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// webPage returns the error for a page in place of an answer.
+func webPage(page []byte) *Error {
+	return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) +
+		" instead of an answer; check the model's baseURL"}
 }
 
 // title returns the title of a web page as ` ("TITLE")`, "" if it has none.
@@ -197,30 +204,46 @@ func title(page []byte) string {
 func address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 // explain returns e as the user sees it: on one line of limited length, with what to do and without
-// the key.
-func (c *Client) explain(e *Error, key string) *Error {
+// secrets: the key, and the values of headers.
+func (c *Client) explain(e *Error, secrets ...string) *Error {
 	var scrubber secret.Scrubber
-	scrubber.Add(key)
+	for _, value := range secrets {
+		scrubber.Add(value)
+	}
 	message := strings.TrimRight(text.Line(scrubber.Text(e.Message), 200), ". ")
-	model := "the model " + text.Printable(c.model.Name)
 	words := strings.ReplaceAll(strings.ToLower(message), "_", "")
+	says := func(parts ...string) bool { return containsAny(words, parts...) }
+	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
+		message += c.through()
+	}
+	model := "the model " + text.Printable(c.model.Name)
+	notFound := e.Status == http.StatusNotFound
 	switch {
 	case e == errSilent:
 		minutes := c.silence.Minutes()
 		message = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
 			minutes)
-	case rejectsKey(e.Status) && key == "":
+	case rejectsKey(e.Status) && c.model.Key == nil && c.model.Headers == nil:
 		message = "the server wants a key, and none is configured for " + model + ": " + message
 	case rejectsKey(e.Status):
 		message = "the server rejected the key for " + model + ": " + message + "; check the key"
-	case e.Status == http.StatusBadRequest && strings.Contains(words, "reasoningeffort"):
+	case e.Status == http.StatusBadRequest && says("reasoningeffort"):
 		message += "; choose another thought level"
-	case e.Status == http.StatusNotFound && strings.Contains(words, "model"):
+	case says("not support tools", "support tool use"):
+		message += "; choose a model that calls tools"
+	case says("only supported in v1/responses"):
+		message += "; set the model's api to responses"
+	case notFound && says("model"), e.Status == http.StatusBadRequest &&
+		says("model not exist", "not a valid model", "invalid model", "unknown model"):
 		message = "the server does not know " + model + ": " + message +
 			"; acp-agent models lists what it offers"
-	case e.Status == http.StatusNotFound:
-		message = "the server knows no such address: " + message +
-			"; check the model's baseURL, " + text.Printable(c.where())
+	case notFound, e.Status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
+		where := text.Printable(c.where())
+		message = "the server knows no such address: " + message + "; check the model's baseURL, " +
+			where
+		if c.model.API != Anthropic && !strings.Contains(where, "/v") {
+			message += ", which usually ends with /v1"
+		}
 	}
 	return &Error{Kind: e.Kind, Status: e.Status, Message: text.Line(message, 300)}
 }

@@ -3,6 +3,7 @@ package llm
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/pem"
 	"errors"
@@ -159,6 +160,8 @@ func TestRetry(t *testing.T) {
 		"cut before the response": func(http.ResponseWriter, *http.Request) {
 			panic(http.ErrAbortHandler)
 		},
+		"closed before the answer": says(),
+		"closed after a comment":   says(": waiting\n\n"),
 		"cut after an empty chunk": func(w http.ResponseWriter, r *http.Request) {
 			says(chunk(`{"role":"assistant"}`))(w, r)
 			cut(w, r)
@@ -178,7 +181,7 @@ func TestRetry(t *testing.T) {
 			require.Equal(t, 3, n)
 			require.Empty(t, others)
 			require.NotNil(t, failed)
-			require.Contains(t, []Kind{Overloaded, Unreachable}, failed.Kind)
+			require.Contains(t, []Kind{Overloaded, Unreachable, Malformed}, failed.Kind)
 		})
 	}
 
@@ -188,22 +191,17 @@ func TestRetry(t *testing.T) {
 	}{
 		"a long Retry-After": {
 			status(429, `{"error":{"message":"Slow down."}}`, "Retry-After", "120"),
-			Error{Overloaded, 429, "Slow down; try again in 2m0s"},
+			Error{Overloaded, 429, "Slow down; try again in 2 minutes"},
 		},
 		"no money": {
 			status(429,
 				`{"error":{"message":"You exceeded your current quota.",`+
 					`"code":"insufficient_quota"}}`),
-			Error{Rejected, 429, "You exceeded your current quota"},
+			Error{Unpaid, 429, "You exceeded your current quota"},
 		},
 		"told not to": {status(500, "", "X-Should-Retry", "false"),
 			Error{Overloaded, 500, "Internal Server Error"}},
 		"not implemented": {status(501, ""), Error{Rejected, 501, "Not Implemented"}},
-		"after text": {
-			says(chunk(`{"content":"Hel"}`),
-				`data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
-			Error{Overloaded, 0, "overloaded"},
-		},
 	} {
 		t.Run("not: "+name, func(t *testing.T) {
 			events, failed := ask(t, asking(t, OpenAI, fails(1, test.fail, good)))
@@ -213,6 +211,21 @@ func TestRetry(t *testing.T) {
 		})
 	}
 
+	t.Run("after text", func(t *testing.T) {
+		half := says(chunk(`{"content":"Hel"}`))
+		for name, fail := range map[string]http.HandlerFunc{
+			"an error": says(chunk(`{"content":"Hel"}`),
+				`data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
+			"a lost connection":   func(w http.ResponseWriter, r *http.Request) { half(w, r); cut(w, r) },
+			"a closed connection": half,
+		} {
+			events, failed := ask(t, asking(t, OpenAI, fails(1, fail, good)))
+			require.Nil(t, failed, name)
+			require.Equal(t, TextDelta("Hel"), events[0])
+			require.IsType(t, Retry{}, events[1])
+			require.Equal(t, hello, events[2:])
+		}
+	})
 	t.Run("ends with the context", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
@@ -270,6 +283,14 @@ func TestCutConnections(t *testing.T) {
 							cut(w, r)
 						}))
 					n, got := retries(got)
+					if failed != nil {
+						require.Equal(t, 3, n)
+						each := len(got) / attempts
+						for attempt := range attempts {
+							require.Equal(t, whole[:each],
+								append([]Event{}, got[attempt*each:(attempt+1)*each]...))
+						}
+					}
 					if failed == nil { // everything but the usage had arrived
 						last := len(whole) - 1
 						require.Equal(t, whole[:last], got[:len(got)-1], "cut in event %d", i)
@@ -277,9 +298,7 @@ func TestCutConnections(t *testing.T) {
 							got[len(got)-1].(Finish).Reason)
 						continue
 					}
-					require.Equal(t, Unreachable, failed.Kind)
-					require.Equal(t, len(got) == 0, n == 3, "retries: %d, events: %v", n, got)
-					require.Equal(t, whole[:len(got)], append([]Event{}, got...))
+					require.Contains(t, []*Error{errCut, errEmpty}, failed)
 				}
 				at += len(event)
 			}
@@ -317,6 +336,37 @@ func TestErrors(t *testing.T) {
 			Error{Rejected, 307,
 				"the server redirects to https://elsewhere.example/v2/chat; set the model's baseURL " +
 					"to where the API is"}},
+		"balance": {status(402, `{"error":{"message":"Insufficient Balance"}}`),
+			Error{Unpaid, 402, "Insufficient Balance"}},
+		"quota": {
+			status(429, `{"error":{"message":"You exceeded your quota.","code":"insufficient_quota"}}`),
+			Error{Unpaid, 429, "You exceeded your quota"}},
+		"credit": {
+			status(400, `{"error":{"message":"Your credit balance is too low to access the API."}}`),
+			Error{Unpaid, 400, "Your credit balance is too low to access the API"}},
+		"DeepSeek, unknown model": {status(400, `{"error":{"message":"Model Not Exist"}}`),
+			Error{Rejected, 400, "the server does not know the model m: Model Not Exist; " +
+				"acp-agent models lists what it offers"}},
+		"OpenRouter, unknown model": {
+			status(400, `{"error":{"message":"m is not a valid model ID","code":400}}`),
+			Error{Rejected, 400, "the server does not know the model m: m is not a valid model ID; " +
+				"acp-agent models lists what it offers"}},
+		"Ollama, no tools": {
+			status(400, `{"error":{"message":"registry.ollama.ai/library/m does not support tools"}}`),
+			Error{Rejected, 400, "registry.ollama.ai/library/m does not support tools; " +
+				"choose a model that calls tools"}},
+		"OpenRouter, no tools": {
+			status(404, `{"error":{"message":"No endpoints found that support tool use.","code":404}}`),
+			Error{Rejected, 404, "No endpoints found that support tool use; " +
+				"choose a model that calls tools"}},
+		"OpenAI, other API": {
+			status(404, `{"error":{"message":"This model is only supported in v1/responses and `+
+				`not in v1/chat/completions."}}`),
+			Error{Rejected, 404, "This model is only supported in v1/responses and not in " +
+				"v1/chat/completions; set the model's api to responses"}},
+		"compressed": {status(200, "x", "Content-Encoding", "gzip"),
+			Error{Malformed, 0, "the server sent a compressed answer (gzip), which it was not " +
+				"asked for; check the server and what is in front of it"}},
 		"error text": {status(400, `{"error":"bad\nrequest "}`),
 			Error{Rejected, 400, "bad request"}},
 		"message": {status(400,
@@ -349,6 +399,11 @@ func TestErrors(t *testing.T) {
 				`size (8 tokens), try increasing it","type":"exceed_context_size_error"}}`),
 			Error{TooLong, 400,
 				"request (9 tokens) exceeds the available context size (8 tokens), try increasing it"}},
+		"Kimi, too long": {status(400,
+			`{"error":{"message":"Invalid request: Your request exceeded model token limit: 262144 `+
+				`(requested: 269030)","type":"invalid_request_error"}}`),
+			Error{TooLong, 400, "Invalid request: Your request exceeded model token limit: 262144 " +
+				"(requested: 269030)"}},
 		"Ollama, too long": {status(500,
 			`{"error":{"message":"the input length exceeds the context length"}}`),
 			Error{TooLong, 500, "the input length exceeds the context length"}},
@@ -367,7 +422,7 @@ func TestErrors(t *testing.T) {
 		"200 with JSON": {status(200, `{"status":"ok"}`),
 			Error{Malformed, 0,
 				"the model's server sent something that is not an answer: JSON without a message of " +
-					"the model"}},
+					"the model; check the model's baseURL"}},
 		"empty":         {status(200, ""), *errEmpty},
 		"only the end":  {says("data: [DONE]\n\n"), *errEmpty},
 		"only comments": {says(": waiting\n\n", ": waiting\n\n"), *errEmpty},
@@ -391,9 +446,30 @@ func TestErrors(t *testing.T) {
 					continue // the words differ
 				}
 				events, failed := ask(t, asking(t, api, test.answer))
+				_, events = retries(events)
 				require.Empty(t, events)
 				require.Equal(t, &test.want, failed, api)
 			}
+		})
+	}
+}
+
+// Clause B4.
+func TestWrongAddress(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"404":       status(404, "404 page not found"),
+		"405":       status(405, ""),
+		"LM Studio": status(200, `{"error":"Unexpected endpoint or method. (POST /chat/completions)"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(answer)
+			defer server.Close()
+			_, failed := ask(t, impatient(t, Model{BaseURL: server.URL, Name: "m"}))
+			require.Contains(t, failed.Message, "the server knows no such address: ")
+			require.Contains(t, failed.Message, "; check the model's baseURL, "+server.URL+
+				", which usually ends with /v1")
+			_, failed = ask(t, impatient(t, Model{BaseURL: server.URL + "/v1", Name: "m"}))
+			require.NotContains(t, failed.Message, "usually")
 		})
 	}
 }
@@ -422,7 +498,7 @@ func TestUnreachable(t *testing.T) {
 		require.Empty(t, events)
 		require.Equal(t,
 			"cannot reach the model's server at http://model.invalid: dial tcp: lookup "+
-				"model.invalid: no such host", failed.Message)
+				"model.invalid: no such host; check the model's baseURL", failed.Message)
 	})
 	t.Run("not a URL", func(t *testing.T) {
 		for _, address := range []string{"localhost:11434", "127.0.0.1:11434", "::", "http://%zz"} {
@@ -481,7 +557,11 @@ func TestSilence(t *testing.T) {
 				defer serving.Wait()
 				serving.Go(func() {
 					defer server.Close()
-					if _, err := http.ReadRequest(bufio.NewReader(server)); err != nil {
+					request, err := http.ReadRequest(bufio.NewReader(server))
+					if err == nil {
+						_, err = io.Copy(io.Discard, request.Body)
+					}
+					if err != nil {
 						t.Error(err)
 					}
 					for _, part := range test.sent {
@@ -505,7 +585,7 @@ func TestSilence(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			timer := time.AfterFunc(time.Minute, func() { cancel(errSilent) })
-			b := &watchedBody{ReadCloser: io.NopCloser(strings.NewReader("hello")), ctx: ctx,
+			b := &watchedBody{idle: maxIdle, ReadCloser: io.NopCloser(strings.NewReader("hello")), ctx: ctx,
 				cancel: cancel, timer: timer, silence: time.Minute}
 			b.progress()
 			_, err := b.Read(make([]byte, 1))
@@ -526,13 +606,15 @@ func TestEndlessNothing(t *testing.T) {
 		"empty chunks": chunk(`{"content":""}`), "empty lines": "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, failed := ask(t, asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, chunk(`{"content":"Hello"}`))
-				for many := strings.Repeat(nothing, 1000); r.Context().Err() == nil; {
+				for many := strings.Repeat(nothing, 100); r.Context().Err() == nil; {
 					_, _ = io.WriteString(w, many)
 				}
-			}))
+			})
+			c.idle = 64 << 10
+			_, failed := ask(t, c)
 			require.Equal(t, Malformed, failed.Kind, failed.Message)
 		})
 	}
@@ -550,6 +632,7 @@ func TestKey(t *testing.T) {
 			require.Equal(t, Rejected, failed.Kind)
 			_, err := asking(t, api, status(308, "", "Location", elsewhere.URL)).List(t.Context())
 			require.ErrorContains(t, err, "redirects")
+			asking(t, api, status(307, "", "Location", elsewhere.URL)).AskWindow(t.Context())
 		}
 	})
 	t.Run("is in the header", func(t *testing.T) {
@@ -630,7 +713,7 @@ func TestAnswers(t *testing.T) {
 				"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":"}}]},"finish_reason":"tool_calls"}],
 				"usage":{"prompt_tokens":5,"completion_tokens":2}}`, "Content-Type", "application/json"),
 			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Text: "Hm"}, call,
-				Finish{CallsTools, Usage{Input: 5, Output: 2}}},
+				Finish{Reason: CallsTools, Usage: Usage{Input: 5, Output: 2}}},
 		},
 		"no end": {says(chunk(`{"content":"Hello"}`), "data: [DONE]\n\n"),
 			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
@@ -725,7 +808,8 @@ func TestEndlessAnswers(t *testing.T) {
 			}
 		}
 	}
-	long := strings.Repeat("x", 100_000)
+	const most = 64 << 10
+	long := strings.Repeat("x", 5000)
 	event := func(data string) string { return "data: " + data + "\n\n" }
 	started := func(block string) string {
 		return event(`{"type":"content_block_start","index":0,"content_block":` + block + `}`)
@@ -736,8 +820,8 @@ func TestEndlessAnswers(t *testing.T) {
 		}
 	}
 	call := `{"tool_calls":[{"index":%d,"id":"%[1]d","function":{"name":"read","arguments":"{}"}}]}`
-	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 8 " +
-		"MiB", "the model's answer was stopped, because it calls more than 128 tools at once"
+	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 64 " +
+		"KiB", "the model's answer was stopped, because it calls more than 128 tools at once"
 	for name, test := range map[string]struct {
 		api    API
 		answer http.HandlerFunc
@@ -774,6 +858,24 @@ func TestEndlessAnswers(t *testing.T) {
 			return started(fmt.Sprintf(`{"type":"tool_use","id":"%d","name":"a","input":{}}`, n)) +
 				event(`{"type":"content_block_stop","index":0}`)
 		}), tooMany},
+		"responses: text": {Responses, forever("", func(int) string {
+			return event(`{"type":"response.output_text.delta","delta":"` + long + `"}`)
+		}), tooLong},
+		"responses: thoughts": {Responses, forever("", func(int) string {
+			return event(`{"type":"response.reasoning_text.delta","delta":"` + long + `"}`)
+		}), tooLong},
+		"responses: arguments": {Responses, forever("", func(int) string {
+			return event(`{"type":"response.function_call_arguments.delta","delta":"` + long + `"}`)
+		}), tooLong},
+		"responses: encrypted": {Responses, forever("", func(int) string {
+			return event(`{"type":"response.output_item.done","item":{"type":"reasoning","encrypted_content":"` +
+				long + `"}}`)
+		}), tooLong},
+		"responses: calls": {Responses, forever("", func(int) string {
+			return event(`{"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}`)
+		}), tooMany},
+		"responses: calls at once": {Responses, says(`{"object":"response","output":[` +
+			strings.Repeat(`{"type":"function_call","name":"a"},`, 50_000) + `{}]}`), tooMany},
 		"messages: calls at once": {Anthropic,
 			says(`{"type":"message","content":[` + strings.Repeat(`{"type":"tool_use","name":"a"},`,
 				50_000) + `{}]}`), tooMany},
@@ -781,7 +883,9 @@ func TestEndlessAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var size int
 			var failed *Error
-			for e, err := range asking(t, test.api, test.answer).Stream(t.Context(), Request{}) {
+			c := asking(t, test.api, test.answer)
+			c.longest = most
+			for e, err := range c.Stream(t.Context(), Request{}) {
 				switch e := e.(type) {
 				case TextDelta:
 					size += len(e)
@@ -796,9 +900,39 @@ func TestEndlessAnswers(t *testing.T) {
 			}
 			require.NotNil(t, failed)
 			require.Equal(t, test.want, failed.Message)
-			require.LessOrEqual(t, size, maxAnswer)
+			require.LessOrEqual(t, size, most)
 		})
 	}
+
+	t.Run("a line", func(t *testing.T) {
+		c := asking(t, OpenAI, forever("data: ", func(int) string { return long }))
+		c.idle = most
+		_, failed := ask(t, c)
+		require.Equal(t, errIdle.Message, failed.Message)
+	})
+	t.Run("compressed", func(t *testing.T) { // nobody has asked for that
+		var bomb bytes.Buffer
+		zipped := gzip.NewWriter(&bomb)
+		for range 1000 {
+			_, _ = zipped.Write(make([]byte, 64<<10))
+		}
+		require.NoError(t, zipped.Close())
+		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept-Encoding") != "" {
+				t.Error("asked for compression")
+			}
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(bomb.Bytes())
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, failed := ask(t, c)
+		require.Equal(t, Malformed, failed.Kind)
+		_, err := c.List(t.Context())
+		require.Error(t, err)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
+	})
 
 	t.Run("many small elements", func(t *testing.T) {
 		for name, test := range map[string]struct{ begin, element, end string }{
@@ -885,7 +1019,7 @@ func TestList(t *testing.T) {
 		})
 	}
 	_, err := asking(t, OpenAI, status(200, "<html>")).List(t.Context())
-	require.Error(t, err)
+	require.ErrorContains(t, err, "the server sent a web page instead of an answer")
 	_, err = asking(t, OpenAI, status(404, "404 page not found")).List(t.Context())
 	require.ErrorContains(t, err, "check the model's baseURL, http://127.0.0.1")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -897,11 +1031,11 @@ func TestList(t *testing.T) {
 
 func TestModelDefaults(t *testing.T) {
 	require.Equal(t, Model{API: OpenAI, BaseURL: "https://api.openai.com/v1",
-		ContextTokens: 128_000}, New(Model{}).Model())
+		ContextTokens: 128_000, PDF: new(true)}, New(Model{}).Model())
 	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com",
-		ContextTokens: 128_000, MaxTokens: 8192}, New(Model{API: Anthropic}).Model())
+		ContextTokens: 128_000, MaxTokens: 8192, PDF: new(false)}, New(Model{API: Anthropic}).Model())
 	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
-		ContextTokens: 1, MaxTokens: 2}
+		ContextTokens: 1, MaxTokens: 2, PDF: new(false)}
 	require.Equal(t, given, New(given).Model())
 	require.PanicsWithValue(t, `llm: unknown API "opena1"`, func() { New(Model{API: "opena1"}) })
 }
@@ -931,6 +1065,24 @@ func TestEnvironment(t *testing.T) {
 		defer proxy.Close()
 		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL),
 			"for http://model.invalid/v1/chat/completions")
+	})
+	t.Run("a proxy that fails", func(t *testing.T) {
+		proxy := httptest.NewServer(status(407, ""))
+		proxy.Close()
+		for scheme, variable := range map[string]string{"http": "HTTP_PROXY", "https": "HTTPS_PROXY"} {
+			said := run(scheme+"://model.invalid/v1",
+				variable+"="+strings.Replace(proxy.URL, "//", "//user:pw@", 1))
+			require.Contains(t, said, "cannot reach the model's server at "+scheme+
+				"://model.invalid/v1 through the proxy "+proxy.URL+" ("+variable+"): ")
+			require.Contains(t, said, "connection refused")
+			require.NotContains(t, said, "pw")
+		}
+	})
+	t.Run("a proxy that answers itself", func(t *testing.T) {
+		proxy := httptest.NewServer(status(404, "<title>Denied</title>"))
+		defer proxy.Close()
+		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL),
+			`Not Found ("Denied") through the proxy `+proxy.URL+" (HTTP_PROXY); check")
 	})
 	t.Run("certificates", func(t *testing.T) {
 		if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {

@@ -1,23 +1,27 @@
 package llm
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 )
 
-// format is a wire format: how requests are written, and how answers are read. openai.go and
-// anthropic.go have one implementation each. It is safe for concurrent use and serves one client.
+// format is a wire format: how requests are written, and how answers are read. openai.go,
+// responses.go and anthropic.go have one implementation each. It is safe for concurrent use and
+// serves one client.
 type format interface {
 	// complete returns m with the format's defaults for what is not set: BaseURL and MaxTokens.
 	complete(m Model) Model
 	// paths returns the paths of the answers and of the list of models, below the model's BaseURL.
 	paths() (answer, list string)
+	// maxTools returns how many tools a request may have, 0 if that is not known.
+	maxTools() int
 	// header returns the headers that the format adds to each request. key may be "".
 	header(key string) http.Header
 	// encode returns the body of a request.
-	encode(m Model, r Request) []byte
+	encode(m Model, r Request) requestBody
 	// learn notes what the server does not accept or requires, according to its response to a
 	// request that it rejected. Later requests are encoded accordingly.
 	learn(response []byte)
@@ -32,8 +36,8 @@ type decoder interface {
 	// interest, after which end is called. An error says that the stream is an error, see
 	// [describe], or not of the format, see [malformed].
 	decode(e sseEvent) (events []Event, done bool, err error)
-	// check returns an error if more has arrived than an answer may have.
-	check() error
+	// check returns an error if more has arrived than an answer may have: most bytes, and maxCalls.
+	check(most int) error
 	// written returns how much has arrived of what the model writes.
 	written() int
 	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or
@@ -46,6 +50,8 @@ func newFormat(a API) format {
 	switch a {
 	case OpenAI:
 		return &openAIFormat{}
+	case Responses:
+		return &responsesFormat{}
 	case Anthropic:
 		return anthropicFormat{}
 	default:
@@ -83,25 +89,56 @@ func (c ToolCall) input() json.RawMessage {
 	return json.RawMessage(c.Arguments)
 }
 
-// WithoutImages returns messages with a note in place of each image.
-func WithoutImages(messages []Message) []Message {
+// Readable returns messages with a note in place of each medium that the model does not accept.
+func (m Model) Readable(messages []Message) []Message {
+	if m.Takes("") && m.Takes(PDF) {
+		return messages
+	}
 	messages = slices.Clone(messages)
 	for i := range messages {
-		messages[i].Parts = partsWithoutImages(messages[i].Parts)
+		messages[i].Parts = m.readable(messages[i].Parts)
 	}
 	return messages
 }
 
-func partsWithoutImages(parts []Part) []Part {
+// hasMedia reports whether a part is an image or document, or has one.
+func hasMedia(p Part) bool {
+	switch p := p.(type) {
+	case Media:
+		return true
+	case ToolResult:
+		return slices.ContainsFunc(p.Content, hasMedia)
+	}
+	return false
+}
+
+func (m Model) readable(parts []Part) []Part {
+	if !slices.ContainsFunc(parts, hasMedia) {
+		return parts
+	}
 	parts = slices.Clone(parts)
 	for i, p := range parts {
 		switch p := p.(type) {
-		case Image:
-			parts[i] = Text("[An image was left out, because you cannot see images.]")
+		case Media:
+			switch {
+			case m.Takes(p.MediaType):
+			case p.MediaType == PDF:
+				parts[i] = Text("[A PDF document was left out, because you cannot read them.]")
+			default:
+				parts[i] = Text("[An image was left out, because you cannot see images.]")
+			}
 		case ToolResult:
-			p.Content = partsWithoutImages(p.Content)
+			p.Content = m.readable(p.Content)
 			parts[i] = p
 		}
 	}
 	return parts
+}
+
+// documentName is what servers are told that a PDF document is called.
+const documentName = "document.pdf"
+
+// url returns the content as a data URL.
+func (m Media) url() string {
+	return "data:" + m.MediaType + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
 }

@@ -1,5 +1,5 @@
 // Package llm sends requests to language models over HTTP: OpenAI chat completions, which many
-// local servers speak too, and Anthropic messages.
+// local servers speak too, OpenAI responses, and Anthropic messages.
 //
 //	client := llm.New(llm.Model{BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
 //	request := llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}
@@ -13,9 +13,14 @@
 //	client.go      sending a request: keys, retries, timeouts
 //	answer.go      reading an answer, within limits
 //	format.go      the interface of a wire format, and what the formats share
+//	encoded.go     messages as they were sent, for the next request
+//	tools.go       which tools a server accepts
+//	schema.go      schemas of tools as servers accept them
 //	returned.go    what a server attaches to an answer, and gets back
 //	openai.go      chat completions, with the members that a server has not rejected
+//	responses.go   responses
 //	anthropic.go   messages
+//	window.go      how long a server's context is
 //	sse.go         streams of server-sent events
 //	errors.go      explaining what a server answered instead
 //
@@ -23,8 +28,9 @@
 //
 // It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go
 // with its implementation of the interface format, which format.go explains. Package acp/model
-// exports the constant, and cmd/acp-agent/config.go lists it as a value of the key "api". Nothing
-// else depends on the format.
+// exports the constant. In cmd/acp-agent, config.go lists it as a value of the key "api" and knows
+// the end of its address, and cmd_models.go describes it. The advice about addresses in errors.go
+// differs for one of them.
 package llm
 
 import (
@@ -42,6 +48,8 @@ type API string
 const (
 	// OpenAI is OpenAI's chat completions.
 	OpenAI API = "openai"
+	// Responses is OpenAI's responses.
+	Responses API = "responses"
 	// Anthropic is Anthropic's messages.
 	Anthropic API = "anthropic"
 )
@@ -53,15 +61,48 @@ type Model struct {
 	BaseURL       string
 	Name          string
 	Key           func(ctx context.Context, rejected string) (string, error)
+	Headers       func() (map[string]string, error)
 	ContextTokens int
 	MaxTokens     int
 	TextOnly      bool
+	PDF           *bool
+	Prices        *Prices
+	Fallback      string
 }
 
-// Origin identifies the model and its server, without revealing the server's address.
+// Prices are those of a model's tokens, each of a million of them.
+type Prices struct {
+	// Input is that of a request, Cached of what the server had cached of it, and Output of the
+	// answer with what was thought.
+	Input, Cached, Output float64
+	// Currency is a code of ISO 4217, such as "USD".
+	Currency string
+}
+
+// Cost returns what a request and its answer cost.
+func (p Prices) Cost(u Usage) float64 {
+	cached := min(u.Cached, u.Input)
+	return (float64(u.Input-cached)*p.Input + float64(cached)*p.Cached +
+		float64(u.Output)*p.Output) / 1e6
+}
+
+// Origin identifies the model and its server, without revealing the server's address. What a server
+// expects back in responses is another model's for its chat completions, which have the same address.
 func (m Model) Origin() string {
 	server := sha256.Sum256([]byte(m.BaseURL))
-	return fmt.Sprintf("%s@%x", m.Name, server[:6])
+	origin := fmt.Sprintf("%s@%x", m.Name, server[:6])
+	if m.API == Responses {
+		origin += "/" + string(m.API)
+	}
+	return origin
+}
+
+// Takes reports whether the model accepts media of a type, given its defaults.
+func (m Model) Takes(mediaType string) bool {
+	if mediaType == PDF {
+		return m.PDF != nil && *m.PDF
+	}
+	return !m.TextOnly
 }
 
 // Request is a request for the next message of a conversation.
@@ -77,6 +118,10 @@ type Request struct {
 	// Temperature and Stop are nil for the server's defaults.
 	Temperature *float64
 	Stop        []string
+	// Encoded, if not nil, has what was sent of the conversation before.
+	Encoded *Encoded
+	// CallDeltas asks for tool calls while they arrive, as [CallDelta].
+	CallDeltas bool
 }
 
 // Role says who a message is from.
@@ -97,17 +142,20 @@ type Message struct {
 // UserText returns a message of the user.
 func UserText(text string) Message { return Message{Role: User, Parts: []Part{Text(text)}} }
 
-// Part is a part of a message: [Text], [Image], [Thinking], [ToolCall] or [ToolResult].
+// Part is a part of a message: [Text], [Media], [Thinking], [ToolCall] or [ToolResult].
 type Part interface{ part() }
 
 // Text is text.
 type Text string
 
-// Image is an image.
-type Image struct {
+// Media is an image or a PDF document.
+type Media struct {
 	MediaType string // such as "image/png"
 	Data      []byte
 }
+
+// PDF is the media type of documents.
+const PDF = "application/pdf"
 
 // Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek and
 // Kimi, expect it back, unchanged. Text can be empty, and Anthropic recognises it by Signature or
@@ -140,17 +188,18 @@ type ToolCall struct {
 // ToolResult is the result of the tool call with this ID.
 type ToolResult struct {
 	ID      string
-	Content []Part // texts and images
+	Content []Part // texts and media
 	Failed  bool
 }
 
 func (Text) part()       {}
-func (Image) part()      {}
+func (Media) part()      {}
 func (Thinking) part()   {}
 func (ToolCall) part()   {}
 func (ToolResult) part() {}
 
-// Tool is a tool that the model may call. Its name has up to 64 letters, digits, "_" and "-".
+// Tool is a tool that the model may call. Its name has up to 64 letters, digits, "_" and "-", and
+// begins with a letter or "_".
 type Tool struct {
 	Name, Description string
 	// Schema is the JSON schema of the arguments.
@@ -158,7 +207,7 @@ type Tool struct {
 }
 
 // Event is a part of an answer as it arrives: [TextDelta], [ThinkingDelta], [Thinking], [ToolCall],
-// [Retry] or [Finish].
+// [CallDelta], [Retry] or [Finish].
 type Event interface{ event() }
 
 // TextDelta is a piece of the answer's text.
@@ -167,9 +216,20 @@ type TextDelta string
 // ThinkingDelta is a piece of what the model thinks.
 type ThinkingDelta string
 
-// Retry says that a request has failed, and will be sent again after a delay.
+// CallDelta is a piece of a tool call that arrives, to be shown. What it says counts only once
+// there is a [ToolCall]. That need not come, and a retry starts over.
+type CallDelta struct {
+	// Index counts the calls of an answer from 0.
+	Index int
+	Name  string
+	// Arguments continue those of the call so far.
+	Arguments string
+}
+
+// Retry says that a request has failed, and will be sent again after a delay. What has arrived of
+// its answer is void: the answer begins again.
 type Retry struct {
-	Err   error
+	Err   *Error
 	After time.Duration
 }
 
@@ -177,12 +237,15 @@ type Retry struct {
 type Finish struct {
 	Reason Reason
 	Usage  Usage
+	// Said is the reason in the server's words, if it is [Other].
+	Said string
 }
 
 func (TextDelta) event()     {}
 func (ThinkingDelta) event() {}
 func (Thinking) event()      {}
 func (ToolCall) event()      {}
+func (CallDelta) event()     {}
 func (Retry) event()         {}
 func (Finish) event()        {}
 
@@ -203,6 +266,10 @@ const (
 	Length Reason = "length"
 	// Refused means that the model or its server does not answer.
 	Refused Reason = "refused"
+	// Paused means that the model goes on when it is sent its answer.
+	Paused Reason = "paused"
+	// Other means that the server gives a reason that is not known here, see Finish.Said.
+	Other Reason = "other"
 )
 
 // Usage counts tokens. Zero means that the server did not say.
@@ -221,6 +288,8 @@ const (
 	Unreachable Kind = "unreachable"
 	// KeyRejected means that there is no key, or that the server requires another one.
 	KeyRejected Kind = "key rejected"
+	// Unpaid means that the user's account at the provider is empty.
+	Unpaid Kind = "unpaid"
 	// TooLong means that the conversation does not fit into the model's context.
 	TooLong Kind = "too long"
 	// Overloaded means that the server is too busy, has failed, or allows no more requests for now.

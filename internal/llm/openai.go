@@ -3,15 +3,12 @@ package llm
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // openAIFormat is OpenAI's chat completions. The servers that speak it differ in what they accept.
@@ -35,6 +32,8 @@ type openAIFormat struct {
 	// needsSignatures is set for Gemini's models from 3, which want tool calls to be signed, also
 	// those of other models.
 	needsSignatures bool
+	// noMarks is set for servers that do not accept marks of what to cache.
+	noMarks bool
 	// noThoughts is set for servers that do not accept what the model thought.
 	noThoughts bool
 	// allThoughts is set for servers that want to have thoughts in all messages: DeepSeek's and
@@ -48,7 +47,7 @@ func (f *openAIFormat) learn(response []byte) {
 	for word, flag := range map[string]*bool{
 		"max_completion_tokens": &f.newMaxTokens, "stream_options": &f.noUsage,
 		"temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
-		"missing a thought_signature": &f.needsSignatures,
+		"missing a thought_signature": &f.needsSignatures, "cache_control": &f.noMarks,
 	} {
 		*flag = *flag || bytes.Contains(response, []byte(word))
 	}
@@ -65,9 +64,15 @@ func (f *openAIFormat) learn(response []byte) {
 }
 
 func (*openAIFormat) complete(m Model) Model {
-	m.BaseURL = cmp.Or(m.BaseURL, "https://api.openai.com/v1")
+	const own = "https://api.openai.com/v1"
+	m.BaseURL = cmp.Or(m.BaseURL, own)
+	if m.PDF == nil {
+		m.PDF = new(m.BaseURL == own && !m.TextOnly)
+	}
 	return m
 }
+
+func (*openAIFormat) maxTools() int { return 128 }
 
 func (*openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
 
@@ -81,7 +86,6 @@ func (*openAIFormat) header(key string) http.Header {
 
 type chatRequest struct {
 	Model               string   `json:"model"`
-	Messages            []object `json:"messages"`
 	Tools               []object `json:"tools,omitempty"`
 	Stream              bool     `json:"stream"`
 	StreamOptions       any      `json:"stream_options,omitempty"`
@@ -92,7 +96,7 @@ type chatRequest struct {
 	Stop                []string `json:"stop,omitempty"`
 }
 
-func (f *openAIFormat) encode(m Model, r Request) []byte {
+func (f *openAIFormat) encode(m Model, r Request) requestBody {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	body := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
@@ -110,43 +114,60 @@ func (f *openAIFormat) encode(m Model, r Request) []byte {
 	if f.noEffort && r.Effort == "" && len(r.Tools) > 0 {
 		body.ReasoningEffort = "none"
 	}
-	if r.System != "" {
-		body.Messages = append(body.Messages, object{"role": "system", "content": r.System})
-	}
-	for messages := r.Messages; len(messages) > 0; {
-		role, parts := messages[0].Role, []Part(nil)
-		for len(messages) > 0 && messages[0].Role == role { // many servers want roles to alternate
-			parts = append(parts, messages[0].Parts...)
-			messages = messages[1:]
-		}
-		body.Messages = append(body.Messages, f.messages(role, parts)...)
-	}
-	for _, m := range body.Messages {
-		thought, _ := m["reasoning_content"].(string)
-		switch {
-		case f.noThoughts:
-			delete(m, "reasoning_content")
-		case f.allThoughts && m["role"] == Assistant:
-			m["reasoning_content"] = cmp.Or(thought, " ")
-		}
-	}
+	// Gateways such as OpenRouter and LiteLLM pass marks on to models of Anthropic, which cache
+	// nothing without them.
+	marks := claudeVersion(m.Name) > 0 && !f.noMarks
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, object{"type": "function", "function": object{
-			"name": t.Name, "description": t.Description, "parameters": chatSchema(t.Schema),
+			"name": t.Name, "description": t.Description, "parameters": t.Schema,
 		}})
 	}
-	return strictjson.Encode(body)
+	by := chatEncoding{f, f.needsSignatures, f.noThoughts, f.allThoughts, len(f.unwanted)}
+	var first []byte
+	if r.System != "" {
+		system := object{"role": "system", "content": r.System}
+		if marks {
+			markForCache(system)
+		}
+		first = elements([]object{system})
+	}
+	encode := func(m Message, marked bool) []byte {
+		messages := f.messages(m.Role, m.Parts)
+		for _, m := range messages {
+			thought, _ := m["reasoning_content"].(string)
+			switch {
+			case f.noThoughts:
+				delete(m, "reasoning_content")
+			case f.allThoughts && m["role"] == Assistant:
+				m["reasoning_content"] = cmp.Or(thought, " ")
+			}
+		}
+		if last := len(messages) - 1; marked && last >= 0 {
+			markForCache(messages[last])
+		}
+		return elements(messages)
+	}
+	return r.Encoded.request(body, merged(r.Messages),
+		messageList{"messages", by, first, marks, encode})
 }
 
-// chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and
-// others reject it.
-func chatSchema(schema json.RawMessage) json.RawMessage {
-	if strictjson.Find(schema, "properties") == nil {
-		if with, err := strictjson.Put(schema, "properties", json.RawMessage("{}")); err == nil {
-			return with
-		}
+// chatEncoding is how messages are encoded: what the server has not accepted.
+type chatEncoding struct {
+	by                                       *openAIFormat
+	needsSignatures, noThoughts, allThoughts bool
+	unwanted                                 int
+}
+
+// markForCache marks a message for the cache, unless it is empty.
+func markForCache(message object) {
+	content, ok := message["content"].([]object)
+	if text, _ := message["content"].(string); text != "" {
+		content, ok = []object{{"type": "text", "text": text}}, true
 	}
-	return schema
+	if ok {
+		content[len(content)-1]["cache_control"] = ephemeral
+		message["content"] = content
+	}
 }
 
 // attach adds attached members to an object of a request, except those that the server does not
@@ -179,7 +200,7 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 	last, thought, attached := object{"role": role, "content": nil}, "", []json.RawMessage(nil)
 	for _, part := range parts {
 		switch p := part.(type) {
-		case Text, Image:
+		case Text, Media:
 			content = append(content, p)
 		case Thinking:
 			thought += p.Text
@@ -195,19 +216,19 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 			}
 			calls = append(calls, call)
 		case ToolResult:
-			text, images := "", []Part(nil)
+			text, media := "", []Part(nil)
 			for _, part := range p.Content {
 				if t, ok := part.(Text); ok {
 					text = joinText(text, string(t))
 				} else {
-					images = append(images, part)
+					media = append(media, part)
 				}
 			}
 			messages = append(messages,
 				object{"role": "tool", "tool_call_id": p.ID, "content": text})
-			if len(images) > 0 { // only messages of the user can have images
-				from := Text("The images in the result of the tool call " + p.ID + ":")
-				content = append(append(content, from), images...)
+			if len(media) > 0 { // only messages of the user can have any
+				from := Text("The images or documents in the result of the tool call " + p.ID + ":")
+				content = append(append(content, from), media...)
 			}
 		}
 	}
@@ -226,23 +247,26 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 	return append(messages, last)
 }
 
-// chatContent returns texts as one string, which all servers accept, and a list if there are
-// images.
+// chatContent returns texts as one string, which all servers accept, and a list if there are media.
 func chatContent(parts []Part) any {
 	var list []object
-	text, images := "", false
+	text, media := "", false
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text:
 			text = joinText(text, string(p))
 			list = append(list, object{"type": "text", "text": p})
-		case Image:
-			images = true
-			data := "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
-			list = append(list, object{"type": "image_url", "image_url": object{"url": data}})
+		case Media:
+			media = true
+			if p.MediaType == PDF {
+				file := object{"filename": documentName, "file_data": p.url()}
+				list = append(list, object{"type": "file", "file": file})
+				break
+			}
+			list = append(list, object{"type": "image_url", "image_url": object{"url": p.url()}})
 		}
 	}
-	if images {
+	if media {
 		return list
 	}
 	return text
@@ -261,6 +285,7 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 type chatDecoder struct {
 	answerSize
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
+	content tagged
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
 	begun    bool // something has arrived
@@ -288,15 +313,18 @@ type chatChunk struct {
 		Message      *chatDelta // of a whole completion
 		FinishReason string     `json:"finish_reason"`
 	}
-	Usage *struct {
-		PromptTokens        int `json:"prompt_tokens"`
-		CompletionTokens    int `json:"completion_tokens"`
-		PromptTokensDetails struct {
-			CachedTokens int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	}
+	Usage  *chatUsage
+	Groq   struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
 	Error  json.RawMessage
 	Object string
+}
+
+type chatUsage struct {
+	PromptTokens        int `json:"prompt_tokens"`
+	CompletionTokens    int `json:"completion_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
 }
 
 type chatDelta struct {
@@ -350,7 +378,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if e.name == "error" || chunk.Object == "error" || isSet(chunk.Error) {
 		return nil, false, describe(0, e.data)
 	}
-	if u := chunk.Usage; u != nil {
+	if u := cmp.Or(chunk.Usage, chunk.Groq.Usage); u != nil {
 		d.usage = Usage{u.PromptTokens, u.PromptTokensDetails.CachedTokens, u.CompletionTokens}
 	}
 	var events []Event
@@ -371,6 +399,9 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 // delta returns the events for a piece of the answer.
 func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	said, thought := chatTexts(delta.Content)
+	if thought == "" {
+		said, thought = d.content.split(said)
+	}
 	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
 	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
 		d.thought.WriteString(thought)
@@ -394,10 +425,53 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	}
 	for _, call := range delta.ToolCalls {
 		if call != nil {
-			d.add(*call)
+			events = append(events, d.add(*call))
 		}
 	}
 	return events
+}
+
+// tagged separates what a model thinks from what it says, if its text begins with thoughts in tags.
+// Local servers leave that in the text, unless they are told how the model marks its thoughts.
+type tagged struct {
+	begun  bool   // it is known whether the text begins with the tag
+	thinks bool   // after the opening tag
+	trims  bool   // between the closing tag and the text
+	held   string // can become a part of a tag
+}
+
+// split returns the next pieces of both.
+func (t *tagged) split(piece string) (said, thought string) {
+	const opening, closing = "<think>", "</think>"
+	if !t.begun {
+		t.held += piece
+		rest := strings.TrimLeft(t.held, " \t\r\n")
+		if strings.HasPrefix(opening, rest) && rest != opening {
+			return "", ""
+		}
+		piece, t.held, t.begun = t.held, "", true
+		if after, tag := strings.CutPrefix(rest, opening); tag {
+			piece, t.thinks = after, true
+		}
+	}
+	if t.thinks {
+		before, after, closed := strings.Cut(t.held+piece, closing)
+		if !closed {
+			n := len(closing) - 1
+			for !strings.HasSuffix(before, closing[:n]) {
+				n--
+			}
+			t.held = before[len(before)-n:]
+			return "", before[:len(before)-n]
+		}
+		t.held, t.thinks, t.trims = "", false, true
+		piece, thought = after, before
+	}
+	if t.trims {
+		piece = strings.TrimLeft(piece, " \t\r\n")
+		t.trims = piece == ""
+	}
+	return piece, thought
 }
 
 // chatTexts returns the text in the content of a message, and what the model thought.
@@ -425,7 +499,7 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 // add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name,
 // but servers differ: some give all calls the same index or none, or each piece a new ID, or leave
 // out IDs.
-func (d *chatDecoder) add(piece chatCallDelta) {
+func (d *chatDecoder) add(piece chatCallDelta) CallDelta {
 	var call *chatPending
 	for _, c := range slices.Backward(d.pending) {
 		if piece.Index == nil || c.index == *piece.Index {
@@ -457,6 +531,7 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 	}
 	d.bytes += len(piece.Function.Arguments) + len(piece.attached)
 	d.news += len(call.arguments) - before
+	return CallDelta{slices.Index(d.pending, call), call.name, string(call.arguments[before:])}
 }
 
 func (d *chatDecoder) end() ([]Event, error) {
@@ -474,6 +549,9 @@ func (d *chatDecoder) end() ([]Event, error) {
 		finish.Reason = Refused
 	case "error":
 		return nil, &Error{Kind: Rejected, Message: "the server reports that the answer failed"}
+	case "", "stop", "tool_calls", "function_call", "eos", "end_turn", "stop_sequence", "tool_use":
+	default:
+		finish.Reason, finish.Said = Other, d.finish
 	}
 	if d.refused {
 		finish.Reason = Refused
@@ -482,10 +560,15 @@ func (d *chatDecoder) end() ([]Event, error) {
 		!json.Valid(d.pending[last].arguments) {
 		d.pending = d.pending[:last]
 	}
-	if len(d.pending) > 0 && finish.Reason == Stopped {
+	if len(d.pending) > 0 && (finish.Reason == Stopped || finish.Reason == Other) {
 		finish.Reason = CallsTools
 	}
 	var events []Event
+	if rest := d.content.held; d.content.thinks && rest != "" {
+		events = append(events, ThinkingDelta(rest))
+	} else if rest != "" {
+		events = append(events, TextDelta(rest))
+	}
 	if d.thought.Len() > 0 || d.attached != nil {
 		events = append(events,
 			Thinking{Text: d.thought.String(), Attached: joinMembers(d.attached)})

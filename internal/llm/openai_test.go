@@ -1,19 +1,23 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 func TestOpenAIRequest(t *testing.T) {
 	model := Model{Name: "m", BaseURL: "http://127.0.0.1:11434/v1"}
 	half := 0.5
-	image := Image{MediaType: "image/png", Data: []byte("png")}
+	image := Media{MediaType: "image/png", Data: []byte("png")}
 	request := Request{
 		System: "Be <brief> & kind.", Effort: "low", Temperature: &half,
 		Stop: []string{"END"}, MaxTokens: 100,
@@ -51,7 +55,7 @@ func TestOpenAIRequest(t *testing.T) {
 		{"role":"tool","tool_call_id":"1","content":"A\n\nB"},
 		{"role":"tool","tool_call_id":"2","content":"not JSON"},
 		{"role":"tool","tool_call_id":"3","content":""},
-		{"role":"user","content":[{"type":"text","text":"The images in the result of the tool call 1:"},
+		{"role":"user","content":[{"type":"text","text":"The images or documents in the result of the tool call 1:"},
 			{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"text","text":"The folders changed."}]},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"4","type":"function","function":{"name":"now","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"4","content":"8:00"},
@@ -60,7 +64,8 @@ func TestOpenAIRequest(t *testing.T) {
 
 	asked := request
 	asked.Messages = model.returned(request.Messages)
-	body := new(openAIFormat).encode(model, asked)
+	asked.Tools, _, _ = new(toolRules).offer(request.Tools)
+	body := whole(new(openAIFormat).encode(model, asked))
 	require.Contains(t, string(body), "<brief> &")
 	require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"reasoning_effort":"low","temperature":0.5,"stop":["END"],
 		"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}},
@@ -68,7 +73,7 @@ func TestOpenAIRequest(t *testing.T) {
 		"messages":`+messages+`}`, string(body))
 
 	t.Run("without anything", func(t *testing.T) {
-		body := new(openAIFormat).encode(model, Request{Messages: []Message{UserText("Hi")}})
+		body := whole(new(openAIFormat).encode(model, Request{Messages: []Message{UserText("Hi")}}))
 		require.JSONEq(t,
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},`+
 				`"messages":[{"role":"user","content":"Hi"}]}`, string(body))
@@ -245,4 +250,111 @@ func TestOpenAIToolCalls(t *testing.T) {
 		require.Len(t, events, 3)
 		require.NotEqual(t, events[0].(ToolCall).ID, events[1].(ToolCall).ID)
 	})
+}
+
+// Local servers leave thoughts in the text.
+func TestOpenAIThinkTags(t *testing.T) {
+	for text, want := range map[string]struct{ thought, said string }{
+		"<think>Hm.</think>Hello":                  {"Hm.", "Hello"},
+		"\n<think>\nHm <b>.\n</think>\n\n Hello\n": {"\nHm <b>.\n", "Hello\n"},
+		"<think></think>\n\nHello":                 {"", "Hello"},
+		"<think>Hm.</thi":                          {"Hm.</thi", ""},
+		"<thinking>Hello":                          {"", "<thinking>Hello"},
+		"<thi":                                     {"", "<thi"},
+		" Hello <think>":                           {"", " Hello <think>"},
+		"a</think>":                                {"", "a</think>"},
+		"":                                         {"", ""},
+	} {
+		for size := 1; size <= len(text)+1; size++ {
+			var stream []string
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				stream = append(stream, chunk(`{"content":`+string(strictjson.Encode(rest[:n]))+`}`))
+				rest = rest[n:]
+			}
+			thought, said := "", ""
+			require.NoError(t, New(Model{}).read(strings.NewReader(strings.Join(stream, "")+finished),
+				func(e Event) bool {
+					switch e := e.(type) {
+					case ThinkingDelta:
+						require.Empty(t, said)
+						thought += string(e)
+					case TextDelta:
+						said += string(e)
+					}
+					return true
+				}))
+			require.Equal(t, want.thought, thought, "%q in pieces of %d", text, size)
+			require.Equal(t, want.said, said, "%q in pieces of %d", text, size)
+		}
+	}
+}
+
+// The phase of what the model has said goes back with it.
+func TestResponsesPhase(t *testing.T) {
+	m := Model{Name: "gpt-5.4", API: Responses}
+	said := Thinking{From: m.Origin(), Attached: json.RawMessage(`{"phase":"commentary"}`)}
+	body := whole(new(responsesFormat).encode(m, Request{Messages: []Message{
+		UserText("Look"), {Assistant, []Part{Text("I look."), said,
+			ToolCall{ID: "1", Name: "read", Arguments: "{}"}}},
+		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}},
+		{Assistant, []Part{Text("It is A.")}},
+	}}))
+	require.Contains(t, string(body), `{"content":[{"text":"I look.","type":"output_text"}],`+
+		`"phase":"commentary","role":"assistant","type":"message"},{"arguments":"{}",`)
+	require.Equal(t, 1, strings.Count(string(body), "phase"))
+}
+
+// Gateways to models of Anthropic are told what to cache, as
+// https://openrouter.ai/docs/features/prompt-caching and
+// https://docs.litellm.ai/docs/completion/prompt_caching say, unless they do not accept it.
+//
+// Clause B3.
+func TestMarksForGateways(t *testing.T) {
+	const mark = `"cache_control":{"type":"ephemeral"}`
+	request := Request{System: "Be kind.", Messages: []Message{
+		UserText("One"), {Assistant, []Part{ToolCall{ID: "1", Name: "read", Arguments: "{}"}}},
+		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}},
+		{Assistant, []Part{Text("Two")}}, UserText("Three"),
+	}}
+	claude := Model{Name: "anthropic/claude-sonnet-4.5"}
+	f := new(openAIFormat)
+	body := string(whole(f.encode(claude, request)))
+	for _, text := range []string{"Be kind.", "A", "Three"} {
+		require.Contains(t, body, `"content":[{`+mark+`,"text":"`+text+`","type":"text"}]`)
+	}
+	require.Equal(t, 3, strings.Count(body, mark))
+	require.NotContains(t, string(whole(f.encode(Model{Name: "qwen/qwen3-coder"}, request))), mark)
+	f.learn([]byte(`{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}`))
+	require.NotContains(t, string(whole(f.encode(claude, request))), mark)
+}
+
+// The pieces of tool calls that are shown while they arrive are those of the calls, in each format.
+func TestCallDeltas(t *testing.T) {
+	for file, api := range map[string]API{"openai-tools": OpenAI, "anthropic-tools": Anthropic,
+		"responses-tools": Responses} {
+		t.Run(file, func(t *testing.T) {
+			stream, err := os.ReadFile("testdata/" + file + ".sse")
+			require.NoError(t, err)
+			var pieces, calls []ToolCall
+			r := Request{Messages: []Message{UserText("Hi")}, CallDeltas: true}
+			for e, err := range asking(t, api, says(string(stream))).Stream(t.Context(), r) {
+				require.NoError(t, err)
+				switch e := e.(type) {
+				case CallDelta:
+					if e.Index == len(pieces) {
+						pieces = append(pieces, ToolCall{Name: e.Name})
+					}
+					pieces[e.Index].Arguments += e.Arguments
+				case ToolCall:
+					calls = append(calls, ToolCall{Name: e.Name, Arguments: e.Arguments})
+				}
+			}
+			require.NotEmpty(t, calls)
+			for i, p := range pieces {
+				pieces[i].Arguments = cmp.Or(p.Arguments, "{}")
+			}
+			require.Equal(t, calls, pieces)
+		})
+	}
 }

@@ -81,7 +81,7 @@ func (o object) attach(attached json.RawMessage) {
 // joinMembers returns an object with the members of all pieces, which arrived one after another, or
 // nil if there are none. One piece is returned as it is. Otherwise lists are continued; elements
 // with the same index and type that have text are pieces of one, as OpenRouter sends
-// reasoning_details.
+// reasoning_details, and so are thoughts up to the one with the signature.
 func joinMembers(pieces []json.RawMessage) json.RawMessage {
 	pieces = slices.DeleteFunc(slices.Clone(pieces), func(p json.RawMessage) bool {
 		return p == nil
@@ -134,7 +134,7 @@ func joinPieces(name string, before, more any) any {
 		}
 		return all
 	case string:
-		if name != "text" && name != "summary" && !strings.HasPrefix(name, "reasoning") {
+		if name != "text" && name != "summary" && name != "thinking" && !strings.HasPrefix(name, "reasoning") {
 			return more
 		}
 		text, ok := before.(*growing)
@@ -160,5 +160,9 @@ func continues(last, element any) bool {
 	next, _ := b["index"].(json.Number)
 	kind, _ := a["type"].(string)
 	other, _ := b["type"].(string)
+	if !known && kind == "thinking" {
+		signature, _ := a["signature"].(string)
+		return kind == other && signature == "" // LiteLLM sends thoughts of Claude like that
+	}
 	return known && index == next && kind == other
 }

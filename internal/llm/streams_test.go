@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
@@ -69,7 +71,7 @@ func TestStreams(t *testing.T) {
 func TestCutStreams(t *testing.T) {
 	eachStream(t, func(t *testing.T, _ string, stream []byte) {
 		whole, end := said(replay(stream, bytes.NewReader(stream)))
-		for at := 0; at < len(stream); at += 7 {
+		for at := 0; at < len(stream); at += volume.Of(23, 7) {
 			part, partEnd := said(replay(stream, bytes.NewReader(stream[:at])))
 			switch {
 			case !strings.HasPrefix(whole, part):
@@ -95,6 +97,8 @@ func replay(stream []byte, from io.Reader) string {
 	m := Model{API: OpenAI, Name: "model"}
 	if bytes.Contains(stream, []byte("event: message_start")) {
 		m.API = Anthropic
+	} else if bytes.Contains(stream, []byte(`"response.`)) {
+		m.API = Responses
 	}
 	var b strings.Builder
 	err := New(m).read(from, func(e Event) bool {
@@ -106,12 +110,16 @@ func replay(stream []byte, from io.Reader) string {
 		case Thinking:
 			fmt.Fprintf(&b, "thought %q signature=%q redacted=%q%s\n", e.Text, e.Signature,
 				e.Redacted, attached(e.Attached))
+		case CallDelta: // the call follows
 		case ToolCall:
 			if !bytes.Contains(stream, []byte(`"`+e.ID+`"`)) {
 				e.ID = "(new)"
 			}
 			fmt.Fprintf(&b, "call %s %s %s%s\n", e.ID, e.Name, e.Arguments, attached(e.Attached))
 		case Finish:
+			if e.Said != "" {
+				fmt.Fprintf(&b, "reason %q\n", e.Said)
+			}
 			fmt.Fprintf(&b, "finish %s input=%d cached=%d output=%d\n", e.Reason, e.Usage.Input,
 				e.Usage.Cached, e.Usage.Output)
 		default:
@@ -148,7 +156,7 @@ func FuzzStreams(f *testing.F) {
 		f.Add(stream)
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		for _, api := range []API{OpenAI, Anthropic} {
+		for _, api := range []API{OpenAI, Responses, Anthropic} {
 			finished := 0
 			err := New(Model{API: api}).read(bytes.NewReader(stream), func(e Event) bool {
 				switch e := e.(type) {

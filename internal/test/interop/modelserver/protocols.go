@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // object is a JSON object of a wire format.
@@ -199,6 +200,7 @@ func readMessages(body []byte, r *Request) error {
 	var open calls
 	for _, m := range asked.Messages {
 		said := map[string]Kind{"user": User, "assistant": Said}[m.Role]
+		thought := false
 		for _, p := range m.Content {
 			switch p.Type {
 			case "tool_result":
@@ -208,6 +210,9 @@ func readMessages(body []byte, r *Request) error {
 				r.Items = append(r.Items, Item{Kind: Result, Text: p.Content.text()})
 				continue
 			case "tool_use":
+				if strings.HasPrefix(p.ID, "toolu_"+thoughtful) && !thought && r.model == Claude {
+					return errors.New("`thinking` blocks of the latest assistant message cannot be removed")
+				}
 				open = append(open, p.ID)
 				r.Items = append(r.Items, Item{Kind: Call, Text: string(p.Input)})
 				continue
@@ -215,6 +220,7 @@ func readMessages(body []byte, r *Request) error {
 				if p.Signature != signature(p.Thinking) {
 					return errors.New("thinking: invalid signature")
 				}
+				thought = true
 				r.add(Thought, p.Thinking)
 				continue
 			case "text":
@@ -254,8 +260,12 @@ func writeMessages(w http.ResponseWriter, r Request, a act) {
 		"model":   r.model,
 		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
 		"usage": object{"input_tokens": input, "output_tokens": 1}}
+	prefix := "toolu_"
+	if a.thought != "" {
+		prefix += thoughtful
+	}
 	toolUse := func(i int, input any) object {
-		return object{"type": "tool_use", "id": fmt.Sprintf("toolu_%s_%d", r.number(), i),
+		return object{"type": "tool_use", "id": fmt.Sprintf("%s%s_%d", prefix, r.number(), i),
 			"name": a.calls[i].tool.Name, "input": input}
 	}
 	if !r.stream {
@@ -318,6 +328,7 @@ func readResponses(body []byte, r *Request) error {
 		Instructions string
 		Input        json.RawMessage
 		Tools        []responsesTool
+		Store        *bool
 	}
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return err
@@ -339,16 +350,19 @@ func readResponses(body []byte, r *Request) error {
 		r.add(User, text)
 		return nil
 	}
-	var items []struct {
-		Type, Role, Arguments string
-		Content, Output       content
-	}
+	var items []responsesItem
 	if err := json.Unmarshal(asked.Input, &items); err != nil {
 		return err
 	}
+	if err := r.checkItems(items, asked.Store); err != nil {
+		return err
+	}
 	for _, item := range items {
+		for _, s := range item.Summary {
+			r.add(Thought, s.Text)
+		}
 		switch item.Type + " " + item.Role {
-		case "function_call ":
+		case "function_call ", "function_call assistant":
 			r.Items = append(r.Items, Item{Kind: Call, Text: item.Arguments})
 		case "function_call_output ":
 			r.Items = append(r.Items, Item{Kind: Result, Text: item.Output.text()})
@@ -370,59 +384,97 @@ type responsesTool struct {
 	Tools      []responsesTool
 }
 
+// responsesItem is a part of a conversation.
+type responsesItem struct {
+	Type, Role, Arguments string
+	Content, Output       content
+	Summary               content
+	CallID                string `json:"call_id"`
+	Encrypted             string `json:"encrypted_content"`
+}
+
 func writeResponses(w http.ResponseWriter, r Request, a act) {
-	a = a.one()
-	item, empty := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant",
-		"status": "completed",
-		"content": []any{object{"type": "output_text", "text": a.say,
-			"annotations": []any{}}}}, "content"
-	if len(a.calls) > 0 {
-		called := a.calls[0]
-		item, empty = object{"id": "fc_" + r.number(), "type": "function_call",
-			"status": "completed",
-			"call_id": "call_" +
-				r.number(), "name": called.tool.Name, "arguments": called.args}, "arguments"
+	var items []object
+	if a.thought != "" {
+		items = append(items, object{"id": "rs_" + r.number(), "type": "reasoning",
+			"summary":           []any{object{"type": "summary_text", "text": a.thought}},
+			"encrypted_content": signature(a.thought)})
+	}
+	if a.says() {
+		items = append(items, object{"id": "msg_" + r.number(), "type": "message",
+			"role": "assistant", "status": "completed", "content": []any{object{
+				"type": "output_text", "text": a.say, "annotations": []any{}}}})
+	}
+	for i, called := range a.calls {
+		id := fmt.Sprintf("%s_%d", r.number(), i)
+		if a.thought != "" {
+			id = thoughtful + id
+		}
+		item := object{"id": "fc_" + id, "type": "function_call", "status": "completed",
+			"call_id": "call_" + id, "name": called.tool.Name, "arguments": called.args}
 		if called.tool.Namespace != "" {
 			item["namespace"] = called.tool.Namespace
 		}
+		items = append(items, item)
 	}
-	response := func(status string, output ...any) object {
+	input, output := r.usage(a)
+	response := func(status string, output ...object) object {
 		return object{"id": "resp_" + r.number(), "object": "response", "created_at": 1,
-			"model": r.model, "status": status,
-			"output": append([]any{}, output...), "usage": object{"input_tokens": 1,
-				"output_tokens": 1, "total_tokens": 2,
-				"input_tokens_details":  object{"cached_tokens": 0},
-				"output_tokens_details": object{"reasoning_tokens": 0}}}
+			"model": r.model, "status": status, "output": append([]object{}, output...)}
 	}
-	whole := response("completed", item)
+	end, status := "response.completed", "completed"
+	if a.end != "" {
+		end, status = "response.incomplete", "incomplete"
+	}
+	whole := response(status, items...)
+	if reason := map[string]string{"length": "max_output_tokens", "refusal": "content_filter"}[a.end]; reason != "" {
+		whole["incomplete_details"] = object{"reason": reason}
+	}
+	whole["usage"] = object{"input_tokens": input, "output_tokens": output,
+		"total_tokens":          input + output,
+		"input_tokens_details":  object{"cached_tokens": 0},
+		"output_tokens_details": object{"reasoning_tokens": 0}}
 	if !r.stream {
 		send(w, whole)
 		return
 	}
-	begun := maps.Clone(item)
-	begun["status"] = "in_progress"
-	begun[empty] = map[string]any{"content": []any{}, "arguments": ""}[empty]
 	e := numbered{events: stream(w)}
 	e.send("response.created", object{"response": response("in_progress")})
-	e.send("response.output_item.added", object{"output_index": 0, "item": begun})
-	if len(a.calls) == 0 {
-		at := object{"item_id": item["id"], "output_index": 0, "content_index": 0}
-		e.send("response.content_part.added",
-			with(at, object{"part": object{"type": "output_text", "text": "",
-				"annotations": []any{}}}))
-		e.send("response.output_text.delta", with(at, object{"delta": a.say}))
-		e.send("response.output_text.done", with(at, object{"text": a.say}))
-		e.send("response.content_part.done", with(at, object{"part": object{"type": "output_text",
-			"text": a.say, "annotations": []any{}}}))
-	} else {
-		at := object{"item_id": item["id"], "output_index": 0}
-		e.send("response.function_call_arguments.delta",
-			with(at, object{"delta": item["arguments"]}))
-		e.send("response.function_call_arguments.done",
-			with(at, object{"arguments": item["arguments"]}))
+	for i, item := range items {
+		begun := maps.Clone(item)
+		begun["status"] = "in_progress"
+		at := object{"item_id": item["id"], "output_index": i}
+		text := func(kind, part string, deltas func(send func(string))) {
+			at := with(at, object{"content_index": 0, "summary_index": 0})
+			deltas(func(piece string) { e.send(kind+".delta", with(at, object{"delta": piece})) })
+			e.send(kind+".done", with(at, object{"text": part}))
+		}
+		switch item["type"] {
+		case "reasoning":
+			begun["summary"], begun["encrypted_content"] = []any{}, ""
+			e.send("response.output_item.added", object{"output_index": i, "item": begun})
+			e.send("response.reasoning_summary_part.added", with(at, object{"summary_index": 0,
+				"part": object{"type": "summary_text", "text": ""}}))
+			text("response.reasoning_summary_text", a.thought, func(send func(string)) { send(a.thought) })
+		case "message":
+			begun["content"] = []any{}
+			e.send("response.output_item.added", object{"output_index": i, "item": begun})
+			e.send("response.content_part.added", with(at, object{"content_index": 0,
+				"part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
+			text("response.output_text", a.say, a.deltas)
+			e.send("response.content_part.done", with(at, object{"content_index": 0,
+				"part": object{"type": "output_text", "text": a.say, "annotations": []any{}}}))
+		default:
+			begun["arguments"] = ""
+			e.send("response.output_item.added", object{"output_index": i, "item": begun})
+			e.send("response.function_call_arguments.delta",
+				with(at, object{"delta": item["arguments"]}))
+			e.send("response.function_call_arguments.done",
+				with(at, object{"arguments": item["arguments"]}))
+		}
+		e.send("response.output_item.done", object{"output_index": i, "item": item})
 	}
-	e.send("response.output_item.done", object{"output_index": 0, "item": item})
-	e.send("response.completed", object{"response": whole})
+	e.send(end, object{"response": whole})
 }
 
 // numbered sends events with their name as type and a sequence number.

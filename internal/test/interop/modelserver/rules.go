@@ -4,7 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 )
+
+// refusal is an error in the words of the server that is imitated.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 // Names of models for which chat completions have further rules, those of the real ones.
 const (
@@ -17,7 +26,88 @@ const (
 	// KimiK2 numbers its tool calls, and needs these IDs back:
 	// https://github.com/MoonshotAI/Kimi-K2/blob/main/docs/tool_call_guidance.md
 	KimiK2 = "kimi-k2"
+	// GPT accepts at most 128 tools, whose arguments are objects without alternatives at the top:
+	// https://github.com/langchain-ai/langchainjs/issues/9804. In responses it wants back what it
+	// thought before its calls: https://developers.openai.com/api/docs/guides/reasoning
+	GPT = "gpt-5.1"
+	// Claude has the same rule for arguments: https://github.com/anthropics/claude-code/issues/40075
+	// It wants back what it thought before its calls:
+	// https://platform.claude.com/docs/en/build-with-claude/extended-thinking
+	Claude = "claude-sonnet-5"
 )
+
+// checkTools checks the tools of a request.
+func (r *Request) checkTools() error {
+	if r.model != Gemini3 && r.model != GPT && r.model != Claude {
+		return nil
+	}
+	if r.model == GPT && len(r.Tools) > 128 {
+		return refuse("Invalid 'tools': array too long. Expected an array with maximum length "+
+			"128, but got an array with length %d instead.", len(r.Tools))
+	}
+	for i, t := range r.Tools {
+		if !toolName.MatchString(t.Name) {
+			return refuse("Invalid 'tools[%d].function.name': string does not match pattern", i)
+		}
+		var schema object
+		if err := json.Unmarshal(t.Schema, &schema); err != nil {
+			return fmt.Errorf("tools.%d: %w", i, err)
+		}
+		if r.model == Gemini3 {
+			if err := checkGemini(schema); err != nil {
+				return refuse("Invalid JSON payload received. %v at 'tools[0]."+
+					"function_declarations[%d].parameters': Cannot find field.", err, i)
+			}
+			continue
+		}
+		for _, member := range []string{"oneOf", "anyOf", "allOf", "enum", "not", "const", "$ref"} {
+			if schema[member] != nil || schema["type"] != "object" {
+				return refuse("Invalid schema for function '%s': schema must have type "+
+					"'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
+					t.Name)
+			}
+		}
+	}
+	return nil
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
+
+// checkGemini returns an error if a schema has a member that is not in
+// https://ai.google.dev/api/caching#Schema.
+func checkGemini(schema object) error {
+	for name, value := range schema {
+		var parts []any
+		switch name {
+		case "description", "title", "format", "nullable", "enum", "required", "minimum", "maximum",
+			"minItems", "maxItems", "minLength", "maxLength", "pattern":
+		case "type":
+			if _, text := value.(string); !text {
+				return errors.New(`Unknown name "type"`)
+			}
+		case "items":
+			parts = []any{value}
+		case "anyOf":
+			parts = value.([]any)
+		case "properties":
+			for _, property := range value.(object) {
+				parts = append(parts, property)
+			}
+		default:
+			return fmt.Errorf("Unknown name %q", name)
+		}
+		for _, part := range parts {
+			schema, ok := part.(object)
+			if !ok {
+				return fmt.Errorf("invalid value %v", part)
+			}
+			if err := checkGemini(schema); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // chatCall is a tool call in a message of a chat completion.
 type chatCall struct {
@@ -65,4 +155,52 @@ func (r *Request) checkCalls(of []chatCall, thought string) error {
 		}
 	}
 	return nil
+}
+
+// thoughtful begins the part of a call's ID after its prefix, if the model thought before the call.
+const thoughtful = "t"
+
+// checkItems checks the input of a request for a response. What was thought has to come back in
+// encrypted form with what followed it, because nothing is stored.
+func (r *Request) checkItems(items []responsesItem, store *bool) error {
+	if r.model != GPT {
+		return nil
+	}
+	if store == nil || *store {
+		return errors.New("store: this organisation does not allow it")
+	}
+	var open calls
+	thought := false // in this answer
+	for i, item := range items {
+		if item.Type != "function_call_output" && item.Type != "function_call" && len(open) > 0 {
+			return open.unanswered()
+		}
+		switch item.Type {
+		case "reasoning":
+			if item.Encrypted == "" || item.Encrypted != signature(item.Summary.text()) {
+				return refuse("Item of type 'reasoning' not found: store is false")
+			}
+			if i == len(items)-1 || items[i+1].Role == "user" {
+				return refuse("Item of type 'reasoning' was provided without its required " +
+					"following item.")
+			}
+			thought = true
+		case "function_call":
+			if strings.HasPrefix(item.CallID, "call_"+thoughtful) && !thought {
+				return errors.New("Item of type 'function_call' was provided without its required " +
+					"'reasoning' item")
+			}
+			open = append(open, item.CallID)
+		case "function_call_output":
+			thought = false
+			if err := open.answer(item.CallID); err != nil {
+				return err
+			}
+		default:
+			if item.Role == "user" {
+				thought = false
+			}
+		}
+	}
+	return open.unanswered()
 }

@@ -16,9 +16,9 @@
 // last order the model answers [Done]. If the agent offers no tools, as when it asks for a title,
 // it answers [Title], unless there is an order for that ([Order.Aside]).
 //
-// Chat completions and messages can do more: think, call several tools in one answer ([Together]),
-// send a text in pieces, stop early, and fail in many ways ([Order.Failing]). Like real servers
-// they reject conversations in which tool calls and results do not match.
+// Except in Gemini's format, the model can do more: think, call several tools in one answer
+// ([Together]), send a text in pieces, stop early, and fail in many ways ([Order.Failing]). Like
+// real servers they reject conversations in which tool calls and results do not match.
 //
 // The server can also be the agent's HTTP proxy. It rejects all requests to other hosts;
 // [Server.Unknown] lists them.
@@ -153,6 +153,9 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 		if err == nil {
 			r.Body = body
 			err = read(body, &r)
+		}
+		if err == nil {
+			err = r.checkTools()
 		}
 		if err != nil {
 			reject(w, err)
@@ -434,7 +437,7 @@ const Title = "Scripted title"
 const mark = "model: "
 
 // Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write], [Run], [Use] and
-// [Invent] return one, [Think] and [Together] one for chat completions and messages only.
+// [Invent] return one, [Think] and [Together] one for all formats but Gemini's.
 type Order struct {
 	// Do is "say", "wait", "read", "edit", "write", "run", "use", "invent", "think" or "together".
 	Do string `json:"do"`
@@ -638,7 +641,7 @@ func (a act) deltas(send func(piece string)) {
 // one returns the act for a format of which only single actions are supported.
 func (a act) one() act {
 	if len(a.calls) > 1 || a.thought != "" || len(a.calls) > 0 && a.say != "" || a.end != "" {
-		return act{say: "only for chat completions and messages"}
+		return act{say: "not for Gemini"}
 	}
 	return a
 }

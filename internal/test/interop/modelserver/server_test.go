@@ -315,11 +315,9 @@ func TestSeveralThingsInOneAnswer(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"responses", "gemini"} {
-		f := formats[name]
-		require.Contains(t, post(t, start(t), f.path, f.ask(prompted(orders), false,
-			f.tool("read", properties("path")))), "only for chat")
-	}
+	f := formats["gemini"]
+	require.Contains(t, post(t, start(t), f.path, f.ask(prompted(orders), false,
+		f.tool("read", properties("path")))), "not for Gemini")
 }
 
 func TestPace(t *testing.T) {

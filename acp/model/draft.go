@@ -1,0 +1,211 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+const (
+	// firstDraft and lastDraft are the shortest and the longest time between two updates with the
+	// growing arguments of a call, which are all stored.
+	firstDraft, lastDraft = 250 * time.Millisecond, 5 * time.Second
+	// maxDraft is the longest text that is shown while it grows, in bytes.
+	maxDraft = 32 << 10
+)
+
+// draft is a tool call that the model is still writing. It is shown, but not part of the
+// conversation: its updates have no _meta until the call is complete.
+type draft struct {
+	*call
+	arguments []byte
+	shown     int // length of the arguments in the last update
+	interval  time.Duration
+	next      time.Time // when the next update may be sent
+}
+
+// drafted shows a piece of a tool call that arrives.
+func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
+	for len(b.drafts) <= piece.Index {
+		b.drafts = append(b.drafts, nil)
+	}
+	d := b.drafts[piece.Index]
+	if d != nil && d.Name != piece.Name { // of an answer that was lost
+		if err := d.drop(ctx); err != nil {
+			return err
+		}
+		d, b.drafts[piece.Index] = nil, nil
+	}
+	if d == nil {
+		t, known := b.byName[piece.Name]
+		if !known || t.remote != "" { // a server's tool announces itself
+			return nil
+		}
+		d = &draft{call: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}
+		b.drafts[piece.Index] = d
+		if err := d.announceDraft(ctx); err != nil {
+			return err
+		}
+	}
+	d.arguments = append(d.arguments, piece.Arguments...)
+	if len(d.arguments) > maxDraft || time.Now().Before(d.next) {
+		return nil
+	}
+	return d.grow(ctx)
+}
+
+// announceDraft shows that there will be a call of the tool.
+func (d *draft) announceDraft(ctx context.Context) error {
+	d.announced = true
+	return d.show(ctx, backend.ToolCall{
+		SessionUpdate: sessionstore.ToolCall,
+		ToolCallUpdate: sdk.ToolCallUpdate{
+			Title: &d.title, Kind: &d.kind, Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		},
+	})
+}
+
+// grow shows what is known of the arguments.
+func (d *draft) grow(ctx context.Context) error {
+	known := partialStrings(string(d.arguments))
+	if len(known) == 0 || len(d.arguments) == d.shown {
+		return nil
+	}
+	d.shown = len(d.arguments)
+	d.next, d.interval = time.Now().Add(d.interval), min(d.interval*3/2, lastDraft)
+	d.input = callInput{Path: known["path"], To: known["to"], Pattern: known["pattern"],
+		Glob: known["glob"], Query: known["query"], Command: known["command"]}
+	title := d.tool.title(d.input)
+	update := backend.ToolCall{Content: d.diff(known)}
+	if title != d.title {
+		d.title, update.Title = title, &title
+	}
+	update.Locations = d.locations(tools.Paths(backend.Encode(map[string]string{"path": d.input.Path})))
+	if update.Title == nil && update.Content == nil {
+		return nil
+	}
+	return d.show(ctx, update)
+}
+
+// diff returns the difference that the arguments of a call that changes a file describe, as far as
+// they are known, nil for none.
+func (c *call) diff(known map[string]string) []any {
+	path := known["path"]
+	added, isText := known["content"]
+	var old *string
+	if replaced, ok := known["old_text"]; ok {
+		added, isText, old = known["new_text"], true, &replaced
+	}
+	if path == "" || !isText || c.kind != sdk.ToolKindEdit || len(added) > maxDraft ||
+		old != nil && len(*old) > maxDraft {
+		return nil
+	}
+	at := leadsTo(c.turn.host.Workspace(), path)
+	if at == (workspace.Ref{}) {
+		return nil
+	}
+	return []any{backend.NewDiff(at.Path(), old, added)}
+}
+
+// draftOf returns the ID under which a call was shown while it arrived, "" if it was not. The call
+// is then no draft any more.
+func (b *toolbox) draftOf(at int, requested llm.ToolCall) string {
+	if at >= len(b.drafts) || b.drafts[at] == nil || b.drafts[at].Name != requested.Name {
+		return ""
+	}
+	id := b.drafts[at].ID
+	b.drafts[at] = nil
+	return id
+}
+
+// dropDrafts shows that calls which the model has begun to write do not take place, even if ctx has
+// ended.
+func (b *toolbox) dropDrafts(ctx context.Context) error {
+	var errs []error
+	for _, d := range b.drafts {
+		if d != nil {
+			errs = append(errs, d.drop(context.WithoutCancel(ctx)))
+		}
+	}
+	b.drafts = nil
+	return errors.Join(errs...)
+}
+
+func (d *draft) drop(ctx context.Context) error {
+	const reason = "The model did not complete the call, so it was not run."
+	return d.showStatus(ctx, failed, []any{sdk.ToolContent(sdk.TextBlock(reason))})
+}
+
+// restartDrafts expects the same calls again: the answer begins anew.
+func (b *toolbox) restartDrafts() {
+	for _, d := range b.drafts {
+		if d != nil {
+			d.arguments, d.shown = nil, 0
+		}
+	}
+}
+
+// partialStrings returns the members of a JSON object that are strings. The object may end
+// anywhere. Only its texts, which are long, count if they are not complete.
+func partialStrings(object string) map[string]string {
+	known := map[string]string{}
+	rest, ok := strings.CutPrefix(strings.TrimLeft(object, " \t\r\n"), "{")
+	for ok {
+		var name, value string
+		rest = strings.TrimLeft(rest, ", \t\r\n")
+		if name, rest, ok = cutString(rest); !ok {
+			break
+		}
+		rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " \t\r\n"), ":")
+		rest = strings.TrimLeft(rest, " \t\r\n")
+		if !ok || !strings.HasPrefix(rest, `"`) {
+			var other json.RawMessage
+			d := json.NewDecoder(strings.NewReader(rest))
+			if !ok || d.Decode(&other) != nil {
+				break
+			}
+			rest = rest[d.InputOffset():]
+			continue
+		}
+		value, rest, ok = cutString(rest)
+		grows := name == "content" || name == "old_text" || name == "new_text" || name == "command"
+		if ok || grows {
+			known[name] = value
+		}
+	}
+	return known
+}
+
+// cutString returns the string that JSON begins with, and what follows. If it is not complete, it
+// returns what there is of it, and complete is false.
+func cutString(s string) (value, rest string, complete bool) {
+	if !strings.HasPrefix(s, `"`) {
+		return "", "", false
+	}
+	end := 1
+	for end < len(s) && s[end] != '"' {
+		if s[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end < len(s) {
+		return value, s[end+1:], json.Unmarshal([]byte(s[:end+1]), &value) == nil
+	}
+	for cut := len(s); cut > max(0, len(s)-len(`\ud83d\ude00`)); cut-- { // in an escape sequence
+		if json.Unmarshal([]byte(s[:cut]+`"`), &value) == nil {
+			break
+		}
+	}
+	return strings.TrimRight(value, "\uFFFD"), "", false
+}

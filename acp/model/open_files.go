@@ -1,0 +1,44 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// editorTime is how long the client may take to read or write a file.
+const editorTime = 10 * time.Second
+
+// openFiles reads and writes files through the client, which may have them open with changes that
+// are not saved. The client checks each path once more before it is sent.
+type openFiles struct{ client backend.Client }
+
+// ReadTextFile implements [tools.Editor].
+func (e openFiles) ReadTextFile(ctx context.Context, at workspace.Ref) (string, error) {
+	var read sdk.ReadTextFileResponse
+	err := e.call(ctx, protocol.ReadTextFile, map[string]string{"path": at.Path()}, &read)
+	return read.Content, err
+}
+
+// WriteTextFile implements [tools.Editor].
+func (e openFiles) WriteTextFile(ctx context.Context, at workspace.Ref, text string) error {
+	params := map[string]string{"path": at.Path(), "content": text}
+	return e.call(ctx, protocol.WriteTextFile, params, nil)
+}
+
+// call sends a request to the client and decodes its result, unless that is nil.
+func (e openFiles) call(ctx context.Context, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, editorTime)
+	defer cancel()
+	raw, err := e.client.Call(ctx, method, backend.Encode(params))()
+	if err != nil || result == nil {
+		return err
+	}
+	return json.Unmarshal(raw, result)
+}

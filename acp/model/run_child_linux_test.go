@@ -1,0 +1,99 @@
+package model
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// Nothing of a command outlives its call: not what it leaves in the background, what ignores
+// SIGTERM, or what leaves its process group.
+func TestChildLeavesNothing(t *testing.T) {
+	needShell(t)
+	mark := proctest.NewMark(t)
+	e := open(t, setup{options: Options{Environment: append(os.Environ(), mark.Env())}})
+	e.answer(allowOnce)
+	e.prompt("Run.", run("sleep 1000 & echo left"))
+	require.Equal(t, "left\n[exit code 0]", lastResult(e))
+	require.Empty(t, mark.Processes())
+
+	r := e.prompt("Run.", run("trap '' TERM; echo begun; sleep 1000 & sleep 1000; sleep 1000",
+		"timeout_seconds", 1))
+	require.Equal(t, "begun\n[killed, because it had not ended after 1s]", lastResult(e))
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	require.Empty(t, mark.Processes())
+
+	if _, err := exec.LookPath("setsid"); err == nil {
+		e.prompt("Run.", run("setsid sleep 1000 & echo left"))
+		require.Equal(t, "left\n[exit code 0]", lastResult(e))
+		require.Empty(t, mark.Processes())
+	}
+}
+
+func TestCancelledChild(t *testing.T) {
+	needShell(t)
+	mark := proctest.NewMark(t)
+	begun := func(u update) bool { return strings.Contains(string(u.Content), "begun") }
+	for _, method := range []string{"session/cancel", "session/close", "session/load"} {
+		t.Run(method, func(t *testing.T) {
+			e := open(t, setup{options: Options{Environment: append(os.Environ(), mark.Env())}})
+			e.answer(allowOnce)
+			if method == "session/cancel" {
+				e.cancelAfter(begun)
+				r := e.prompt("Run.", run("trap '' TERM; echo begun; sleep 1000; sleep 1000"))
+				require.Equal(t, sdk.StopReasonCancelled, r.stop)
+				require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+				require.Empty(t, mark.Processes())
+				e.goOn()
+				require.Contains(t, e.results()[0], "interrupted")
+				return
+			}
+			running := make(chan struct{}, 100)
+			e.onUpdate = func(u update) {
+				if begun(u) {
+					running <- struct{}{}
+				}
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := e.client.Prompt(t.Context(), e.id,
+					sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; sleep 1000"))))
+				ended <- err
+			}()
+			<-running
+			e.call(method, map[string]any{"cwd": e.setup.roots[0], "mcpServers": []any{}})
+			<-ended
+			require.Empty(t, mark.Processes())
+		})
+	}
+}
+
+// Clause X1.
+func TestChildRunsInTheSandbox(t *testing.T) {
+	needShell(t)
+	settings := sandbox.Settings{Mode: sandbox.Write}
+	if err := settings.Available(); err != nil {
+		t.Skip(err)
+	}
+	root, temporary := dirtest.New(t), dirtest.New(t)
+	outside := filepath.Join(dirtest.New(t), "made")
+	e := open(t, setup{roots: []string{root}, options: Options{
+		Sandbox:     func(string) sandbox.Settings { return settings },
+		Environment: append(os.Environ(), "TMPDIR="+temporary),
+	}})
+	e.answer(allowOnce)
+	e.prompt("Run.", run("echo text >inside; echo text >"+outside))
+	require.Contains(t, lastResult(e), "[exit code 2]")
+	require.FileExists(t, filepath.Join(root, "inside"))
+	require.NoFileExists(t, outside)
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// searchFlags are the flags of sessions search.
+type searchFlags struct {
+	limit int
+	json  bool
+}
+
+func newSessionsSearch(s streams, set *settings) *cobra.Command {
+	f := searchFlags{limit: 20}
+	cmd := &cobra.Command{
+		Use:   "search TEXT...",
+		Short: "Find conversations by what was said in them",
+		Long: `search shows the messages that contain all words of TEXT, newest first, and how to
+continue their sessions. A word is also found at the beginning of a longer one. Words in double
+quotes are found next to each other. Upper and lower case and accents do not matter.
+
+What you and the agent said is searched, and the titles of tool calls, but not what tools returned.`,
+		Example: `  acp-agent sessions search retry parser
+  acp-agent sessions search '"exponential backoff" test'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
+				return usagef("%s needs the TEXT to look for", words(cmd))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: f.limit}
+			if len(q.Terms()) == 0 {
+				return usagef("there is no word in TEXT to look for")
+			}
+			return set.withStore(s.err, func(store sessionstore.Store) error {
+				found, err := search(cmd.Context(), s.err, store, q)
+				if err != nil {
+					return err
+				}
+				return f.show(s, set, found)
+			})
+		},
+	}
+	set.accept(cmd, "state-dir", "store")
+	cmd.Flags().Var(intValue{&f.limit, 1}, "limit", "show up to `N` messages, at most 1000")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object per message")
+	return cmd
+}
+
+// search searches a store. If that takes long it says why.
+func search(
+	ctx context.Context, stderr io.Writer, store sessionstore.Store, q sessionstore.SearchQuery,
+) ([]sessionstore.Found, error) {
+	searcher, ok := store.(sessionstore.Searcher)
+	if !ok {
+		return nil, errors.New("this store of sessions cannot search")
+	}
+	slow := time.AfterFunc(2*time.Second, func() {
+		fmt.Fprintln(stderr, "acp-agent: preparing stored conversations for the first search …")
+	})
+	defer slow.Stop()
+	return searcher.Search(ctx, q)
+}
+
+// foundReport describes a message that was found.
+type foundReport struct {
+	Session sessionReport        `json:"session"`
+	Role    sessionstore.Role    `json:"role"`
+	Time    time.Time            `json:"time"`
+	Line    string               `json:"line"`
+	Matches []sessionstore.Match `json:"matches"`
+	// Continue is the command that continues the session.
+	Continue string `json:"continue"`
+}
+
+func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) error {
+	if len(found) == 0 {
+		fmt.Fprintln(s.err, "acp-agent: nothing found")
+	}
+	if f.json {
+		for _, one := range found {
+			err := writeJSON(s.out, foundReport{
+				Session: report(one.Session), Role: one.Role, Time: one.Time, Line: one.Line,
+				Matches: one.Matches, Continue: set.continueLine(one.Session, string(one.Session.ID)),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	out := foundPrinter{out: s.out, terminal: widthOf(s.out) > 0, now: time.Now(), id: math.MaxInt}
+	out.color = out.terminal && os.Getenv("NO_COLOR") == "" && obeysEscapes()
+	var sessions []sessionstore.Session
+	messages := make(map[sessionstore.ID][]sessionstore.Found)
+	for _, one := range found {
+		if messages[one.Session.ID] == nil {
+			sessions = append(sessions, one.Session)
+		}
+		messages[one.Session.ID] = append(messages[one.Session.ID], one)
+	}
+	if out.terminal {
+		out.id = uniqueLength(sessions)
+	}
+	for i, session := range sessions {
+		if i > 0 {
+			out.line("")
+		}
+		out.session(session)
+		for _, one := range messages[session.ID] {
+			out.line("  " + speaker(one.Role) + ": " + out.marked(one))
+		}
+		out.line("  " + set.continueLine(session, text.Prefix(string(session.ID), out.id)))
+	}
+	return out.err
+}
+
+// continueLine returns the command that continues a session, whose id may be abbreviated.
+func (set *settings) continueLine(one sessionstore.Session, id string) string {
+	command, agent, behind := strings.Cut(set.commandOf(one.Agent), " -- ")
+	program, flags, _ := strings.Cut(command, " ")
+	words := []string{program, "run"}
+	if flags != "" {
+		words = append(words, flags)
+	}
+	words = append(words, "--resume", text.ShellWord(id), "PROMPT")
+	if behind {
+		words = append(words, "--", agent)
+	}
+	return plainLine(strings.Join(words, " "))
+}
+
+// plainLine returns a part of a line as it can be shown.
+func plainLine(s string) string {
+	return strings.NewReplacer("\t", " ", "\n", " ").Replace(text.Plain(s))
+}
+
+// foundPrinter prints what was found. It keeps the first error.
+type foundPrinter struct {
+	out             io.Writer
+	terminal, color bool
+	id              int // the length to which ids are abbreviated
+	now             time.Time
+	err             error
+}
+
+func (p *foundPrinter) line(line string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.out, line)
+	}
+}
+
+func (p *foundPrinter) session(one sessionstore.Session) {
+	r := report(one)
+	when, name := r.UpdatedAt.Format(time.DateTime), workspace.Dir.String
+	if p.terminal {
+		when, name = since(one.Updated, p.now), fromHome
+	}
+	p.line(fmt.Sprintf("%s  %s  %s  %s", text.Prefix(string(r.ID), p.id), when, text.Printable(r.Agent),
+		folders(one.Keys.Roots.All(), name)))
+	p.line("  " + cmp.Or(titleColumn(one), "-"))
+}
+
+// speaker returns how people call a role.
+func speaker(r sessionstore.Role) string {
+	switch r {
+	case sessionstore.RoleUser:
+		return "You"
+	case sessionstore.RoleThought:
+		return "Thought"
+	case sessionstore.RoleTool:
+		return "Tool"
+	}
+	return "Agent"
+}
+
+// marked returns the line that was found, with its matches marked.
+func (p *foundPrinter) marked(one sessionstore.Found) string {
+	var b strings.Builder
+	end := 0
+	for _, m := range one.Matches {
+		b.WriteString(plainLine(one.Line[end:m.Start]))
+		match := plainLine(one.Line[m.Start:m.End])
+		if p.color {
+			match = style{bold, cyan}.apply(match)
+		}
+		b.WriteString(match)
+		end = m.End
+	}
+	b.WriteString(plainLine(one.Line[end:]))
+	return b.String()
+}

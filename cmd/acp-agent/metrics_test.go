@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+)
+
+// Clause N4.
+func TestMetricsCountWhatServersDo(t *testing.T) {
+	m := newMetrics(func() acp.Limits { return acp.Limits{Connections: 3, Sessions: 2, Turns: 1} })
+	for _, took := range []time.Duration{time.Millisecond, 3 * time.Millisecond, time.Hour} {
+		m.observe(acp.RequestEvent{Method: "session/prompt", Duration: took})
+	}
+	m.observe(acp.RequestEvent{Method: "session/load", Err: errors.New("no")})
+	m.observe(acp.RequestEvent{Method: "any\"\n{", Err: errors.New("no")})
+	m.observe(acp.OpenEvent{})
+	m.observe(acp.AnswerEvent{Choice: "allow_once"})
+	m.observe(acp.AnswerEvent{Choice: "\n"})
+	m.reject()
+	got := m.String()
+	for _, want := range []string{
+		"acp_agent_connections 3", "acp_agent_sessions 2", "acp_agent_turns 1",
+		"acp_agent_sessions_opened_total 1", "acp_agent_connections_rejected_total 1",
+		`acp_agent_permission_answers_total{answer="allow_once"} 1`,
+		`acp_agent_permission_answers_total{answer="other"} 1`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="0.001"} 1`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="0.005"} 2`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="1800"} 2`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="+Inf"} 3`,
+		`acp_agent_request_duration_seconds_sum{method="session/prompt",result="ok"} 3600.004`,
+		`acp_agent_request_duration_seconds_count{method="session/prompt",result="ok"} 3`,
+		`acp_agent_request_duration_seconds_count{method="session/load",result="error"} 1`,
+		`acp_agent_request_duration_seconds_count{method="other",result="error"} 1`,
+	} {
+		require.Contains(t, "\n"+got, "\n"+want+"\n")
+	}
+	line := regexp.MustCompile(`^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"\\]*"(,\w+="[^"\\]*")*\})? [0-9.e+]+)$`)
+	for text := range strings.Lines(got) {
+		require.Regexp(t, line, strings.TrimSuffix(text, "\n"))
+	}
+}

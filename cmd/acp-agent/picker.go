@@ -1,0 +1,577 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// picker lets a person choose a stored session on a terminal, and do something with it.
+type picker struct {
+	screen *screen
+	s      streams
+	set    *settings
+	store  sessionstore.Store
+
+	rest  func() (sessionstore.Session, error, bool) // yields the sessions that are not in all
+	stop  func()
+	ended bool         // rest has no more
+	all   []*pickerRow // the sessions that were read, newest first
+	shown []*pickerRow // those of them that match filter
+	read  int          // the number of sessions in all that were compared with filter
+
+	filter  string
+	at, top int    // the chosen row and the first visible one, in shown
+	found   string // what was searched for, "" for the list of all sessions
+	notice  string // shown at the bottom
+	ask     *pickerQuestion
+	drawn   string // what the terminal shows
+}
+
+// pickerRow is a session as it is shown.
+type pickerRow struct {
+	id           sessionstore.ID
+	updated      time.Time
+	title, agent string
+	dirs         string // the folders, or the line that was found
+	comparable   string // with the filter
+}
+
+// pickerQuestion is a question on the last line. A key answers it, or a line if isLine is set.
+type pickerQuestion struct {
+	text, typed string
+	isLine      bool
+	answered    func(ctx context.Context, answer string) error
+}
+
+// errPicked ends the picker: what was chosen has been done, or nothing was.
+var errPicked = errors.New("nothing more to choose")
+
+const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S search  Esc quit"
+
+// pickSession shows the sessions of a store until the user has chosen one or quits.
+func pickSession(
+	ctx context.Context, c *screen, s streams, set *settings, store sessionstore.Store,
+) (err error) {
+	p := &picker{screen: c, s: s, set: set, store: store}
+	p.listAll(ctx)
+	defer func() {
+		p.stop()
+		err = errors.Join(err, c.close())
+	}()
+	const (
+		tick      = 250 * time.Millisecond // after which a change of the size is noticed
+		keyTime   = 50 * time.Millisecond  // in which the rest of a key arrives
+		pasteTime = time.Second            // in which more of a pasted text arrives
+	)
+	for typed := ""; ctx.Err() == nil; {
+		width, height := c.size()
+		key, rest := nextKey(typed)
+		if key == "" {
+			wait := tick
+			switch {
+			case strings.HasPrefix(typed, pasteStart):
+				wait = pasteTime
+			case typed != "":
+				wait = keyTime
+			case p.wants(height):
+				wait = 0
+				if err := p.readSome(); err != nil {
+					return err
+				}
+			}
+			if err := p.draw(width, height); err != nil {
+				return err
+			}
+			more, err := c.read(wait)
+			if err != nil {
+				return err
+			}
+			if more != "" || typed == "" {
+				typed += more
+				continue
+			}
+			key, rest = typed, "" // Escape, or what is no key
+		}
+		typed = rest
+		// A key is about the sessions that its user expects, which may not have been read yet.
+		for !isText(key) && p.wants(height) || key == keyEnd && !p.complete() {
+			if err := p.readSome(); err != nil {
+				return err
+			}
+		}
+		switch err := p.press(ctx, key, height); {
+		case errors.Is(err, errPicked):
+			return nil
+		case err != nil && ctx.Err() == nil:
+			return err
+		}
+	}
+	return &statusError{statusInterrupted}
+}
+
+// draw shows the page if it is another one than before.
+func (p *picker) draw(width, height int) error {
+	page := p.page(width, height, time.Now())
+	if page == p.drawn {
+		return nil
+	}
+	p.drawn = page
+	_, err := io.WriteString(p.s.out, page)
+	return err
+}
+
+// listAll begins the list of all sessions.
+func (p *picker) listAll(ctx context.Context) {
+	sessions := listed(ctx, p.store, sessionstore.Query{Archive: sessionstore.WithoutArchived})
+	p.restart(sessions)
+	p.found = ""
+}
+
+func (p *picker) restart(sessions iter.Seq2[sessionstore.Session, error]) {
+	if p.stop != nil {
+		p.stop()
+	}
+	next, stop := iter.Pull2(sessions)
+	p.rest, p.stop, p.ended = next, stop, false
+	p.all, p.shown, p.read, p.at, p.top = nil, nil, 0, 0, 0
+}
+
+// wants reports whether the page needs sessions that were not read yet.
+func (p *picker) wants(height int) bool {
+	return !p.complete() && len(p.shown) <= max(p.at, p.top)+height
+}
+
+// complete reports whether all sessions were read and compared with the filter.
+func (p *picker) complete() bool { return p.ended && p.read == len(p.all) }
+
+// readSome reads some sessions and compares them with the filter.
+func (p *picker) readSome() error {
+	const atOnce = 1000
+	for n := 0; n < atOnce; n++ {
+		if p.read == len(p.all) {
+			if p.ended {
+				return nil
+			}
+			session, err, ok := p.rest()
+			if err != nil {
+				return err
+			}
+			if p.ended = !ok; p.ended {
+				return nil
+			}
+			p.all = append(p.all, rowOf(session))
+		}
+		if row := p.all[p.read]; row.matches(p.filter) {
+			p.shown = append(p.shown, row)
+		}
+		p.read++
+	}
+	return nil
+}
+
+func rowOf(one sessionstore.Session) *pickerRow {
+	r := &pickerRow{
+		id: one.ID, updated: one.Updated, title: cmp.Or(titleColumn(one), "-"),
+		agent: text.Printable(report(one).Agent),
+		dirs:  folders(one.Keys.Roots.All(), fromHome),
+	}
+	r.comparable = strings.ToLower(r.title + " " + r.agent + " " + r.dirs + " " + string(r.id))
+	return r
+}
+
+// matches reports whether a row has all words of a filter.
+func (r *pickerRow) matches(filter string) bool {
+	for word := range strings.FieldsSeq(strings.ToLower(filter)) {
+		if !strings.Contains(r.comparable, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// refilter changes the filter. Sessions that were read are compared again.
+func (p *picker) refilter(filter string) {
+	p.filter, p.shown, p.read, p.at, p.top = filter, nil, 0, 0, 0
+}
+
+// chosen returns the row at the cursor, nil if there is none.
+func (p *picker) chosen() *pickerRow {
+	if p.at >= len(p.shown) {
+		return nil
+	}
+	return p.shown[p.at]
+}
+
+// The keys that are not text, as nextKey returns them.
+const (
+	keyUp, keyDown         = "\x1b[A", "\x1b[B"
+	keyPageUp, keyPageDown = "\x1b[5~", "\x1b[6~"
+	keyHome, keyEnd        = "\x1b[H", "\x1b[F"
+	keyEscape, keyEnter    = "\x1b", "\r"
+	keyDelete              = "\x7f"
+
+	pasteStart, pasteEnd = "\x1b[200~", "\x1b[201~"
+)
+
+// nextKey returns the first key of what was typed: its character, its sequence, or a pasted text as
+// one line. The key is "" if more of it may follow, or nothing was typed.
+func nextKey(typed string) (key, rest string) {
+	if pasted, ok := strings.CutPrefix(typed, pasteStart); ok {
+		pasted, rest, ok = strings.Cut(pasted, pasteEnd)
+		if !ok {
+			return "", typed
+		}
+		const most = 1000
+		pasted = strings.ReplaceAll(text.Prefix(pasted, most), "\r", " ")
+		return cmp.Or(plainLine(pasted), pasteEnd), rest // if it is empty, that is the key
+	}
+	size := 0
+	switch {
+	case !utf8.FullRuneInString(typed) || typed == keyEscape:
+		return "", typed
+	case typed[0] != '\x1b':
+		_, size = utf8.DecodeRuneInString(typed)
+	case typed[1] == '\x1b':
+		size = 1
+	case typed[1] != '[' && typed[1] != 'O': // with Alt
+		_, size = utf8.DecodeRuneInString(typed[1:])
+		size++
+	default:
+		last := strings.IndexFunc(typed[2:], func(r rune) bool { return r >= '@' && r <= '~' })
+		if last < 0 {
+			return "", typed
+		}
+		size = 2 + last + 1
+	}
+	key, rest = typed[:size], typed[size:]
+	switch key {
+	case "\x1b[1~", "\x1bOH":
+		key = keyHome
+	case "\x1b[4~", "\x1bOF":
+		key = keyEnd
+	case "\x1bOA", "\x1bOB":
+		key = "\x1b[" + key[2:]
+	}
+	return key, rest
+}
+
+// isText reports whether a key is a part of a text.
+func isText(key string) bool {
+	r, _ := utf8.DecodeRuneInString(key)
+	return unicode.IsPrint(r)
+}
+
+// press does what a key means.
+func (p *picker) press(ctx context.Context, key string, height int) error {
+	p.notice = ""
+	if p.ask != nil {
+		return p.answer(ctx, key)
+	}
+	switch key {
+	case "\x03":
+		return errPicked
+	case keyEscape:
+		switch {
+		case p.filter != "":
+			p.refilter("")
+		case p.found != "":
+			p.listAll(ctx)
+		default:
+			return errPicked
+		}
+	case keyUp, "\x10":
+		p.at = max(p.at-1, 0)
+	case keyDown, "\x0e":
+		p.at = min(p.at+1, max(len(p.shown)-1, 0))
+	case keyPageUp:
+		p.at = max(p.at-pickerRows(height), 0)
+	case keyPageDown:
+		p.at = min(p.at+pickerRows(height), max(len(p.shown)-1, 0))
+	case keyHome:
+		p.at = 0
+	case keyEnd:
+		p.at = max(len(p.shown)-1, 0)
+	case keyDelete, "\b":
+		_, size := utf8.DecodeLastRuneInString(p.filter)
+		p.refilter(p.filter[:len(p.filter)-size])
+	case "\x15":
+		p.refilter("")
+	case "\x1a":
+		return p.outside(p.screen.suspend)
+	case "\x13":
+		p.ask = &pickerQuestion{text: "Search for: ", isLine: true, answered: p.search}
+	default:
+		if isText(key) {
+			p.refilter(p.filter + key)
+		} else if row := p.chosen(); row != nil {
+			return p.act(ctx, key, row)
+		}
+	}
+	return nil
+}
+
+// answer adds a key to the answer to the question, or gives the answer.
+func (p *picker) answer(ctx context.Context, key string) error {
+	q := p.ask
+	switch {
+	case key == keyEscape, key == "\x03":
+		p.ask = nil
+	case !q.isLine:
+		p.ask = nil
+		return q.answered(ctx, key)
+	case key == keyEnter:
+		p.ask = nil
+		return q.answered(ctx, q.typed)
+	case key == keyDelete, key == "\b":
+		_, size := utf8.DecodeLastRuneInString(q.typed)
+		q.typed = q.typed[:len(q.typed)-size]
+	case isText(key):
+		q.typed += key
+	}
+	return nil
+}
+
+// act does something with a session.
+func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
+	one, err := p.store.Get(ctx, row.id)
+	if err != nil {
+		p.notice = text.Plain(err.Error())
+		return nil
+	}
+	switch key {
+	case keyEnter:
+		return p.talk(ctx, one, "--resume")
+	case "\x06":
+		return p.talk(ctx, one, "--fork")
+	case "\x16":
+		return p.outside(func() error {
+			if err := showSession(ctx, p.s.out, p.store, one); err != nil {
+				return err
+			}
+			_, err := newTypist(p.screen.in).ask(ctx, p.s.out, "\nPress Enter to return: ")
+			return err
+		})
+	case "\x05":
+		f := exportFlags{format: "html", output: "conversation-" + text.Prefix(string(one.ID), 12) + ".html"}
+		write, err := f.writer()
+		if err == nil {
+			err = f.export(ctx, streams{in: p.s.in, out: p.s.out, err: io.Discard}, p.store, one, write)
+		}
+		p.notice = "wrote " + text.Printable(f.output)
+		if err != nil {
+			p.notice = text.Plain(err.Error())
+		}
+	case "\x04":
+		p.ask = &pickerQuestion{
+			text: "Delete " + row.title + " permanently? y/n ",
+			answered: func(ctx context.Context, answer string) error {
+				if answer != "y" {
+					return nil
+				}
+				if err := p.store.Delete(ctx, one.ID); err != nil {
+					p.notice = text.Plain(err.Error())
+					return nil
+				}
+				p.notice = "deleted " + row.title
+				isIt := func(r *pickerRow) bool { return r == row }
+				p.all, p.shown = slices.DeleteFunc(p.all, isIt), slices.DeleteFunc(p.shown, isIt)
+				p.read--
+				return nil
+			},
+		}
+	}
+	return nil
+}
+
+// outside calls do while the terminal is as before.
+func (p *picker) outside(do func() error) error {
+	if err := p.screen.close(); err != nil {
+		return err
+	}
+	p.drawn = ""
+	return errors.Join(do(), p.screen.enter())
+}
+
+// search shows the sessions in which a text was said.
+func (p *picker) search(ctx context.Context, what string) error {
+	q := sessionstore.SearchQuery{Text: what, Limit: sessionstore.MaxPageSize}
+	found, err := search(ctx, io.Discard, p.store, q)
+	if err != nil {
+		p.notice = text.Plain(err.Error())
+		return nil
+	}
+	if len(found) == 0 {
+		p.notice = "nothing found"
+		return nil
+	}
+	p.restart(func(func(sessionstore.Session, error) bool) {})
+	p.filter, p.found = "", what
+	seen := make(map[sessionstore.ID]bool)
+	for _, one := range found {
+		if !seen[one.Session.ID] {
+			seen[one.Session.ID] = true
+			row := rowOf(one.Session)
+			row.dirs = plainLine(one.Line)
+			p.all = append(p.all, row)
+		}
+	}
+	return nil
+}
+
+// talk asks for prompts and continues a session, or a copy of it, with them. Then the picker ends.
+func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string) error {
+	err := p.outside(func() error {
+		if err := showSession(ctx, p.s.out, p.store, one); err != nil {
+			return err
+		}
+		person := newTypist(p.screen.in)
+		for id := string(one.ID); ; {
+			prompt, err := person.ask(ctx, p.s.out, "\nYour prompt (empty to end): ")
+			if err != nil || prompt == "" {
+				return err
+			}
+			heard := &sessionLine{w: p.s.err}
+			status := run(ctx, p.set.runArgs(one, flag, id, prompt),
+				streams{in: p.s.in, out: p.s.out, err: heard})
+			if status != 0 {
+				return &statusError{status}
+			}
+			id, flag = cmp.Or(heard.id, id), "--resume"
+		}
+	})
+	return cmp.Or(err, errPicked)
+}
+
+// sessionLine passes on standard error of run, except the line that names the session.
+type sessionLine struct {
+	w  io.Writer
+	id string
+}
+
+func (l *sessionLine) Write(b []byte) (int, error) {
+	if id, ok := strings.CutPrefix(string(b), "session "); ok {
+		l.id = strings.TrimSpace(id)
+		return len(b), nil
+	}
+	return l.w.Write(b)
+}
+
+// ask shows a question and returns the line that answers it, "" at the end of the input.
+func (t *typist) ask(ctx context.Context, w io.Writer, question string) (string, error) {
+	t.forget()
+	if _, err := fmt.Fprint(w, question); err != nil {
+		return "", err
+	}
+	line, err := t.read(ctx)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return line, err
+}
+
+// runArgs returns the arguments with which the program continues a session: flag, which names it
+// with id, and the prompt.
+func (set *settings) runArgs(one sessionstore.Session, flag, id, prompt string) []string {
+	args := []string{"run", flag, id}
+	if set.configPath != "" {
+		args = append(args, "--config", set.configPath)
+	}
+	for _, name := range []string{"state-dir", "store"} {
+		if value := set.flags.Lookup(name).Value.String(); value != "" {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+	command, agent, behind := strings.Cut(set.commandOf(one.Agent), " -- ")
+	_, flags, _ := strings.Cut(command, " ")
+	switch {
+	case one.Agent.Kind == model.Kind: // the configured one
+	case flags == "" && !behind:
+		args = append(args, "--agent=", "--model=")
+	default:
+		args = append(args, strings.Fields(flags)...)
+	}
+	if args = append(args, prompt); behind {
+		args = append(append(args, "--"), strings.Fields(agent)...)
+	}
+	return args
+}
+
+// pickerRows returns how many sessions fit on a terminal.
+func pickerRows(height int) int { return max(height-2, 1) }
+
+// page returns what the terminal shows.
+func (p *picker) page(width, height int, now time.Time) string {
+	rows := pickerRows(height)
+	p.at = min(p.at, max(len(p.shown)-1, 0))
+	p.top = min(max(p.top, p.at-rows+1), p.at)
+	head := "> " + plainLine(p.filter)
+	if p.found != "" {
+		head = "found: " + plainLine(p.found) + " " + head
+	}
+	if p.filter == "" {
+		head += "  (type to filter)"
+	}
+	lines := []string{cut(head, width-1)}
+	for i := p.top; i < min(p.top+rows, len(p.shown)); i++ {
+		line := cut(p.shown[i].fitted(width, now), width-1)
+		if i == p.at {
+			line = "\x1b[7m" + line + strings.Repeat(" ", max(width-1-columns(line), 0)) + "\x1b[0m"
+		}
+		lines = append(lines, line)
+	}
+	switch {
+	case len(p.shown) > 0 || !p.complete():
+	case len(p.all) > 0:
+		lines = append(lines, cut("no session has these words; Backspace removes one letter", width-1))
+	default:
+		lines = append(lines, cut("no sessions yet; acp-agent run starts one", width-1))
+	}
+	lines = lines[max(len(lines)-(height-1), 0):]
+	last := cmp.Or(p.notice, pickerHelp)
+	if p.ask != nil {
+		last = p.ask.text + plainLine(p.ask.typed) + "_"
+		for columns(last) >= width { // what was typed last stays visible
+			_, size := utf8.DecodeRuneInString(last)
+			last = last[size:]
+		}
+	}
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	for _, line := range lines {
+		b.WriteString(line + "\x1b[K\r\n")
+	}
+	fmt.Fprintf(&b, "\x1b[J\x1b[%d;1H%s\x1b[K", height, cut(last, width-1))
+	return b.String()
+}
+
+// fitted returns a row that has at most width columns.
+func (r *pickerRow) fitted(width int, now time.Time) string {
+	padded := func(s string, n int) string {
+		s = cut(s, n)
+		return s + strings.Repeat(" ", max(n-columns(s), 0))
+	}
+	when, agent := 11, 12
+	if width < 60 {
+		when, agent = 10, 0
+	}
+	left := max(width-1-when-agent-4, 10)
+	title := left / 2
+	line := padded(since(r.updated, now), when) + " " + padded(r.title, title)
+	if agent > 0 {
+		line += " " + padded(r.agent, agent)
+	}
+	return line + " " + r.dirs
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A key is complete, or waits for the rest of what a terminal sends for it.
+func TestKeysOfATerminal(t *testing.T) {
+	for typed, want := range map[string][]string{
+		"a\x06é日\r":               {"a", "\x06", "é", "日", keyEnter},
+		"\x1b[A\x1bOB\x1b[5~":     {keyUp, keyDown, keyPageUp},
+		"\x1bOH\x1b[4~\x1b[1;5Dx": {keyHome, keyEnd, "\x1b[1;5D", "x"}, // with Ctrl
+		"\x1bb\x1bé\x1b\x7f":      {"\x1bb", "\x1bé", "\x1b\x7f"},      // with Alt
+		"\x1b\x1b[B":              {keyEscape, keyDown},
+		"\xff" + "a":              {"\xff", "a"},
+
+		pasteStart + "rm -r\r\nthe \x1b[31mred\ty" + pasteEnd + "z": {"rm -r  the \ufffd[31mred y", "z"},
+		pasteStart + pasteEnd: {pasteEnd},
+		pasteStart + strings.Repeat("日", 400) + pasteEnd + keyDelete + "x": {strings.Repeat("日", 333), keyDelete, "x"},
+	} {
+		rest, key, keys := typed, "", []string(nil)
+		for rest != "" {
+			key, rest = nextKey(rest)
+			require.NotEmpty(t, key, "%q", typed)
+			keys = append(keys, key)
+		}
+		require.Equal(t, want, keys, "%q", typed)
+	}
+	for _, part := range []string{
+		"", "\x1b", "\x1b[", "\x1bO", "\x1b[5", "\x1b[1;", "日"[:2], pasteStart, pasteStart + "words\r" + pasteEnd[:3],
+	} {
+		key, rest := nextKey(part)
+		require.Empty(t, key, "%q", part)
+		require.Equal(t, part, rest)
+	}
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// screen is a terminal that shows a whole page and gets each key as it is typed.
+type screen struct {
+	in, out *os.File
+	before  unix.Termios
+}
+
+// openScreen prepares the terminal of in and out. ok is false if they are no such terminal. The
+// caller calls close.
+func openScreen(s streams) (opened *screen, ok bool) {
+	in, isIn := s.in.(*os.File)
+	out, isOut := s.out.(*os.File)
+	if !isIn || !isOut || !isTerminal(in) || !isTerminal(out) || !obeysEscapes() ||
+		os.Getenv("TERM") == "" {
+		return nil, false
+	}
+	settings, err := unix.IoctlGetTermios(int(in.Fd()), getTermios)
+	if err != nil {
+		return nil, false
+	}
+	c := &screen{in: in, out: out, before: *settings}
+	return c, c.enter() == nil
+}
+
+// enter shows the page instead of what the terminal showed.
+func (c *screen) enter() error {
+	raw := c.before
+	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INPCK | unix.ISTRIP | unix.IXON
+	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN | unix.ISIG
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &raw); err != nil {
+		return err
+	}
+	_, err := c.out.WriteString("\x1b[?1049h\x1b[?25l\x1b[?2004h")
+	return err
+}
+
+// suspend stops the program, as Ctrl-Z does, until the shell continues it.
+func (c *screen) suspend() error {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	if err := unix.Kill(0, unix.SIGTSTP); err != nil {
+		return err
+	}
+	select {
+	case <-continued:
+	case <-time.After(100 * time.Millisecond): // nobody could continue it, so it was not stopped
+	}
+	return nil
+}
+
+// close shows again what the terminal showed.
+func (c *screen) close() error {
+	_, err := c.out.WriteString("\x1b[?2004l\x1b[?25h\x1b[?1049l")
+	return errors.Join(err, unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &c.before))
+}
+
+// read returns what was typed, or nothing if that takes longer than wait.
+func (c *screen) read(wait time.Duration) (string, error) {
+	ready := []unix.PollFd{{Fd: int32(c.in.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(ready, int(wait.Milliseconds()))
+	if n == 0 || errors.Is(err, unix.EINTR) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	typed := make([]byte, 1<<16)
+	if n, err = unix.Read(int(c.in.Fd()), typed); n <= 0 && err == nil {
+		err = io.EOF
+	}
+	return string(typed[:max(n, 0)]), err
+}
+
+// size returns the number of columns and lines.
+func (c *screen) size() (width, height int) {
+	size, err := unix.IoctlGetWinsize(int(c.out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Col == 0 || size.Row == 0 {
+		return 80, 24
+	}
+	return int(size.Col), int(size.Row)
+}

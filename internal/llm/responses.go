@@ -1,0 +1,406 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// responsesFormat is OpenAI's responses. The server is told not to store anything, so that a
+// request has everything, with the model's thoughts in encrypted form. Addresses and headers are
+// those of chat completions.
+type responsesFormat struct {
+	openAIFormat
+
+	mu sync.Mutex
+	// plain is set for models that do not think, or servers that do not encrypt thoughts.
+	plain bool
+	// noSummary is set for servers that do not say what the model thinks: OpenAI's do it for
+	// verified organisations only.
+	noSummary     bool
+	noTemperature bool
+}
+
+func (f *responsesFormat) learn(response []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	has := func(word string) bool { return bytes.Contains(response, []byte(word)) }
+	f.noTemperature = f.noTemperature || has("temperature")
+	f.noSummary = f.noSummary || has("reasoning.summary") || has("reasoning summaries")
+	f.plain = f.plain || has("include") || has("ncrypted content")
+}
+
+func (*responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
+
+type responsesRequest struct {
+	Model        string   `json:"model"`
+	Instructions string   `json:"instructions,omitempty"`
+	Tools        []object `json:"tools,omitempty"`
+	Stream       bool     `json:"stream"`
+	Store        bool     `json:"store"`
+	Include      []string `json:"include,omitempty"`
+	Reasoning    object   `json:"reasoning,omitempty"`
+	MaxTokens    int      `json:"max_output_tokens,omitempty"`
+	Temperature  *float64 `json:"temperature,omitempty"`
+}
+
+func (f *responsesFormat) encode(m Model, r Request) requestBody {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	body := responsesRequest{Model: m.Name, Instructions: r.System, Stream: true,
+		MaxTokens: maxTokens(m, r), Reasoning: object{}}
+	if !f.plain {
+		body.Include = []string{"reasoning.encrypted_content"}
+		if !f.noSummary {
+			body.Reasoning["summary"] = "auto"
+		}
+	}
+	if r.Effort != "" {
+		body.Reasoning["effort"] = r.Effort
+	}
+	if !f.noTemperature {
+		body.Temperature = r.Temperature
+	}
+	for _, t := range r.Tools {
+		body.Tools = append(body.Tools, object{"type": "function", "name": t.Name,
+			"description": t.Description, "parameters": t.Schema, "strict": false})
+	}
+	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m)) }
+	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: f, encode: encode})
+}
+
+// responsesItems returns the items for a message. What the model thought has to be followed by what
+// it said or did then.
+func responsesItems(message Message) []object {
+	items := []object{}
+	var content []object // of an item that is not complete
+	end := func() {
+		if content != nil {
+			items = append(items, object{"type": "message", "role": message.Role, "content": content})
+		}
+		content = nil
+	}
+	var thoughts []object
+	flush := func() {
+		end()
+		items = append(items, thoughts...)
+		thoughts = nil
+	}
+	for _, part := range message.Parts {
+		switch p := part.(type) {
+		case Text, Media:
+			if message.Role == Assistant {
+				flush()
+			}
+			content = append(content, responsesContent(message.Role, p))
+		case Thinking:
+			if p.Attached == nil {
+				break // it cannot be sent back
+			}
+			thought := object{}
+			thought.attach(p.Attached)
+			if thought["type"] == nil { // it belongs to the text before it
+				end()
+				if last := len(items) - 1; last >= 0 && items[last]["role"] == Assistant {
+					items[last].attach(p.Attached)
+				}
+				break
+			}
+			thoughts = append(thoughts, thought)
+		case ToolCall:
+			flush()
+			call := object{"type": "function_call", "call_id": p.ID, "name": p.Name,
+				"arguments": string(p.input())}
+			call.attach(p.Attached)
+			items = append(items, call)
+		case ToolResult:
+			end()
+			items = append(items, object{"type": "function_call_output", "call_id": p.ID,
+				"output": responsesOutput(p.Content)})
+		}
+	}
+	end()
+	return items
+}
+
+// responsesContent returns a part of a message.
+func responsesContent(role Role, p Part) object {
+	switch p := p.(type) {
+	case Text:
+		kind := "input_text"
+		if role == Assistant {
+			kind = "output_text"
+		}
+		return object{"type": kind, "text": p}
+	case Media:
+		if p.MediaType == PDF {
+			return object{"type": "input_file", "filename": documentName, "file_data": p.url()}
+		}
+		return object{"type": "input_image", "image_url": p.url()}
+	}
+	return nil
+}
+
+// responsesOutput returns the result of a tool: a text, which all servers accept, or a list if
+// there are media.
+func responsesOutput(parts []Part) any {
+	text, list, media := "", []object{}, false
+	for _, p := range parts {
+		if t, ok := p.(Text); ok {
+			text = joinText(text, string(t))
+		} else {
+			media = true
+		}
+		list = append(list, responsesContent(User, p))
+	}
+	if media {
+		return list
+	}
+	return text
+}
+
+func (*responsesFormat) decoder() decoder { return &responsesDecoder{} }
+
+type responsesDecoder struct {
+	answerSize
+	began, called, refused, done bool
+
+	spoke   bool   // in this item
+	thought bool   // likewise
+	counted bool   // this item, as a call
+	name    string // of the tool that it calls
+	reason  string
+	usage   Usage
+}
+
+// responsesItem is a part of an answer.
+type responsesItem struct {
+	Type, Name, Arguments, Status string
+	CallID                        string `json:"call_id"`
+	Content, Summary              [maxParts]*struct{ Type, Text, Refusal string }
+
+	attached json.RawMessage // what is sent back with it
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It keeps what is sent back.
+func (i *responsesItem) UnmarshalJSON(raw []byte) error {
+	type item responsesItem
+	_ = json.Unmarshal(raw, (*item)(i))
+	switch i.Type {
+	case "reasoning":
+		i.attached = unknownMembers(raw, "status")
+	case "function_call":
+		i.attached = unknownMembers(raw, "id", "type", "status", "call_id", "name", "arguments")
+	case "message":
+		if phase := strictjson.Find(raw, "phase"); isSet(phase) { // whether it is the answer
+			i.attached = strictjson.Encode(object{"phase": phase})
+		}
+	}
+	return nil
+}
+
+// responsesWhole is a response, complete or as far as it is known.
+type responsesWhole struct {
+	Status string
+	Error  json.RawMessage
+	Output [maxParts]*responsesItem
+	Usage  struct {
+		Input   int `json:"input_tokens"`
+		Output  int `json:"output_tokens"`
+		Details struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+	}
+	Incomplete struct{ Reason string } `json:"incomplete_details"`
+}
+
+func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
+	if string(bytes.TrimSpace(e.data)) == "[DONE]" {
+		return nil, true, nil
+	}
+	var event struct {
+		Type     string
+		Object   string
+		Delta    string
+		Item     responsesItem
+		Response responsesWhole
+	}
+	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
+	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
+		return nil, false, malformed(err)
+	}
+	d.began = true
+	switch kind := cmp.Or(event.Type, e.name); kind {
+	case "response.output_item.added":
+		d.begin(event.Item)
+		return d.piece(""), false, nil
+	case "response.output_text.delta", "response.refusal.delta":
+		d.refused = d.refused || kind == "response.refusal.delta"
+		return d.say(event.Delta), false, nil
+	case "response.reasoning_summary_part.added":
+		if d.thought {
+			return []Event{ThinkingDelta("\n\n")}, false, nil
+		}
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		return d.think(event.Delta), false, nil
+	case "response.function_call_arguments.delta":
+		d.add(event.Delta)
+		return d.piece(event.Delta), false, nil
+	case "response.output_item.done":
+		return d.endItem(event.Item), false, nil
+	case "response.completed", "response.incomplete":
+		d.finish(event.Response)
+		return nil, true, nil
+	case "response.failed", "error":
+		if isSet(event.Response.Error) {
+			return nil, true, describe(0, event.Response.Error)
+		}
+		return nil, true, describe(0, e.data)
+	case "":
+		if event.Object != "response" && e.name == "" {
+			if strictjson.Find(e.data, "error") != nil {
+				return nil, true, describe(0, e.data)
+			}
+			break
+		}
+		return d.whole(e.data)
+	}
+	return nil, false, nil
+}
+
+// whole returns the events for a response that is not streamed.
+func (d *responsesDecoder) whole(raw []byte) ([]Event, bool, error) {
+	var response responsesWhole
+	_ = json.Unmarshal(raw, &response)
+	if isSet(response.Error) {
+		return nil, true, describe(0, response.Error)
+	}
+	var events []Event
+	for _, item := range response.Output {
+		if item != nil {
+			d.begin(*item)
+			events = append(events, d.endItem(*item)...)
+		}
+	}
+	d.finish(response)
+	return events, true, nil
+}
+
+// begin notes that an item begins.
+func (d *responsesDecoder) begin(item responsesItem) {
+	d.spoke, d.thought, d.counted = false, false, item.Type == "function_call"
+	d.name = item.Name
+	if d.counted {
+		d.calls++
+	}
+}
+
+// piece returns the event for a piece of a call's arguments.
+func (d *responsesDecoder) piece(arguments string) []Event {
+	if !d.counted {
+		return nil
+	}
+	return []Event{CallDelta{d.calls - 1, d.name, arguments}}
+}
+
+// endItem returns the events for the end of an item, with what was not streamed of it.
+func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
+	switch item.Type {
+	case "message":
+		for _, c := range item.Content {
+			if c != nil && !d.spoke {
+				d.refused = d.refused || c.Refusal != ""
+				events = append(events, d.say(c.Text+c.Refusal)...)
+			}
+		}
+		if d.spoke && item.attached != nil {
+			d.bytes += len(item.attached)
+			events = append(events, Thinking{Attached: item.attached})
+		}
+		d.spoke = false
+	case "reasoning":
+		var summary []string
+		for _, s := range item.Summary {
+			if s != nil {
+				summary = append(summary, s.Text)
+			}
+		}
+		text := strings.Join(summary, "\n\n")
+		if !d.thought {
+			events = d.think(text)
+		}
+		d.bytes += len(item.attached)
+		d.thought = false
+		events = append(events, Thinking{Text: text, Attached: item.attached})
+	case "function_call":
+		arguments := cmp.Or(strings.TrimSpace(item.Arguments), "{}")
+		if item.Status == "incomplete" && !json.Valid([]byte(arguments)) {
+			break
+		}
+		if !d.counted { // not every server says that it begins
+			d.calls++
+		}
+		d.called, d.counted = true, false
+		d.bytes += len(item.Arguments) + len(item.attached)
+		events = append(events, ToolCall{ID: cmp.Or(item.CallID, newID()), Name: item.Name,
+			Arguments: arguments, Attached: item.attached})
+	}
+	return events
+}
+
+func (d *responsesDecoder) say(text string) []Event {
+	if text == "" {
+		return nil
+	}
+	d.spoke = true
+	d.add(text)
+	return []Event{TextDelta(text)}
+}
+
+func (d *responsesDecoder) think(text string) []Event {
+	if text == "" {
+		return nil
+	}
+	d.thought = true
+	d.add(text)
+	return []Event{ThinkingDelta(text)}
+}
+
+// add counts what the model has written.
+func (d *responsesDecoder) add(piece string) {
+	d.bytes += len(piece)
+	d.news += len(piece)
+}
+
+// finish notes how a response has ended.
+func (d *responsesDecoder) finish(r responsesWhole) {
+	d.done, d.reason = true, r.Incomplete.Reason
+	if r.Status == "incomplete" { // the usual reason, which aimock leaves out
+		d.reason = cmp.Or(d.reason, "max_output_tokens")
+	}
+	d.usage = Usage{r.Usage.Input, r.Usage.Details.Cached, r.Usage.Output}
+}
+
+func (d *responsesDecoder) end() ([]Event, error) {
+	switch {
+	case !d.began:
+		return nil, errEmpty
+	case !d.done:
+		return nil, errCut
+	}
+	finish := Finish{Reason: Stopped, Usage: d.usage}
+	switch {
+	case d.reason == "max_output_tokens" || d.reason == "max_tokens":
+		finish.Reason = Length
+	case d.reason == "content_filter" || d.refused:
+		finish.Reason = Refused
+	case d.called:
+		finish.Reason = CallsTools
+	}
+	return []Event{finish}, nil
+}

@@ -1,0 +1,406 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// maxSchemaNodes is how many schemas the schema of a tool may consist of, with those that are
+// referred to. It ends recursion, and what grows too much without references.
+const maxSchemaNodes = 5000
+
+// adaptSchema returns the schema of a tool's arguments as servers accept it: that of an object,
+// without alternatives at the top. If plain is set, it has only what Gemini knows, which is the
+// least. The result accepts whatever schema does, as far as that is possible. It reports whether
+// there is such a schema.
+func adaptSchema(schema json.RawMessage, plain bool) (json.RawMessage, bool) {
+	o, err := strictjson.ParseObject(schema)
+	if err != nil {
+		return nil, false
+	}
+	usual := !plain
+	for name, value := range o.All() {
+		switch name {
+		case "type":
+			usual = usual && string(value) == `"object"`
+		case "$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const":
+			usual = false
+		}
+	}
+	if _, typed := o.Get("type"); usual && typed {
+		if _, has := o.Get("properties"); has { // OpenAI and others need it
+			return schema, true
+		}
+		with, err := strictjson.Put(schema, "properties", json.RawMessage("{}"))
+		return with, err == nil
+	}
+	var root schemaNode
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.UseNumber()
+	if d.Decode(&root) != nil {
+		return nil, false
+	}
+	a := schemaAdapter{root: root}
+	flat, ok := a.object(root)
+	if ok && plain {
+		flat = a.plain(flat)
+	}
+	if !ok || a.nodes > maxSchemaNodes {
+		return nil, false
+	}
+	return strictjson.Encode(flat), true
+}
+
+// schemaNode is a decoded JSON schema.
+type schemaNode = map[string]any
+
+// schemaAdapter adapts the parts of one schema.
+type schemaAdapter struct {
+	root  schemaNode
+	nodes int // how many were looked at
+	// open are the references that are being followed.
+	open []string
+}
+
+// visit counts a schema. It reports whether there were too many.
+func (a *schemaAdapter) visit() bool {
+	a.nodes++
+	return a.nodes <= maxSchemaNodes
+}
+
+// object returns a schema that may be combined of others as that of one object: with the properties
+// of all, and those required that all alternatives require. It reports whether s can be an object.
+func (a *schemaAdapter) object(s schemaNode) (schemaNode, bool) {
+	if !a.visit() || !mayBeObject(s["type"]) {
+		return nil, false
+	}
+	if ref, referring := s["$ref"].(string); referring {
+		target, close := a.follow(ref)
+		defer close()
+		own := maps.Clone(s)
+		delete(own, "$ref")
+		s = schemaNode{"allOf": []any{own}}
+		if target != nil {
+			s["allOf"] = []any{own, target}
+		}
+	}
+	flat := maps.Clone(s)
+	for _, name := range []string{"allOf", "anyOf", "oneOf", "not", "enum", "const"} {
+		delete(flat, name)
+	}
+	properties := schemaNode{}
+	addProperties(properties, s)
+	required := texts(flat["required"])
+	for _, each := range list(s["allOf"]) {
+		part, ok := a.alternative(each)
+		if !ok {
+			return nil, false
+		}
+		for _, name := range []string{"description", "title", "$defs", "definitions"} {
+			if value, has := part[name]; has && flat[name] == nil {
+				flat[name] = value
+			}
+		}
+		addProperties(properties, part)
+		required = append(required, texts(part["required"])...)
+	}
+	for _, name := range []string{"anyOf", "oneOf"} {
+		alternatives := list(s[name])
+		var common []string
+		var groups []string
+		n := 0
+		for _, each := range alternatives {
+			part, ok := a.alternative(each)
+			if !ok {
+				continue
+			}
+			needed := texts(part["required"])
+			if n++; n == 1 {
+				common = needed
+			}
+			common = intersection(common, needed)
+			addProperties(properties, part)
+			groups = append(groups, strings.Join(needed, " and "))
+		}
+		if n == 0 && len(alternatives) > 0 {
+			return nil, false
+		}
+		required = append(required, common...)
+		if len(groups) > 1 && !slices.Contains(groups, "") {
+			annotate(flat, "One of these is required: "+strings.Join(groups, "; or ")+".")
+		}
+	}
+	flat["type"], flat["properties"] = "object", properties
+	delete(flat, "required")
+	slices.Sort(required)
+	if required = slices.Compact(required); len(required) > 0 {
+		flat["required"] = required
+	}
+	return flat, true
+}
+
+// alternative returns a part of a combined schema as that of an object.
+func (a *schemaAdapter) alternative(part any) (schemaNode, bool) {
+	switch part := part.(type) {
+	case schemaNode:
+		return a.object(part)
+	case bool:
+		return schemaNode{}, part
+	}
+	return nil, false
+}
+
+// follow returns what a reference refers to, nil if that is not known or being followed. The caller
+// must call close when it does not use it any more.
+func (a *schemaAdapter) follow(ref string) (target schemaNode, close func()) {
+	none := func() {}
+	path, local := strings.CutPrefix(ref, "#")
+	if !local || slices.Contains(a.open, ref) {
+		return nil, none
+	}
+	var at any = a.root
+	for _, name := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		if path == "" {
+			break
+		}
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		within, _ := at.(schemaNode)
+		at = within[name]
+	}
+	target, _ = at.(schemaNode)
+	if target == nil {
+		return nil, none
+	}
+	a.open = append(a.open, ref)
+	return target, func() { a.open = a.open[:len(a.open)-1] }
+}
+
+// plainKeywords are copied to a plain schema as they are.
+var plainKeywords = []string{"description", "minimum", "maximum", "minItems", "maxItems"}
+
+// plain returns a schema with only what Gemini knows:
+// https://ai.google.dev/api/caching#Schema.
+func (a *schemaAdapter) plain(schema any) schemaNode {
+	s, _ := schema.(schemaNode)
+	if !a.visit() || s == nil {
+		return schemaNode{"type": "string"} // anything
+	}
+	if ref, referring := s["$ref"].(string); referring {
+		target, close := a.follow(ref)
+		defer close()
+		if target == nil {
+			return schemaNode{"type": "object"}
+		}
+		whole := maps.Clone(target)
+		for name, value := range s {
+			if name != "$ref" {
+				whole[name] = value
+			}
+		}
+		s = whole
+	}
+	if s["allOf"] != nil {
+		if flat, ok := a.object(s); ok && len(flat["properties"].(schemaNode)) > 0 {
+			s = flat
+		} else if parts := list(s["allOf"]); len(parts) > 0 { // not of objects
+			first, _ := parts[0].(schemaNode)
+			s = maps.Clone(s)
+			delete(s, "allOf")
+			for name, value := range first {
+				if s[name] == nil {
+					s[name] = value
+				}
+			}
+			return a.plain(s)
+		}
+	}
+	p := schemaNode{}
+	for _, name := range plainKeywords {
+		if value, has := s[name]; has {
+			p[name] = value
+		}
+	}
+	kinds := texts(s["type"])
+	if slices.Contains(kinds, "null") {
+		p["nullable"] = true
+		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == "null" })
+	}
+	alternatives := append(list(s["anyOf"]), list(s["oneOf"])...)
+	if len(kinds) > 1 {
+		alternatives = nil
+		for _, kind := range kinds {
+			one := maps.Clone(s)
+			one["type"] = kind
+			delete(one, "description")
+			alternatives = append(alternatives, one)
+		}
+		kinds = nil
+	}
+	var some []any
+	for _, each := range alternatives {
+		if one, _ := each.(schemaNode); one["type"] == "null" {
+			p["nullable"] = true
+		} else {
+			some = append(some, a.plain(each))
+		}
+	}
+	switch {
+	case len(some) == 1 && len(kinds) == 0:
+		for name, value := range some[0].(schemaNode) {
+			if _, own := p[name]; !own {
+				p[name] = value
+			}
+		}
+		return p
+	case len(some) > 0 && len(kinds) == 0:
+		p["anyOf"] = some
+		return p
+	}
+	choices := list(s["enum"])
+	if value, has := s["const"]; has {
+		choices = []any{value}
+	}
+	if words := texts(choices); len(words) > 0 && len(words) == len(choices) {
+		p["type"], p["enum"] = "string", words
+		return p
+	} else if len(choices) > 0 {
+		annotate(p, "One of: "+strings.Trim(string(strictjson.Encode(choices)), "[]"))
+	}
+	kind := "string"
+	switch {
+	case len(kinds) > 0:
+		kind = kinds[0]
+	case s["properties"] != nil:
+		kind = "object"
+	case s["items"] != nil:
+		kind = "array"
+	case len(choices) > 0:
+		if _, number := choices[0].(json.Number); number {
+			kind = "number"
+		}
+	}
+	p["type"] = kind
+	switch kind {
+	case "object":
+		a.plainProperties(p, s)
+	case "array":
+		items := s["items"]
+		if several := list(items); len(several) > 0 {
+			items = several[0]
+		}
+		p["items"] = a.plain(items)
+	}
+	return p
+}
+
+// plainProperties adds the properties of the object that s describes to its plain schema.
+func (a *schemaAdapter) plainProperties(p, s schemaNode) {
+	properties := schemaNode{}
+	all, _ := s["properties"].(schemaNode)
+	for name, property := range all {
+		properties[name] = a.plain(property)
+	}
+	p["properties"] = properties
+	var required []string
+	for _, name := range texts(s["required"]) {
+		if properties[name] != nil {
+			required = append(required, name)
+		}
+	}
+	if required != nil {
+		p["required"] = required
+	}
+}
+
+// addProperties adds the properties of an object to others. One that is there with another schema
+// can have both.
+func addProperties(to schemaNode, of schemaNode) {
+	more, _ := of["properties"].(schemaNode)
+	for name, property := range more {
+		before, has := to[name]
+		switch {
+		case !has:
+			to[name] = property
+		case bytes.Equal(strictjson.Encode(before), strictjson.Encode(property)):
+		default:
+			to[name] = either(before, property)
+		}
+	}
+}
+
+// either returns a schema that accepts what one of two accepts.
+func either(a, b any) schemaNode {
+	one, _ := a.(schemaNode)
+	other, _ := b.(schemaNode)
+	if x, y := choicesOf(one), choicesOf(other); x != nil && y != nil {
+		both := maps.Clone(one)
+		delete(both, "const")
+		for _, choice := range y {
+			if !slices.Contains(x, choice) {
+				x = append(x, choice)
+			}
+		}
+		both["enum"] = x
+		return both
+	}
+	if some := list(one["anyOf"]); some != nil && len(one) == 1 {
+		return schemaNode{"anyOf": append(slices.Clone(some), b)}
+	}
+	return schemaNode{"anyOf": []any{a, b}}
+}
+
+// choicesOf returns the texts that a schema allows, nil if it allows others.
+func choicesOf(s schemaNode) []any {
+	choices := list(s["enum"])
+	if value, has := s["const"]; has {
+		choices = []any{value}
+	}
+	if len(choices) != len(texts(choices)) {
+		return nil
+	}
+	return slices.Clone(choices)
+}
+
+// annotate adds a sentence to the description of a schema.
+func annotate(s schemaNode, sentence string) {
+	before, _ := s["description"].(string)
+	s["description"] = strings.TrimSpace(before + " " + sentence)
+}
+
+// mayBeObject reports whether a member type allows objects.
+func mayBeObject(kind any) bool {
+	return kind == nil || slices.Contains(texts(kind), "object")
+}
+
+// list returns a JSON array, nil for anything else.
+func list(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+// texts returns the texts in a JSON array, or a text alone.
+func texts(v any) []string {
+	var all []string
+	switch v := v.(type) {
+	case string:
+		all = append(all, v)
+	case []string:
+		all = append(all, v...)
+	case []any:
+		for _, each := range v {
+			if s, ok := each.(string); ok {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+func intersection(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+}

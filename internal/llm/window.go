@@ -1,0 +1,167 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
+)
+
+const (
+	// defaultWindow is how many tokens a request and its answer may have if nobody says it.
+	defaultWindow = 128_000
+	// windowTimeout bounds asking a server for it, and windowSize each of its answers.
+	windowTimeout = 2 * time.Second
+	windowSize    = 1 << 20
+)
+
+// window is how many tokens a request and its answer may have, as the server says.
+type window struct {
+	tokens atomic.Int64 // 0 if it is not known
+
+	mu   sync.Mutex // held while the server is asked
+	left int        // how often it may still be asked
+}
+
+// AskWindow asks a server on this machine or in a private network how many tokens a request and its
+// answer may have, unless that is configured. [Client.Model] returns it then. It is to be called
+// before each request: it asks before the first, and if that fails before the second, because some
+// servers load a model only when it is used. It fails silently.
+func (c *Client) AskWindow(ctx context.Context) {
+	c.window.mu.Lock()
+	defer c.window.mu.Unlock()
+	if c.window.left == 0 {
+		return
+	}
+	c.window.left--
+	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
+	defer cancel()
+	root := strings.TrimSuffix(c.model.BaseURL, "/v1")
+	for _, ask := range []func(context.Context, string) int{
+		c.windowOfOllama, c.windowOfLlamaCpp, c.windowOfLMStudio, c.windowOfVLLM,
+	} {
+		if tokens := ask(ctx, root); tokens > 0 && tokens <= maxTokenCount {
+			c.window.left = 0
+			c.window.tokens.Store(int64(tokens))
+			return
+		}
+	}
+}
+
+// isLocal reports whether the address of a server is of this machine or a private network.
+func isLocal(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return secret.IsLoopback(u.Hostname()) || err == nil && ip.IsPrivate()
+}
+
+// windowOfOllama returns the context of a model that is loaded, or that its file demands. That of
+// others depends on the server's environment and its graphics card:
+// https://docs.ollama.com/api/ps
+func (c *Client) windowOfOllama(ctx context.Context, root string) int {
+	var loaded struct {
+		Models []struct {
+			Name   string
+			Tokens int `json:"context_length"`
+		}
+	}
+	if !c.ask(ctx, http.MethodGet, root+"/api/ps", nil, &loaded) {
+		return 0
+	}
+	for _, m := range loaded.Models {
+		if m.Name == c.model.Name || m.Name == c.model.Name+":latest" {
+			return m.Tokens
+		}
+	}
+	var shown struct{ Parameters string }
+	body, _ := json.Marshal(map[string]string{"model": c.model.Name})
+	c.ask(ctx, http.MethodPost, root+"/api/show", body, &shown)
+	demanded := regexp.MustCompile(`(?m)^num_ctx\s+(\d+)`).FindStringSubmatch(shown.Parameters)
+	if demanded == nil {
+		return 0
+	}
+	tokens, _ := strconv.Atoi(demanded[1])
+	return tokens
+}
+
+// windowOfLlamaCpp returns the context of a slot:
+// https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
+func (c *Client) windowOfLlamaCpp(ctx context.Context, root string) int {
+	var props struct {
+		Settings struct {
+			Tokens int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	c.ask(ctx, http.MethodGet, root+"/props", nil, &props)
+	return props.Settings.Tokens
+}
+
+// windowOfLMStudio returns the context of a model that is loaded:
+// https://lmstudio.ai/docs/developer/rest/endpoints
+func (c *Client) windowOfLMStudio(ctx context.Context, root string) int {
+	return c.listedWindow(ctx, root+"/api/v0/models")
+}
+
+// windowOfVLLM returns max_model_len:
+// https://docs.vllm.ai/en/stable/serving/openai_compatible_server/
+func (c *Client) windowOfVLLM(ctx context.Context, root string) int {
+	return c.listedWindow(ctx, root+"/v1/models")
+}
+
+// listedWindow returns what a list of models says about the model.
+func (c *Client) listedWindow(ctx context.Context, address string) int {
+	var list struct {
+		Data []struct {
+			ID     string
+			VLLM   int `json:"max_model_len"`
+			Loaded int `json:"loaded_context_length"`
+		}
+	}
+	c.ask(ctx, http.MethodGet, address, nil, &list)
+	for _, m := range list.Data {
+		if m.ID == c.model.Name {
+			return cmp.Or(m.VLLM, m.Loaded)
+		}
+	}
+	return 0
+}
+
+// ask sends a request that is no request for an answer. It reports whether the response is of the
+// form of into.
+func (c *Client) ask(ctx context.Context, method, address string, body []byte, into any) bool {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return false
+	}
+	key, err := c.key(ctx, "")
+	if err != nil {
+		return false
+	}
+	headers, err := c.headers()
+	if err != nil {
+		return false
+	}
+	request.Header = c.requestHeader(key, headers, body != nil)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, windowSize))
+	return err == nil && response.StatusCode == http.StatusOK && json.Unmarshal(text, into) == nil
+}
