@@ -17,6 +17,7 @@ import (
 // reader is a client that reads as fast as possible: it searches lines for words and keeps none.
 type reader struct {
 	b   *testing.B
+	pid int
 	in  io.Writer
 	out *bufio.Reader
 }
@@ -56,7 +57,7 @@ func read(b *testing.B, command ...string) *reader {
 		_, _ = io.Copy(io.Discard, out)
 		_ = cmd.Wait()
 	})
-	r := &reader{b: b, in: in, out: bufio.NewReaderSize(out, 1<<20)}
+	r := &reader{b: b, pid: cmd.Process.Pid, in: in, out: bufio.NewReaderSize(out, 1<<20)}
 	r.send(initialize)
 	r.until(`"result"`)
 	return r

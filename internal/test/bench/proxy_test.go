@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
 const streamed = 10_000
@@ -120,6 +122,26 @@ func BenchmarkProxyUpdate(b *testing.B) {
 			b.ReportMetric(float64(quantile(turns[1], 0.5).Microseconds())/streamed, "us/update")
 		})
 	}
+}
+
+// BenchmarkWebSocketUpdate measures how much latency serve and connect add to an update from an agent
+// behind acp-agent, on one machine.
+func BenchmarkWebSocketUpdate(b *testing.B) {
+	_, pipe := commands(b)
+	b.Setenv(program.Remote, pipe[0])
+	network := append([]string{build(b, "internal/test/interop/remote")}, pipe[1:]...)
+	var ways [2][]time.Duration
+	cwd := b.TempDir()
+	for b.Loop() {
+		for i, command := range [][]string{pipe, network} {
+			w := dial(b, command)
+			each, _ := w.turn(w.session(cwd), "paced")
+			ways[i] = append(ways[i], each...)
+			w.hangUp()
+		}
+	}
+	b.ReportMetric(float64(quantile(ways[0], 0.5).Microseconds()), "us-pipe-p50")
+	b.ReportMetric(float64(quantile(ways[1], 0.5).Microseconds()), "us-network-p50")
 }
 
 // BenchmarkProxyStart measures how much acp-agent adds to the time until initialize is answered.

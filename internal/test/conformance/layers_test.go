@@ -11,13 +11,13 @@ import (
 var layers = [][]string{
 	{"internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
 	{"internal/release"},
-	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream"},
+	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream", "internal/test/interop/remote"},
 	{"internal/test/interop/program"},
 	{"internal/test/interop/gosdk", "internal/test/interop/modelserver", "internal/test/interop/pipes", "internal/test/interop/schema", "internal/test/interop/scripted", "internal/test/interop/stock"},
 	{"internal/test/pgtest"}, // imported by tests only
-	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal"}, // imported by tests only
+	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal", "internal/test/volume"}, // imported by tests only
 	{"cmd/acp-agent"},
-	{"acp"},
+	{"acp", "internal/inspect"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/client", "internal/consent", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},

@@ -79,6 +79,9 @@ func (s *Stage) RequireContained(t testing.TB, learned, said string) {
 	t.Helper()
 	require.NotContains(t, learned, "SECRET", said)
 	s.now = Picture(t, s.Dir, nil)
+	if !s.Changed() {
+		return
+	}
 	require.Equal(t, s.outside(s.before), s.outside(s.now), "%s: something outside has changed", said)
 }
 
@@ -111,9 +114,10 @@ func (s *Stage) outside(picture map[string]string) map[string]string {
 
 func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
+var repeated = regexp.MustCompile(`\$\{([^*]*)\*([0-9]+)\}`)
+
 // expand replaces $W by the directory of the case, and ${x*255} by as many x.
 func (s *Stage) expand(text string) string {
-	repeated := regexp.MustCompile(`\$\{([^*]*)\*([0-9]+)\}`)
 	text = repeated.ReplaceAllStringFunc(text, func(m string) string {
 		parts := repeated.FindStringSubmatch(m)
 		n, _ := strconv.Atoi(parts[2])

@@ -239,13 +239,16 @@ func (a *agent) everything() map[string]listed {
 	}
 }
 
-// check compares the store with the model and settles what unanswered requests left open.
-func (m *memory) check(t *testing.T, state string, histories bool) {
+// check compares the store with the model and settles what unanswered requests left open. It asks a,
+// and ends it.
+func (m *memory) check(t *testing.T, a *agent, histories bool) {
 	t.Helper()
-	a := startIn(t, state).initialize()
 	found := a.everything()
 	for id, r := range m.sessions {
 		s, ok := found[id]
+		if !ok && len(r.words) == 0 && a.opens(id, r) {
+			continue // lists leave out sessions that were not prompted for a minute
+		}
 		if !ok {
 			require.True(t, r.deleting, "session %s was acknowledged and is lost", id)
 			delete(m.sessions, id)
@@ -257,9 +260,25 @@ func (m *memory) check(t *testing.T, state string, histories bool) {
 		r.roots = []string{roots}
 		if histories {
 			a.requireWords(id, s, r.words)
+			a.call("session/close", sessionParams(id), nil) // a connection may have a thousand open
 		}
 	}
 	a.leave()
+}
+
+// opens reports whether a session exists. It loads it with the roots that were requested last.
+func (a *agent) opens(id string, r *remembered) bool {
+	a.t.Helper()
+	last := r.roots[len(r.roots)-1]
+	dirs := strings.Split(last, "\n")
+	m := a.try("session/load", map[string]any{
+		"sessionId": id, "cwd": dirs[0], "mcpServers": []any{}, "additionalDirectories": dirs[1:],
+	})
+	if m.Error == nil {
+		r.deleting, r.roots = false, []string{last}
+		a.call("session/close", sessionParams(id), nil)
+	}
+	return m.Error == nil
 }
 
 // requireWords loads a session and finds its prompts in order.
@@ -275,6 +294,18 @@ func (a *agent) requireWords(id string, s listed, words []string) {
 		require.True(a.t, ok, "%s of session %s was acknowledged and is lost", word, id)
 		history = rest
 	}
+}
+
+// killsOr returns the number of kills: few, unless the environment has another one.
+func killsOr(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv(killsVariable)
+	if text == "" {
+		return few
+	}
+	kills, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return kills
 }
 
 // lanes runs several workloads on one process, which is killed after a while or left to finish.
@@ -304,12 +335,7 @@ func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64
 //
 // Clause S1.
 func TestKills(t *testing.T) {
-	kills := fewKills
-	if text := os.Getenv(killsVariable); text != "" {
-		var err error
-		kills, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
+	kills := killsOr(t, fewKills)
 	state := filepath.Join(t.TempDir(), "state")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t)}
 	m := &memory{sessions: map[string]*remembered{}}
@@ -334,7 +360,7 @@ func TestKills(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		m.check(t, state, kill%10 == 9 || kill == kills-1)
+		m.check(t, startIn(t, state).initialize(), kill%10 == 9 || kill == kills-1)
 		for i := range mine {
 			mine[i] = slices.DeleteFunc(mine[i], func(id string) bool { return m.sessions[id] == nil })
 		}
@@ -369,5 +395,5 @@ func TestSharedStore(t *testing.T) {
 		require.False(t, r.deleting, id)
 		require.Len(t, r.roots, 1, id)
 	}
-	m.check(t, state, true)
+	m.check(t, startIn(t, state).initialize(), true)
 }

@@ -243,7 +243,7 @@ func TestMCPHTTPExhaustion(t *testing.T) {
 			require.Eventually(t, func() bool {
 				text, err := (&bearer{token: token}).readAs(t, "2025-11-25", url, dir, "f")
 				return err == nil && strings.Contains(text, "mine")
-			}, 2*patience, 10*time.Millisecond)
+			}, 2*patience, 250*time.Millisecond)
 		})
 	}
 }

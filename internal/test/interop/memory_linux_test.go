@@ -79,8 +79,8 @@ func TestMemoryIsGivenBack(t *testing.T) {
 func TestMemoryOfAClientThatDoesNotRead(t *testing.T) {
 	const (
 		requests = 60
-		length   = 10 << 20
-		most     = 500 // MiB
+		length   = 3 << 20
+		most     = 150 // MiB, of 180
 	)
 	text := strings.Repeat("x", length)
 	for _, c := range []struct {

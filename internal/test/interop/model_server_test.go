@@ -45,6 +45,7 @@ func TestModelServerByOthers(t *testing.T) {
 	for api, model := range map[string]string{
 		"openai":    fmt.Sprintf(`"baseURL": %q, "name": "gpt-5"`, url+"/v1"),
 		"anthropic": fmt.Sprintf(`"baseURL": %q, "name": "claude-opus-4-5", "api": "anthropic"`, url),
+		"responses": fmt.Sprintf(`"baseURL": %q, "name": "gpt-5", "api": "responses"`, url+"/v1"),
 	} {
 		t.Run(api, func(t *testing.T) {
 			stage := onModelStage(t)

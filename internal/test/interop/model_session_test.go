@@ -91,7 +91,7 @@ func TestModelSession(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { // updates of a turn are stored within a tenth of a second
 		shown, err := exec.CommandContext(within(t), program.Path(), "--state-dir", filepath.Join(stage.dir, "state"), "sessions", "show", session.id).Output()
-		return err == nil && strings.Count(string(shown), "sleep 600") == 2 // in the prompt and in the call
+		return err == nil && strings.Count(string(shown), "sleep 600") >= 2 // in the prompt and in the call
 	}, patience, 10*time.Millisecond)
 	e.kill()
 	require.Error(t, <-running)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -31,6 +32,8 @@ type modelStage struct {
 	dir   string // contains everything that the program writes
 	// start starts the program's process; nil means that of exec.Cmd.
 	start func(*exec.Cmd) error
+	// noTerminals is set for editors that do not offer terminals.
+	noTerminals bool
 }
 
 // onModelStage starts a model, and configures it.
@@ -84,7 +87,7 @@ func (s *modelStage) edit(t *testing.T) *editor {
 	}
 	require.NoError(t, start(cmd))
 	e.Client = client.New(out, in, client.Options{
-		Name: "editor", Capabilities: json.RawMessage(`{"terminal":true}`), Permission: e.permit, Trace: e.tap,
+		Name: "editor", Capabilities: json.RawMessage(fmt.Sprintf(`{"terminal":%t}`, !s.noTerminals)), Permission: e.permit, Trace: e.tap,
 		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
 			"terminal/create": e.createTerminal, "terminal/output": e.outputOfTerminal, "terminal/wait_for_exit": e.waitForTerminal,
 			"terminal/kill": e.killTerminal, "terminal/release": e.killTerminal,
@@ -98,7 +101,7 @@ func (s *modelStage) edit(t *testing.T) *editor {
 		err := <-served
 		ended := cmd.Wait()
 		if cmd.ProcessState.ExitCode() >= 0 { // not killed
-			require.NoError(t, errors.Join(err, ended), "standard error: %s", e.stderr)
+			assert.NoError(t, errors.Join(err, ended), "standard error: %s", e.stderr)
 		}
 	})
 	t.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -136,6 +137,25 @@ func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
 	require.Equal(t, "end_turn", ana.prompt(mine, "/roots"))
 }
 
+// The connections of a user share the agent's process, in which each has its own sessions.
+func TestConnectionsOfUserShareAgent(t *testing.T) {
+	t.Parallel()
+	starts := filepath.Join(t.TempDir(), "starts")
+	s := startServer(t, "--", "sh", "-c", `echo start >> "$0"; exec "$@"`, starts, program.Path(), "--state-dir", t.TempDir())
+	dir := folder(t, "a.txt", "tangerine\n")
+	ana, bob := s.tokens("add", "ana", "--within", dir), s.tokens("add", "bob", "--within", dir)
+	for i, token := range []string{ana, ana, bob} {
+		a := s.connect(token).initialize()
+		session := a.open(dir)
+		from := a.Count()
+		require.Equal(t, "end_turn", a.prompt(session, "/search tangerine"))
+		require.Contains(t, a.updates(from, session), "a.txt")
+		started, err := os.ReadFile(starts)
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 1, 2}[i], strings.Count(string(started), "start"))
+	}
+}
+
 // The official TypeScript client is a client of a server, and the official server is one for connect.
 func TestOfficialWebSocketClientAndServer(t *testing.T) {
 	t.Parallel()
@@ -186,6 +206,53 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 	require.NotNil(t, m.Error)
 	require.Contains(t, m.Error.Message, "a valid token is required")
 	require.Equal(t, 1, refused.exit())
+}
+
+// An operator sees what the users do, and each user may have an agent of their own.
+func TestServerKeepsRecords(t *testing.T) {
+	t.Parallel()
+	dir, more := folder(t), folder(t)
+	record := filepath.Join(t.TempDir(), "audit.jsonl")
+	config := filepath.Join(t.TempDir(), "config.json")
+	command, err := json.Marshal(proctest.Executable())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"agents":{"scripted":{"command":%s}}}`, command), 0o600))
+	s := startServer(t, "--config", config, "--audit", record, "--metrics", "127.0.0.1:0", "--log-json", "--log-level", "info")
+	ana := s.connect(s.tokens("add", "ana", "--within", dir, "--within", more)).initialize()
+	bob := s.connect(s.tokens("add", "bob", "--within", dir, "--agent", "scripted", "--config", config)).initialize()
+
+	session, from := ana.open(dir), ana.Count()
+	ana.send(pipes.Request(ana.NextID(), "session/prompt", promptParams(session, "/roots add "+more)))
+	asked, at := ana.await(from, func(m pipes.Message) bool { return m.Method == "session/request_permission" })
+	ana.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, asked.ID))
+	ana.await(at, func(m pipes.Message) bool { return strings.Contains(m.Raw, "end_turn") })
+	ana.call("session/delete", sessionParams(session), nil)
+	theirs, from := bob.open(dir), bob.Count()
+	require.Equal(t, "end_turn", bob.prompt(theirs, "say tangerine"))
+	require.Contains(t, bob.updates(from, theirs), `"text":"tangerine"`)
+
+	address := regexp.MustCompile(`metrics on (http://\S+)`).FindStringSubmatch(s.stderr.String())
+	require.NotNil(t, address, s.stderr)
+	response, err := http.Get(address[1])
+	require.NoError(t, err)
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(metrics), "acp_agent_connections 2\n")
+	require.Contains(t, string(metrics), `acp_agent_request_duration_seconds_count{method="session/prompt",result="ok"} 2`)
+
+	audit, err := os.ReadFile(record)
+	require.NoError(t, err)
+	for _, want := range []string{
+		`"msg":"connected","user":"ana"`,
+		`"msg":"opened a session","user":"ana","session":"` + session + `","folders":["` + dir + `","` + more + `"]}`,
+		`"answer":"allow_once"}`, `"msg":"deleted a session","user":"ana","session":"` + session + `"}`,
+		`"msg":"opened a session","user":"bob"`,
+	} {
+		require.Contains(t, string(audit), want)
+	}
+	require.NotContains(t, string(audit), "tangerine")
+	require.Contains(t, s.stderr.String(), `"msg":"connected","user":"ana"`)
 }
 
 // A server that is asked to end waits for the running turn.

@@ -7,39 +7,37 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
-// opencode asks the editor to write the files it has edited.
+// heldToTheRoots is about opencode, which asks the editor to write the files it has edited. Its
+// second half needs an editor that writes files, and a program that allows reading.
 //
 // Clause P4.
-func TestARealAgentIsHeldToTheRoots(t *testing.T) {
-	t.Parallel()
-	s := onStage(t, opencode)
-	outside := folder(t, "banana\n")
-
-	alone := s.alone(t, withFiles)
-	made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
-	require.NoError(t, err)
-	s.prompt(alone, made.ID, "Outside.", modelserver.Read(fruit(outside)), modelserver.Edit(fruit(outside), "banana", "cherry"))
-	require.Equal(t, []string{fruit(outside)}, alone.written, "by itself it writes where it likes")
-	alone.leave()
-
-	e := s.open(t, withFiles, append([]string{program.Path(), "--state-dir", s.state, "--allow", "read", "--"}, s.subject.command...))
-	made, err = e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-	require.NoError(t, err)
-	s.prompt(e, made.ID, "Outside.", modelserver.Read(fruit(outside)), modelserver.Edit(fruit(outside), "cherry", "damson"))
-	require.Empty(t, e.written, "a path outside of the roots does not reach the editor")
-	s.prompt(e, made.ID, "Inside.", modelserver.Read(fruit(s.first)), modelserver.Edit(fruit(s.first), "banana", "cherry"))
-	require.Equal(t, []string{fruit(s.first)}, e.written, "a path in an additional root does")
-	t.Run("P5/what the agent does on the disk by itself is not contained", func(t *testing.T) {
-		require.Equal(t, "damson\n", content(t, outside), "mend docs/security.md if this has changed")
-	})
-	s = s.inNewFolders(t)
-	t.Run("reads without a question", func(t *testing.T) {
-		e.lend(t)
-		readsWithoutQuestion(t, s, e)
-	})
+func heldToTheRoots(t *testing.T, s *stage, _ *editor) again {
+	if *survey {
+		outside := folder(t, "banana\n")
+		alone := s.alone(t, withFiles)
+		made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+		require.NoError(t, err)
+		s.prompt(alone, made.ID, "Outside.", modelserver.Read(fruit(outside)),
+			modelserver.Edit(fruit(outside), "banana", "cherry"))
+		require.Equal(t, []string{fruit(outside)}, alone.written, "by itself it writes where it likes")
+		alone.leave()
+	}
+	return func(t *testing.T, e *editor) {
+		outside := folder(t, "cherry\n")
+		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+		require.NoError(t, err)
+		s.prompt(e, made.ID, "Outside.", modelserver.Read(fruit(outside)),
+			modelserver.Edit(fruit(outside), "cherry", "damson"))
+		require.Empty(t, e.written, "a path outside of the roots does not reach the editor")
+		s.prompt(e, made.ID, "Inside.", modelserver.Read(fruit(s.first)),
+			modelserver.Edit(fruit(s.first), "banana", "cherry"))
+		require.Equal(t, []string{fruit(s.first)}, e.written, "a path in an additional root does")
+		t.Run("P5/what the agent does on the disk by itself is not contained", func(t *testing.T) {
+			require.Equal(t, "damson\n", content(t, outside), "mend docs/security.md if this has changed")
+		})
+	}
 }
 
 // readsWithoutQuestion is about opencode, which asks whether it may enter a folder before it reads
@@ -47,20 +45,22 @@ func TestARealAgentIsHeldToTheRoots(t *testing.T) {
 // folders, and the user for everything else.
 //
 // Clause A30.
-func readsWithoutQuestion(t *testing.T, s *stage, e *editor) {
-	outside := folder(t, "banana\n")
-	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-	require.NoError(t, err)
-	turn := s.prompt(e, made.ID, "What is the fruit?", modelserver.Read(fruit(s.first)), modelserver.Say("A banana."))
-	require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
-	require.Equal(t, "null", e.permissions())
-	require.Contains(t, e.heard(made.ID), "(allowed by acp-agent)")
+func readsWithoutQuestion(_ *testing.T, s *stage, _ *editor) again {
+	return func(t *testing.T, e *editor) {
+		outside := folder(t, "banana\n")
+		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+		require.NoError(t, err)
+		turn := s.prompt(e, made.ID, "What is the fruit?", modelserver.Read(fruit(s.first)), modelserver.Say("A banana."))
+		require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
+		require.Equal(t, "null", e.permissions())
+		require.Contains(t, e.heard(made.ID), "(allowed by acp-agent)")
 
-	s.prompt(e, made.ID, "Mend it.", modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("Mended."))
-	require.Equal(t, "cherry\n", content(t, s.first))
-	require.Contains(t, e.permissions(), `"kind":"edit"`, "the user was asked")
-	before := e.permissions()
-	s.prompt(e, made.ID, "And the other one?", modelserver.Read(fruit(outside)), modelserver.Say("A banana."))
-	require.NotEqual(t, before, e.permissions(), "the user was asked")
-	require.Contains(t, e.permissions(), outside)
+		s.prompt(e, made.ID, "Mend it.", modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("Mended."))
+		require.Equal(t, "cherry\n", content(t, s.first))
+		require.Contains(t, e.permissions(), `"kind":"edit"`, "the user was asked")
+		before := e.permissions()
+		s.prompt(e, made.ID, "And the other one?", modelserver.Read(fruit(outside)), modelserver.Say("A banana."))
+		require.NotEqual(t, before, e.permissions(), "the user was asked")
+		require.Contains(t, e.permissions(), outside)
+	}
 }

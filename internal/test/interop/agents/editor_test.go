@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,10 +125,11 @@ func (s *stage) alone(t *testing.T, f files) *editor {
 	return s.open(t, f, append([]string{filepath.Join(s.home, "bin", s.subject.command[0])}, s.subject.command[1:]...))
 }
 
-// behind starts the program with the agent behind it.
-func (s *stage) behind(t *testing.T, f files) *editor {
+// behind starts the program, with more arguments, and the agent behind it.
+func (s *stage) behind(t *testing.T, f files, args ...string) *editor {
 	t.Helper()
-	return s.open(t, f, append([]string{program.Path(), "--state-dir", s.state, "--"}, s.subject.command...))
+	command := append([]string{program.Path(), "--state-dir", s.state}, args...)
+	return s.open(t, f, append(append(command, "--"), s.subject.command...))
 }
 
 // byName starts the program with a known agent behind it.
@@ -142,6 +144,11 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.cwd, append(os.Environ(), s.env...), 10*time.Second
+	alone := command[0] != program.Path()
+	var already map[int]string
+	if alone {
+		already = s.processes(t)
+	}
 	var stderr logtest.Text
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
@@ -158,12 +165,19 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	e.leave = sync.OnceFunc(func() {
 		defer stop()
 		_ = in.Close()
+		if alone { // some agents do not end by themselves
+			defer time.AfterFunc(5*time.Second, stop).Stop()
+			<-served
+			_ = cmd.Wait()
+			s.endOthers(t, already)
+			return
+		}
 		require.NoError(t, <-served)
 		require.NoError(t, cmd.Wait(), "standard error: %s", &stderr)
 	})
 	t.Cleanup(func() {
 		e.leave()
-		if command[0] == program.Path() {
+		if !alone {
 			require.Empty(t, e.judge.all(), "W1")
 		}
 		if t.Failed() {
@@ -177,6 +191,27 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 		require.NoError(t, e.Authenticate(within(t), s.subject.method))
 	}
 	return e
+}
+
+// endOthers ends the processes that run with the stage's home, except some. An agent that is killed
+// leaves its own behind, which write to the home.
+func (s *stage) endOthers(t *testing.T, except map[int]string) {
+	t.Helper()
+	for ctx := within(t); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		left := s.processes(t)
+		maps.DeleteFunc(left, func(pid int, _ string) bool {
+			_, ok := except[pid]
+			return ok
+		})
+		if len(left) == 0 {
+			return
+		}
+		for pid := range left {
+			if process, err := os.FindProcess(pid); err == nil {
+				_ = process.Kill()
+			}
+		}
+	}
 }
 
 // within returns a context for one wait.

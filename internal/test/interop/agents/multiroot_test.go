@@ -9,42 +9,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
-func TestAMultiRootSessionWithARealAgent(t *testing.T) {
-	t.Parallel()
-	for _, s := range []subject{opencode, claude} {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			multiRoot(t, onStage(t, s))
-		})
-	}
-}
-
 // onlyForTheAgent marks text about the roots that only the agent receives.
 const onlyForTheAgent = "acp-agent-context"
 
-// Each part starts the program again, so what it finds was stored. Except in the survey, opencode is
-// started only twice, because that takes seconds.
-func multiRoot(t *testing.T, s *stage) {
-	var id, forked string
-	started := []*editor{}
-	start := func(part *testing.T) *editor {
-		part.Helper()
-		if len(started) > 0 {
-			started[len(started)-1].leave()
-		}
-		started = append(started, s.behind(t, noFiles))
-		return started[len(started)-1].lend(part)
-	}
-	again := start
-	if s.subject.name == opencode.name && !*survey {
-		again = func(part *testing.T) *editor { return started[1].lend(part) }
-	}
+// multiRoot works in several roots, and goes on with others in another process.
+func multiRoot(t *testing.T, s *stage, e *editor) again {
+	require.True(t, e.agent.AdditionalDirectories, "A1")
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	id := made.ID
 	t.Run("A9/the agent works in additional roots", func(t *testing.T) {
-		e := start(t)
-		require.True(t, e.agent.AdditionalDirectories, "A1")
-		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
-		require.NoError(t, err)
-		id = made.ID
 		turn := s.prompt(e, id, "Please mend the fruit.", modelserver.Read(fruit(s.first)),
 			modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("The fruit is mended."))
 		require.Equal(t, "cherry\n", content(t, s.first))
@@ -56,8 +30,20 @@ func multiRoot(t *testing.T, s *stage) {
 		require.NotContains(t, e.heard(id), onlyForTheAgent, "P7: what the agent alone was told is no history")
 		require.Empty(t, e.written, "A26: an editor that does not write files is not asked to")
 	})
+	return func(t *testing.T, e *editor) { multiRootAgain(t, s, e, id) }
+}
+
+// multiRootAgain goes on with the session of multiRoot.
+func multiRootAgain(t *testing.T, s *stage, e *editor, id string) {
+	var forked string
+	here := client.Query{Cwd: s.roots(t).Cwd()}
+	// only leaves one session open: opencode gets another process for two, which takes seconds.
+	only := func(t *testing.T, before string) {
+		if s.subject.name == opencode.name && !*survey {
+			require.NoError(t, e.CloseSession(within(t), before))
+		}
+	}
 	t.Run("A10/load finds it by its roots, and brings the conversation back with others", func(t *testing.T) {
-		e := start(t)
 		require.Equal(t, []string{id}, e.listed(s.query(t, s.first, s.second)), "A16")
 		require.Empty(t, e.listed(s.query(t, s.second, s.first)), "A16")
 		require.True(t, e.agent.Load, "A1")
@@ -73,7 +59,7 @@ func multiRoot(t *testing.T, s *stage) {
 		require.Contains(t, turn[0].Text(), "The fruit is mended.", "the model is told of the conversation")
 	})
 	t.Run("A14/fork", func(t *testing.T) {
-		e := again(t)
+		only(t, id)
 		require.True(t, e.agent.Fork, "A1")
 		made, err := e.ForkSession(within(t), id, client.Setup{Roots: s.roots(t, s.first)})
 		require.NoError(t, err)
@@ -82,12 +68,13 @@ func multiRoot(t *testing.T, s *stage) {
 		require.NotContains(t, e.heard(forked), "The fruit is mended.", "A27: a fork replays nothing")
 		require.Equal(t, []string{forked}, e.listed(s.query(t, s.first)))
 		require.Equal(t, []string{id}, e.listed(s.query(t, s.second)))
-		require.ElementsMatch(t, []string{id, forked}, e.listed(client.Query{}), "the agent's own sessions are these")
+		require.ElementsMatch(t, []string{id, forked}, e.listed(here), "the agent's own sessions are these")
 		turn := s.prompt(e, forked, "What was it about?", modelserver.Say("About fruit."))
 		require.Contains(t, turn[0].Text(), "So is the other.", "the model is told of the conversation")
 	})
 	t.Run("A10/resume leaves no roots of which it does not speak", func(t *testing.T) {
-		e := again(t)
+		only(t, forked)
+		e.lend(t)
 		require.True(t, e.agent.Resume, "A1")
 		_, err := e.ResumeSession(within(t), id, client.Setup{Roots: s.roots(t)})
 		require.NoError(t, err)
@@ -96,11 +83,12 @@ func multiRoot(t *testing.T, s *stage) {
 		turn := s.prompt(e, id, "Are you there?", modelserver.Say("Still here."))
 		require.Contains(t, turn[0].Text(), "So is the other.", "the model is told of the conversation")
 		require.NotContains(t, turn[0].Text(), "About fruit.", "A14: the source is as it was")
-		t.Run("A28/delete", func(t *testing.T) {
-			require.True(t, e.agent.Delete, "A1")
-			require.NoError(t, e.DeleteSession(within(t), id))
-			require.Equal(t, []string{forked}, e.listed(client.Query{}))
-		})
+	})
+	t.Run("A28/delete", func(t *testing.T) {
+		e.lend(t)
+		require.True(t, e.agent.Delete, "A1")
+		require.NoError(t, e.DeleteSession(within(t), id))
+		require.Equal(t, []string{forked}, e.listed(here))
 	})
 }
 

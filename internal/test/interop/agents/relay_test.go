@@ -26,10 +26,7 @@ import (
 // its roots and can list them.
 const filesystem = "orchard"
 
-// The agent starts the server and would tell it the agent's own roots.
-//
-// Clause M1.
-func TestTheServerOfARealAgentIsToldAllRoots(t *testing.T) {
+func TestServersOfARealAgent(t *testing.T) {
 	t.Parallel()
 	for _, s := range []subject{opencode, claude} {
 		t.Run(s.name, func(t *testing.T) {
@@ -37,16 +34,8 @@ func TestTheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 			rarely(t, s)
 			s := onStage(t, s)
 			e := s.relaying(t, "on")
-			made, err := e.NewSession(within(t), s.withServer(t, s.first, s.second))
-			require.NoError(t, err)
-			s.isTold(e, made.ID, s.cwd, s.first, s.second)
-			require.Contains(t, s.serverReads(e, made.ID, s.second), "banana", "its tools are called")
-
-			_, err = e.LoadSession(within(t), made.ID, s.withServer(t, s.second))
-			require.NoError(t, err)
-			s.isTold(e, made.ID, s.cwd, s.second)
-			require.NotContains(t, s.serverReads(e, made.ID, s.first), "banana", "A24: the server is held to the roots that are left")
-
+			t.Run("is told all roots", func(t *testing.T) { isToldAllRoots(t, s.inNewFolders(t), e.lend(t)) })
+			t.Run("found in a folder", func(t *testing.T) { foundInFolder(t, s.inNewFolders(t), e.lend(t)) })
 			t.Run("W9/nothing of it is left", func(t *testing.T) {
 				require.Contains(t, fmt.Sprint(s.processes(t)), "mcp-relay")
 				e.leave()
@@ -56,34 +45,39 @@ func TestTheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 	}
 }
 
-// A server that a folder configures reaches the agent once the user has started it.
+// isToldAllRoots is about a server that the agent starts and would tell the agent's own roots.
+//
+// Clause M1.
+func isToldAllRoots(t *testing.T, s *stage, e *editor) {
+	made, err := e.NewSession(within(t), s.withServer(t, s.first, s.second))
+	require.NoError(t, err)
+	s.isTold(e, made.ID, s.cwd, s.first, s.second)
+	require.Contains(t, s.serverReads(e, made.ID, s.second), "banana", "its tools are called")
+
+	_, err = e.LoadSession(within(t), made.ID, s.withServer(t, s.second))
+	require.NoError(t, err)
+	s.isTold(e, made.ID, s.cwd, s.second)
+	require.NotContains(t, s.serverReads(e, made.ID, s.first), "banana", "A24: the server is held to the roots that are left")
+}
+
+// foundInFolder is about a server that a folder configures, which reaches the agent once the user
+// has started it.
 //
 // Clause A25.
-func TestARealAgentGetsAServerFoundInAFolder(t *testing.T) {
-	t.Parallel()
-	for _, s := range []subject{opencode, claude} {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			rarely(t, s)
-			s := onStage(t, s)
-			command := npmtest.Filesystem(t)
-			config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
-				filesystem: map[string]any{"command": command[0], "args": append(command[1:], ".")}}})
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(s.first, ".mcp.json"), config, 0o644))
-			e := s.relaying(t, "on")
-			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
-			require.NoError(t, err)
-			_, err = e.Prompt(within(t), made.ID, sdk.TextBlock("/mcp start "+filesystem))
-			require.NoError(t, err)
-			require.Contains(t, e.permissions(), "Start MCP server")
-			require.Contains(t, e.heard(made.ID), "passed on to the agent")
-			require.Contains(t, s.serverReads(e, made.ID, s.first), "banana", "its tools are called")
-			require.Contains(t, fmt.Sprint(s.processes(t)), "--found-in "+s.first)
-			e.leave()
-			require.Empty(t, s.processes(t))
-		})
-	}
+func foundInFolder(t *testing.T, s *stage, e *editor) {
+	command := npmtest.Filesystem(t)
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		filesystem: map[string]any{"command": command[0], "args": append(command[1:], ".")}}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.first, ".mcp.json"), config, 0o644))
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	_, err = e.Prompt(within(t), made.ID, sdk.TextBlock("/mcp start "+filesystem))
+	require.NoError(t, err)
+	require.Contains(t, e.permissions(), "Start MCP server")
+	require.Contains(t, e.heard(made.ID), "passed on to the agent")
+	require.Contains(t, s.serverReads(e, made.ID, s.first), "banana", "its tools are called")
+	require.Contains(t, fmt.Sprint(s.processes(t)), "--found-in "+s.first)
 }
 
 // relaying starts the program with a choice whether the relay is in front of the agent's MCP

@@ -158,37 +158,102 @@ func lastRemoval(t *testing.T, r modelserver.Request) string {
 	return r.Instructions[at:]
 }
 
-// What is in the folders is not part of the conversation of an agent that takes it in its system
-// prompt, also after a load in another process, which starts our MCP server anew.
+// What is in the folders is not part of the conversation of an agent that takes it otherwise, also
+// after a load in another process, which tells it anew, and in the agent alone.
 //
 // Clause P6.
-func TestContextIsInTheSystemPrompt(t *testing.T) {
+func TestContextIsNotInTheConversation(t *testing.T) {
 	t.Parallel()
-	for _, c := range []subject{opencode, claude, codex, goose, kilo} {
+	for _, c := range []struct {
+		subject
+		system bool // its system prompt has the context
+	}{
+		{opencode, true}, {claude, true}, {codex, true}, {goose, true}, {kilo, true},
+		{copilot, true}, {pi, true}, {gemini, false},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			rarely(t, c)
-			s := onStage(t, c)
-			place(t, s.first, "AGENTS.md", "Heed the whole banana.")
-			setup := client.Setup{Roots: s.roots(t, s.first)}
+			rarely(t, c.subject)
+			s := onStage(t, c.subject)
 			e := s.behind(t, noFiles)
-			made, err := e.NewSession(within(t), setup)
-			require.NoError(t, err)
-			look := func(e *editor) {
-				t.Helper()
-				turn := s.prompt(e, made.ID, asked, modelserver.Say(answered))
-				require.Equal(t, 1, strings.Count(turn[0].Text(), "Heed the whole banana."))
-				require.Contains(t, turn[0].Instructions, "Heed the whole banana.")
-				require.Contains(t, turn[0].Text(), s.first)
-				require.NotContains(t, strings.Join(turn[0].Of(modelserver.User), "\n"), onlyForTheAgent)
+			var all []*unheard
+			for _, several := range []bool{false, true} {
+				if !several && (c.name == kilo.name || c.name == opencode.name) {
+					continue // which take long, and do as goose does
+				}
+				u := &unheard{stage: s.inNewFolders(t), system: c.system}
+				u.begin(t, e, several)
+				u.look(t, e)
+				u.look(t, e)
+				all = append(all, u)
 			}
-			look(e)
-			look(e)
 			e.leave()
+			s.ageChats(t)
 			e = s.behind(t, noFiles)
-			_, err = e.LoadSession(within(t), made.ID, setup)
-			require.NoError(t, err)
-			look(e)
+			for _, u := range all {
+				_, err := e.LoadSession(within(t), u.id, u.setup)
+				require.NoError(t, err)
+				u.look(t, e)
+			}
+			e.leave()
+			alone := s.alone(t, noFiles)
+			defer alone.leave()
+			for _, u := range all {
+				u.hasNoContext(t, alone)
+			}
 		})
+	}
+}
+
+// unheard is a session in one folder or in several, one of which has a skill.
+type unheard struct {
+	*stage
+	system bool // the agent's system prompt has the context
+	where  string
+	setup  client.Setup
+	id     string
+}
+
+func (u *unheard) begin(t *testing.T, e *editor, several bool) {
+	t.Helper()
+	u.where, u.setup = u.cwd, client.Setup{Roots: u.roots(t)}
+	if several {
+		u.where, u.setup.Roots = u.first, u.roots(t, u.first)
+	}
+	place(t, u.where, "skills/whisk/SKILL.md", skill("whisk"))
+	made, err := e.NewSession(within(t), u.setup)
+	require.NoError(t, err)
+	u.id = made.ID
+}
+
+// look fails unless the model is told of the skill once, and not in the conversation.
+func (u *unheard) look(t *testing.T, e *editor) {
+	t.Helper()
+	asks := u.prompt(e, u.id, asked, modelserver.Say(answered))[0]
+	require.Equal(t, 1, strings.Count(asks.Text(), "Peels with whisk."), asks.Text())
+	require.Contains(t, asks.Text(), u.where)
+	require.NotContains(t, strings.Join(asks.Of(modelserver.User), "\n"), "<"+onlyForTheAgent+">\n")
+	if u.system {
+		require.Contains(t, asks.Instructions, "Peels with whisk.")
+	}
+}
+
+// hasNoContext fails if the agent alone shows what it was told before its conversations, or has
+// tools of acp-agent there.
+func (s *stage) hasNoContext(t *testing.T, alone *editor) {
+	t.Helper()
+	if !alone.agent.List {
+		return
+	}
+	for id, title := range s.titles(t, alone) {
+		require.NotContains(t, title, onlyForTheAgent)
+		_, err := alone.LoadSession(within(t), id, client.Setup{Roots: s.roots(t)})
+		require.NoError(t, err)
+		require.Contains(t, alone.heard(id), answered)
+		require.NotContains(t, alone.heard(id), "Peels with whisk.")
+		for _, tool := range s.prompt(alone, id, "And alone?", modelserver.Say(answered))[0].Tools {
+			require.NotContains(t, tool.Namespace+" "+tool.Name, rootsTools)
+		}
+		require.NotContains(t, alone.heard(id), rootsTools, "its server is not missed")
 	}
 }

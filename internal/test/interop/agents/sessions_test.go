@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,24 +22,35 @@ func TestSessionsOfARealAgent(t *testing.T) {
 		part
 	}
 	both := []named{
+		{"several roots", multiRoot},
+		{"knows skills and instructions", knowsSkillsAndInstructions},
+		{"prompt during a turn", getsPromptDuringTurn},
+	}
+	more := []named{
 		{"told of new roots", toldOfNewRoots},
 		{"told of other roots", toldOfOtherRoots},
-		{"knows skills and instructions", knowsSkillsAndInstructions},
 		{"knows instructions in a command", knowsInstructionsInCommand},
-		{"prompt during a turn", getsPromptDuringTurn},
-		{"turn is cancelled", turnIsCancelled},
 	}
+	claudes := both
+	if *survey { // what opencode is told shows that all agents are told
+		claudes = append(slices.Clip(both), more...)
+	}
+	both = append(slices.Clip(both), more...)
 	for _, c := range []struct {
 		subject
 		parts []named
+		again func(*testing.T, *stage) *editor
 	}{
 		{opencode, append([]named{
 			{"tools for other roots", givenToolsForOtherRoots},
 			{"no tools for removed roots", noToolsForRemovedRoots},
 			{"no tools for roots of other sessions", noToolsForRootsOfOtherSessions},
 			{"generated title", listsGeneratedTitle},
-		}, both...)},
-		{claude, both},
+			{"turn is cancelled", turnIsCancelled},
+			{"held to the roots", heldToTheRoots},
+			{"reads without a question", readsWithoutQuestion},
+		}, both...), func(t *testing.T, s *stage) *editor { return s.behind(t, withFiles, "--allow", "read") }},
+		{claude, claudes, func(t *testing.T, s *stage) *editor { return s.behind(t, noFiles) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,10 +72,7 @@ func TestSessionsOfARealAgent(t *testing.T) {
 				e.leave()
 				require.Empty(t, s.processes(t))
 			})
-			if len(halves) == 0 {
-				return
-			}
-			e = s.behind(t, noFiles)
+			e = c.again(t, s)
 			for name, half := range halves {
 				t.Run(name+" in another process", func(t *testing.T) {
 					e.lend(t)

@@ -126,6 +126,7 @@ wire_api = "responses"
 		command:   []string{"claude-code-acp"},
 		program:   "@zed-industries/claude-code-acp/dist/index.js",
 		other:     []string{"sh", "-c", "exec claude-code-acp --verbose"},
+		elsewhere: []string{"CONNECT api.anthropic.com:443"},
 		env:       claude.env,
 	}
 	pi = subject{
@@ -261,7 +262,10 @@ var (
 		name: "Codex, Zed's adapter", modules: morePackages, versioned: "@zed-industries/codex-acp-linux-x64",
 		command: []string{"codex-acp"}, program: "@zed-industries/codex-acp-linux-x64/bin/codex-acp",
 		other:     []string{"codex-acp", "-c", "hide_agent_reasoning=true"},
-		elsewhere: codex.elsewhere, env: codex.env, files: codex.files,
+		elsewhere: codex.elsewhere, env: codex.env,
+		// Without bubblewrap it runs no commands in its sandbox.
+		files: map[string]string{".codex/config.toml": "sandbox_mode = \"danger-full-access\"\n" +
+			"approval_policy = \"untrusted\"\n" + codex.files[".codex/config.toml"]},
 	}
 	goose = subject{
 		name: "goose", modules: morePackages, versioned: "@aaif/goose-binary-linux-x64",

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -216,17 +217,23 @@ func expect(what, text string, parts ...string) error {
 // turn runs a turn and returns the text of the first request to the model, or an error if the turn
 // does not end.
 func (s *stage) turn(t *testing.T, e *editor, session string, orders ...modelserver.Order) (string, error) {
+	asks, err := s.ask(t, e, session, orders...)
+	return asks.Text(), err
+}
+
+// ask is turn, but returns the request.
+func (s *stage) ask(t *testing.T, e *editor, session string, orders ...modelserver.Order) (modelserver.Request, error) {
 	before := len(s.model.Requests())
 	end, err := e.Prompt(within(t), session, sdk.TextBlock(modelserver.Prompt(asked, orders...)))
 	if err != nil || end.StopReason != sdk.StopReasonEndTurn {
-		return "", fmt.Errorf("the turn ended with %q, %w", end.StopReason, err)
+		return modelserver.Request{}, fmt.Errorf("the turn ended with %q, %w", end.StopReason, err)
 	}
 	for _, r := range s.model.Requests()[before:] {
 		if r.Asks() {
-			return r.Text(), nil
+			return r, nil
 		}
 	}
-	return "", errors.New("the model was not asked")
+	return modelserver.Request{}, errors.New("the model was not asked")
 }
 
 func workInRoots(t *testing.T, s *stage, known *session) error {
@@ -237,12 +244,13 @@ func workInRoots(t *testing.T, s *stage, known *session) error {
 		return err
 	}
 	known.id = made.ID
-	told, err := s.turn(t, e, made.ID, modelserver.Read(fruit(s.first)), modelserver.Edit(fruit(s.first), "banana", "cherry"),
+	asks, err := s.ask(t, e, made.ID, modelserver.Read(fruit(s.first)), modelserver.Edit(fruit(s.first), "banana", "cherry"),
 		modelserver.Say(answered))
 	if err != nil {
 		return err
 	}
-	known.way = s.way(t, told)
+	known.way = s.way(t, asks)
+	told := asks.Text()
 	if content(t, s.first) != "cherry\n" {
 		return fmt.Errorf("a file in an additional folder was not edited: %s", e.heard(made.ID))
 	}
@@ -250,10 +258,15 @@ func workInRoots(t *testing.T, s *stage, known *session) error {
 }
 
 // way returns how the agent learned about the folders.
-func (s *stage) way(t *testing.T, told string) string {
+func (s *stage) way(t *testing.T, asks modelserver.Request) string {
+	const listed = "This session has several folders:"
 	switch processes := fmt.Sprint(s.processes(t)); {
-	case strings.Contains(told, onlyForTheAgent):
+	case strings.Contains(asks.Instructions, listed):
+		return "in the system prompt"
+	case strings.Contains(strings.Join(asks.Of(modelserver.User), "\n"), "<"+onlyForTheAgent+">\n"+listed):
 		return "in the prompt"
+	case strings.Contains(asks.Text(), listed):
+		return "before the first prompt"
 	case strings.Contains(processes, "--include-directories"):
 		return "by its flag"
 	}
@@ -393,9 +406,12 @@ func loadEdits(t *testing.T, s *stage, _ *session) error {
 	}
 	words := []string{"apple", "quince", "medlar"}
 	for i := range 2 {
-		_, err := s.turn(t, e, made.ID, modelserver.Read(fruit(s.cwd)), modelserver.Edit(fruit(s.cwd), words[i], words[i+1]), modelserver.Say(answered))
-		if err != nil {
-			return err
+		prompt := modelserver.Prompt(asked, modelserver.Read(fruit(s.cwd)),
+			modelserver.Edit(fruit(s.cwd), words[i], words[i+1]), modelserver.Say(answered))
+		end, err := e.Prompt(within(t), made.ID, sdk.TextBlock(prompt))
+		rejected := i > 0 && end.StopReason == sdk.StopReasonCancelled // some agents end the turn then
+		if err != nil || end.StopReason != sdk.StopReasonEndTurn && !rejected {
+			return fmt.Errorf("the turn ended with %q, %w", end.StopReason, err)
 		}
 		e.reject()
 	}
@@ -484,6 +500,7 @@ const (
 	joins    = "adds to the turn"
 	replaces = "ends the first turn"
 	refuses  = "refuses"
+	loses    = "never answers it"
 )
 
 // secondPrompt sends a prompt while the command of another one runs, and returns what the agent
@@ -501,6 +518,8 @@ func (s *stage) secondPrompt(e *editor, session string) (does string, err error)
 	secondEnd, secondErr := second()
 	shown := e.heard(session)
 	switch {
+	case errors.Is(secondErr, context.DeadlineExceeded):
+		return loses, nil
 	case secondErr != nil && firstEnd == sdk.StopReasonEndTurn:
 		e.t.Logf("%s refuses a prompt during a turn: %v", s.subject.name, secondErr)
 		return refuses, expect("the turn", shown, firstAnswer)
@@ -558,6 +577,9 @@ func promptTwice(t *testing.T, s *stage, known *session) error {
 	}
 	if does != known.second {
 		return fmt.Errorf("it %s, but alone it %s", does, known.second)
+	}
+	if does == loses {
+		return nil
 	}
 	if err := s.cancelBoth(t, e, made.ID, does); err != nil {
 		return err
@@ -809,6 +831,7 @@ func (s *stage) kinds(t *testing.T) [][]string {
 	require.NoError(t, err)
 	turn := s.prompt(e, made.ID, asked, append(orders, modelserver.Say(answered))...)
 	first, last := turn[0].Text(), turn[len(turn)-1].Text()
+	first = strings.ReplaceAll(first, "\n    ", "\n") // some indent the instructions of MCP servers
 	s.announced(e, made.ID)
 	heard := e.heard(made.ID)
 	var rows [][]string
@@ -823,7 +846,7 @@ func (s *stage) kinds(t *testing.T) [][]string {
 			learned(strings.Count(first, "Heed the whole "+words[i]), strings.Count(first, fmt.Sprintf("## Folder %d, %s: AGENTS.md", i, folder))),
 			below,
 			learned(strings.Count(first, "Peels with peel-"+words[i]), strings.Count(first,
-				fmt.Sprintf("\n- peel-%s: ", words[i]))),
+				fmt.Sprintf("\n- peel-%s: Peels with peel-%[1]s.\n", words[i]))),
 			map[bool]string{true: "offered", false: "–"}[strings.Contains(heard, `"name":"eat-`+words[i]+`"`)],
 		})
 	}

@@ -1,0 +1,208 @@
+package bench
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/stock"
+)
+
+var (
+	plots = flag.String("plots", "", "the directory where BenchmarkGrowth writes its plots")
+	large = flag.Bool("large", false, "BenchmarkGrowth also measures a store of 1 GB")
+)
+
+// repeats is how often each operation is measured.
+const repeats = 7
+
+// BenchmarkGrowth measures each operation on more and more of what it should not, or only in
+// proportion, depend on. It prints tables and writes plots.
+func BenchmarkGrowth(b *testing.B) {
+	if *plots == "" {
+		b.Skip("runs with -plots DIR, as make growth does")
+	}
+	program := build(b, "cmd/acp-agent")
+	b.Setenv("ACP_AGENT_REPLAY_RATE", "-1")
+	megabytes := []int{10, 100}
+	if *large {
+		megabytes = append(megabytes, 1000)
+	}
+	for _, g := range []growth{
+		{"store", "MB of other sessions", megabytes, storeOf},
+		{"session", "MB of history", megabytes, sessionOf},
+		{"folders", "folders", []int{1, 8, 64}, foldersOf},
+		{"files", "files in the folder", []int{1_000, 20_000, 200_000}, filesOf},
+		{"skills", "skills in the folder", []int{1, 20, 200}, skillsOf},
+	} {
+		p := plot{title: g.name, unit: g.unit, sizes: g.sizes}
+		for _, size := range g.sizes {
+			b.Run(fmt.Sprint(g.name, size), func(b *testing.B) {
+				s := &subject{b: b, dir: b.TempDir()}
+				s.roots = []string{s.folder("root")}
+				g.prepare(s, size)
+				s.agent = read(b, program, "--state-dir", s.state())
+				s.measure(&p)
+			})
+		}
+		fmt.Println(p.table())
+		check(b, os.WriteFile(filepath.Join(*plots, g.name+".svg"), p.svg(), 0o644))
+	}
+}
+
+// growth is what grows, to some sizes.
+type growth struct {
+	name, unit string
+	sizes      []int
+	prepare    func(s *subject, size int)
+}
+
+// subject is what operations are measured on.
+type subject struct {
+	b        *testing.B
+	dir      string
+	agent    *reader
+	requests int // so far
+	roots    []string
+	searches bool     // searches are measured, too
+	stored   []string // sessions to use, of which the last ones are deleted; without them new ones
+}
+
+func (s *subject) state() string { return filepath.Join(s.dir, "state") }
+
+// folder makes a directory with a few files.
+func (s *subject) folder(name string) string {
+	dir := filepath.Join(s.dir, name)
+	check(s.b, os.MkdirAll(dir, 0o755))
+	for i := range 10 {
+		s.write(filepath.Join(dir, fmt.Sprint("file", i)), "some text\n")
+	}
+	return dir
+}
+
+func (s *subject) write(path, text string) {
+	check(s.b, os.MkdirAll(filepath.Dir(path), 0o755))
+	check(s.b, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// perMB is the number of messages in a megabyte of history.
+const perMB = 5_500
+
+// stock stores sessions with histories of some megabytes.
+func (s *subject) stock(sessions, megabytes int) (ids []string) {
+	store := stock.Open(s.state())
+	for i := range sessions {
+		id := fmt.Sprint("stocked-", i)
+		check(s.b, store.Session(s.b.Context(),
+			stock.Session{ID: id, Cwd: s.roots[0], Messages: megabytes * perMB}))
+		ids = append(ids, id)
+	}
+	check(s.b, store.Close())
+	return ids
+}
+
+func storeOf(s *subject, megabytes int)   { s.stock(megabytes/5, 5) }
+func sessionOf(s *subject, megabytes int) { s.stored = s.stock(4, megabytes) }
+
+func foldersOf(s *subject, folders int) {
+	for i := range folders - 1 {
+		s.roots = append(s.roots, s.folder(fmt.Sprint("root", i)))
+	}
+}
+
+func filesOf(s *subject, files int) {
+	for i := range files {
+		name := fmt.Sprintf("d%d/e%d/file%d", i/5_000, i/100%50, i)
+		s.write(filepath.Join(s.roots[0], name), "some text\n")
+	}
+	s.searches = true
+}
+
+func skillsOf(s *subject, skills int) {
+	for i := range skills {
+		s.write(filepath.Join(s.roots[0], ".agents/skills", fmt.Sprint("skill-", i), "SKILL.md"),
+			fmt.Sprintf("---\nname: skill-%d\ndescription: Skill number %d.\n---\n%s\n", i, i,
+				strings.Repeat("Do it. ", 300)))
+	}
+}
+
+// measure adds measurements of each operation to a plot.
+func (s *subject) measure(p *plot) {
+	p.begin()
+	id := ""
+	if len(s.stored) > 0 {
+		id = s.stored[0]
+	}
+	for range repeats {
+		if len(s.stored) == 0 {
+			id = sessionID(s.b, s.timed(p, "new", "session/new", s.open("")))
+		}
+		s.timed(p, "load", "session/load", s.open(id))
+		s.timed(p, "resume", "session/resume", s.open(id))
+		s.prompt(p, "prompt", id, "/roots")
+		if s.searches {
+			s.prompt(p, "find", id, "/find nothing*")
+			s.prompt(p, "search", id, "/search nothing")
+		}
+		s.timed(p, "list", "session/list", map[string]any{"cwd": s.roots[0]})
+		fork := sessionID(s.b, s.timed(p, "fork", "session/fork", s.open(id)))
+		s.timed(p, "close", "session/close", map[string]any{"sessionId": fork})
+		if len(s.stored) == 0 {
+			s.timed(p, "delete", "session/delete", map[string]any{"sessionId": id})
+		}
+	}
+	for _, id := range s.stored[min(1, len(s.stored)):] {
+		s.timed(p, "delete", "session/delete", map[string]any{"sessionId": id})
+	}
+}
+
+// open returns the params that make or open a session.
+func (s *subject) open(id string) map[string]any {
+	params := map[string]any{"cwd": s.roots[0], "additionalDirectories": s.roots[1:],
+		"mcpServers": []any{}}
+	if id != "" {
+		params["sessionId"] = id
+	}
+	return params
+}
+
+func (s *subject) prompt(p *plot, name, id, text string) {
+	s.timed(p, name, "session/prompt", map[string]any{"sessionId": id,
+		"prompt": []any{map[string]string{"type": "text", "text": text}}})
+}
+
+// timed measures a request and returns the response.
+func (s *subject) timed(p *plot, name, method string, params map[string]any) (response []byte) {
+	s.b.Helper()
+	s.requests++
+	const first = 1_000_000 // of the ids, which occur nowhere else in a line
+	id := first + s.requests
+	before := cpu(s.agent.pid)
+	wall := timed(func() {
+		s.agent.send(pipes.Request(id, method, params))
+		_, response = s.agent.until(fmt.Sprintf(`"id":%d`, id))
+	})
+	if bytes.Contains(response, []byte(`"error":`)) {
+		s.b.Fatalf("%s: %s", method, response)
+	}
+	p.add(name, wall, cpu(s.agent.pid)-before)
+	return response
+}
+
+// cpu returns the time that a process has spent on a processor.
+func cpu(pid int) (sum time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, name := range threads {
+		text, _ := os.ReadFile(name) // it may have ended
+		var ns time.Duration
+		_, _ = fmt.Sscan(string(text), &ns)
+		sum += ns
+	}
+	return sum
+}
