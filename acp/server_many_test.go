@@ -119,8 +119,8 @@ func (u *user) step() {
 	}
 	request, line := u.request(method, params)
 	u.send(line)
-	if strings.Contains(params, `"wait"`) {
-		return
+	if strings.Contains(params, `"wait"`) && u.known.ownerOf(id) == u.principal {
+		return // it is answered when it is cancelled
 	}
 	u.check(u.response(request), method, id)
 }
