@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -722,7 +723,9 @@ func TestAnswers(t *testing.T) {
 			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
 		"parts": {says(chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text",`+
 			`"text":"Hm"}]},{"type":"text","text":"Hello"}]}`), finished),
-			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Finish{Reason: Stopped}}},
+			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Attached: json.RawMessage(
+				`{"content":[{"thinking":[{"text":"Hm","type":"text"}],"type":"thinking"}]}`)},
+				Finish{Reason: Stopped}}},
 		"odd members": {says(chunk(`{"content":"Hello","tool_calls":{},"role":5}`), finished),
 			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
 	} {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // openAIFormat is OpenAI's chat completions. The servers that speak it differ in what they accept.
@@ -243,8 +245,23 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 	if thought != "" {
 		last["reasoning_content"] = thought
 	}
-	f.attach(last, joinMembers(attached))
+	joined := joinMembers(attached)
+	if thoughts := listedThoughts(joined); thoughts != nil {
+		for _, part := range content {
+			thoughts = append(thoughts, object{"type": "text", "text": part})
+		}
+		last["content"] = thoughts
+	}
+	f.attach(last, joined)
 	return append(messages, last)
+}
+
+// listedThoughts returns the parts of the content that are attached, nil if there are none: see
+// [chatDecoder].
+func listedThoughts(attached json.RawMessage) []any {
+	var members struct{ Content []any }
+	_ = json.Unmarshal(attached, &members)
+	return members.Content
 }
 
 // chatContent returns texts as one string, which all servers accept, and a list if there are media.
@@ -285,6 +302,7 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 type chatDecoder struct {
 	answerSize
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
+	listed  strings.Builder // thoughts in the content, where Mistral wants them back
 	content tagged
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
@@ -312,6 +330,7 @@ type chatChunk struct {
 		Delta        chatDelta
 		Message      *chatDelta // of a whole completion
 		FinishReason string     `json:"finish_reason"`
+		Usage        *chatUsage // Kimi has it here
 	}
 	Usage  *chatUsage
 	Groq   struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
@@ -341,8 +360,9 @@ type chatDelta struct {
 func (d *chatDelta) UnmarshalJSON(raw []byte) error {
 	type delta chatDelta
 	_ = json.Unmarshal(raw, (*delta)(d)) // in one member; the others are decoded
-	d.attached = unknownMembers(raw, "role", "content", "refusal", "tool_calls", "function_call",
-		"reasoning", "reasoning_content", "annotations", "audio", "images", "token_ids")
+	d.attached = unknownMembers(raw, "role", "index", "content", "refusal", "tool_calls",
+		"function_call", "reasoning", "reasoning_content", "annotations", "audio", "images",
+		"token_ids")
 	return nil
 }
 
@@ -378,9 +398,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if e.name == "error" || chunk.Object == "error" || isSet(chunk.Error) {
 		return nil, false, describe(0, e.data)
 	}
-	if u := cmp.Or(chunk.Usage, chunk.Groq.Usage); u != nil {
-		d.usage = Usage{u.PromptTokens, u.PromptTokensDetails.CachedTokens, u.CompletionTokens}
-	}
+	usage := cmp.Or(chunk.Usage, chunk.Groq.Usage)
 	var events []Event
 	for _, choice := range chunk.Choices {
 		if choice == nil || choice.Index != 0 {
@@ -392,6 +410,11 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		}
 		events = append(events, d.delta(choice.Delta)...)
 		d.finish = cmp.Or(choice.FinishReason, d.finish)
+		usage = cmp.Or(usage, choice.Usage)
+	}
+	if usage != nil {
+		d.usage = Usage{usage.PromptTokens, usage.PromptTokensDetails.CachedTokens,
+			usage.CompletionTokens}
 	}
 	return events, false, nil
 }
@@ -399,6 +422,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 // delta returns the events for a piece of the answer.
 func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	said, thought := chatTexts(delta.Content)
+	d.listed.WriteString(thought)
 	if thought == "" {
 		said, thought = d.content.split(said)
 	}
@@ -510,7 +534,7 @@ func (d *chatDecoder) add(piece chatCallDelta) CallDelta {
 	name, anonymous := piece.Function.Name, piece.ID == ""
 	if call == nil || name != "" &&
 		(!anonymous && piece.ID != call.id || anonymous && json.Valid(call.arguments)) {
-		call = &chatPending{id: piece.ID}
+		call = &chatPending{id: piece.ID, index: len(d.pending)}
 		if piece.Index != nil {
 			call.index = *piece.Index
 		}
@@ -568,6 +592,11 @@ func (d *chatDecoder) end() ([]Event, error) {
 		events = append(events, ThinkingDelta(rest))
 	} else if rest != "" {
 		events = append(events, TextDelta(rest))
+	}
+	if d.listed.Len() > 0 {
+		text := object{"type": "text", "text": d.listed.String()}
+		part := object{"type": "thinking", "thinking": []object{text}}
+		d.attached = append(d.attached, strictjson.Encode(object{"content": []object{part}}))
 	}
 	if d.thought.Len() > 0 || d.attached != nil {
 		events = append(events,

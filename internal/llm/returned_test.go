@@ -27,6 +27,30 @@ func TestThoughtsInPiecesAreJoined(t *testing.T) {
 		{"type":"redacted_thinking","data":"cmVk"}]}`, string(joinMembers(pieces)))
 }
 
+// Thoughts in the content of an answer are sent back there, before its text: Mistral rejects them
+// elsewhere.
+func TestThoughtsInTheContent(t *testing.T) {
+	m := Model{Name: "magistral", BaseURL: "https://api.mistral.ai/v1"}
+	thinking := func(text string) Thinking {
+		return Thinking{From: m.Origin(), Attached: json.RawMessage(
+			`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"` + text + `"}]}]}`)}
+	}
+	request := Request{Messages: m.returned([]Message{
+		UserText("Go"),
+		{Assistant, []Part{thinking("Hm."), Text("I look."),
+			ToolCall{ID: "1", Name: "now", Arguments: `{}`}}},
+		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("8:00")}}}},
+		{Assistant, []Part{thinking("So."), ToolCall{ID: "2", Name: "now", Arguments: `{}`}}},
+		{User, []Part{ToolResult{ID: "2", Content: []Part{Text("8:01")}}}},
+	})}
+	body := string(whole(new(openAIFormat).encode(m, request)))
+	require.Contains(t, body, `"content":[{"thinking":[{"text":"Hm.","type":"text"}],`+
+		`"type":"thinking"},{"text":"I look.","type":"text"}],"role":"assistant"`)
+	require.Contains(t, body, `"content":[{"thinking":[{"text":"So.","type":"text"}],`+
+		`"type":"thinking"}],"role":"assistant"`)
+	require.NotContains(t, body, "reasoning_content")
+}
+
 // A server's chat completions and responses have the same address, but expect back other things.
 func TestOriginOfResponses(t *testing.T) {
 	m := Model{BaseURL: "https://example.com/v1", Name: "m"}

@@ -148,17 +148,24 @@ func TestRejectedTools(t *testing.T) {
 			require.Equal(t, []string{"two"}, unfit)
 		})
 	}
-	t.Run("plain schemas", func(t *testing.T) {
-		c := refusing(func(_ []string, plain bool) string {
-			if !plain {
-				return `Invalid JSON payload received. Unknown name \"minLength\"`
-			}
-			return ""
+	for name, said := range map[string]string{
+		"Gemini": `Invalid JSON payload received. Unknown name \"minLength\"`,
+		"Kimi": `Invalid request: tools.function.parameters is not a valid moonshot flavored json ` +
+			`schema, details: <At path 'properties.a': when using anyOf, type should be defined in ` +
+			`anyOf items instead of the parent schema>`,
+	} {
+		t.Run("plain schemas for "+name, func(t *testing.T) {
+			c := refusing(func(_ []string, plain bool) string {
+				if !plain {
+					return said
+				}
+				return ""
+			})
+			send(c)
+			send(c)
+			require.Equal(t, [][]string{all, all, all}, names)
 		})
-		send(c)
-		send(c)
-		require.Equal(t, [][]string{all, all, all}, names)
-	})
+	}
 	t.Run("too many", func(t *testing.T) {
 		many := tools
 		for len(many) < 20 {
