@@ -757,7 +757,8 @@ func (s *scriptedSession) actOnTools(
 		text = strings.Join(slices.Sorted(slices.Values(names)), "")
 	case "use":
 		name, arguments, _ := strings.Cut(rest, " ")
-		result, err := s.host.Tools().Call(ctx, u, name, backend.Raw(arguments))
+		result, err := s.host.Tools().Call(ctx, u,
+			backend.ToolRequest{Name: name, Arguments: backend.Raw(arguments)})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

@@ -209,7 +209,7 @@ func TestSlowTurnKeepsRoots(t *testing.T) {
 	id := c.serve([]string{a}, one)
 	h := <-hosts
 	use := func(tool string) string {
-		result, err := h.Tools().Call(t.Context(), h, tool, nil)
+		result, err := h.Tools().Call(t.Context(), h, backend.ToolRequest{Name: tool})
 		require.NoError(t, err)
 		return blockTexts(result.Content)
 	}

@@ -3,6 +3,8 @@ package backend
 import (
 	"context"
 	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
 )
 
 // Tools calls the MCP servers of a session. All methods except Servers start the servers that were
@@ -15,11 +17,10 @@ type Tools interface {
 	// waits a limited time for servers that are starting. The entry of a server that failed or is
 	// late says why. Nobody needs to receive.
 	List(ctx context.Context) (<-chan Listing, error)
-	// Call calls the tool with this [Tool.Name], and shows the tool call to the client through u.
-	// It asks the user first, unless they or their policy have allowed the tool. arguments is a
-	// JSON object, nil for none. When ctx ends, the server is told to cancel the call. The failure
-	// of a tool is not an error: see ToolResult.Failed.
-	Call(ctx context.Context, u Updates, name string, arguments Raw) (ToolResult, error)
+	// Call calls a tool, and shows the tool call to the client through u. It asks the user first,
+	// unless they or their policy have allowed the tool. When ctx ends, the server is told to cancel
+	// the call. The failure of a tool is not an error: see ToolResult.Failed.
+	Call(ctx context.Context, u Updates, r ToolRequest) (ToolResult, error)
 	// ReadResource returns the content of a resource of the server with this name, or prefix of the
 	// names of its tools.
 	ReadResource(ctx context.Context, server, uri string) (ToolResult, error)
@@ -45,8 +46,8 @@ func (NoTools) List(context.Context) (<-chan Listing, error) {
 }
 
 // Call implements [Tools].
-func (NoTools) Call(_ context.Context, _ Updates, name string, _ Raw) (ToolResult, error) {
-	return ToolResult{}, &UnknownNameError{Kind: "tool", Name: name}
+func (NoTools) Call(_ context.Context, _ Updates, r ToolRequest) (ToolResult, error) {
+	return ToolResult{}, &UnknownNameError{Kind: "tool", Name: r.Name}
 }
 
 // ReadResource implements [Tools].
@@ -88,6 +89,15 @@ type Hints struct {
 	// OpenWorld means that the tool reaches beyond its own data, as a web search does. Default
 	// true.
 	OpenWorld bool
+}
+
+// ToolRequest is a call of an MCP server's tool.
+type ToolRequest struct {
+	Name      string // see [Tool.Name]
+	Arguments Raw    // a JSON object, nil for none
+	// ID is that of the pending tool call which the client is shown already, "" if Call is to show
+	// one.
+	ID sdk.ToolCallId
 }
 
 // ToolResult is the result of a tool call, or the content of a resource.

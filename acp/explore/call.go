@@ -26,7 +26,8 @@ func (t *turn) call(ctx context.Context, p prompt) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	result, err := t.host.Tools().Call(ctx, t.updates, name, backend.Raw(arguments))
+	result, err := t.host.Tools().Call(ctx, t.updates,
+		backend.ToolRequest{Name: name, Arguments: backend.Raw(arguments)})
 	if err != nil {
 		return t.writeServerError(ctx, err)
 	}

@@ -61,9 +61,9 @@ func (f *fakeTools) Prompt(_ context.Context, name, arguments string) (backend.T
 }
 
 func (f *fakeTools) Call(
-	_ context.Context, _ backend.Updates, name string, arguments backend.Raw,
+	_ context.Context, _ backend.Updates, r backend.ToolRequest,
 ) (backend.ToolResult, error) {
-	f.log = append(f.log, "call "+name+" "+string(arguments))
+	f.log = append(f.log, "call "+r.Name+" "+string(r.Arguments))
 	return f.result, f.err
 }
 

@@ -37,17 +37,16 @@ const (
 // call is a tool call that is shown to the user. Its ID is that under which the user sees it.
 type call struct {
 	llm.ToolCall
-	turn      *turn
-	at        int    // its place in the answer
-	tool      tool   // zero if no tool has this name
-	unknown   string // what the model is told in this case
-	input     callInput
-	title     string
-	kind      sdk.ToolKind
-	announced bool
-	byServer  bool // the MCP server's client shows the call
-	ended     bool
-	content   []any // what is shown, nil for nothing
+	turn        *turn
+	tool        tool   // zero if no tool has this name
+	unknown     string // what the model is told in this case
+	input       callInput
+	title       string
+	kind        sdk.ToolKind
+	announced   bool
+	resultShown bool // by the client of the MCP server
+	ended       bool
+	content     []any // what is shown, nil for nothing
 }
 
 // callInput are the arguments that say what a call is about.
@@ -134,8 +133,7 @@ func (c *call) announce(ctx context.Context) error {
 // meta says which tool the model has called.
 func (c *call) meta() map[string]any {
 	return meta{
-		Tool: c.Name, Step: c.turn.steps, At: c.at,
-		Given: c.Given, From: c.From, Attached: c.Attached,
+		Tool: c.Name, Step: c.turn.steps, Given: c.Given, From: c.From, Attached: c.Attached,
 	}.encode()
 }
 
@@ -248,7 +246,7 @@ func (c *call) end(
 	s := backend.ToolCall{}
 	s.Status, s.RawOutput = &status, map[string]string{"text": result}
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
-	if status == failed && !c.byServer && !inTerminal {
+	if status == failed && !c.resultShown && !inTerminal {
 		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(result)))
 		s.Content = append(slices.Clip(c.content), reason)
 	}

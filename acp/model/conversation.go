@@ -22,8 +22,7 @@ type conversation struct {
 	messages []llm.Message // their roles alternate
 
 	said    strings.Builder           // by the model, before it becomes a part of the last message
-	step    int                       // of the tool calls in the last message, see meta
-	places  []int                     // of these calls in the answer; they end the message
+	step    int                       // of the tool calls that end the last message, see meta
 	results map[string]llm.ToolResult // of these calls, by ID
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
@@ -44,9 +43,7 @@ type meta struct {
 	// its rawInput, and the result is the text in the rawOutput of a later update. Calls of one
 	// answer have the same Step, and those of the next answer another one.
 	Tool string `json:"tool,omitempty"`
-	// At is the place of the call in the answer. Calls of MCP servers are shown later than others.
-	Step int `json:"step,omitempty"`
-	At   int `json:"at,omitempty"`
+	Step int    `json:"step,omitempty"`
 	// Given is the model's ID of the call. From and Attached are those of the call, or of Thought.
 	Given    string          `json:"given,omitempty"`
 	From     string          `json:"from,omitempty"`
@@ -268,15 +265,8 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 	c.endText()
 	c.add(llm.Assistant, call)
 	if c.results == nil {
-		c.results, c.places = make(map[string]llm.ToolResult), nil
+		c.results = make(map[string]llm.ToolResult)
 	}
-	parts, n := c.messages[len(c.messages)-1].Parts, len(c.places)
-	for n > 0 && c.places[n-1] > m.At { // those that come later
-		n--
-	}
-	calls := parts[len(parts)-1-len(c.places):]
-	copy(calls[n+1:], calls[n:])
-	calls[n], c.places = call, slices.Insert(c.places, n, m.At)
 	c.step = m.Step
 	none := []llm.Part{llm.Text(interrupted)}
 	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: none}

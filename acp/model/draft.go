@@ -47,8 +47,7 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 		d, b.drafts[piece.Index] = nil, nil
 	}
 	if d == nil {
-		t, known := b.byName[piece.Name]
-		if !known || t.remote != "" { // a server's tool announces itself
+		if _, known := b.byName[piece.Name]; !known {
 			return nil
 		}
 		d = &draft{call: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}

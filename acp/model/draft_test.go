@@ -109,6 +109,30 @@ func TestCallIsShownWhileItArrives(t *testing.T) {
 	require.NotEmpty(t, replayed.calls()[0].RawInput)
 }
 
+// So is a call of an MCP server's tool.
+func TestServerCallIsShownWhileItArrives(t *testing.T) {
+	pieces := make(chan string)
+	server := chatServer(t, "played__claim", pieces)
+	e := open(t, setup{model: func(m *Model) { m.BaseURL = server.URL },
+		servers: []sdk.McpServer{playedServer("played")}})
+	e.answer(allowOnce)
+	e.onUpdate = func(u update) {
+		if u.Kind == "tool_call" {
+			go func() {
+				pieces <- `{"n":1}`
+				close(pieces)
+			}()
+		}
+	}
+	r := e.send(sdk.TextBlock("Claim."))
+	require.Len(t, r.of("tool_call"), 1)
+	calls := r.calls()
+	require.Len(t, calls, 1)
+	require.Equal(t, `MCP server "played": claim`, calls[0].Title)
+	require.JSONEq(t, `{"n":1}`, string(calls[0].RawInput))
+	require.Equal(t, sdk.ToolCallStatusCompleted, calls[0].Status)
+}
+
 // A call that the model does not complete is shown as failed, and is no part of the conversation.
 func TestCallThatDoesNotArrive(t *testing.T) {
 	root := dirtest.New(t)

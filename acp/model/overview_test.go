@@ -29,6 +29,7 @@ func TestModelLearnsThatItWasCancelled(t *testing.T) {
 	e := open(t, setup{})
 	e.cancelAfter(func(u update) bool { return u.Kind == "agent_message_chunk" })
 	e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(modelserver.Fault{Events: 3, Then: "silence"}))
+	e.restart()
 	e.goOn()
 	require.Contains(t, e.last().Text(), "The user cancelled your previous answer")
 	e.prompt("Go on.")

@@ -153,7 +153,7 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 	if err := t.noteUnused(ctx, p.Prompt); err != nil {
 		return slash, err
 	}
-	if t.cancelled {
+	if t.snapshot().Cancelled {
 		const message = "[The user cancelled your previous answer. What it had begun may be incomplete.]"
 		title := "Told the model that its previous answer was cancelled"
 		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {

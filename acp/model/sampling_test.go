@@ -139,7 +139,7 @@ func (s served) Tools() backend.Tools { return s.prefixes }
 type prefixes []string
 
 func (prefixes) Call(
-	context.Context, backend.Updates, string, backend.Raw,
+	context.Context, backend.Updates, backend.ToolRequest,
 ) (r backend.ToolResult, err error) {
 	return r, err
 }

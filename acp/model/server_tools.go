@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,9 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -138,8 +135,8 @@ func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
 func (b *toolbox) addRemote(t backend.Tool) {
 	const maxName = 64
 	written := strings.Replace(t.Name, ".", afterServer, 1)
-	if strings.IndexAny(written, "-0123456789") == 0 { // Gemini wants a letter or "_"
-		written = "_" + written
+	if strings.IndexAny(written, "-_0123456789") == 0 { // Kimi wants a letter
+		written = "mcp_" + written
 	}
 	name := validName(written)
 	if _, taken := b.byName[name]; taken || name != written {
@@ -175,67 +172,28 @@ func serverOf(tool string, servers []backend.ServerStatus) (prefix string) {
 	return prefix
 }
 
-// runRemote calls the tool of an MCP server. The server's tools show their calls themselves.
+// runRemote calls the tool of an MCP server.
 func (c *call) runRemote(ctx context.Context) error {
 	// The user may have changed the mode since the step began.
 	if set, _ := c.turn.current(); !set.Mode.mayChange() && !c.tool.Annotations.ReadOnly {
-		return errors.Join(c.announce(ctx), c.end(ctx, errModeReads.Error(), nil, failed))
+		return c.end(ctx, errModeReads.Error(), nil, failed)
 	}
-	arguments := backend.Raw(c.Arguments)
-	result, err := c.turn.host.Tools().Call(ctx, remoteUpdates{c}, c.tool.remote, arguments)
-	if err != nil && endsTurn(ctx, err) {
+	result, err := c.turn.host.Tools().Call(ctx, c.turn.updates, backend.ToolRequest{
+		Name: c.tool.remote, Arguments: backend.Raw(c.Arguments), ID: sdk.ToolCallId(c.ID),
+	})
+	switch {
+	case err != nil && endsTurn(ctx, err):
 		return err
-	}
-	if !c.announced {
-		if err := c.announce(ctx); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	case err != nil:
 		return c.end(ctx, err.Error(), nil, failed)
 	}
+	c.resultShown = true
 	said, media := c.turn.fromServer(result)
 	status := completed
 	if result.Failed {
 		status = failed
 	}
 	return c.end(ctx, said, media, status)
-}
-
-// remoteUpdates passes on the updates about a call that shows itself. It adds which tool the model
-// has called, and notes the ID.
-type remoteUpdates struct{ call *call }
-
-// Update implements [backend.Updates].
-func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
-	return r.send(ctx, u, r.call.turn.updates.Update)
-}
-
-// Commit implements [backend.Updates].
-func (r remoteUpdates) Commit(ctx context.Context, u backend.Update) error {
-	return r.send(ctx, u, r.call.turn.updates.Commit)
-}
-
-func (r remoteUpdates) send(
-	ctx context.Context, u backend.Update, send func(context.Context, backend.Update) error,
-) error {
-	if u.Kind != sessionstore.ToolCall {
-		return send(ctx, u)
-	}
-	update := strictjson.Find(u.Raw, "update")
-	var announced struct{ ToolCallID string }
-	if err := json.Unmarshal(update, &announced); err != nil {
-		return err
-	}
-	r.call.ID, r.call.announced, r.call.byServer = announced.ToolCallID, true, true
-	update, err := strictjson.Put(update, "_meta", backend.Encode(r.call.meta()))
-	if err == nil {
-		u.Raw, err = strictjson.Put(u.Raw, "update", update)
-	}
-	if err != nil {
-		return err
-	}
-	return send(ctx, u)
 }
 
 // fromServer returns the result of an MCP server's tool for the model.

@@ -26,7 +26,6 @@ type session struct {
 	conversation conversation
 	tools        toolState
 	announced    backend.Commands // used by the turn only
-	cancelled    bool             // the last turn was; used by the turn only
 }
 
 // Open opens a session. For one that is loaded, resumed or forked it restores what the model knew
@@ -84,12 +83,26 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 			failures: map[[sha256.Size]byte]int{},
 		}
 		response, err := t.run(ctx, params)
-		s.cancelled = ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
-		if s.cancelled {
+		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
+		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))
+		if cancelled {
 			return backend.Stopped(sdk.StopReasonCancelled), nil
 		}
 		return response, err
 	}
+}
+
+// noteCancelled saves whether the last turn was cancelled, of which the next one tells the model.
+func (s *session) noteCancelled(ctx context.Context, cancelled bool) error {
+	s.mu.Lock()
+	changed := s.settings.Cancelled != cancelled
+	s.settings.Cancelled = cancelled
+	s.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	_, err := s.saveSettings(ctx)
+	return err
 }
 
 func (*session) Notify(context.Context, string, backend.Raw) {}

@@ -33,6 +33,8 @@ type settings struct {
 	Roots []string `json:"roots,omitempty"`
 	// Costs are those of the session's requests, by currency. The map is not changed.
 	Costs map[string]float64 `json:"costs,omitempty"`
+	// Cancelled says that the last turn was.
+	Cancelled bool `json:"cancelled,omitempty"`
 	// Foreign is how many of the history's first updates are of another agent, from which the
 	// session was transferred.
 	Foreign int `json:"foreign,omitempty"`

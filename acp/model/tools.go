@@ -110,11 +110,10 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	var err error
 	for i, c := range requested {
 		calls[i] = b.newCall(c)
-		calls[i].at = i
 		if id := b.draftOf(i, c); id != "" {
 			calls[i].ID, calls[i].announced = id, true
 		}
-		if calls[i].tool.remote == "" && err == nil { // a server's tool announces itself
+		if err == nil {
 			err = calls[i].announce(ctx)
 		}
 	}

@@ -375,6 +375,8 @@ func TestNamesOfServerTools(t *testing.T) {
 	for i, tool := range b.tools {
 		require.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, tool.Name, i)
 	}
+	b.addRemote(backend.Tool{Name: "21st.build", Server: "s"})
+	require.Contains(t, b.byName, "mcp_21st__build")
 	require.Equal(t, "a__b__c", b.tools[0].Name)
 	require.Equal(t, "a.b__c", b.byName["a__b__c"].remote)
 

@@ -168,7 +168,7 @@ func runConformanceClient() error {
 			if err != nil {
 				return err
 			}
-			if result, err := set.Call(ctx, u, tool.Name, arguments); err != nil || result.Failed {
+			if result, err := set.Call(ctx, u, backend.ToolRequest{Name: tool.Name, Arguments: arguments}); err != nil || result.Failed {
 				return fmt.Errorf("%s: %w: %s", tool.Name, err, textOf(result.Content))
 			}
 		}
@@ -407,7 +407,7 @@ func TestSigningIn(t *testing.T) {
 		s, f := signIn(t, u)
 		called := make(chan error, 1)
 		go func() {
-			_, err := f.Call(t.Context(), u, "r.echo", backend.Raw("{}"))
+			_, err := f.Call(t.Context(), u, backend.ToolRequest{Name: "r.echo", Arguments: backend.Raw("{}")})
 			called <- err
 		}()
 		address := page(t, u)

@@ -42,7 +42,8 @@ func BenchmarkCall(b *testing.B) {
 			f.host.answer = "allow-always"
 			f.call("s.echo", "{}")
 			for b.Loop() {
-				if _, err := f.Call(b.Context(), sink{}, "s.echo", backend.Raw(`{"a":1}`)); err != nil {
+				r := backend.ToolRequest{Name: "s.echo", Arguments: backend.Raw(`{"a":1}`)}
+				if _, err := f.Call(b.Context(), sink{}, r); err != nil {
 					b.Fatal(err)
 				}
 			}

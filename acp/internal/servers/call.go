@@ -61,20 +61,20 @@ func encode(schema any) backend.Raw {
 }
 
 // Call implements [backend.Tools].
-func (s *Set) Call(ctx context.Context, u backend.Updates, name string, arguments backend.Raw) (
+func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest) (
 	backend.ToolResult, error) {
 	var none backend.ToolResult
-	if len(arguments) > 0 {
+	if len(r.Arguments) > 0 {
 		var object map[string]json.RawMessage
-		if json.Unmarshal(arguments, &object) != nil || object == nil {
-			return none, fmt.Errorf("the arguments of %s are not a JSON object", name)
+		if json.Unmarshal(r.Arguments, &object) != nil || object == nil {
+			return none, fmt.Errorf("the arguments of %s are not a JSON object", r.Name)
 		}
 	}
-	t, err := s.client.Tool(ctx, name)
+	t, err := s.client.Tool(ctx, r.Name)
 	if err != nil {
 		return none, border(err)
 	}
-	c := &call{shownCall: newShownCall(u, "mcp-"), set: s, tool: t, arguments: arguments}
+	c := &call{shownCall: shownCall{r.ID, u}, set: s, tool: t, arguments: r.Arguments}
 	c.shown = describeTool(t)
 	if err := c.start(ctx); err != nil {
 		return none, err
@@ -122,8 +122,15 @@ type call struct {
 	arguments backend.Raw  // empty for none
 }
 
-// start shows the pending call.
+// start shows the pending call, or what it does if the client is shown it already.
 func (c *call) start(ctx context.Context) error {
+	if c.id != "" {
+		return c.update(ctx, sdk.SessionToolCallUpdate{
+			SessionUpdate: "tool_call_update", ToolCallId: c.id,
+			Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.kind()),
+		})
+	}
+	c.shownCall = newShownCall(c.updates, "mcp-")
 	return c.update(ctx, sdk.SessionUpdateToolCall{
 		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.title(), Kind: c.kind(),
 		Status: sdk.ToolCallStatusPending, RawInput: c.input(),

@@ -164,7 +164,7 @@ func TestResultLimits(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.Limit(150_000, 1000)
 	f.change(open(t, folder(t)), self("s", "sdk"))
-	result, err := f.Call(t.Context(), f.host, "s.large", nil)
+	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.large"})
 	require.NoError(t, err)
 	require.Equal(t, "The result is 533410 bytes long; the limit is 150000 bytes", result.Cut)
 	require.Len(t, result.Content, 2)
@@ -177,7 +177,7 @@ func TestResultLimits(t *testing.T) {
 func TestFailedTool(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
-	result, err := f.Call(t.Context(), f.host, "s.fail", nil)
+	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.fail"})
 	require.NoError(t, err)
 	require.True(t, result.Failed)
 	require.Equal(t, "tool_call_update failed", f.host.kinds()[2])
@@ -189,7 +189,7 @@ func TestCallProgressAndCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := f.Call(ctx, f.host, "s.slow", nil)
+		_, err := f.Call(ctx, f.host, backend.ToolRequest{Name: "s.slow"})
 		failed <- err
 	}()
 	f.host.waitForUpdate(t, "1 of 3: first third")

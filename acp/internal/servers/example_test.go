@@ -32,7 +32,7 @@ func Example() {
 		}
 		for l := range listings {
 			for _, tool := range l.Tools {
-				result, err := set.Call(ctx, host, tool.Name, nil)
+				result, err := set.Call(ctx, host, backend.ToolRequest{Name: tool.Name})
 				fmt.Println(tool.Name, result.Content, err)
 			}
 		}

@@ -195,7 +195,7 @@ func (f *fixture) try(name, arguments string) (string, error) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
-	result, err := f.Call(ctx, f.host, name, backend.Raw(arguments))
+	result, err := f.Call(ctx, f.host, backend.ToolRequest{Name: name, Arguments: backend.Raw(arguments)})
 	text := textOf(result.Content)
 	if err == nil && result.Failed {
 		err = fmt.Errorf("the tool failed: %s", text)

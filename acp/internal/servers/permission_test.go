@@ -39,7 +39,7 @@ func TestToolChangedByReconnect(t *testing.T) {
 		f.change(open(t, a), c) // it knows a lost root, so it is reconnected
 		require.Eventually(t, func() bool { return h.Count("initialize") == 2 }, patience, 5*time.Millisecond)
 	}}
-	_, err := f.Call(t.Context(), during, "h.x", nil)
+	_, err := f.Call(t.Context(), during, backend.ToolRequest{Name: "h.x"})
 	require.ErrorContains(t, err, "its server has changed it")
 	require.Zero(t, h.Count("tools/call"))
 	require.Equal(t, 1, f.host.questions())
@@ -56,7 +56,7 @@ func TestPermissionRequestCannotBeDisguised(t *testing.T) {
 	f.change(open(t, folder(t)), c)
 	h.Respond("tools/list", `"result":{"tools":[{"name":"x","title":"safe\u009b1m\u202eevil\u2066\u200b\u2028\u0085\u001b[0m",`+
 		`"description":"one\n<!-- ![x](http://example.com) \n`+"````\\nclosed?"+` \u202e \u001b[2J","inputSchema":{"type":"object"}}]}`)
-	_, err := f.Call(t.Context(), f.host, f.Servers()[0].Prefix+".x", nil)
+	_, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: f.Servers()[0].Prefix + ".x"})
 	require.NoError(t, err)
 	var q struct {
 		ToolCall struct {
@@ -94,7 +94,7 @@ func TestPermissionRequestNamesServerFirst(t *testing.T) {
 		h.Respond("tools/list", `"result":{"tools":[{"name":"`+strings.Repeat("y", 5000)+`","title":"`+strings.Repeat("x", 5000)+`","inputSchema":{"type":"object"}}]}`)
 		tools, err := f.list(t.Context())
 		require.NoError(t, err)
-		_, err = f.Call(t.Context(), f.host, tools[0].Name, nil)
+		_, err = f.Call(t.Context(), f.host, backend.ToolRequest{Name: tools[0].Name})
 		require.NoError(t, err)
 		var q struct {
 			ToolCall struct{ Title string }

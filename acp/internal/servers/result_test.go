@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
@@ -38,7 +39,7 @@ func TestManySmallBlocks(t *testing.T) {
 	f.change(open(t, folder(t)), c)
 	for _, block := range []string{`{"type":"image","data":"","mimeType":""}`, `{"type":"text","text":""}`} {
 		h.Respond("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
-		result, err := f.Call(t.Context(), f.host, "h.x", nil)
+		result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
 		require.NoError(t, err)
 		require.Regexp(t, "^The result is [0-9]+ bytes long; the limit is 10000 bytes$", result.Cut)
 		require.Less(t, size(result.Content), limit+1000, block)
@@ -52,7 +53,7 @@ func TestUnknownContentBlocks(t *testing.T) {
 	f.change(open(t, folder(t)), c)
 	h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"first"},{"type":"hologram","depth":3},null,{"text":"x"},`+
 		`{"type":"image","data":"!","mimeType":"image/png"},{"type":"image","data":"","mimeType":"image/png"},7,{"type":"text","text":"last"}]}`)
-	result, err := f.Call(t.Context(), f.host, "h.x", nil)
+	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
 	require.NoError(t, err)
 	require.Len(t, result.Content, 8)
 	texts := strings.Split(textOf(result.Content), "\n")

@@ -399,7 +399,7 @@ func TestEndsWithCall(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				_, err := s.Call(ctx, s.host, "m.sample", backend.Raw(`{"requests":[`+question+`]}`))
+				_, err := s.Call(ctx, s.host, backend.ToolRequest{Name: "m.sample", Arguments: backend.Raw(`{"requests":[` + question + `]}`)})
 				done <- err
 			}()
 			asked := s.user.next(t)
@@ -413,7 +413,7 @@ func TestEndsWithCall(t *testing.T) {
 			s.model.wait = make(chan struct{})
 			done := make(chan error, 1)
 			go func() {
-				_, err := s.Call(t.Context(), s.host, "m.sample", backend.Raw(`{"requests":[`+question+`]}`))
+				_, err := s.Call(t.Context(), s.host, backend.ToolRequest{Name: "m.sample", Arguments: backend.Raw(`{"requests":[` + question + `]}`)})
 				done <- err
 			}()
 			s.user.next(t).answer <- allow
