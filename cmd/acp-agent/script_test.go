@@ -88,6 +88,12 @@ func TestScripts(t *testing.T) {
 			e.Values[modelKey{}] = &scriptModel{}
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name == "postgres" {
+				return pgtest.Available(t), nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"modelserver": modelServer,
 			// "postgres" sets POSTGRES_URL to the address of an empty database.

