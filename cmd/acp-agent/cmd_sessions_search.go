@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,15 +133,11 @@ func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) 
 
 // continueLine returns the command that continues a session, whose id may be abbreviated.
 func (set *settings) continueLine(one sessionstore.Session, id string) string {
-	command, agent, behind := strings.Cut(set.commandOf(one.Agent), " -- ")
-	program, flags, _ := strings.Cut(command, " ")
-	words := []string{program, "run"}
-	if flags != "" {
-		words = append(words, flags)
-	}
-	words = append(words, "--resume", text.ShellWord(id), "PROMPT")
-	if behind {
-		words = append(words, "--", agent)
+	flags, command := set.agentArguments(one.Agent)
+	words := slices.Concat([]string{"acp-agent", "run"}, flags,
+		[]string{"--resume", text.ShellWord(id), "PROMPT"})
+	if command != "" {
+		words = append(words, "--", command)
 	}
 	return plainLine(strings.Join(words, " "))
 }

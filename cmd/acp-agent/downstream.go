@@ -142,19 +142,30 @@ func (set *settings) agentCommand(
 
 // commandOf returns a command line that runs the agent of a session.
 func (set *settings) commandOf(owner sessionstore.Agent) string {
+	flags, command := set.agentArguments(owner)
+	words := append([]string{"acp-agent"}, flags...)
+	if command != "" {
+		words = append(words, "--", command)
+	}
+	return strings.Join(words, " ")
+}
+
+// agentArguments returns the arguments with which the program runs the agent of a session: flags,
+// or the command line of an agent without a name.
+func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, command string) {
 	switch owner.Kind {
 	case proxy.Kind:
 		profiles, _ := set.agents() // without a registry, the command line is named
 		for _, p := range profiles {
 			if cmp.Or(p.Identity, p.Name) == owner.Profile {
-				return "acp-agent --agent " + p.Name
+				return []string{"--agent", p.Name}, ""
 			}
 		}
-		return "acp-agent -- " + owner.Profile
+		return nil, owner.Profile
 	case model.Kind:
-		return "acp-agent --model NAME"
+		return []string{"--model", "NAME"}, ""
 	}
-	return "acp-agent"
+	return nil, ""
 }
 
 // modelSandbox returns what restricts the commands of models, as configured for each or as

@@ -494,17 +494,16 @@ func (set *settings) runArgs(one sessionstore.Session, flag, id, prompt string) 
 			args = append(args, "--"+name+"="+value)
 		}
 	}
-	command, agent, behind := strings.Cut(set.commandOf(one.Agent), " -- ")
-	_, flags, _ := strings.Cut(command, " ")
+	flags, command := set.agentArguments(one.Agent)
 	switch {
 	case one.Agent.Kind == model.Kind: // the configured one
-	case flags == "" && !behind:
+	case flags == nil && command == "":
 		args = append(args, "--agent=", "--model=")
 	default:
-		args = append(args, strings.Fields(flags)...)
+		args = append(args, flags...)
 	}
-	if args = append(args, prompt); behind {
-		args = append(append(args, "--"), strings.Fields(agent)...)
+	if args = append(args, prompt); command != "" {
+		args = append(append(args, "--"), strings.Fields(command)...)
 	}
 	return args
 }
