@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	sdk "github.com/coder/acp-go-sdk"
 )
 
@@ -73,6 +74,16 @@ type Tool struct {
 	Input, Output Raw
 	// Hints are claims of the server about the tool. They are not checked.
 	Hints Hints
+}
+
+// CallTitle returns the title of a call of the tool. It names the server before what the server
+// says itself, so that this cannot push its name out of sight.
+func (t Tool) CallTitle() string {
+	name := text.Name(t.Remote)
+	if t.Title != "" && t.Title != t.Remote {
+		name = text.Name(t.Title) + " (" + name + ")"
+	}
+	return "MCP server " + text.Quote(text.Truncate(t.Server, text.MaxName)) + ": " + name
 }
 
 // Hints are the annotations of an MCP tool, with the protocol's defaults for those that are absent.

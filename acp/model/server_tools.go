@@ -157,7 +157,7 @@ func (b *toolbox) addRemote(t backend.Tool) {
 	if len(described.InputSchema) == 0 {
 		described.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
-	title := func(callInput) string { return "MCP tool " + t.Name }
+	title := func(callInput) string { return t.CallTitle() }
 	b.add(tool{Tool: described, display: display{sdk.ToolKindOther, title}, remote: t.Name})
 }
 

@@ -127,12 +127,12 @@ func (c *call) start(ctx context.Context) error {
 	if c.id != "" {
 		return c.update(ctx, sdk.SessionToolCallUpdate{
 			SessionUpdate: "tool_call_update", ToolCallId: c.id,
-			Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.kind()),
+			Title: sdk.Ptr(c.shown.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		})
 	}
 	c.shownCall = newShownCall(c.updates, "mcp-")
 	return c.update(ctx, sdk.SessionUpdateToolCall{
-		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.title(), Kind: c.kind(),
+		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.shown.CallTitle(), Kind: c.kind(),
 		Status: sdk.ToolCallStatusPending, RawInput: c.input(),
 	})
 }
@@ -152,15 +152,6 @@ func (c *call) run(ctx context.Context) (backend.ToolResult, error) {
 		return backend.ToolResult{}, err
 	}
 	return toolResult(result, c.set.maxResult), nil
-}
-
-// title names the server before what it says itself, so that it cannot push its name out of sight.
-func (c *call) title() string {
-	name := text.Name(c.shown.Remote)
-	if c.shown.Title != "" && c.shown.Title != c.shown.Remote {
-		name = fmt.Sprintf("%s (%s)", text.Name(c.shown.Title), name)
-	}
-	return "MCP server " + quotedName(c.tool.Server) + ": " + name
 }
 
 func (c *call) kind() sdk.ToolKind { return kindOf(c.tool.Definition.Annotations) }

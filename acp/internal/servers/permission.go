@@ -34,7 +34,7 @@ func (c *call) isAllowed() bool {
 // askPermission asks the user whether to make the call. It returns nil if they allow it.
 func (c *call) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
-		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.kind()),
+		ToolCallId: c.id, Title: sdk.Ptr(c.shown.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
 		Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
 	}
