@@ -12,7 +12,7 @@ import (
 const maxAuditedTitle = 500
 
 // audit writes what a user has done to the audit log: opened folders, answered permission requests,
-// deleted sessions.
+// asked to delete sessions.
 func audit(log *slog.Logger, e acp.Event) {
 	switch e := e.(type) {
 	case acp.OpenEvent:
@@ -21,8 +21,9 @@ func audit(log *slog.Logger, e acp.Event) {
 		log.Info("answered a permission request", "session", e.Session,
 			"title", text.Truncate(e.Title, maxAuditedTitle), "answer", answerName(e.Choice))
 	case acp.RequestEvent:
+		// Deleting what is not there, or is not the user's, succeeds too.
 		if e.Method == protocol.SessionDelete && e.Err == nil {
-			log.Info("deleted a session", "session", e.Session)
+			log.Info("asked to delete a session", "session", e.Session)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -118,6 +119,9 @@ func (i *sessionImport) readSession() error {
 		return &importLineError{errors.New(
 			"it is not a session that acp-agent sessions export --format json wrote")}
 	}
+	if !isPlainID(said.SessionID) {
+		said.SessionID = string(sessionstore.NewID())
+	}
 	kind, profile, _ := strings.Cut(said.Agent, " ")
 	i.session = sessionstore.NewSession{
 		ID:    sessionstore.ID(said.SessionID),
@@ -128,6 +132,16 @@ func (i *sessionImport) readSession() error {
 		return &importLineError{err}
 	}
 	return nil
+}
+
+// isPlainID reports whether a session may keep its id: one that terminals show and commands take.
+func isPlainID(id string) bool {
+	const most = 128
+	odd := func(r rune) bool {
+		return r > unicode.MaxASCII || r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}
+	return id != lastSession && !strings.HasPrefix(id, "-") && len(id) <= most &&
+		!strings.ContainsFunc(id, odd)
 }
 
 // store stores the session and prints its id. If it fails, nothing of the session is stored.

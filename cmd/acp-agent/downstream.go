@@ -161,11 +161,22 @@ func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, c
 				return []string{"--agent", p.Name}, ""
 			}
 		}
-		return nil, owner.Profile
+		return nil, shownCommand(owner.Profile)
 	case model.Kind:
 		return []string{"--model", "NAME"}, ""
 	}
 	return nil, ""
+}
+
+// shownCommand returns a stored command line as a person may copy it into a shell. An imported
+// session may have any text there.
+func shownCommand(line string) string {
+	for _, word := range strings.Fields(line) {
+		if text.ShellWord(word) != word {
+			return text.ShellWord(line)
+		}
+	}
+	return line
 }
 
 // modelSandbox returns what restricts the commands of models, as configured for each or as

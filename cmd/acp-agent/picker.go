@@ -376,7 +376,7 @@ func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
 		}
 	case "\x04":
 		p.ask = &pickerQuestion{
-			text: "Delete " + row.title + " permanently? y/n ",
+			text: "Delete " + cut(row.title, 40) + " permanently? y/n ",
 			answered: func(ctx context.Context, answer string) error {
 				if answer != "y" {
 					return nil
@@ -433,6 +433,11 @@ func (p *picker) search(ctx context.Context, what string) error {
 
 // talk asks for prompts and continues a session, or a copy of it, with them. Then the picker ends.
 func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string) error {
+	if _, command := p.set.agentArguments(one.Agent); command != "" {
+		// A stored name may mean another program here, or come from an imported session.
+		p.notice = "to start its agent, run: " + p.set.continueLine(one, string(one.ID))
+		return nil
+	}
 	err := p.outside(func() error {
 		if err := showSession(ctx, p.s.out, p.store, one); err != nil {
 			return err
@@ -446,10 +451,12 @@ func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string
 			heard := &sessionLine{w: p.s.err}
 			status := run(ctx, p.set.runArgs(one, flag, id, prompt),
 				streams{in: p.s.in, out: p.s.out, err: heard})
-			if status != 0 {
+			if ctx.Err() != nil {
 				return &statusError{status}
 			}
-			id, flag = cmp.Or(heard.id, id), "--resume"
+			if heard.id != "" { // otherwise it did not start, and may next time
+				id, flag = heard.id, "--resume"
+			}
 		}
 	})
 	return cmp.Or(err, errPicked)
@@ -494,18 +501,23 @@ func (set *settings) runArgs(one sessionstore.Session, flag, id, prompt string) 
 			args = append(args, "--"+name+"="+value)
 		}
 	}
-	flags, command := set.agentArguments(one.Agent)
+	flags, _ := set.agentArguments(one.Agent)
 	switch {
-	case one.Agent.Kind == model.Kind: // the configured one
-	case flags == nil && command == "":
+	case one.Agent.Kind == model.Kind:
+		if set.config.Model == "" && len(set.config.Models) == 1 { // else the configured one
+			for name := range set.config.Models {
+				args = append(args, "--model", name)
+			}
+		}
+	case flags == nil:
 		args = append(args, "--agent=", "--model=")
 	default:
 		args = append(args, flags...)
 	}
-	if args = append(args, prompt); command != "" {
-		args = append(append(args, "--"), strings.Fields(command)...)
+	if strings.HasPrefix(prompt, "-") {
+		prompt = " " + prompt // it is no flag
 	}
-	return args
+	return append(args, prompt)
 }
 
 // pickerRows returns how many sessions fit on a terminal.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,4 +38,34 @@ func TestKeysOfATerminal(t *testing.T) {
 		require.Empty(t, key, "%q", part)
 		require.Equal(t, part, rest)
 	}
+}
+
+// A person copies the command that continues a session, and may have imported it.
+func TestShownCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"opencode acp":         "opencode acp",
+		"npx @x/agent@1 --acp": "npx @x/agent@1 --acp",
+		"$(touch x)":           "'$(touch x)'",
+		"a; b":                 "'a; b'",
+	} {
+		require.Equal(t, want, shownCommand(line))
+	}
+}
+
+func TestImportedIDs(t *testing.T) {
+	for id, plain := range map[string]bool{
+		"sess_ABC": true, "0195-a_b": true, "last": false, "--all": false, "a\x1b[31m": false,
+		"a/b": false, "é": false, strings.Repeat("a", 200): false,
+	} {
+		require.Equal(t, plain, isPlainID(id), "%q", id)
+	}
+}
+
+// What the picker continues is what this machine is configured to run: never a name that is stored.
+func TestPickerStartsNoStoredCommand(t *testing.T) {
+	set := &settings{}
+	p := &picker{set: set}
+	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "./agent"}}
+	require.NoError(t, p.talk(t.Context(), one, "--resume"))
+	require.Contains(t, p.notice, "run: acp-agent run --resume s PROMPT -- ./agent")
 }

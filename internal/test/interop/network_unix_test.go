@@ -246,7 +246,7 @@ func TestServerKeepsRecords(t *testing.T) {
 	for _, want := range []string{
 		`"msg":"connected","user":"ana"`,
 		`"msg":"opened a session","user":"ana","session":"` + session + `","folders":["` + dir + `","` + more + `"]}`,
-		`"answer":"allow_once"}`, `"msg":"deleted a session","user":"ana","session":"` + session + `"}`,
+		`"answer":"allow_once"}`, `"msg":"asked to delete a session","user":"ana","session":"` + session + `"}`,
 		`"msg":"opened a session","user":"bob"`,
 	} {
 		require.Contains(t, string(audit), want)
