@@ -290,6 +290,10 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 		return nil, err
 	}
 	correct := " Correct the configuration of model " + text.Code(t.endpoint.Model().ID)
+	rejected := correct
+	if failed.Status == 0 { // the server had accepted the request
+		rejected = " Send another message to try again"
+	}
 	const examine = " In a terminal, acp-agent doctor checks the server and the key."
 	next := map[llm.Kind]string{ // the error of a conversation that is too long says it itself
 		llm.Unreachable: " Send another message to continue." + examine,
@@ -297,8 +301,8 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
 			"another model.",
 		llm.Overloaded: " Send another message later, or choose another model.",
-		llm.Rejected:   correct + ", or choose another model.",
-		llm.Malformed:  correct + ", or choose another model.",
+		llm.Rejected:   rejected + ", or choose another model.",
+		llm.Malformed:  " Send another message to try again, or choose another model." + examine,
 	}[failed.Kind]
 	return failedTurn(), t.note(ctx, "\n\n"+describeFailure(failed)+"."+next)
 }

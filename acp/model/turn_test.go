@@ -98,6 +98,10 @@ func TestFailedRequests(t *testing.T) {
 			"The model's server rejected the request: no money (HTTP status 402). " +
 				"Check your account at the provider, then send another message,"},
 		{modelserver.Fault{Events: 4}, "Send another message to continue."},
+		{modelserver.Fault{Status: 200, Body: `{"error":{"message":"no such luck"}}`},
+			"No such luck. Send another message to try again, or choose another model."},
+		{modelserver.Fault{Status: 200, Body: "data: hello\n\n"},
+			"Send another message to try again, or choose another model. In a terminal,"},
 	} {
 		e := open(t, setup{})
 		r := e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(c.fault))

@@ -149,7 +149,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
-		c.format.learn(failed.rejection)
+		c.format.learn(failed.rejection, r.Messages)
 		c.tools.learn(failed.rejection, r.Tools)
 		sent = body
 	}
@@ -377,9 +377,9 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 	e := describe(response.StatusCode, body)
 	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
 		e.Message = "the server redirects to " + address(to) +
-			"; set the model's baseURL to where the API is"
+			", and redirects are not followed; set the model's baseURL to where the API is"
 	}
-	after := retryAfter(response.Header, time.Now())
+	after := cmp.Or(retryAfter(response.Header, time.Now()), retryDelay(body))
 	retry := e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"
 	f := &failure{Error: c.explain(e, secrets...), after: after, retry: retry}
 	switch response.StatusCode {
@@ -415,6 +415,17 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return max(0, date.Sub(now))
 	}
 	return 0
+}
+
+// retryDelay returns how long the server asks to wait in its response, as Google's do, or 0.
+func retryDelay(response []byte) time.Duration {
+	_, after, _ := bytes.Cut(response, []byte(`"retryDelay"`))
+	value := bytes.SplitN(after, []byte(`"`), 3) // the colon, and what is between quotes
+	if len(value) < 3 {
+		return 0
+	}
+	delay, _ := time.ParseDuration(string(value[1]))
+	return max(0, delay)
 }
 
 // unreachable returns the error for a request that was not answered.

@@ -121,13 +121,17 @@ type serverError struct {
 func (s *serverError) find(v any) {
 	switch v := v.(type) {
 	case string:
+		var inner map[string]any // an error that DeepInfra passes on
+		if json.Unmarshal([]byte(v), &inner) == nil {
+			s.find(inner)
+		}
 		s.message = cmp.Or(s.message, v)
 	case []any:
 		if len(v) > 0 {
 			s.find(v[0])
 		}
 	case map[string]any:
-		for _, name := range []string{"type", "code"} {
+		for _, name := range []string{"type", "code", "error_type"} {
 			switch code := v[name].(type) {
 			case string:
 				s.codes += " " + code
@@ -137,7 +141,7 @@ func (s *serverError) find(v any) {
 				s.status = cmp.Or(s.status, int(code))
 			}
 		}
-		for _, name := range []string{"error", "message", "detail", "msg"} {
+		for _, name := range []string{"error", "message", "detail", "msg", "error_message"} {
 			s.find(v[name])
 		}
 		if where, ok := v["loc"].([]any); ok && s.message != "" { // what FastAPI does not accept
@@ -155,17 +159,22 @@ func (s *serverError) kind(status int) Kind {
 	all := strings.ToLower(s.message + s.codes)
 	has := func(parts ...string) bool { return containsAny(all, parts...) }
 	switch {
-	case rejectsKey(status),
-		status == 0 && has("authentication_error", "permission_error", "invalid_api_key"):
-		return KeyRejected
-	case status == http.StatusPaymentRequired, has("insufficient_quota", "credit balance"):
+	case status == http.StatusPaymentRequired, has("insufficient_quota", "exceeded_current_quota",
+		"credit balance", "purchase credits", "spending limit", "arrearage"):
 		return Unpaid
+	case rejectsKey(status), status == 0 && has("authentication_error", "permission_error"),
+		(status == 0 || status == http.StatusBadRequest) && has("invalid_api_key",
+			"incorrect api key", "api key not valid", "api key expired"):
+		return KeyRejected
+	case status == http.StatusRequestEntityTooLarge, has("request too large"):
+		return TooLong // also for a limit of tokens per minute, if one request exceeds it
 	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
 		return Overloaded
-	case status == http.StatusRequestEntityTooLarge, has("context_length_exceeded",
-		"exceed_context_size", "context length", "context size", "context window", "context limit",
-		"prompt is too long", "prompt too long", "input is too long", "too long to fit",
-		"maximum prompt length", "maximum model length", "exceeded model token limit", "maximum number of tokens allowed"):
+	case has("context_length_exceeded", "exceed_context_size", "context length", "context size",
+		"context window", "context limit", "prompt is too long", "prompt too long",
+		"input is too long", "too long to fit", "maximum prompt length", "maximum model length",
+		"exceeded model token limit", "maximum number of tokens allowed", "prompt token count",
+		"max_prompt_tokens_exceeded", "range of input length"):
 		return TooLong
 	case status == http.StatusRequestTimeout,
 		status/100 == 5 && status != http.StatusNotImplemented,
@@ -218,14 +227,15 @@ func (c *Client) explain(e *Error, secrets ...string) *Error {
 	}
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
+	badKey := e.Kind == KeyRejected && e.Status != 0
 	switch {
 	case e == errSilent:
 		minutes := c.silence.Minutes()
 		message = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
 			minutes)
-	case rejectsKey(e.Status) && c.model.Key == nil && c.model.Headers == nil:
+	case badKey && c.model.Key == nil && c.model.Headers == nil:
 		message = "the server wants a key, and none is configured for " + model + ": " + message
-	case rejectsKey(e.Status):
+	case badKey:
 		message = "the server rejected the key for " + model + ": " + message + "; check the key"
 	case e.Status == http.StatusBadRequest && says("reasoningeffort"):
 		message += "; choose another thought level"

@@ -194,6 +194,10 @@ func TestRetry(t *testing.T) {
 			status(429, `{"error":{"message":"Slow down."}}`, "Retry-After", "120"),
 			Error{Overloaded, 429, "Slow down; try again in 2 minutes"},
 		},
+		"a long delay": {
+			status(429, `[{"error":{"message":"Quota.","details":[{"retryDelay":"3600s"}]}}]`),
+			Error{Overloaded, 429, "Quota; try again in 60 minutes"},
+		},
 		"no money": {
 			status(429,
 				`{"error":{"message":"You exceeded your current quota.",`+
@@ -255,6 +259,15 @@ func TestRetryAfter(t *testing.T) {
 	}
 	require.Equal(t, 250*time.Millisecond, retryAfter(http.Header{"Retry-After-Ms": {"250"},
 		"Retry-After": {"1"}}, now))
+	for body, want := range map[string]time.Duration{
+		`[{"error":{"details":[{"retryDelay": "34.4s"}]}}]`: 34400 * time.Millisecond,
+		`{"retryDelay":"soon"}`:                             0,
+		`{"retryDelay":"-1s"}`:                              0,
+		`{"retryDelay":5}`:                                  0,
+		`{}`:                                                0,
+	} {
+		require.Equal(t, want, retryDelay([]byte(body)), body)
+	}
 }
 
 // A connection that is lost after any event, or within one, ends in an error or a retry, and yields
@@ -335,8 +348,48 @@ func TestErrors(t *testing.T) {
 		"redirect": {status(307, "", "Location",
 			"https://user:pw@elsewhere.example/v2/chat?key=1"),
 			Error{Rejected, 307,
-				"the server redirects to https://elsewhere.example/v2/chat; set the model's baseURL " +
-					"to where the API is"}},
+				"the server redirects to https://elsewhere.example/v2/chat, and redirects are not " +
+					"followed; set the model's baseURL to where the API is"}},
+		"xAI, key": {status(400, `{"code":"Client specified an invalid argument","error":`+
+			`"Incorrect API key provided: na***ys."}`),
+			Error{KeyRejected, 400, "the server rejected the key for the model m: " +
+				"Incorrect API key provided: na***ys; check the key"}},
+		"Gemini, key": {status(400, `[{"error":{"code":400,"message":"API key not valid. `+
+			`Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`),
+			Error{KeyRejected, 400, "the server rejected the key for the model m: API key not " +
+				"valid. Please pass a valid API key; check the key"}},
+		"xAI, credits": {status(403, `{"code":"The caller does not have permission to execute `+
+			`the specified operation","error":"Your newly created team doesn't have any credits `+
+			`yet. You can purchase credits on https://console.x.ai."}`),
+			Error{Unpaid, 403, "Your newly created team doesn't have any credits yet. You can " +
+				"purchase credits on https://console.x.ai"}},
+		"xAI, limit": {status(429, `{"error":"Your team has used all available credits or `+
+			`reached its monthly spending limit."}`),
+			Error{Unpaid, 429, "Your team has used all available credits or reached its monthly " +
+				"spending limit"}},
+		"Kimi, quota": {status(429, `{"error":{"message":"Your account is suspended, please `+
+			`check your plan and billing details","type":"exceeded_current_quota_error"}}`),
+			Error{Unpaid, 429, "Your account is suspended, please check your plan and billing " +
+				"details"}},
+		"Alibaba, arrears": {status(400, `{"error":{"message":"Access denied, please make sure `+
+			`your account is in good standing.","code":"Arrearage"}}`),
+			Error{Unpaid, 400, "Access denied, please make sure your account is in good standing"}},
+		"Alibaba, too long": {status(400, `{"error":{"message":"Range of input length should be `+
+			`[1, 98304]","code":"invalid_parameter_error"}}`),
+			Error{TooLong, 400, "Range of input length should be [1, 98304]"}},
+		"Copilot, too long": {status(400, `{"error":{"message":"prompt token count of 130000 `+
+			`exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}`),
+			Error{TooLong, 400, "prompt token count of 130000 exceeds the limit of 128000"}},
+		"Groq, too long for a minute": {status(413, `{"error":{"message":"Request too large for `+
+			`model m on tokens per minute (TPM): Limit 12000, Requested 14000",`+
+			`"type":"tokens","code":"rate_limit_exceeded"}}`),
+			Error{TooLong, 413, "Request too large for model m on tokens per minute (TPM): Limit " +
+				"12000, Requested 14000"}},
+		"OpenAI, too long for a minute": {status(429, `{"error":{"message":"Request too large `+
+			`for gpt-4o on tokens per min (TPM): Limit 30000, Requested 35364.",`+
+			`"type":"tokens","code":"rate_limit_exceeded"}}`),
+			Error{TooLong, 429, "Request too large for gpt-4o on tokens per min (TPM): Limit " +
+				"30000, Requested 35364"}},
 		"balance": {status(402, `{"error":{"message":"Insufficient Balance"}}`),
 			Error{Unpaid, 402, "Insufficient Balance"}},
 		"quota": {

@@ -43,7 +43,7 @@ type openAIFormat struct {
 	allThoughts bool
 }
 
-func (f *openAIFormat) learn(response []byte) {
+func (f *openAIFormat) learn(response []byte, _ []Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for word, flag := range map[string]*bool{
@@ -303,7 +303,10 @@ type chatDecoder struct {
 	answerSize
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
 	listed  strings.Builder // thoughts in the content, where Mistral wants them back
-	content tagged
+	// reasoning are thoughts of servers that send only a member of this name, as Groq's and
+	// Cerebras's do, and want them back there.
+	reasoning strings.Builder
+	content   tagged
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
 	begun    bool // something has arrived
@@ -332,18 +335,31 @@ type chatChunk struct {
 		FinishReason string     `json:"finish_reason"`
 		Usage        *chatUsage // Kimi has it here
 	}
-	Usage  *chatUsage
-	Groq   struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
-	Error  json.RawMessage
-	Object string
+	Usage        *chatUsage
+	Groq         struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
+	Error        json.RawMessage
+	ErrorMessage string `json:"error_message"` // DeepInfra's
+	Object       string
 }
 
 type chatUsage struct {
 	PromptTokens        int `json:"prompt_tokens"`
 	CompletionTokens    int `json:"completion_tokens"`
+	TotalTokens         int `json:"total_tokens"`
 	PromptTokensDetails struct {
 		CachedTokens int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	CachedTokens         int `json:"cached_tokens"`           // Kimi's
+	PromptCacheHitTokens int `json:"prompt_cache_hit_tokens"` // DeepSeek's
+}
+
+// usage returns what u counts. Some servers count thoughts only in the total.
+func (u *chatUsage) usage() Usage {
+	return Usage{
+		Input:  u.PromptTokens,
+		Cached: max(u.PromptTokensDetails.CachedTokens, u.CachedTokens, u.PromptCacheHitTokens),
+		Output: max(u.CompletionTokens, u.TotalTokens-u.PromptTokens),
+	}
 }
 
 type chatDelta struct {
@@ -362,7 +378,7 @@ func (d *chatDelta) UnmarshalJSON(raw []byte) error {
 	_ = json.Unmarshal(raw, (*delta)(d)) // in one member; the others are decoded
 	d.attached = unknownMembers(raw, "role", "index", "content", "refusal", "tool_calls",
 		"function_call", "reasoning", "reasoning_content", "annotations", "audio", "images",
-		"token_ids")
+		"token_ids", "channel")
 	return nil
 }
 
@@ -395,7 +411,8 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if err := json.Unmarshal(e.data, &chunk); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
-	if e.name == "error" || chunk.Object == "error" || isSet(chunk.Error) {
+	if e.name == "error" || chunk.Object == "error" || isSet(chunk.Error) ||
+		chunk.ErrorMessage != "" {
 		return nil, false, describe(0, e.data)
 	}
 	usage := cmp.Or(chunk.Usage, chunk.Groq.Usage)
@@ -413,8 +430,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		usage = cmp.Or(usage, choice.Usage)
 	}
 	if usage != nil {
-		d.usage = Usage{usage.PromptTokens, usage.PromptTokensDetails.CachedTokens,
-			usage.CompletionTokens}
+		d.usage = usage.usage()
 	}
 	return events, false, nil
 }
@@ -429,6 +445,8 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
 	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
 		d.thought.WriteString(thought)
+	} else {
+		d.reasoning.WriteString(delta.Reasoning)
 	}
 	if thought != "" {
 		events = append(events, ThinkingDelta(thought))
@@ -447,10 +465,9 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	if delta.ToolCalls == nil {
 		return events
 	}
-	for _, call := range delta.ToolCalls {
-		if call != nil {
-			events = append(events, d.add(*call))
-		}
+	calls := slices.DeleteFunc(delta.ToolCalls[:], func(c *chatCallDelta) bool { return c == nil })
+	for i, call := range calls {
+		events = append(events, d.add(*call, len(calls)-i))
 	}
 	return events
 }
@@ -522,11 +539,15 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 
 // add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name,
 // but servers differ: some give all calls the same index or none, or each piece a new ID, or leave
-// out IDs.
-func (d *chatDecoder) add(piece chatCallDelta) CallDelta {
+// out IDs. Without an index, it is a piece of the call that is that far from the end, or of a new
+// one.
+func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) CallDelta {
 	var call *chatPending
+	if at := len(d.pending) - fromEnd; piece.Index == nil && at >= 0 {
+		call = d.pending[at]
+	}
 	for _, c := range slices.Backward(d.pending) {
-		if piece.Index == nil || c.index == *piece.Index {
+		if piece.Index != nil && c.index == *piece.Index {
 			call = c
 			break
 		}
@@ -597,6 +618,13 @@ func (d *chatDecoder) end() ([]Event, error) {
 		text := object{"type": "text", "text": d.listed.String()}
 		part := object{"type": "thinking", "thinking": []object{text}}
 		d.attached = append(d.attached, strictjson.Encode(object{"content": []object{part}}))
+	}
+	detailed := func(piece json.RawMessage) bool {
+		return bytes.Contains(piece, []byte(`"reasoning_details"`))
+	}
+	if d.reasoning.Len() > 0 && d.thought.Len() == 0 && !slices.ContainsFunc(d.attached, detailed) {
+		said := strictjson.Encode(object{"reasoning": d.reasoning.String()})
+		d.attached = append(d.attached, said)
 	}
 	if d.thought.Len() > 0 || d.attached != nil {
 		events = append(events,

@@ -290,21 +290,6 @@ func TestOpenAIThinkTags(t *testing.T) {
 	}
 }
 
-// The phase of what the model has said goes back with it.
-func TestResponsesPhase(t *testing.T) {
-	m := Model{Name: "gpt-5.4", API: Responses}
-	said := Thinking{From: m.Origin(), Attached: json.RawMessage(`{"phase":"commentary"}`)}
-	body := whole(new(responsesFormat).encode(m, Request{Messages: []Message{
-		UserText("Look"), {Assistant, []Part{Text("I look."), said,
-			ToolCall{ID: "1", Name: "read", Arguments: "{}"}}},
-		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}},
-		{Assistant, []Part{Text("It is A.")}},
-	}}))
-	require.Contains(t, string(body), `{"content":[{"text":"I look.","type":"output_text"}],`+
-		`"phase":"commentary","role":"assistant","type":"message"},{"arguments":"{}",`)
-	require.Equal(t, 1, strings.Count(string(body), "phase"))
-}
-
 // Gateways to models of Anthropic are told what to cache, as
 // https://openrouter.ai/docs/features/prompt-caching and
 // https://docs.litellm.ai/docs/completion/prompt_caching say, unless they do not accept it.
@@ -325,7 +310,7 @@ func TestMarksForGateways(t *testing.T) {
 	}
 	require.Equal(t, 3, strings.Count(body, mark))
 	require.NotContains(t, string(whole(f.encode(Model{Name: "qwen/qwen3-coder"}, request))), mark)
-	f.learn([]byte(`{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}`))
+	f.learn([]byte(`{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}`), nil)
 	require.NotContains(t, string(whole(f.encode(claude, request))), mark)
 }
 

@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -24,15 +25,36 @@ type responsesFormat struct {
 	// verified organisations only.
 	noSummary     bool
 	noTemperature bool
+	// rejected are thoughts that the server cannot decrypt, for example since the key belongs to
+	// another organisation: the hashes of what is attached.
+	rejected map[[sha256.Size]byte]bool
 }
 
-func (f *responsesFormat) learn(response []byte) {
+func (f *responsesFormat) learn(response []byte, messages []Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	has := func(word string) bool { return bytes.Contains(response, []byte(word)) }
 	f.noTemperature = f.noTemperature || has("temperature")
 	f.noSummary = f.noSummary || has("reasoning.summary") || has("reasoning summaries")
-	f.plain = f.plain || has("include") || has("ncrypted content")
+	f.plain = f.plain || has(`"include"`) || has("'include'") ||
+		has("reasoning.encrypted_content") || has("ncrypted content is not supported")
+	if has("invalid_encrypted_content") || has("could not be verified") {
+		f.reject(messages)
+	}
+}
+
+// reject notes not to send the thoughts in messages again.
+func (f *responsesFormat) reject(messages []Message) {
+	if f.rejected == nil {
+		f.rejected = map[[sha256.Size]byte]bool{}
+	}
+	for _, m := range messages {
+		for _, part := range m.Parts {
+			if p, ok := part.(Thinking); ok {
+				f.rejected[sha256.Sum256(p.Attached)] = true
+			}
+		}
+	}
 }
 
 func (*responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
@@ -70,13 +92,20 @@ func (f *responsesFormat) encode(m Model, r Request) requestBody {
 		body.Tools = append(body.Tools, object{"type": "function", "name": t.Name,
 			"description": t.Description, "parameters": t.Schema, "strict": false})
 	}
-	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m)) }
-	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: f, encode: encode})
+	encode := func(m Message, _ bool) []byte { return elements(f.items(m)) }
+	by := responsesEncoding{f, len(f.rejected)}
+	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: by, encode: encode})
 }
 
-// responsesItems returns the items for a message. What the model thought has to be followed by what
-// it said or did then.
-func responsesItems(message Message) []object {
+// responsesEncoding is how messages are encoded: without the thoughts that were rejected.
+type responsesEncoding struct {
+	by       *responsesFormat
+	rejected int
+}
+
+// items returns the items for a message. What the model thought has to be followed by what it said
+// or did then.
+func (f *responsesFormat) items(message Message) []object {
 	items := []object{}
 	var content []object // of an item that is not complete
 	end := func() {
@@ -111,7 +140,9 @@ func responsesItems(message Message) []object {
 				}
 				break
 			}
-			thoughts = append(thoughts, thought)
+			if f.returns(p.Attached) {
+				thoughts = append(thoughts, thought)
+			}
 		case ToolCall:
 			flush()
 			call := object{"type": "function_call", "call_id": p.ID, "name": p.Name,
@@ -126,6 +157,18 @@ func responsesItems(message Message) []object {
 	}
 	end()
 	return items
+}
+
+// returns reports whether a thought can be sent back: the server stores nothing, so it has to be
+// complete.
+func (f *responsesFormat) returns(attached json.RawMessage) bool {
+	var thought struct {
+		Encrypted string `json:"encrypted_content"`
+		Content   [1]json.RawMessage
+	}
+	_ = json.Unmarshal(attached, &thought)
+	return (thought.Encrypted != "" || thought.Content[0] != nil) &&
+		!f.rejected[sha256.Sum256(attached)]
 }
 
 // responsesContent returns a part of a message.
@@ -170,9 +213,10 @@ type responsesDecoder struct {
 	answerSize
 	began, called, refused, done bool
 
-	spoke   bool   // in this item
-	thought bool   // likewise
-	counted bool   // this item, as a call
+	item    int    // the one that events are about: its number from 1
+	spoke   int    // the last item of which text has arrived
+	thought int    // likewise, of thoughts
+	counted bool   // the last item that has begun, as a call
 	name    string // of the tool that it calls
 	reason  string
 	usage   Usage
@@ -204,6 +248,23 @@ func (i *responsesItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// thought returns what the model has thought: the summary, or, from servers that do not summarize,
+// the whole of it.
+func (i responsesItem) thought() string {
+	var summary, whole []string
+	for _, s := range i.Summary {
+		if s != nil {
+			summary = append(summary, s.Text)
+		}
+	}
+	for _, c := range i.Content {
+		if c != nil {
+			whole = append(whole, c.Text)
+		}
+	}
+	return cmp.Or(strings.Join(summary, "\n\n"), strings.Join(whole, "\n\n"))
+}
+
 // responsesWhole is a response, complete or as far as it is known.
 type responsesWhole struct {
 	Status string
@@ -227,6 +288,7 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		Type     string
 		Object   string
 		Delta    string
+		Index    int `json:"output_index"`
 		Item     responsesItem
 		Response responsesWhole
 	}
@@ -234,7 +296,7 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
-	d.began = true
+	d.began, d.item = true, event.Index+1
 	switch kind := cmp.Or(event.Type, e.name); kind {
 	case "response.output_item.added":
 		d.begin(event.Item)
@@ -243,7 +305,7 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		d.refused = d.refused || kind == "response.refusal.delta"
 		return d.say(event.Delta), false, nil
 	case "response.reasoning_summary_part.added":
-		if d.thought {
+		if d.thought == d.item {
 			return []Event{ThinkingDelta("\n\n")}, false, nil
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
@@ -281,8 +343,8 @@ func (d *responsesDecoder) whole(raw []byte) ([]Event, bool, error) {
 		return nil, true, describe(0, response.Error)
 	}
 	var events []Event
-	for _, item := range response.Output {
-		if item != nil {
+	for i, item := range response.Output {
+		if d.item = i + 1; item != nil {
 			d.begin(*item)
 			events = append(events, d.endItem(*item)...)
 		}
@@ -293,10 +355,21 @@ func (d *responsesDecoder) whole(raw []byte) ([]Event, bool, error) {
 
 // begin notes that an item begins.
 func (d *responsesDecoder) begin(item responsesItem) {
-	d.spoke, d.thought, d.counted = false, false, item.Type == "function_call"
-	d.name = item.Name
+	d.forget()
+	d.counted, d.name = item.Type == "function_call", item.Name
 	if d.counted {
 		d.calls++
+	}
+}
+
+// forget notes that nothing has arrived of an item, which may have the number of one before: not
+// every server numbers items.
+func (d *responsesDecoder) forget() {
+	if d.spoke == d.item {
+		d.spoke = 0
+	}
+	if d.thought == d.item {
+		d.thought = 0
 	}
 }
 
@@ -310,32 +383,26 @@ func (d *responsesDecoder) piece(arguments string) []Event {
 
 // endItem returns the events for the end of an item, with what was not streamed of it.
 func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
+	defer d.forget()
 	switch item.Type {
 	case "message":
+		streamed := d.spoke == d.item
 		for _, c := range item.Content {
-			if c != nil && !d.spoke {
+			if c != nil && !streamed {
 				d.refused = d.refused || c.Refusal != ""
 				events = append(events, d.say(c.Text+c.Refusal)...)
 			}
 		}
-		if d.spoke && item.attached != nil {
+		if d.spoke == d.item && item.attached != nil {
 			d.bytes += len(item.attached)
 			events = append(events, Thinking{Attached: item.attached})
 		}
-		d.spoke = false
 	case "reasoning":
-		var summary []string
-		for _, s := range item.Summary {
-			if s != nil {
-				summary = append(summary, s.Text)
-			}
-		}
-		text := strings.Join(summary, "\n\n")
-		if !d.thought {
+		text := item.thought()
+		if d.thought != d.item {
 			events = d.think(text)
 		}
 		d.bytes += len(item.attached)
-		d.thought = false
 		events = append(events, Thinking{Text: text, Attached: item.attached})
 	case "function_call":
 		arguments := cmp.Or(strings.TrimSpace(item.Arguments), "{}")
@@ -357,7 +424,7 @@ func (d *responsesDecoder) say(text string) []Event {
 	if text == "" {
 		return nil
 	}
-	d.spoke = true
+	d.spoke = d.item
 	d.add(text)
 	return []Event{TextDelta(text)}
 }
@@ -366,7 +433,7 @@ func (d *responsesDecoder) think(text string) []Event {
 	if text == "" {
 		return nil
 	}
-	d.thought = true
+	d.thought = d.item
 	d.add(text)
 	return []Event{ThinkingDelta(text)}
 }
@@ -401,6 +468,8 @@ func (d *responsesDecoder) end() ([]Event, error) {
 		finish.Reason = Refused
 	case d.called:
 		finish.Reason = CallsTools
+	case d.reason != "":
+		finish.Reason, finish.Said = Other, d.reason
 	}
 	return []Event{finish}, nil
 }

@@ -51,6 +51,20 @@ func TestThoughtsInTheContent(t *testing.T) {
 	require.NotContains(t, body, "reasoning_content")
 }
 
+// Thoughts that arrive as reasoning go back under this name, unless they are also among the details.
+func TestThoughtsAsReasoning(t *testing.T) {
+	for delta, want := range map[string]string{
+		`{"reasoning":"Hm"}`:                          `{"reasoning":"Hm"}`,
+		`{"reasoning":"Hm","reasoning_content":"Hm"}`: ``,
+		`{"reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","text":"Hm"}]}`: `` +
+			`{"reasoning_details":[{"type":"reasoning.text","text":"Hm"}]}`,
+	} {
+		events, failed := ask(t, asking(t, OpenAI, says(chunk(delta), finished)))
+		require.Nil(t, failed)
+		require.Equal(t, want, string(events[1].(Thinking).Attached))
+	}
+}
+
 // A server's chat completions and responses have the same address, but expect back other things.
 func TestOriginOfResponses(t *testing.T) {
 	m := Model{BaseURL: "https://example.com/v1", Name: "m"}

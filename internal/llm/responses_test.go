@@ -1,0 +1,116 @@
+package llm
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The phase of what the model has said goes back with it.
+func TestResponsesPhase(t *testing.T) {
+	m := Model{Name: "gpt-5.4", API: Responses}
+	said := Thinking{From: m.Origin(), Attached: json.RawMessage(`{"phase":"commentary"}`)}
+	body := whole(new(responsesFormat).encode(m, Request{Messages: []Message{
+		UserText("Look"), {Assistant, []Part{Text("I look."), said,
+			ToolCall{ID: "1", Name: "read", Arguments: "{}"}}},
+		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}},
+		{Assistant, []Part{Text("It is A.")}},
+	}}))
+	require.Contains(t, string(body), `{"content":[{"text":"I look.","type":"output_text"}],`+
+		`"phase":"commentary","role":"assistant","type":"message"},{"arguments":"{}",`)
+	require.Equal(t, 1, strings.Count(string(body), "phase"))
+}
+
+// encrypted returns what a server has sent of a thought.
+func encrypted(content string) json.RawMessage {
+	return json.RawMessage(`{"type":"reasoning","id":"rs_1","encrypted_content":"` + content +
+		`","summary":[]}`)
+}
+
+// called is a conversation in which the model has thought and called a tool.
+func called(m Model, thought json.RawMessage) []Message {
+	return []Message{UserText("Look"), {Assistant, []Part{
+		Thinking{From: m.Origin(), Attached: thought},
+		ToolCall{ID: "1", Name: "read", Arguments: "{}"},
+	}}, {User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}}}
+}
+
+// Thoughts that a server cannot decrypt are not sent again, and others are.
+func TestRejectedThoughts(t *testing.T) {
+	var bodies []string
+	c := asking(t, Responses, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bodies = append(bodies, string(body)); strings.Contains(string(body), "stale") {
+			status(400, `{"error":{"message":"The encrypted content stale could not be verified.",`+
+				`"param":null,"code":"invalid_encrypted_content"}}`)(w, r)
+			return
+		}
+		says(`data: {"type":"response.completed","response":{"status":"completed"}}`+"\n\n")(w, r)
+	})
+	requests := func(messages []Message) int {
+		bodies = nil
+		for _, err := range c.Stream(t.Context(), Request{Messages: messages}) {
+			require.NoError(t, err)
+		}
+		require.Contains(t, bodies[len(bodies)-1], `"include":["reasoning.encrypted_content"]`)
+		return len(bodies)
+	}
+	stale := called(c.Model(), encrypted("stale"))
+	require.Equal(t, 2, requests(stale))
+	require.Equal(t, 1, requests(stale))
+	require.NotContains(t, bodies[0], `"type":"reasoning"`)
+	require.Equal(t, 1, requests(append(stale, called(c.Model(), encrypted("fresh"))...)))
+	require.Contains(t, bodies[0], `"encrypted_content":"fresh"`)
+}
+
+// A thought goes back if it is complete: the server does not store any.
+func TestIncompleteThoughts(t *testing.T) {
+	returns := func(thought string) bool {
+		m := Model{Name: "m", API: Responses}
+		request := Request{Messages: called(m, json.RawMessage(thought))}
+		body := string(whole(new(responsesFormat).encode(m, request)))
+		return strings.Contains(body, `"type":"reasoning"`)
+	}
+	require.True(t, returns(string(encrypted("x"))))
+	require.True(t, returns(
+		`{"type":"reasoning","content":[{"type":"reasoning_text","text":"Hm"}]}`))
+	require.False(t, returns(`{"type":"reasoning","id":"rs_1","summary":[]}`))
+	require.False(t, returns(
+		`{"type":"reasoning","content":[],"summary":[{"type":"summary_text","text":"Counting"}]}`))
+}
+
+// Servers that do not encrypt thoughts are not asked to.
+func TestPlainThoughts(t *testing.T) {
+	asks := func(rejection string) bool {
+		f := new(responsesFormat)
+		f.learn([]byte(rejection), nil)
+		body := string(whole(f.encode(Model{Name: "m"}, Request{})))
+		return strings.Contains(body, "encrypted_content")
+	}
+	require.False(t, asks(`{"error":{"message":"Encrypted content is not supported with this model.",`+
+		`"param":"include"}}`))
+	require.False(t, asks(`{"error":{"message":"Unknown parameter: 'include'."}}`))
+	require.False(t, asks(`{"detail":[{"loc":["body","include"],"msg":"Extra inputs are not permitted"}]}`))
+	require.True(t, asks(
+		`{"error":{"message":"Round-trip the item with its namespace field included."}}`))
+	require.True(t, asks(`{"error":{"message":"The encrypted content x could not be verified."}}`))
+}
+
+// The thoughts of a response that is not streamed are shown, also if they are not summarized.
+func TestWholeThoughts(t *testing.T) {
+	const item = `{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]}`
+	events, failed := ask(t, asking(t, Responses, status(200, `{"object":"response",`+
+		`"status":"completed","output":[`+item+`,{"type":"message","content":[`+
+		`{"type":"output_text","text":"One."},{"type":"output_text","text":" Two."}]}]}`)))
+	require.Nil(t, failed)
+	thought := events[1].(Thinking)
+	require.JSONEq(t, item, string(thought.Attached))
+	thought.Attached = nil
+	events[1] = thought
+	require.Equal(t, []Event{ThinkingDelta("Hm"), Thinking{Text: "Hm"}, TextDelta("One."),
+		TextDelta(" Two."), Finish{Reason: Stopped}}, events)
+}
