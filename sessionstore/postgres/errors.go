@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,6 +28,18 @@ var (
 type unusedError struct{ error }
 
 func (e *unusedError) Unwrap() error { return e.error }
+
+// connectError is the error of a connection that was not made, on one line: pgx has a line for each
+// attempt, mostly twice, with and without TLS.
+type connectError struct{ error }
+
+func (e *connectError) Unwrap() error { return e.error }
+
+func (e *connectError) Error() string {
+	reasons := strings.Split(errors.Unwrap(e.error).Error(), "\n")
+	slices.Sort(reasons)
+	return "cannot connect: " + strings.Join(slices.Compact(reasons), "; ")
+}
 
 // code returns the SQLSTATE in err's tree, or "".
 func code(err error) string {
@@ -73,6 +86,9 @@ func (d *database) explain(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	}
+	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = &connectError{failed}
 	}
 	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hintFor(err), Err: err}
 }

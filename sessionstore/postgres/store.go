@@ -61,6 +61,10 @@ type database struct {
 	pool    *pgxpool.Pool
 }
 
+// longestLoss is how long the database may be unreachable before calls fail: as long as a connection
+// that is idle is kept.
+const longestLoss = 30 * time.Second
+
 // New returns the store at an address. The first call connects. An error does not contain the
 // address, which may have a password.
 func New(o Options) (*Store, error) {
@@ -90,7 +94,7 @@ func New(o Options) (*Store, error) {
 	}
 	connection := config.ConnConfig
 	connection.ConnectTimeout = cmp.Or(connection.ConnectTimeout, 10*time.Second)
-	connection.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+	connection.DialFunc = (&net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext
 	return &Store{database: d}, nil

@@ -482,3 +482,11 @@ func TestNoPasswordInErrors(t *testing.T) {
 	require.Contains(t, unavailable.Hint, "check that the database runs")
 	require.NotContains(t, fmt.Sprintf("%+v", err), "secret")
 }
+
+// The driver has a line for each attempt.
+func TestNoConnection(t *testing.T) {
+	_, err := open(t, "postgres://ann@127.0.0.1:1/db").List(t.Context(), sessionstore.Query{})
+	require.EqualError(t, err, "session store postgres://127.0.0.1:1/db: cannot connect: "+
+		"127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; "+
+		"check that the database runs and can be reached, then try again")
+}
