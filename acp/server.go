@@ -91,11 +91,13 @@ func NewServer(o ServerOptions) *Server {
 // Serve serves the client at the other end of c until c or ctx ends, as the function [Serve] does,
 // and then closes c. If c ends, the running turns of a remote peer may go on without it, and use
 // the Options that it got. Serve returns [ErrServerClosed] after Shutdown, and an error that says
-// so if there are too many connections.
+// so if there are too many connections. A client that is not served is told why in the answer to
+// its first request.
 func (s *Server) Serve(ctx context.Context, c Conn, p Peer) error {
 	defer c.Close()
 	o, err := s.options.Options(p)
 	if err != nil {
+		jsonrpc.Refuse(ctx, newTransport(c, 0), jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", err))
 		return err
 	}
 	return s.serve(ctx, newTransport(c, o.MaxLine), p, o)
@@ -106,6 +108,10 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 		return errors.New("acp: Options need a Backend and a Store")
 	}
 	owner, err := s.begin(p)
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		jsonrpc.Refuse(ctx, t, refused)
+		return errors.New("acp: " + refused.Message)
+	}
 	if err != nil {
 		return err
 	}
@@ -146,7 +152,7 @@ func (s *Server) finish(a *agent) {
 	a.shutdown()
 }
 
-// begin counts a connection of p.
+// begin counts a connection of p. It returns a [*jsonrpc.Error] if there are too many.
 func (s *Server) begin(p Peer) (*principal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +164,7 @@ func (s *Server) begin(p Peer) (*principal, error) {
 		owner = &principal{server: s, name: p.Principal, agents: make(map[*agent]int)}
 	}
 	if refused := owner.takeLocked(connectionSlot); refused != nil {
-		return nil, errors.New("acp: " + refused.Message)
+		return nil, refused
 	}
 	s.principals[p.Principal] = owner
 	s.running.Add(1)

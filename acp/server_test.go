@@ -134,10 +134,15 @@ func TestLimits(t *testing.T) {
 		"new": "the server has too many connections of all users: the limit is 4; try again later",
 	} {
 		near, far := net.Pipe()
-		err := s.Serve(t.Context(), acp.NewLines(near, near), acp.Peer{Principal: principal})
-		require.EqualError(t, err, "acp: "+message)
-		_, err = far.Read(make([]byte, 1))
-		require.ErrorIs(t, err, io.EOF, "the connection is closed")
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(t.Context(), acp.NewLines(near, near), acp.Peer{Principal: principal}) }()
+		_, err := io.WriteString(far, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`+"\n")
+		require.NoError(t, err)
+		answer, err := io.ReadAll(far)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), `"id":1,"error":`)
+		require.Contains(t, string(answer), message)
+		require.EqualError(t, <-served, "acp: "+message)
 	}
 	clients["ann1"].leave()
 	clients["ann2"].open(dir)

@@ -166,6 +166,10 @@ func (p Profile) StartCommand() Command {
 		Name: p.Name}
 }
 
+// CheckInstalled returns an error that says what to do if the program of a command that starts the
+// agent is not there.
+func (p Profile) CheckInstalled(c Command) error { return p.explainStart(c.Find()) }
+
 // explainStart adds to the error of an agent that could not be started how to install it, if its
 // program was not found, and how to find out why, if that or what runs it cannot be started.
 func (p Profile) explainStart(err error) error {

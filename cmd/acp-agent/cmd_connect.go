@@ -3,17 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 
@@ -46,7 +51,7 @@ read.`,
 			}
 			token := os.Getenv(tokenVariable)
 			if tokenFile != "" {
-				if token, err = readToken(tokenFile); err != nil {
+				if token, err = readToken(tokenFile, "acp-agent tokens add, on the server,"); err != nil {
 					return err
 				}
 			}
@@ -69,8 +74,9 @@ read.`,
 // serverURL returns the URL of a server's connections.
 func serverURL(given string) (string, error) {
 	to, err := url.Parse(given)
-	if err != nil {
-		return "", usagef("%q is not a URL", given)
+	if err != nil || to.Host == "" {
+		return "", usagef("%q is not the URL of a server: give one such as wss://host:8765, or "+
+			"ws://127.0.0.1:8765 for a server without TLS on this machine", given)
 	}
 	switch to.Scheme {
 	case "http":
@@ -79,8 +85,8 @@ func serverURL(given string) (string, error) {
 		to.Scheme = "wss"
 	}
 	switch {
-	case to.Scheme != "ws" && to.Scheme != "wss" || to.Host == "":
-		return "", usagef("%q is not the URL of a server, such as wss://host:8765", given)
+	case to.Scheme != "ws" && to.Scheme != "wss":
+		return "", usagef("%q must begin with ws:// or wss://", given)
 	case to.Scheme == "ws" && !secret.IsLoopback(to.Hostname()):
 		return "", usagef("%s would send your token unencrypted: use wss://", given)
 	case to.User != nil:
@@ -97,25 +103,26 @@ func serverURL(given string) (string, error) {
 func connect(ctx context.Context, s streams, to, token string, maxLine int) error {
 	conn, err := websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
 	if err != nil {
-		return fmt.Errorf("cannot connect to %s: %w", to, err)
+		return fmt.Errorf("cannot connect to %s: %w%s", to, err, otherScheme(err))
 	}
 	defer conn.Close()
+	l := link{server: conn, editor: s, maxLine: maxLine, open: map[string]bool{}}
 	// A read from standard input cannot be interrupted: it ends with the program.
 	fromEditor, fromServer := make(chan error, 1), make(chan error, 1)
-	go func() { fromEditor <- passLines(ctx, s.in, conn, maxLine) }()
-	go func() { fromServer <- passMessages(ctx, conn, s.out) }()
+	go func() { fromEditor <- l.passLines(ctx) }()
+	go func() { fromServer <- l.passMessages(ctx) }()
 	select {
 	case err = <-fromServer:
-		if err == nil {
-			err = errors.New("the server closed the connection")
-		}
 	case err = <-fromEditor:
-		if err == nil {
-			const answering = 5 * time.Second
-			select {
-			case err = <-fromServer:
-			case <-time.After(answering):
-			}
+		if err != nil {
+			_ = conn.Close()
+			<-fromServer
+			break
+		}
+		const answering = 5 * time.Second
+		select {
+		case err = <-fromServer:
+		case <-time.After(answering):
 		}
 	case <-ctx.Done():
 	}
@@ -125,19 +132,44 @@ func connect(ctx context.Context, s streams, to, token string, maxLine int) erro
 	return nil
 }
 
-// passLines sends lines to a server.
-func passLines(ctx context.Context, in io.Reader, to *websocket.Conn, maxLine int) error {
-	lines := jsonrpc.NewReader(in, maxLine)
+// otherScheme says what to write instead if a server was asked for TLS that it does not have, or not
+// asked for TLS that it has.
+func otherScheme(err error) string {
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "; if the server has no certificate, use ws://"
+	case strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
+		return "; use wss://"
+	}
+	return ""
+}
+
+// link passes messages between an editor and a server.
+type link struct {
+	server  *websocket.Conn
+	editor  streams
+	maxLine int
+
+	mu   sync.Mutex
+	open map[string]bool // the ids, in JSON, of requests that the server has not answered
+	left bool            // the editor sends nothing more
+}
+
+// passLines sends the editor's lines to the server.
+func (l *link) passLines(ctx context.Context) error {
+	lines := jsonrpc.NewReader(l.editor.in, l.maxLine)
 	for {
 		line, err := lines.Append(nil)
 		if errors.As(err, new(*jsonrpc.TooLongError)) {
 			return err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			err = errors.Join(to.Write(ctx, line), err)
+			l.noteRequest(line)
+			err = errors.Join(l.server.Write(ctx, line), err)
 		}
 		if errors.Is(err, io.EOF) {
-			return to.CloseWrite(ctx)
+			l.noteEnd()
+			return l.server.CloseWrite(ctx)
 		}
 		if err != nil {
 			return err
@@ -145,20 +177,65 @@ func passLines(ctx context.Context, in io.Reader, to *websocket.Conn, maxLine in
 	}
 }
 
-// passMessages writes the messages of a server to out, as lines.
-func passMessages(ctx context.Context, from *websocket.Conn, out io.Writer) error {
+// passMessages writes the server's messages to the editor, as lines. When there are no more, it
+// answers the open requests. The server may close the connection when the editor has left.
+func (l *link) passMessages(ctx context.Context) error {
 	for {
-		message, err := from.Read(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+		message, err := l.server.Read(ctx)
 		if err != nil {
-			return err
+			return l.end(err)
 		}
+		l.noteResponse(message)
 		// Between the tokens of JSON, line breaks are white space.
 		line := append(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), '\n')
-		if _, err := out.Write(line); err != nil {
+		if _, err := l.editor.out.Write(line); err != nil {
 			return err
 		}
 	}
+}
+
+func (l *link) noteRequest(line []byte) {
+	id := strictjson.Find(line, "id")
+	if id == nil || strictjson.Find(line, "method") == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[string(id)] = true
+}
+
+func (l *link) noteResponse(message []byte) {
+	if strictjson.Find(message, "method") != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, string(strictjson.Find(message, "id")))
+}
+
+func (l *link) noteEnd() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = true
+}
+
+// end answers the open requests with the reason why nothing more can be read from the server, since
+// many editors do not show why a program has ended. It returns nil if that is how it should be.
+func (l *link) end(reason error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(reason, io.EOF) {
+		if l.left {
+			return nil
+		}
+		reason = errors.New("the server closed the connection")
+	}
+	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, "%v; start the agent again and load the session",
+		reason)
+	for id := range l.open {
+		_, _ = l.editor.out.Write(append(strictjson.Encode(map[string]any{
+			"jsonrpc": "2.0", "id": json.RawMessage(id), "error": answer,
+		}), '\n'))
+	}
+	return reason
 }

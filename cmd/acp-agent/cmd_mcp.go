@@ -239,11 +239,11 @@ func (m mcpFlags) token() (string, error) {
 	if m.tokenFile == "" {
 		return rand.Text(), nil
 	}
-	return readToken(m.tokenFile)
+	return readToken(m.tokenFile, "openssl rand -hex 32")
 }
 
-// readToken returns the token in the file of --token-file.
-func readToken(path string) (string, error) {
+// readToken returns the token in the file of --token-file. source says what prints a token.
+func readToken(path, source string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", usagef("--token-file: %v", fileError(err))
@@ -252,6 +252,9 @@ func readToken(path string) (string, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return "", err
+	}
+	if info.IsDir() {
+		return "", usagef("--token-file: %s is a folder", path)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usagef("--token-file: other users can access %s: chmod 600 makes it private",
@@ -265,8 +268,8 @@ func readToken(path string) (string, error) {
 	token := strings.TrimSpace(string(content))
 	if len(content) > most || !isToken(token) {
 		return "", usagef(
-			"--token-file: %s must contain a token of at least 16 letters, digits and -._~+/=, "+
-				"such as: openssl rand -hex 32", path)
+			"--token-file: %s must contain a token and nothing else: at least 16 letters, digits "+
+				"and -._~+/=; %s prints one", path, source)
 	}
 	return token, nil
 }

@@ -64,6 +64,9 @@ end (SIGINT, SIGTERM), it waits for running turns.`,
 			if (f.cert == "") != (f.key == "") {
 				return usagef("--tls-cert and --tls-key need each other")
 			}
+			if f.grace < 0 {
+				return usagef("--grace: must not be negative (got %v)", f.grace)
+			}
 			return f.serve(cmd.Context(), s, set, args)
 		},
 	}
@@ -88,6 +91,11 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	d, err := set.downstream(args)
 	if err != nil {
 		return err
+	}
+	if d.command.Path != "" {
+		if err := d.profile.CheckInstalled(d.command); err != nil {
+			return err
+		}
 	}
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true
@@ -336,7 +344,10 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	err = n.peers.Serve(ctx, conn, acp.Peer{Principal: user.Name, Remote: true})
 	cancel()
 	watching.Wait()
-	log.Info("disconnected", "error", err)
+	if err != nil {
+		log = log.With("error", err)
+	}
+	log.Info("disconnected")
 }
 
 // watch calls revoked when the user's token is no longer valid. It returns when ctx ends.

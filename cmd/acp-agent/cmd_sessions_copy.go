@@ -62,7 +62,7 @@ func (f copyFlags) copy(ctx context.Context, s streams, set *settings) error {
 	if err != nil {
 		return err
 	}
-	if name == other {
+	if name == other || sameFile(name, other) {
 		return errors.Join(usagef("both stores are %s", name), to.Close())
 	}
 	c := copying{from: from, to: to, stderr: s.err}
@@ -128,6 +128,8 @@ func (c *copying) run(ctx context.Context) error {
 			switch {
 			case errors.As(err, new(*sessionstore.NotFoundError)):
 				c.total-- // it was deleted since
+			case errors.As(err, new(*sessionstore.UnavailableError)):
+				return err
 			case err != nil:
 				return fmt.Errorf("session %s: %w", id, err)
 			case stored:

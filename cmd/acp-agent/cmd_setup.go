@@ -518,12 +518,9 @@ func programPath() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if found, err := exec.LookPath("acp-agent"); err == nil && filepath.IsAbs(found) {
-		one, oneErr := os.Stat(self)
-		other, otherErr := os.Stat(found)
-		if oneErr == nil && otherErr == nil && os.SameFile(one, other) {
-			return found, nil
-		}
+	found, err := exec.LookPath("acp-agent")
+	if err == nil && filepath.IsAbs(found) && sameFile(self, found) {
+		return found, nil
 	}
 	return self, nil
 }

@@ -14,6 +14,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
+// sameFile reports whether two paths lead to the same file.
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
 // readRegular reads a file. It refuses pipes and devices, which might never end.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)

@@ -12,18 +12,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/signal"
 	"os/user"
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -100,20 +97,10 @@ func findHome() {
 }
 
 // answerInitialize answers the editor's first request with the error that prevented the program
-// from starting, because many editors do not show what an agent writes to stderr. It waits only
-// briefly for the request.
+// from starting, because many editors do not show what an agent writes to stderr.
 func answerInitialize(ctx context.Context, s streams, failure error) {
-	const wait = 3 * time.Second
-	ctx, stop := context.WithTimeout(ctx, wait)
-	defer stop()
-	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, "acp-agent cannot start: %s",
-		text.Plain(failure.Error()))
-	handler := func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
-		r.AfterResponse(stop)
-		return func() (json.RawMessage, error) { return nil, answer }
-	}
-	_ = jsonrpc.NewConn(jsonrpc.NewLines(s.in, s.out, 0), jsonrpc.HandlerFunc(handler),
-		jsonrpc.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
+	jsonrpc.Refuse(ctx, jsonrpc.NewLines(s.in, s.out, 0), jsonrpc.Errorf(jsonrpc.CodeInternal,
+		"acp-agent cannot start: %s", text.Plain(failure.Error())))
 }
 
 // servingError is returned for an error that occurred after the program began to serve the editor.

@@ -94,6 +94,14 @@ func start(
 	return cmd, nil
 }
 
+// Find returns a [*StartError] if there is no such program.
+func (c Command) Find() error {
+	if _, err := exec.LookPath(c.Path); err != nil {
+		return &StartError{c, c.notFoundHint(), err}
+	}
+	return nil
+}
+
 // EnvironmentWithout returns our environment without the variables of these names, for
 // [Command].Base.
 func EnvironmentWithout(names []string) []string {

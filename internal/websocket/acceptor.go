@@ -63,7 +63,7 @@ func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id stri
 	a.mu.Unlock()
 	received, err := strconv.ParseUint(r.Header.Get(receivedHeader), 10, 64)
 	if c.Conn == nil || c.owner != owner || err != nil {
-		http.Error(w, "there is no such connection any more", http.StatusGone)
+		http.Error(w, "the server no longer has this connection", http.StatusGone)
 		return err
 	}
 	w.Header().Set(receivedHeader, strconv.FormatUint(c.detach(), 10))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -275,13 +276,13 @@ func (c *Conn) reconnect() {
 			return
 		}
 		if refused, ok := errors.AsType[*refusedError](err); ok && refused.Status < 500 {
-			c.finish(errors.Join(errLost, err))
+			c.finish(fmt.Errorf("%w: %w", errLost, err))
 			return
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			c.finish(errors.Join(errLost, err))
+			c.finish(fmt.Errorf("%w: %w", errLost, err))
 			return
 		}
 	}

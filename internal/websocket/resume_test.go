@@ -104,7 +104,7 @@ func TestOnlyTheUserResumes(t *testing.T) {
 		"bob": {c.id, "0"}, "ana": {"another", "0"}, "anna": {c.id, "x"},
 	} {
 		_, _, err = dial(t.Context(), url, name, map[string][]string{idHeader: header[:1], receivedHeader: header[1:]})
-		require.Equal(t, &refusedError{Status: 410, Message: "there is no such connection any more"}, err, name)
+		require.Equal(t, &refusedError{Status: 410, Message: "the server no longer has this connection"}, err, name)
 	}
 	require.NoError(t, c.Write(t.Context(), []byte("still there")))
 }

@@ -201,11 +201,8 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 	require.Equal(t, 1, a.exit(), "standard error: %s", a.stderr)
 	require.Contains(t, a.stderr.String(), "the server closed the connection")
 
-	refused := s.connect(token)
-	m := refused.try("initialize", map[string]any{"protocolVersion": 1})
-	require.NotNil(t, m.Error)
-	require.Contains(t, m.Error.Message, "a valid token is required")
-	require.Equal(t, 1, refused.exit())
+	refusesToInitialize(t, s.connect(token), "a valid token is required")
+	require.NotContains(t, s.stderr.String(), "<nil>")
 }
 
 // An operator sees what the users do, and each user may have an agent of their own.
@@ -349,12 +346,53 @@ func TestServerWithCertificate(t *testing.T) {
 		a.open(dir)
 	})
 	t.Run("unknown", func(t *testing.T) {
-		a := startClient(t, "wss://"+s.host, token)
-		m := a.try("initialize", map[string]any{"protocolVersion": 1})
-		require.NotNil(t, m.Error)
-		require.Contains(t, m.Error.Message, "certificate")
-		require.Equal(t, 1, a.exit())
+		refusesToInitialize(t, startClient(t, "wss://"+s.host, token), "certificate")
 	})
+	t.Run("not used", func(t *testing.T) {
+		refusesToInitialize(t, startClient(t, "ws://"+s.host, token), "use wss://")
+	})
+	t.Run("missing", func(t *testing.T) {
+		plain := startServer(t)
+		refusesToInitialize(t, startClient(t, "wss://"+plain.host, token), "use ws://")
+	})
+}
+
+// refusesToInitialize checks that a client tells its editor why it cannot connect.
+func refusesToInitialize(t *testing.T, a *agent, why string) {
+	t.Helper()
+	m := a.try("initialize", map[string]any{"protocolVersion": 1})
+	require.NotNil(t, m.Error)
+	require.Contains(t, m.Error.Message, why)
+	require.Equal(t, 1, a.exit())
+}
+
+func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	token := s.tokens("add", "ana", "--within", folder(t))
+	for range 100 {
+		s.connect(token).initialize()
+	}
+	refusesToInitialize(t, s.connect(token), "too many connections: the limit is 100; close one first")
+}
+
+// A server that is started again does not have the connections of before. Editors are told, in the
+// answer to what they wait for.
+func TestServerIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--", proctest.Executable())
+	dir := folder(t)
+	a := s.connect(s.tokens("add", "ana", "--within", dir)).initialize()
+	turn, from := a.begin(a.open(dir), "wait")
+	require.NoError(t, s.cmd.Process.Kill())
+	_ = s.cmd.Wait()
+	startServerIn(t, s.state, "--listen", s.host, "--", proctest.Executable())
+	answer, err := a.Response(within(t), from, turn)
+	require.NoError(t, err)
+	require.NotNil(t, answer.Error)
+	require.Contains(t, answer.Error.Message, "the connection was lost: the server answered 410 Gone: "+
+		"the server no longer has this connection; start the agent again and load the session")
+	require.Equal(t, 1, a.exit())
 }
 
 // certificate returns files with a certificate for 127.0.0.1 and with its key.

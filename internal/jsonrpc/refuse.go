@@ -1,0 +1,22 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+)
+
+// Refuse answers the first request of a peer that is not served with the reason: programs show
+// that, and not why a connection has ended. It waits for the request for up to 3 seconds. The caller
+// closes the transport.
+func Refuse(ctx context.Context, t Transport, reason *Error) {
+	const patience = 3 * time.Second
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	handler := func(_ context.Context, r *Request) Work {
+		r.AfterResponse(stop)
+		return func() (json.RawMessage, error) { return nil, reason }
+	}
+	_ = NewConn(t, HandlerFunc(handler), Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
+}
