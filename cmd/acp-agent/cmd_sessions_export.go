@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -73,15 +76,23 @@ func (f exportFlags) export(
 	ctx context.Context, s streams, store sessionstore.Histories, one sessionstore.Session,
 	write exportFunc,
 ) error {
+	buffered := func(w io.Writer) error {
+		b := bufio.NewWriterSize(contextWriter{ctx, w}, 1<<16)
+		return cmp.Or(write(ctx, b, store, one), b.Flush())
+	}
 	if f.output == "" {
-		return write(ctx, s.out, store, one)
+		return buffered(s.out)
 	}
 	// Only the user may read it: a conversation can have secrets in it.
 	file, err := os.OpenFile(f.output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists: remove it, or give another name with --output",
+			text.Printable(f.output))
 	}
-	err = write(ctx, file, store, one)
+	if err != nil {
+		return fileError(err)
+	}
+	err = buffered(file)
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}
@@ -91,6 +102,19 @@ func (f exportFlags) export(
 	}
 	_, err = fmt.Fprintf(s.err, "acp-agent: wrote %s\n", text.Printable(f.output))
 	return err
+}
+
+// contextWriter writes until its context ends.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c contextWriter) Write(b []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.w.Write(b)
 }
 
 // documentWriter returns an exportFunc for a document.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -161,11 +162,21 @@ func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, c
 				return []string{"--agent", p.Name}, ""
 			}
 		}
-		return nil, shownCommand(owner.Profile)
+		command = shownCommand(owner.Profile)
+		if program, _, _ := strings.Cut(command, " "); !isInstalled(program) {
+			command = "PATH/" + command // only the name is stored
+		}
+		return nil, command
 	case model.Kind:
 		return []string{"--model", "NAME"}, ""
 	}
 	return nil, ""
+}
+
+// isInstalled reports whether a program can be started by its name. A path is taken as it is.
+func isInstalled(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil || filepath.Base(program) != program
 }
 
 // shownCommand returns a stored command line as a person may copy it into a shell. An imported

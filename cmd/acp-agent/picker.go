@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -357,23 +358,9 @@ func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
 	case "\x06":
 		return p.talk(ctx, one, "--fork")
 	case "\x16":
-		return p.outside(func() error {
-			if err := showSession(ctx, p.s.out, p.store, one); err != nil {
-				return err
-			}
-			_, err := newTypist(p.screen.in).ask(ctx, p.s.out, "\nPress Enter to return: ")
-			return err
-		})
+		return p.outside(func() error { return p.view(ctx, one) })
 	case "\x05":
-		f := exportFlags{format: "html", output: "conversation-" + text.Prefix(string(one.ID), 12) + ".html"}
-		write, err := f.writer()
-		if err == nil {
-			err = f.export(ctx, streams{in: p.s.in, out: p.s.out, err: io.Discard}, p.store, one, write)
-		}
-		p.notice = "wrote " + text.Printable(f.output)
-		if err != nil {
-			p.notice = text.Plain(err.Error())
-		}
+		return p.export(ctx, one)
 	case "\x04":
 		p.ask = &pickerQuestion{
 			text: "Delete " + cut(row.title, 40) + " permanently? y/n ",
@@ -392,6 +379,76 @@ func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
 				return nil
 			},
 		}
+	}
+	return nil
+}
+
+// errStopped ends what the user has stopped with Ctrl-C or Escape.
+var errStopped = errors.New("stopped")
+
+// untilStopped calls do with a context that ends with errStopped when the user stops it. What is
+// typed otherwise meanwhile means nothing.
+func (p *picker) untilStopped(ctx context.Context, do func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ctx.Err() == nil {
+			const pause = 50 * time.Millisecond
+			if typed, err := p.screen.read(pause); err != nil ||
+				strings.Contains(typed, "\x03") || typed == keyEscape {
+				stop(errStopped)
+			}
+		}
+	})
+	err := do(ctx)
+	stop(nil)
+	watching.Wait()
+	return err
+}
+
+// view shows a conversation until a key is pressed.
+func (p *picker) view(ctx context.Context, one sessionstore.Session) error {
+	if err := p.screen.listen(); err != nil {
+		return err
+	}
+	err := p.untilStopped(ctx, func(ctx context.Context) error {
+		return showSession(ctx, p.s.out, p.store, one)
+	})
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	if err == nil {
+		_, err = io.WriteString(p.s.out, "\nPress a key to return: ")
+	}
+	for typed := ""; typed == "" && err == nil && ctx.Err() == nil; {
+		const pause = 250 * time.Millisecond
+		typed, err = p.screen.read(pause)
+	}
+	return err
+}
+
+// export writes a conversation to a page in the working directory.
+func (p *picker) export(ctx context.Context, one sessionstore.Session) error {
+	f := exportFlags{format: "html",
+		output: "conversation-" + text.Prefix(string(one.ID), 12) + ".html"}
+	write, err := f.writer()
+	if err != nil {
+		return err
+	}
+	name := text.Printable(f.output)
+	p.notice = "writing " + name + "; Ctrl-C stops it"
+	if err := p.draw(p.screen.size()); err != nil {
+		return err
+	}
+	p.notice = "wrote " + name
+	err = p.untilStopped(ctx, func(ctx context.Context) error {
+		return f.export(ctx, streams{in: p.s.in, out: p.s.out, err: io.Discard}, p.store, one, write)
+	})
+	switch {
+	case errors.Is(err, errStopped):
+		p.notice = "stopped; there is no " + name
+	case err != nil:
+		p.notice = text.Plain(err.Error())
 	}
 	return nil
 }
@@ -433,9 +490,7 @@ func (p *picker) search(ctx context.Context, what string) error {
 
 // talk asks for prompts and continues a session, or a copy of it, with them. Then the picker ends.
 func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string) error {
-	if _, command := p.set.agentArguments(one.Agent); command != "" {
-		// A stored name may mean another program here, or come from an imported session.
-		p.notice = "to start its agent, run: " + p.set.continueLine(one, string(one.ID))
+	if p.notice = p.set.obstacle(one); p.notice != "" {
 		return nil
 	}
 	err := p.outside(func() error {
@@ -460,6 +515,32 @@ func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string
 		}
 	})
 	return cmp.Or(err, errPicked)
+}
+
+// obstacle says why the picker cannot continue a session, and what to do, or returns "".
+func (set *settings) obstacle(one sessionstore.Session) string {
+	if _, command := set.agentArguments(one.Agent); command != "" {
+		// A stored name may mean another program here, or come from an imported session.
+		return "to start its agent, run: " + set.continueLine(one, string(one.ID))
+	}
+	if one.Agent.Kind == model.Kind && set.soleModel() == "" {
+		return "to choose a model, run: " + set.continueLine(one, string(one.ID))
+	}
+	for _, dir := range one.Keys.Roots.All() {
+		if path := dir.String(); !isDir(path) {
+			return fmt.Sprintf("the folder %s does not exist: create it, or run: acp-agent sessions move "+
+				"%s NEW-FOLDER", text.Printable(path), text.ShellWord(path))
+		}
+	}
+	return ""
+}
+
+// soleModel returns the configured model, or the only one that there is, or "".
+func (set *settings) soleModel() string {
+	if ids := set.config.modelIDs(); set.config.Model == "" && len(ids) == 1 {
+		return ids[0]
+	}
+	return set.config.Model
 }
 
 // sessionLine passes on standard error of run, except the line that names the session.
@@ -504,11 +585,7 @@ func (set *settings) runArgs(one sessionstore.Session, flag, id, prompt string) 
 	flags, _ := set.agentArguments(one.Agent)
 	switch {
 	case one.Agent.Kind == model.Kind:
-		if set.config.Model == "" && len(set.config.Models) == 1 { // else the configured one
-			for name := range set.config.Models {
-				args = append(args, "--model", name)
-			}
-		}
+		args = append(args, "--model", set.soleModel())
 	case flags == nil:
 		args = append(args, "--agent=", "--model=")
 	default:
@@ -525,7 +602,8 @@ func pickerRows(height int) int { return max(height-2, 1) }
 
 // page returns what the terminal shows.
 func (p *picker) page(width, height int, now time.Time) string {
-	rows := pickerRows(height)
+	bottom := p.bottom(width, height)
+	rows := max(pickerRows(height)-len(bottom)+1, 1)
 	p.at = min(p.at, max(len(p.shown)-1, 0))
 	p.top = min(max(p.top, p.at-rows+1), p.at)
 	head := "> " + plainLine(p.filter)
@@ -550,22 +628,42 @@ func (p *picker) page(width, height int, now time.Time) string {
 	default:
 		lines = append(lines, cut("no sessions yet; acp-agent run starts one", width-1))
 	}
-	lines = lines[max(len(lines)-(height-1), 0):]
-	last := cmp.Or(p.notice, pickerHelp)
-	if p.ask != nil {
-		last = p.ask.text + plainLine(p.ask.typed) + "_"
-		for columns(last) >= width { // what was typed last stays visible
-			_, size := utf8.DecodeRuneInString(last)
-			last = last[size:]
-		}
-	}
+	lines = lines[max(len(lines)-(height-len(bottom)), 0):]
 	var b strings.Builder
 	b.WriteString("\x1b[H")
 	for _, line := range lines {
 		b.WriteString(line + "\x1b[K\r\n")
 	}
-	fmt.Fprintf(&b, "\x1b[J\x1b[%d;1H%s\x1b[K", height, cut(last, width-1))
+	fmt.Fprintf(&b, "\x1b[J\x1b[%d;1H%s\x1b[K", height-len(bottom)+1,
+		strings.Join(bottom, "\x1b[K\r\n"))
 	return b.String()
+}
+
+// bottom returns the last lines of the page: the question, the notice or the keys. Of a text that
+// does not fit, the end of a question stays visible, and the beginning of a notice.
+func (p *picker) bottom(width, height int) []string {
+	most := max(height-1, 1)
+	switch {
+	case p.ask != nil:
+		lines := wrapped(p.ask.text+plainLine(p.ask.typed)+"_", width-1)
+		return lines[max(len(lines)-most, 0):]
+	case p.notice != "":
+		lines := wrapped(p.notice, width-1)
+		return lines[:min(len(lines), most)]
+	}
+	return []string{cut(pickerHelp, width-1)}
+}
+
+// wrapped returns a line as lines of at most width columns, so that a command can be copied.
+func wrapped(line string, width int) (lines []string) {
+	for columns(line) > width {
+		n := prefixColumns(line, max(width, 1))
+		if space := strings.LastIndexByte(line[:n], ' '); space > 0 {
+			n = space + 1
+		}
+		lines, line = append(lines, line[:n]), line[n:]
+	}
+	return append(lines, line)
 }
 
 // fitted returns a row that has at most width columns.

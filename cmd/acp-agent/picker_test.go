@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,38 @@ func TestPickerStartsNoStoredCommand(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "./agent"}}
 	require.NoError(t, p.talk(t.Context(), one, "--resume"))
 	require.Contains(t, p.notice, "run: acp-agent run --resume s PROMPT -- ./agent")
+	one.Agent.Profile = "no-such-agent --acp"
+	require.Contains(t, set.obstacle(one), "PROMPT -- PATH/no-such-agent --acp")
+}
+
+// A session of a model is continued with the only model that there is, or the configured one.
+func TestModelOfASession(t *testing.T) {
+	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
+	set := &settings{}
+	for _, c := range []struct {
+		models []string
+		chosen string
+		sole   string
+	}{{nil, "", ""}, {[]string{"a"}, "", "a"}, {[]string{"a", "b"}, "", ""}, {[]string{"a", "b"}, "b", "b"}} {
+		set.config = config{Models: map[string]modelConfig{}, Model: c.chosen}
+		for _, id := range c.models {
+			set.config.Models[id] = modelConfig{}
+		}
+		require.Equal(t, c.sole, set.soleModel())
+		if c.sole == "" {
+			require.Equal(t, "to choose a model, run: acp-agent run --model NAME --resume s PROMPT",
+				set.obstacle(one))
+		}
+	}
+}
+
+// What does not fit is wrapped: a notice keeps its beginning, and a question its end.
+func TestBottomOfThePage(t *testing.T) {
+	p := &picker{notice: "one two three"}
+	require.Equal(t, []string{"one two ", "three"}, p.bottom(9, 10))
+	require.Equal(t, []string{"one two "}, p.bottom(9, 2))
+	p.ask = &pickerQuestion{text: "Delete it? ", typed: "abc"}
+	require.Equal(t, []string{"Delete ", "it? ", "abc_"}, p.bottom(8, 10))
+	require.Equal(t, []string{"abc_"}, p.bottom(8, 2))
+	require.Len(t, (&picker{}).bottom(20, 10), 1)
 }

@@ -37,15 +37,20 @@ func openScreen(s streams) (opened *screen, ok bool) {
 
 // enter shows the page instead of what the terminal showed.
 func (c *screen) enter() error {
-	raw := c.before
-	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INPCK | unix.ISTRIP | unix.IXON
-	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN | unix.ISIG
-	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-	if err := unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &raw); err != nil {
+	if err := c.listen(); err != nil {
 		return err
 	}
 	_, err := c.out.WriteString("\x1b[?1049h\x1b[?25l\x1b[?2004h")
 	return err
+}
+
+// listen makes read return each key, also those that would end the program.
+func (c *screen) listen() error {
+	raw := c.before
+	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INPCK | unix.ISTRIP | unix.IXON
+	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN | unix.ISIG
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	return unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &raw)
 }
 
 // suspend stops the program, as Ctrl-Z does, until the shell continues it.

@@ -58,6 +58,9 @@ func WriteMarkdown(w io.Writer, d Document) error {
 	out.printf("- Created: %s\n- Last activity: %s\n", d.Created.Format(time.RFC3339),
 		d.Updated.Format(time.RFC3339))
 	for _, e := range d.Entries {
+		if out.err != nil {
+			return out.err
+		}
 		out.entry(e)
 	}
 	return out.err

@@ -44,6 +44,9 @@ func WriteHTML(w io.Writer, d Document) error {
 	h.property("Last activity", "span", d.Updated.Format(time.DateTime+" MST"))
 	h.raw("</dl>\n</header>\n<main>\n")
 	for _, e := range d.Entries {
+		if h.err != nil {
+			return h.err
+		}
 		h.entry(e)
 	}
 	h.raw("</main>\n</body>\n</html>\n")

@@ -264,7 +264,7 @@ func TestTransfer(t *testing.T) {
 			require.Empty(t, b.list(nil))
 			params := map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}
 			named := strings.Join(append([]string{"acp-agent sessions transfer", id}, to...), " ")
-			require.Contains(t, b.try("session/load", params).Error.Message, strings.ReplaceAll(named, other, filepath.Base(other)))
+			require.Contains(t, b.try("session/load", params).Error.Message, strings.ReplaceAll(named, other, "PATH/"+filepath.Base(other)))
 
 			copied := strings.TrimSpace(sessionsCommand(t, state, append([]string{"transfer", id}, to...)...))
 			require.Equal(t, []listed{{copied, cwd, []string{lib}}}, b.list(nil))
