@@ -116,7 +116,7 @@ func (a *agent) closeSession(
 
 // evict closes a session that another process took over or deleted, once its turn was answered.
 func (a *agent) evict(s *session, cause error) {
-	a.log.Warn("the session ended: another process opened or deleted it", "session", s.id,
+	a.log.Info("the session ended: another process opened or deleted it", "session", s.id,
 		"cause", cause)
 	at := a.queues.ticket(s.id, lifecycleRequest)
 	a.running.Go(func() {

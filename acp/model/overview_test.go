@@ -31,8 +31,8 @@ func TestModelLearnsThatItWasCancelled(t *testing.T) {
 	e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(modelserver.Fault{Events: 3, Then: "silence"}))
 	e.restart()
 	e.goOn()
-	require.Contains(t, e.last().Text(), "The user cancelled your previous answer")
+	require.Contains(t, e.last().Text(), "Your previous answer was interrupted")
 	e.prompt("Go on.")
 	users := e.last().Of(modelserver.User)
-	require.NotContains(t, users[len(users)-1], "cancelled")
+	require.NotContains(t, users[len(users)-1], "interrupted")
 }

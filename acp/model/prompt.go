@@ -154,8 +154,8 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 		return slash, err
 	}
 	if t.snapshot().Cancelled {
-		const message = "[The user cancelled your previous answer. What it had begun may be incomplete.]"
-		title := "Told the model that its previous answer was cancelled"
+		const message = "[Your previous answer was interrupted. What it had begun may be incomplete.]"
+		title := "Told the model that its previous answer was interrupted"
 		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {
 			return slash, err
 		}

@@ -81,6 +81,11 @@ command line is invalid, and 130 if you interrupted it.`,
 			if err := exclusive(cmd, "load", "resume", "fork", "continue"); err != nil {
 				return err
 			}
+			for _, name := range []string{"load", "resume", "fork"} {
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+					return usagef("--%s needs a session: its id, or %s", name, lastSession)
+				}
+			}
 			text, err := readPrompt(s, prompt, set.maxLine)
 			if err != nil {
 				return err
@@ -231,10 +236,13 @@ func (r runFlags) turn(
 	if err != nil {
 		return client.TurnEnd{}, err
 	}
-	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
 	if err := r.choose(ctx, c, session); err != nil {
+		if r.creates() {
+			err = errors.Join(err, c.DeleteSession(ctx, session.ID))
+		}
 		return client.TurnEnd{}, err
 	}
+	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
 	// After an interruption the agent gets some time to end the turn.
 	const grace = 5 * time.Second
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -321,6 +329,9 @@ func (r runFlags) choose(ctx context.Context, c *client.Client, session client.S
 
 // stored returns the name of the stored session to continue, "" if none is named.
 func (r runFlags) stored() string { return cmp.Or(r.load, r.resume, r.fork) }
+
+// creates reports whether the session is a new one.
+func (r runFlags) creates() bool { return r.fork != "" || r.stored() == "" && !r.last }
 
 // keepsDirs reports whether the agent process itself gives a stored session its folders.
 func (r runFlags) keepsDirs() bool {

@@ -128,14 +128,14 @@ func TestLossIsNoticedWithoutAWrite(t *testing.T) {
 	var database pgtest.Server
 	t.Cleanup(database.Stop)
 	address := database.Address(t)
-	here, there := startOn(t, address), startOn(t, address)
+	here, there := startOn(t, address, "--log-level", "info"), startOn(t, address)
 	dir := folder(t)
 	taken, deleted, kept := here.open(dir), here.open(dir), here.open(dir)
 	there.call("session/load", map[string]any{"sessionId": taken, "cwd": dir, "mcpServers": []any{}}, nil)
 	there.call("session/delete", sessionParams(deleted), nil)
 	for _, id := range []string{taken, deleted} {
 		require.Eventually(t, func() bool {
-			return strings.Contains(here.stderr.String(), "session="+id+" ")
+			return strings.Contains(here.stderr.String(), "opened or deleted it\" session="+id+" ")
 		}, patience, time.Millisecond)
 		m := here.try("session/prompt", promptParams(id, "hello"))
 		require.NotNil(t, m.Error)
