@@ -50,7 +50,8 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	}
 	store := memstore.New(t)
 	lease := sessions(t, store, dir, 20_000)
-	page := serve(t, inspect.Options{Store: store, Traces: []string{filepath.Dir(writeTrace(t, dir))},
+	trace := writeTrace(t, dir)
+	page := serve(t, inspect.Options{Store: store, Traces: []string{dir},
 		Details: func(one sessionstore.Session) inspect.Details {
 			return inspect.Details{
 				Given:    "by the protocol: the agent takes additionalDirectories",
@@ -64,10 +65,18 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	in, err := walk.StdinPipe()
 	require.NoError(t, err)
 	var out strings.Builder
-	walk.Stdout = writer(func(line []byte) (int, error) {
-		if strings.Contains(string(line), "go on\n") { // the walk looks at a session that is open
+	happen := map[string]func(){ // while the walk looks at it
+		"now: turn\n": func() {
 			turn(t, store, lease, "And if the service is down for an hour?", said("agent_message_chunk", "Then the order is kept."))
-			_, _ = in.Write([]byte("\n"))
+		},
+		"now: answers\n": func() { continueTrace(t, trace) },
+	}
+	walk.Stdout = writer(func(line []byte) (int, error) {
+		for cue, happens := range happen {
+			if strings.Contains(string(line), cue) {
+				happens()
+				_, _ = in.Write([]byte("\n"))
+			}
 		}
 		return out.Write(line)
 	})

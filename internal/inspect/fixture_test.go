@@ -219,3 +219,15 @@ func writeTrace(t testing.TB, dir string) string {
 	line(2*ms, "->", agent, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"ses_91"}}`)
 	return path
 }
+
+// continueTrace adds the answers that were missing to a trace of writeTrace.
+func continueTrace(t testing.TB, path string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	_, err = file.WriteString(`2026-11-23T09:12:20Z <- opencode[4711] {"jsonrpc":"2.0","id":4,"result":{}}
+2026-11-23T09:12:20.003Z -> editor {"jsonrpc":"2.0","id":3,"result":{}}
+`)
+	require.NoError(t, err)
+}

@@ -51,6 +51,13 @@ async function tab(selector) {
   throw new Error(`the keyboard does not reach ${selector}`);
 }
 
+// happens lets something happen that the page has to show by itself.
+async function happens(what) {
+  const happened = once(process.stdin, "data");
+  console.log(`now: ${what}`);
+  await happened;
+}
+
 // check looks for what people with disabilities could not use, in both colour schemes.
 async function check(view) {
   for (const scheme of ["light", "dark"]) {
@@ -116,9 +123,7 @@ async function conversation() {
   await page.$eval(".scroller", (e) => e.scrollTo(0, 0));
   await check("conversation");
   // What is said now is shown without asking for it.
-  const went = once(process.stdin, "data");
-  console.log("go on");
-  await went;
+  await happens("turn");
   await appears("article", "order is kept");
 }
 
@@ -199,6 +204,15 @@ async function traces() {
   await page.focus("[aria-label='Find messages']");
   await page.keyboard.type("terminal/create");
   await page.waitForFunction(() => document.querySelectorAll(".row").length > 0 && [...document.querySelectorAll(".row .method")].every((e) => e.textContent === "terminal/create"));
+  // What is written now is shown without asking for it.
+  await page.focus(".zoom button:last-of-type");
+  await press("Enter");
+  await page.$eval("[aria-label='Find messages']", (e) => e.select());
+  await page.keyboard.type("set_mode");
+  await page.waitForFunction(() => [...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
+  await happens("answers");
+  await appears("main .about", "0 unanswered");
+  await page.waitForFunction(() => ![...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
 }
 
 try {
