@@ -237,7 +237,7 @@ func mayThink(messages []Message) bool {
 	return thinks
 }
 
-func (anthropicFormat) learn([]byte, []Message) {}
+func (anthropicFormat) learn([]byte) {}
 
 func (anthropicFormat) decoder() decoder {
 	return &anthropicDecoder{blocks: map[int]*anthropicBlock{}}

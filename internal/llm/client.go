@@ -33,12 +33,13 @@ const (
 
 // Client sends requests to one model. It is safe for concurrent use.
 type Client struct {
-	model  Model
-	query  string // of BaseURL
-	format format
-	tools  toolRules
-	window window
-	http   *http.Client
+	model    Model
+	query    string // of BaseURL
+	format   format
+	tools    toolRules
+	thoughts rejectedThoughts
+	window   window
+	http     *http.Client
 	// silence is how long a server may send nothing of an answer. Local servers load a model before
 	// they answer, and many servers send nothing while the model writes the arguments of a tool
 	// call.
@@ -133,8 +134,9 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 	path, _ := c.format.paths()
 	var sent requestBody
 	var failed *failure
-	for all := r.Tools; ; {
-		r.Tools, _, _ = c.tools.offer(all)
+	for all := r; ; {
+		r.Tools, _, _ = c.tools.offer(all.Tools)
+		r.Messages = c.thoughts.without(all.Messages)
 		body := c.format.encode(c.model, r)
 		if slices.EqualFunc(body, sent, bytes.Equal) {
 			return failed
@@ -149,7 +151,8 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
-		c.format.learn(failed.rejection, r.Messages)
+		c.format.learn(failed.rejection)
+		c.thoughts.learn(failed.rejection, r.Messages)
 		c.tools.learn(failed.rejection, r.Tools)
 		sent = body
 	}

@@ -60,7 +60,7 @@ func TestEncodedMessages(t *testing.T) {
 						}
 					}
 				case 10: // the server wants what was not sent before
-					chat.learn([]byte("reasoning_content is missing"), nil)
+					chat.learn([]byte("reasoning_content is missing"))
 				case 15: // a summary
 					messages = append([]Message{UserText("A summary."), UserText(" ")}, messages[len(messages)-3:]...)
 				case 17:

@@ -23,8 +23,8 @@ type format interface {
 	// encode returns the body of a request.
 	encode(m Model, r Request) requestBody
 	// learn notes what the server does not accept or requires, according to its response to a
-	// request with these messages that it rejected. Later requests are encoded accordingly.
-	learn(response []byte, messages []Message)
+	// request that it rejected. Later requests are encoded accordingly.
+	learn(response []byte)
 	// decoder returns a decoder for the stream of one answer.
 	decoder() decoder
 }

@@ -43,7 +43,7 @@ type openAIFormat struct {
 	allThoughts bool
 }
 
-func (f *openAIFormat) learn(response []byte, _ []Message) {
+func (f *openAIFormat) learn(response []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for word, flag := range map[string]*bool{

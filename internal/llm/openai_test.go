@@ -310,7 +310,7 @@ func TestMarksForGateways(t *testing.T) {
 	}
 	require.Equal(t, 3, strings.Count(body, mark))
 	require.NotContains(t, string(whole(f.encode(Model{Name: "qwen/qwen3-coder"}, request))), mark)
-	f.learn([]byte(`{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}`), nil)
+	f.learn([]byte(`{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}`))
 	require.NotContains(t, string(whole(f.encode(claude, request))), mark)
 }
 

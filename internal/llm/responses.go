@@ -3,7 +3,6 @@ package llm
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -25,12 +24,9 @@ type responsesFormat struct {
 	// verified organisations only.
 	noSummary     bool
 	noTemperature bool
-	// rejected are thoughts that the server cannot decrypt, for example since the key belongs to
-	// another organisation: the hashes of what is attached.
-	rejected map[[sha256.Size]byte]bool
 }
 
-func (f *responsesFormat) learn(response []byte, messages []Message) {
+func (f *responsesFormat) learn(response []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	has := func(word string) bool { return bytes.Contains(response, []byte(word)) }
@@ -38,23 +34,6 @@ func (f *responsesFormat) learn(response []byte, messages []Message) {
 	f.noSummary = f.noSummary || has("reasoning.summary") || has("reasoning summaries")
 	f.plain = f.plain || has(`"include"`) || has("'include'") ||
 		has("reasoning.encrypted_content") || has("ncrypted content is not supported")
-	if has("invalid_encrypted_content") || has("could not be verified") {
-		f.reject(messages)
-	}
-}
-
-// reject notes not to send the thoughts in messages again.
-func (f *responsesFormat) reject(messages []Message) {
-	if f.rejected == nil {
-		f.rejected = map[[sha256.Size]byte]bool{}
-	}
-	for _, m := range messages {
-		for _, part := range m.Parts {
-			if p, ok := part.(Thinking); ok {
-				f.rejected[sha256.Sum256(p.Attached)] = true
-			}
-		}
-	}
 }
 
 func (*responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
@@ -92,20 +71,13 @@ func (f *responsesFormat) encode(m Model, r Request) requestBody {
 		body.Tools = append(body.Tools, object{"type": "function", "name": t.Name,
 			"description": t.Description, "parameters": t.Schema, "strict": false})
 	}
-	encode := func(m Message, _ bool) []byte { return elements(f.items(m)) }
-	by := responsesEncoding{f, len(f.rejected)}
-	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: by, encode: encode})
+	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m)) }
+	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: f, encode: encode})
 }
 
-// responsesEncoding is how messages are encoded: without the thoughts that were rejected.
-type responsesEncoding struct {
-	by       *responsesFormat
-	rejected int
-}
-
-// items returns the items for a message. What the model thought has to be followed by what it said
-// or did then.
-func (f *responsesFormat) items(message Message) []object {
+// responsesItems returns the items for a message. What the model thought has to be followed by what
+// it said or did then.
+func responsesItems(message Message) []object {
 	items := []object{}
 	var content []object // of an item that is not complete
 	end := func() {
@@ -140,7 +112,7 @@ func (f *responsesFormat) items(message Message) []object {
 				}
 				break
 			}
-			if f.returns(p.Attached) {
+			if isWholeThought(p.Attached) {
 				thoughts = append(thoughts, thought)
 			}
 		case ToolCall:
@@ -159,16 +131,15 @@ func (f *responsesFormat) items(message Message) []object {
 	return items
 }
 
-// returns reports whether a thought can be sent back: the server stores nothing, so it has to be
-// complete.
-func (f *responsesFormat) returns(attached json.RawMessage) bool {
+// isWholeThought reports whether a thought can be sent back: the server stores nothing, so it has to
+// be complete.
+func isWholeThought(attached json.RawMessage) bool {
 	var thought struct {
 		Encrypted string `json:"encrypted_content"`
 		Content   [1]json.RawMessage
 	}
 	_ = json.Unmarshal(attached, &thought)
-	return (thought.Encrypted != "" || thought.Content[0] != nil) &&
-		!f.rejected[sha256.Sum256(attached)]
+	return thought.Encrypted != "" || thought.Content[0] != nil
 }
 
 // responsesContent returns a part of a message.

@@ -2,8 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -32,46 +30,25 @@ func encrypted(content string) json.RawMessage {
 }
 
 // called is a conversation in which the model has thought and called a tool.
-func called(m Model, thought json.RawMessage) []Message {
-	return []Message{UserText("Look"), {Assistant, []Part{
-		Thinking{From: m.Origin(), Attached: thought},
+func called(m Model, thought Part) []Message {
+	switch p := thought.(type) {
+	case Thinking:
+		p.From = m.Origin()
+		thought = p
+	case ToolCall:
+		p.From = m.Origin()
+		thought = p
+	}
+	return []Message{UserText("Look"), {Assistant, []Part{thought,
 		ToolCall{ID: "1", Name: "read", Arguments: "{}"},
 	}}, {User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}}}
-}
-
-// Thoughts that a server cannot decrypt are not sent again, and others are.
-func TestRejectedThoughts(t *testing.T) {
-	var bodies []string
-	c := asking(t, Responses, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if bodies = append(bodies, string(body)); strings.Contains(string(body), "stale") {
-			status(400, `{"error":{"message":"The encrypted content stale could not be verified.",`+
-				`"param":null,"code":"invalid_encrypted_content"}}`)(w, r)
-			return
-		}
-		says(`data: {"type":"response.completed","response":{"status":"completed"}}`+"\n\n")(w, r)
-	})
-	requests := func(messages []Message) int {
-		bodies = nil
-		for _, err := range c.Stream(t.Context(), Request{Messages: messages}) {
-			require.NoError(t, err)
-		}
-		require.Contains(t, bodies[len(bodies)-1], `"include":["reasoning.encrypted_content"]`)
-		return len(bodies)
-	}
-	stale := called(c.Model(), encrypted("stale"))
-	require.Equal(t, 2, requests(stale))
-	require.Equal(t, 1, requests(stale))
-	require.NotContains(t, bodies[0], `"type":"reasoning"`)
-	require.Equal(t, 1, requests(append(stale, called(c.Model(), encrypted("fresh"))...)))
-	require.Contains(t, bodies[0], `"encrypted_content":"fresh"`)
 }
 
 // A thought goes back if it is complete: the server does not store any.
 func TestIncompleteThoughts(t *testing.T) {
 	returns := func(thought string) bool {
 		m := Model{Name: "m", API: Responses}
-		request := Request{Messages: called(m, json.RawMessage(thought))}
+		request := Request{Messages: called(m, Thinking{Attached: json.RawMessage(thought)})}
 		body := string(whole(new(responsesFormat).encode(m, request)))
 		return strings.Contains(body, `"type":"reasoning"`)
 	}
@@ -87,7 +64,7 @@ func TestIncompleteThoughts(t *testing.T) {
 func TestPlainThoughts(t *testing.T) {
 	asks := func(rejection string) bool {
 		f := new(responsesFormat)
-		f.learn([]byte(rejection), nil)
+		f.learn([]byte(rejection))
 		body := string(whole(f.encode(Model{Name: "m"}, Request{})))
 		return strings.Contains(body, "encrypted_content")
 	}
