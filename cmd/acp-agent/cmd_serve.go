@@ -24,6 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/token"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -126,6 +127,11 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	defer store.Close()
+	if database, ok := store.(*postgres.Store); ok {
+		if _, err := database.Check(ctx); err != nil {
+			return err
+		}
+	}
 	auditLog, closeAudit, err := f.openAudit(s.err)
 	if err != nil {
 		return err
