@@ -379,6 +379,18 @@ func TestTracesAreReadInParts(t *testing.T) {
 	}
 }
 
+func TestTracesOfTheSameNameAreApart(t *testing.T) {
+	one, other := writeTrace(t, t.TempDir()), writeTrace(t, t.TempDir())
+	continueTrace(t, other)
+	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t),
+		Traces: []string{filepath.Dir(one), filepath.Dir(other)}}))
+	for path, messages := range map[string]int{one: 57, other: 59} {
+		var read struct{ Messages []struct{} }
+		c.get(&read, "messages", "name", path, "from", 0)
+		require.Len(t, read.Messages, messages)
+	}
+}
+
 func TestALongTraceIsReadInParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.trace")
 	var b strings.Builder

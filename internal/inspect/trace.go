@@ -48,10 +48,10 @@ func (s *Server) traceFiles() ([]trace, error) {
 	for _, path := range s.options.Traces {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, err
+			continue // it was there at the start
 		}
 		if !info.IsDir() {
-			found = append(found, newTrace(path, path, info))
+			found = append(found, newTrace(path, info))
 			continue
 		}
 		files, err := os.ReadDir(path)
@@ -59,9 +59,10 @@ func (s *Server) traceFiles() ([]trace, error) {
 			return nil, err
 		}
 		for _, file := range files {
+			path := filepath.Join(path, file.Name())
 			info, err := file.Info()
-			if err == nil && info.Mode().IsRegular() && isTrace(filepath.Join(path, file.Name())) {
-				found = append(found, newTrace(filepath.Join(path, file.Name()), file.Name(), info))
+			if err == nil && info.Mode().IsRegular() && isTrace(path) {
+				found = append(found, newTrace(path, info))
 			}
 		}
 	}
@@ -69,8 +70,8 @@ func (s *Server) traceFiles() ([]trace, error) {
 	return found, nil
 }
 
-func newTrace(path, name string, info os.FileInfo) trace {
-	return trace{Name: text.Printable(name), Size: info.Size(), Modified: info.ModTime(), path: path}
+func newTrace(path string, info os.FileInfo) trace {
+	return trace{Name: text.Printable(path), Size: info.Size(), Modified: info.ModTime(), path: path}
 }
 
 // isTrace reports whether a file begins like a trace.

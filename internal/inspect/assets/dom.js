@@ -46,6 +46,11 @@ export function count(n, one, many = `${one}s`) {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 }
 
+// baseName returns the last name of a path.
+export function baseName(path) {
+  return path.split(/[\\/]/).pop();
+}
+
 // visible returns text in which characters that are invisible or reorder text are escapes.
 export function visible(text) {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => c === "\n" || c === "\t" ? c :

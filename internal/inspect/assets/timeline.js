@@ -1,12 +1,12 @@
 // One trace: its messages in order, between three programs, with the time that each answer took.
-import { after, count, every, failed, get, h, say, svg } from "./dom.js";
+import { after, baseName, count, every, failed, get, h, say, svg } from "./dom.js";
 import { counterpart, duration, Exchange, parts, took } from "./exchange.js";
 import { compared } from "./json.js";
 
 const height = 30; // of a row, in pixels
 
 export async function showTrace(main, name, signal) {
-  document.title = `${name} · acp-agent`;
+  document.title = `${baseName(name)} · acp-agent`;
   new Timeline(main, name, signal);
 }
 
@@ -37,7 +37,7 @@ class Timeline {
     this.list = h("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Messages", keydown: (e) => this.key(e), scroll: () => this.draw() }, this.space);
     this.detail = h("section", { class: "detail", "aria-label": "Message", tabindex: "0" }, h("p", { class: "empty" }, "Select a message to see both sides of it."));
     main.append(
-      h("div", { class: "heading" }, h("div", {}, h("h1", {}, this.name), this.summary),
+      h("div", { class: "heading" }, h("div", {}, h("h1", { title: this.name }, baseName(this.name)), this.summary),
         h("div", { class: "filters" }, this.text, this.side, this.which)),
       h("div", { class: "scale" },
         h("ul", { class: "legend", "aria-hidden": "true" }, h("li", { class: "editor" }, "editor"), h("li", { class: "ours" }, "acp-agent"), h("li", { class: "agent" }, "agent")),

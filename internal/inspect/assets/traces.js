@@ -1,5 +1,5 @@
 // The list of traces.
-import { get, h } from "./dom.js";
+import { baseName, get, h } from "./dom.js";
 
 export async function showTraces(main, _, signal) {
   document.title = "Traces · acp-agent";
@@ -14,9 +14,9 @@ export async function showTraces(main, _, signal) {
   main.append(h("div", { class: "results" }, h("ul", {}, traces.map((trace) => {
     const modified = new Date(trace.modified);
     return h("li", {}, h("a", { href: `#/trace/${encodeURIComponent(trace.name)}` },
-      h("span", { class: "title" }, trace.name),
+      h("span", { class: "title" }, baseName(trace.name)),
       h("time", { datetime: trace.modified }, modified.toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })),
-      h("span", { class: "about" }, size(trace.size))));
+      h("span", { class: "about" }, size(trace.size), " ", h("code", {}, trace.name))));
   }))));
 }
 
