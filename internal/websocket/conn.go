@@ -8,15 +8,17 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 )
 
 const (
-	// maxUnconfirmed is how many bytes may be sent without being confirmed. Beyond it Write waits.
-	maxUnconfirmed = 4 << 20
-	// confirmMessages and confirmBytes are after how much each side confirms what it received.
+	// window is how many bytes may be sent without being confirmed, and received without being read.
+	// Beyond it Write, and reading from the network, wait.
+	window = 4 << 20
+	// confirmMessages and confirmBytes are after how much each side confirms what was read.
 	confirmMessages, confirmBytes = 64, 256 << 10
 )
 
@@ -30,24 +32,65 @@ type Conn struct {
 	redial func(ctx context.Context, received uint64) (s *websocket.Conn, theirs uint64, err error)
 	onEnd  func() // may be nil
 
-	incoming chan []byte
-	over     bool            // the other side sends nothing more; used by Read only
-	ctx      context.Context // ends with the connection
-	end      context.CancelCauseFunc
-	tasks    sync.WaitGroup // grows only before the connection has ended
+	over  bool            // the other side sends nothing more; used by Read only
+	ctx   context.Context // ends with the connection
+	end   context.CancelCauseFunc
+	tasks sync.WaitGroup // grows only before the connection has ended
 
-	writing sync.Mutex // held while messages are written, which keeps their order
+	writing sync.Mutex  // held while messages are written, which keeps their order
+	heard   atomic.Bool // something arrived since watch looked last
 
-	mu          sync.Mutex
-	socket      *websocket.Conn // nil while there is none
-	pumped      chan struct{}   // closed when nothing more is read from the last socket
-	expiry      *time.Timer     // ends a connection that is not resumed
-	sent        uint64          // messages that were passed to Write
-	unconfirmed [][]byte        // the last of them
-	size        int             // of unconfirmed, in bytes
-	room        chan struct{}   // closed when size shrinks; nil if nothing waits
-	received    uint64
-	confirm     chan struct{} // tells that there is something to confirm
+	arrived, taken, confirm chan struct{} // tell that unread has grown or shrunk, or is to be confirmed
+
+	mu                      sync.Mutex
+	socket                  *websocket.Conn // nil while there is none
+	pumped                  chan struct{}   // closed when nothing more is read from the last socket
+	expiry                  *time.Timer     // ends a connection that is not resumed
+	sent                    uint64          // messages that were passed to Write
+	unconfirmed             queue           // the last of them
+	room                    chan struct{}   // closed when unconfirmed shrinks; nil if nothing waits
+	received                uint64          // messages that came from the other side
+	unread                  queue           // the last of them
+	readMessages, readBytes int             // since the last confirmation
+}
+
+// queue holds messages in their order.
+type queue struct {
+	messages [][]byte
+	size     int // in bytes
+}
+
+// overhead is what a message in a queue needs besides its bytes.
+const overhead = 32
+
+func (q *queue) isFull() bool { return q.size >= window }
+
+func (q *queue) add(message []byte) {
+	q.messages = append(q.messages, message)
+	q.size += len(message) + overhead
+}
+
+// remove removes the first n messages.
+func (q *queue) remove(n int) {
+	for _, message := range q.messages[:n] {
+		q.size -= len(message) + overhead
+	}
+	clear(q.messages[:n])
+	q.messages = q.messages[n:]
+}
+
+// noticed is a reader that sets heard when something arrives.
+type noticed struct {
+	io.Reader
+	heard *atomic.Bool
+}
+
+// Read reads little at once, because the reader of a message fills p before it returns.
+func (r noticed) Read(p []byte) (int, error) {
+	const little = 4 << 10
+	n, err := r.Reader.Read(p[:min(len(p), little)])
+	r.heard.Store(true)
+	return n, err
 }
 
 var (
@@ -61,27 +104,63 @@ var (
 
 func newConn(id string, resumable bool, max int, times Times) *Conn {
 	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(),
-		incoming: make(chan []byte), confirm: make(chan struct{}, 1)}
+		arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1),
+		confirm: make(chan struct{}, 1), pumped: make(chan struct{})}
+	close(c.pumped) // there is no socket yet
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
+	if resumable {
+		c.tasks.Go(c.confirmRead)
+	}
 	return c
 }
 
 // Read returns the next message. Its error is io.EOF when the other side has closed the connection.
 // It does not use its context, whose end must not keep what is written from being sent.
 func (c *Conn) Read(context.Context) ([]byte, error) {
-	if c.over {
-		return nil, io.EOF
-	}
-	select {
-	case message := <-c.incoming:
-		if len(message) == 0 && c.resumable {
+	for !c.over {
+		ended := c.ctx.Err() != nil
+		message, ok := c.take()
+		switch {
+		case ok && len(message) == 0 && c.resumable:
 			c.over = true
-			return nil, io.EOF
+		case ok:
+			return message, nil
+		case ended:
+			return nil, context.Cause(c.ctx)
+		default:
+			select {
+			case <-c.arrived:
+			case <-c.ctx.Done():
+			}
 		}
-		return message, nil
-	case <-c.ctx.Done():
-		return nil, context.Cause(c.ctx)
+	}
+	return nil, io.EOF
+}
+
+// take returns the first message that was not read, if there is one.
+func (c *Conn) take() (message []byte, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unread.messages) == 0 {
+		return nil, false
+	}
+	message = c.unread.messages[0]
+	c.unread.remove(1)
+	signal(c.taken)
+	c.readMessages, c.readBytes = c.readMessages+1, c.readBytes+len(message)
+	if c.readMessages >= confirmMessages || c.readBytes >= confirmBytes {
+		c.readMessages, c.readBytes = 0, 0
+		signal(c.confirm)
+	}
+	return message, true
+}
+
+// signal makes the next receive from a channel of one element succeed.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -138,8 +217,8 @@ func (c *Conn) current() *websocket.Conn {
 func (c *Conn) keep(ctx context.Context, message []byte) (*websocket.Conn, error) {
 	for {
 		c.mu.Lock()
-		if c.size < maxUnconfirmed {
-			c.unconfirmed, c.size = append(c.unconfirmed, message), c.size+len(message)
+		if !c.unconfirmed.isFull() {
+			c.unconfirmed.add(message)
 			c.sent++
 			socket := c.socket
 			c.mu.Unlock()
@@ -160,19 +239,15 @@ func (c *Conn) keep(ctx context.Context, message []byte) (*websocket.Conn, error
 	}
 }
 
-// confirmed forgets the messages that the other side has received, n in all. It reports whether n
-// can be true.
+// confirmed forgets the first n messages: the other side has them. It reports whether n can be true.
 func (c *Conn) confirmed(n uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := c.sent - uint64(len(c.unconfirmed))
-	if n < first || n > c.sent {
+	first := c.sent - uint64(len(c.unconfirmed.messages))
+	if n > c.sent {
 		return false
 	}
-	for _, message := range c.unconfirmed[:n-first] {
-		c.size -= len(message)
-	}
-	c.unconfirmed = slices.Delete(c.unconfirmed, 0, int(n-first))
+	c.unconfirmed.remove(int(max(n, first) - first)) // less is read than was received before a loss
 	if c.room != nil {
 		close(c.room)
 		c.room = nil
@@ -202,7 +277,8 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 	}
 	pumped := make(chan struct{})
 	c.socket, c.pumped = socket, pumped
-	again := slices.Clone(c.unconfirmed)
+	c.heard.Store(true)
+	again := slices.Clone(c.unconfirmed.messages)
 	c.tasks.Go(func() {
 		err := c.pump(socket)
 		close(pumped)
@@ -302,13 +378,12 @@ func (c *Conn) finish(err error) {
 	}
 }
 
-// pump passes messages from a socket to Read. It never waits for writing, so that two sides that
-// write much do not wait for each other. Its error is io.EOF when the other side has closed the
-// connection.
+// pump keeps the messages that come from a socket for Read. It waits for nothing but the network,
+// so confirmations arrive even while both sides write more than they read: another acp-agent stops
+// writing before unread is full. Its error is io.EOF when the other side has closed the connection.
 func (c *Conn) pump(socket *websocket.Conn) error {
-	var messages, bytes int // not confirmed
 	for {
-		kind, message, err := socket.Read(c.ctx)
+		kind, message, err := c.receive(socket)
 		switch status := websocket.CloseStatus(err); {
 		case status == websocket.StatusNormalClosure, status == websocket.StatusGoingAway:
 			return io.EOF
@@ -323,55 +398,92 @@ func (c *Conn) pump(socket *websocket.Conn) error {
 			}
 			continue
 		}
-		select {
-		case c.incoming <- message:
-		case <-c.ctx.Done():
+		if !c.store(message) {
 			return context.Cause(c.ctx)
-		}
-		c.mu.Lock()
-		c.received++
-		c.mu.Unlock()
-		messages, bytes = messages+1, bytes+len(message)
-		if messages >= confirmMessages || bytes >= confirmBytes {
-			messages, bytes = 0, 0
-			select {
-			case c.confirm <- struct{}{}:
-			default: // it will confirm this message too
-			}
 		}
 	}
 }
 
-// watch confirms received messages, and closes a socket on which the other side does not answer.
-func (c *Conn) watch() {
+// receive returns the next message from a socket, and notes that something of it arrives.
+func (c *Conn) receive(socket *websocket.Conn) (websocket.MessageType, []byte, error) {
+	kind, r, err := socket.Reader(c.ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	message, err := io.ReadAll(noticed{r, &c.heard})
+	return kind, message, err
+}
+
+// store keeps a message for Read, once there is room. It returns false if the connection has ended.
+func (c *Conn) store(message []byte) bool {
+	for {
+		c.mu.Lock()
+		if !c.unread.isFull() {
+			c.unread.add(message)
+			c.received++
+			signal(c.arrived)
+			c.mu.Unlock()
+			return true
+		}
+		c.mu.Unlock()
+		select {
+		case <-c.taken:
+		case <-c.ctx.Done():
+			return false
+		}
+	}
+}
+
+// confirmRead tells the other side how many messages were read: after some of them, and regularly,
+// from which it also knows that this side is there.
+func (c *Conn) confirmRead() {
 	ticker := time.NewTicker(c.times.Ping)
 	defer ticker.Stop()
 	for {
-		alive := false
 		select {
 		case <-c.ctx.Done():
 			return
 		case <-c.confirm:
 		case <-ticker.C:
-			alive = true
 		}
 		c.mu.Lock()
-		socket, received := c.socket, c.received
+		socket, read := c.socket, c.received-uint64(len(c.unread.messages))
 		c.mu.Unlock()
 		if socket == nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(c.ctx, c.times.Ping)
-		var err error
-		if c.resumable {
-			err = socket.Write(ctx, websocket.MessageBinary, binary.BigEndian.AppendUint64(nil, received))
-		}
-		if alive && err == nil {
-			err = socket.Ping(ctx)
-		}
-		cancel()
+		// A large message in front of it can take long.
+		err := socket.Write(c.ctx, websocket.MessageBinary, binary.BigEndian.AppendUint64(nil, read))
 		if err != nil {
 			_ = socket.CloseNow()
 		}
 	}
+}
+
+// watch closes a socket from which nothing arrives for two to three intervals.
+func (c *Conn) watch() {
+	ticker := time.NewTicker(c.times.Ping)
+	defer ticker.Stop()
+	for quiet := 0; ; {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		socket := c.current()
+		if c.heard.Swap(false) || socket == nil || !c.resumable && c.ping(socket) {
+			quiet = 0
+			continue
+		}
+		if quiet++; quiet == 2 {
+			_ = socket.CloseNow()
+		}
+	}
+}
+
+// ping reports whether the other side answers in an interval.
+func (c *Conn) ping(socket *websocket.Conn) bool {
+	ctx, cancel := context.WithTimeout(c.ctx, c.times.Ping)
+	defer cancel()
+	return socket.Ping(ctx) == nil
 }

@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,40 @@ func sendWhileCut(t testing.TB, connections, messages int) {
 	clients.Wait()
 }
 
+// A message takes as long as it takes: while some of it arrives, the connection is not lost.
+func TestLargeMessageOverASlowNetwork(t *testing.T) {
+	const size = 8 << 20
+	times := Times{Ping: 25 * time.Millisecond}
+	url := serve(t, 2*size, times, echo)
+	wire := cable.Lay(t, url)
+	wire.Slow.Store(true)
+	c, err := Dial(t.Context(), wire.URL, "ana", 2*size, times)
+	require.NoError(t, err)
+	defer c.Close()
+	message := bytes.Repeat([]byte("x"), size)
+	require.NoError(t, c.Write(t.Context(), message))
+	echoed, err := c.Read(t.Context())
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(message, echoed))
+}
+
+// A network that loses everything is noticed.
+func TestConnectionThatPassesNothing(t *testing.T) {
+	times := Times{Ping: 20 * time.Millisecond}
+	url := serve(t, 100, times, echo)
+	wire := cable.Lay(t, url)
+	c, err := Dial(t.Context(), wire.URL, "ana", 100, times)
+	require.NoError(t, err)
+	defer c.Close()
+	for range 3 {
+		wire.Clog()
+		require.NoError(t, c.Write(t.Context(), []byte("still there?")))
+		echoed, err := c.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "still there?", string(echoed))
+	}
+}
+
 func TestOnlyTheUserResumes(t *testing.T) {
 	accepted := make(chan *Conn, 1)
 	url := serve(t, 100, Times{}, func(c *Conn) {
@@ -131,7 +166,7 @@ func TestLostConnectionEnds(t *testing.T) {
 func TestWriteWaitsForConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConn("id", true, 100, Times{})
-		large := make([]byte, maxUnconfirmed)
+		large := make([]byte, window)
 		require.NoError(t, c.Write(t.Context(), large))
 		written := make(chan error, 1)
 		go func() { written <- c.Write(t.Context(), []byte("x")) }()

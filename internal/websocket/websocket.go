@@ -39,8 +39,8 @@ const (
 type Times struct {
 	// Lost is how long a lost connection can be resumed. Default 2 minutes.
 	Lost time.Duration
-	// Ping is how often each side asks whether the other one is still there, and how long it waits
-	// for the answer. Default 15 s.
+	// Ping is how often each side says that it is there. A connection is lost when nothing has come
+	// for two to three times as long. Default 10 s.
 	Ping time.Duration
 }
 
@@ -49,7 +49,7 @@ func (t Times) withDefaults() Times {
 		t.Lost = 2 * time.Minute
 	}
 	if t.Ping == 0 {
-		t.Ping = 15 * time.Second
+		t.Ping = 10 * time.Second
 	}
 	return t
 }

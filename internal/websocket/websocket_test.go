@@ -8,10 +8,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/test/cable"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -112,6 +115,38 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 	}})
 	require.Error(t, err)
 	require.Equal(t, http.StatusForbidden, response.StatusCode)
+}
+
+// Another client that is not there any more is noticed, and one that has nothing to say is not lost.
+func TestOtherClientsAreAsked(t *testing.T) {
+	ended := make(chan struct{})
+	url := serve(t, 100, Times{Ping: 20 * time.Millisecond}, func(c *Conn) {
+		defer close(ended)
+		_, _ = c.Read(t.Context())
+	})
+	wire := cable.Lay(t, url)
+	pings := make(chan struct{}, 10)
+	socket, _, err := websocket.Dial(t.Context(), wire.URL, &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer ana"}},
+		OnPingReceived: func(context.Context, []byte) bool {
+			pings <- struct{}{}
+			return true
+		},
+	})
+	require.NoError(t, err)
+	defer socket.CloseNow()
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		_, _, _ = socket.Read(t.Context())
+	}()
+	for range 5 {
+		<-pings
+	}
+	wire.Clog()
+	<-ended
+	_ = socket.CloseNow()
+	<-reading
 }
 
 // What others send is read as it is: only acp-agent's own protocol has messages without content.

@@ -1,4 +1,4 @@
-// Package cable has a connection between clients and a server that a test can cut.
+// Package cable has a connection between clients and a server that a test can cut or slow down.
 package cable
 
 import (
@@ -6,7 +6,9 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,6 +17,10 @@ import (
 type Cable struct {
 	// URL is where clients find the server.
 	URL string
+	// Slow makes it pass no more than 16 KiB in a millisecond.
+	Slow atomic.Bool
+
+	clogged atomic.Int32 // how often
 
 	mu     sync.Mutex
 	conns  []*net.TCPConn
@@ -42,10 +48,8 @@ func Lay(t testing.TB, url string) *Cable {
 			}
 			c.hold(near.(*net.TCPConn), far.(*net.TCPConn))
 			for from, to := range map[net.Conn]net.Conn{near: far, far: near} {
-				running.Go(func() {
-					_, _ = io.Copy(to, from)
-					_, _ = from.Close(), to.Close()
-				})
+				clogged := c.clogged.Load()
+				running.Go(func() { c.pass(to, from, clogged) })
 			}
 		}
 	})
@@ -55,6 +59,25 @@ func Lay(t testing.TB, url string) *Cable {
 		running.Wait()
 	})
 	return c
+}
+
+// pass passes bytes until one of the connections ends. Once the cable was clogged more often, it
+// loses them.
+func (c *Cable) pass(to io.WriteCloser, from io.ReadCloser, clogged int32) {
+	piece := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(piece)
+		if c.Slow.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		if c.clogged.Load() > clogged {
+			n = 0
+		}
+		if _, writeErr := to.Write(piece[:n]); err != nil || writeErr != nil {
+			_, _ = from.Close(), to.Close()
+			return
+		}
+	}
 }
 
 // hold makes Cut end these connections.
@@ -73,6 +96,9 @@ func (c *Cable) Cut() {
 	defer c.mu.Unlock()
 	c.cutLocked()
 }
+
+// Clog makes connections pass nothing more, without an end. New ones get through.
+func (c *Cable) Clog() { c.clogged.Add(1) }
 
 // Pull ends all connections, and nothing gets through any more.
 func (c *Cable) Pull() {
