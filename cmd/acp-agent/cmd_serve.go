@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -163,7 +164,10 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", address)
 	}
 	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", f.scheme(), listener.Addr(), websocket.Path)
-	if list, err := tokens.List(); err == nil && len(list) == 0 {
+	switch list, err := tokens.List(); {
+	case err != nil:
+		fmt.Fprintln(s.err, "acp-agent: a user cannot connect:", err)
+	case len(list) == 0:
 		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
 	}
 	err = n.serve(ctx, listener, f.grace)
@@ -315,9 +319,15 @@ const shuttingDown = "the server is shutting down"
 // connect serves a connection.
 func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	user, ok := n.tokens.Find(secret)
+	user, err := n.tokens.Find(secret)
 	switch {
-	case !ok || !strings.EqualFold(scheme, "Bearer"):
+	case err != nil && !errors.Is(err, token.ErrInvalid):
+		n.metrics.reject()
+		n.log.Error("cannot read a token", "from", r.RemoteAddr, "error", err)
+		http.Error(w, "the server cannot read the token of this user; its log says why",
+			http.StatusServiceUnavailable)
+		return
+	case err != nil || !strings.EqualFold(scheme, "Bearer"):
 		n.metrics.reject()
 		n.log.Warn("rejected a connection without a valid token", "from", r.RemoteAddr)
 		n.audit.Info("rejected a connection without a valid token", "from", r.RemoteAddr)
@@ -356,7 +366,8 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	log.Info("disconnected")
 }
 
-// watch calls revoked when the user's token is no longer valid. It returns when ctx ends.
+// watch calls revoked when the user's token is no longer valid. A token that cannot be read stays
+// valid: that may be over soon. It returns when ctx ends.
 func (n *network) watch(ctx context.Context, user token.Token, revoked func()) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -366,7 +377,8 @@ func (n *network) watch(ctx context.Context, user token.Token, revoked func()) {
 			return
 		case <-ticker.C:
 		}
-		if now, err := n.tokens.Get(user.Name); err != nil || !now.Same(user) {
+		now, err := n.tokens.Get(user.Name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !now.Same(user) {
 			n.log.Info("the token was revoked", "user", user.Name)
 			revoked()
 			return

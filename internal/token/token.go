@@ -76,18 +76,26 @@ func (s *Store) Add(t Token) (string, error) {
 	return secret, privatefile.WriteFile(path, content)
 }
 
-// Find returns what is known about a token. ok is false if it is not valid, or not any more.
-func (s *Store) Find(secret string) (t Token, ok bool) {
+// ErrInvalid is returned by [Store.Find] if there is no such token, or not any more.
+var ErrInvalid = errors.New("there is no such token")
+
+// Find returns what is known about a token.
+func (s *Store) Find(secret string) (Token, error) {
 	dot := strings.LastIndexByte(secret, '.')
 	if dot < 0 {
-		return t, false
+		return Token{}, ErrInvalid
 	}
 	t, err := s.Get(secret[:dot])
-	if err != nil {
-		return Token{}, false
-	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errName):
+		return Token{}, ErrInvalid
+	case err != nil:
+		return Token{}, err
 	// Hashes have the same length, and are compared in constant time.
-	return t, subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash(secret))) == 1
+	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash(secret))) != 1:
+		return Token{}, ErrInvalid
+	}
+	return t, nil
 }
 
 // List returns all tokens, by name.
@@ -126,7 +134,7 @@ func (s *Store) Revoke(name string) error {
 	return privatefile.Remove(path)
 }
 
-// Get returns the token with this name.
+// Get returns the token with this name. The error is fs.ErrNotExist if there is none.
 func (s *Store) Get(name string) (t Token, err error) {
 	path, err := s.path(name)
 	if err != nil {
@@ -148,19 +156,23 @@ func (s *Store) Get(name string) (t Token, err error) {
 	return t, err
 }
 
-const suffix = ".json"
+const (
+	suffix  = ".json"
+	longest = 64 // name, in bytes
+)
+
+var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', and begins "+
+	"with a letter or a digit", longest)
 
 // path returns the file of a token. Names can be told apart on any file system, and can be part of
 // a header.
 func (s *Store) path(name string) (string, error) {
-	const longest = 64
 	valid := name != "" && len(name) <= longest && name[0] != '.' && name[0] != '-'
 	for _, c := range []byte(name) {
 		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_", c) >= 0)
 	}
 	if !valid {
-		return "", fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', and "+
-			"begins with a letter or a digit: not %q", longest, name)
+		return "", fmt.Errorf("%w: not %q", errName, name)
 	}
 	return filepath.Join(s.dir, name+suffix), nil
 }

@@ -27,8 +27,8 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Add(added)
 	require.ErrorIs(t, err, ErrExists)
-	found, ok := s.Find(secret)
-	require.True(t, ok)
+	found, err := s.Find(secret)
+	require.NoError(t, err)
 	require.Equal(t, "ana", found.Name)
 	require.Equal(t, within, found.Within)
 
@@ -39,16 +39,16 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 
 	require.NoError(t, s.Revoke("ana"))
 	require.ErrorIs(t, s.Revoke("ana"), fs.ErrNotExist)
-	_, ok = s.Find(secret)
-	require.False(t, ok)
+	_, err = s.Find(secret)
+	require.ErrorIs(t, err, ErrInvalid)
 
 	// A new token for the same name is another one.
 	again, err := s.Add(added)
 	require.NoError(t, err)
-	_, ok = s.Find(secret)
-	require.False(t, ok)
-	other, ok := s.Find(again)
-	require.True(t, ok)
+	_, err = s.Find(secret)
+	require.ErrorIs(t, err, ErrInvalid)
+	other, err := s.Find(again)
+	require.NoError(t, err)
 	require.False(t, other.Same(found))
 }
 
@@ -58,8 +58,8 @@ func TestInvalidTokensAreNotFound(t *testing.T) {
 	require.NoError(t, err)
 	for _, wrong := range []string{"", ".", "ana", "ana.", secret + "x", "x" + secret, "../tokens/" + secret,
 		strings.ToUpper(secret), "bob." + strings.TrimPrefix(secret, "ana.")} {
-		_, ok := s.Find(wrong)
-		require.False(t, ok, wrong)
+		_, err := s.Find(wrong)
+		require.ErrorIs(t, err, ErrInvalid, wrong)
 	}
 	for _, name := range []string{"", ".", "..", "-a", "a/b", "A", "a b", "é", strings.Repeat("a", 65)} {
 		_, err := s.Add(Token{Name: name})

@@ -205,6 +205,23 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 	require.NotContains(t, s.stderr.String(), "<nil>")
 }
 
+// A token that cannot be read, perhaps for a moment, is not a token that was revoked.
+func TestDamagedTokenEndsNoConnections(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	a := s.connect(token).initialize()
+	file := filepath.Join(s.state, "tokens", "ana.json")
+	require.NoError(t, os.Truncate(file, 10))
+	refusesToInitialize(t, s.connect(token), "503 Service Unavailable: the server cannot read the token of this user")
+	require.Contains(t, s.stderr.String(), "ana.json is damaged")
+	time.Sleep(2 * time.Second) // it is read each second
+	a.open(dir)
+	s.tokens("revoke", "ana")
+	require.Equal(t, 1, a.exit())
+}
+
 // An operator sees what the users do, and each user may have an agent of their own.
 func TestServerKeepsRecords(t *testing.T) {
 	t.Parallel()
