@@ -62,8 +62,12 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 		return err
 	}
 	for _, path := range traces {
-		if _, err := os.Stat(path); err != nil {
+		info, err := os.Stat(path)
+		if err != nil {
 			return usagef("--trace: %v", fileError(err))
+		}
+		if !info.Mode().IsRegular() && !info.IsDir() {
+			return usagef("--trace: %s is neither a file nor a folder", text.Printable(path))
 		}
 	}
 	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}

@@ -43,6 +43,7 @@ func TestInspectRefusesWhatItCannotServe(t *testing.T) {
 		"--listen :0":             "can be reached from other machines",
 		"--listen nonsense":       "invalid address",
 		"--trace /does/not/exist": "--trace",
+		"--trace /dev/null":       "neither a file nor a folder",
 	} {
 		root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 		root.SetArgs(append([]string{"inspect", "--state-dir", t.TempDir()}, strings.Fields(args)...))

@@ -66,15 +66,15 @@ class Timeline {
 
   // read reads the messages that were not read yet.
   async read() {
-    for (;;) {
-      const part = await get("messages", { name: this.name, from: this.next }, this.signal);
-      const grown = part.next > this.next;
+    let part, grown;
+    do {
+      part = await get("messages", { name: this.name, from: this.next }, this.signal);
+      grown = part.next > this.next;
       this.exchange.add(part.messages);
       this.next = part.next;
       if (grown) this.filter();
-      if (!grown || part.next >= part.size) break;
-    }
-    if (this.exchange.all.length === 0) this.summary.textContent = "No messages yet.";
+    } while (grown && part.next < part.size);
+    if (this.exchange.all.length === 0) this.summary.textContent = part.size > 0 ? "This file is not a trace of acp-agent." : "No messages yet.";
   }
 
   // bounds returns the part of the time that is shown.
