@@ -100,6 +100,8 @@ var (
 	// side accepts.
 	errTooLarge = errors.New("a message is larger than the limit of the side that received it; " +
 		"--max-line raises it")
+	// errNotText ends a connection over which a message was sent that is not one of the protocol.
+	errNotText = errors.New("a message is not text")
 )
 
 func newConn(id string, resumable bool, max int, times Times) *Conn {
@@ -394,7 +396,8 @@ func (c *Conn) pump(socket *websocket.Conn) error {
 			return err
 		case kind == websocket.MessageBinary:
 			if !c.resumable || len(message) != 8 || !c.confirmed(binary.BigEndian.Uint64(message)) {
-				c.finish(errors.New("received a message that is not text"))
+				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
+				c.finish(errNotText)
 			}
 			continue
 		}

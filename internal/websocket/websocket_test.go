@@ -149,6 +149,23 @@ func TestOtherClientsAreAsked(t *testing.T) {
 	<-reading
 }
 
+func TestBinaryMessagesAreRefused(t *testing.T) {
+	ended := make(chan error, 1)
+	url := serve(t, 100, Times{}, func(c *Conn) {
+		_, err := c.Read(t.Context())
+		ended <- err
+	})
+	socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
+		"Authorization": {"Bearer ana"},
+	}})
+	require.NoError(t, err)
+	defer socket.CloseNow()
+	require.NoError(t, socket.Write(t.Context(), websocket.MessageBinary, []byte("{}")))
+	_, _, err = socket.Read(t.Context())
+	require.Equal(t, websocket.StatusUnsupportedData, websocket.CloseStatus(err))
+	require.ErrorIs(t, <-ended, errNotText)
+}
+
 // What others send is read as it is: only acp-agent's own protocol has messages without content.
 func TestOtherClients(t *testing.T) {
 	read := make(chan string, 2)
