@@ -169,7 +169,7 @@ func (s *session) send(
 	}
 	for _, step := range steps {
 		if err := step(ctx, u); err != nil {
-			return err
+			return asFenced(err)
 		}
 	}
 	if u.Kind == sessionstore.ToolCall ||
@@ -233,10 +233,7 @@ func (s *session) checkLease(ctx context.Context) error {
 // failed handles the failure of a write to the store: it ends the turns that the backend has, and
 // the session too if another process took it over or deleted it.
 func (s *session) failed(err error) {
-	cause := err
-	if gone(err) {
-		cause = errors.Join(backend.ErrFenced, err)
-	}
+	cause := asFenced(err)
 	if !errors.Is(err, context.Canceled) {
 		turns := slices.DeleteFunc(s.queue.unanswered(), func(t *turn) bool { return !t.runsIn(s) })
 		s.agent.running.Go(func() { endTurns(turns, cause, nil) })
@@ -250,6 +247,20 @@ func (s *session) failed(err error) {
 func gone(err error) bool {
 	return errors.As(err, new(*sessionstore.FencedError)) ||
 		errors.As(err, new(*sessionstore.NotFoundError))
+}
+
+// fencedError is an error of the store after which nothing more of a session is stored. It wraps
+// backend.ErrFenced, because backends do not know the store.
+type fencedError struct{ error }
+
+func (e fencedError) Unwrap() []error { return []error{backend.ErrFenced, e.error} }
+
+// asFenced returns err as a fencedError if it says that the session is gone.
+func asFenced(err error) error {
+	if gone(err) {
+		return fencedError{err}
+	}
+	return err
 }
 
 // tellGone shows the user that what a turn said is not stored, because the session is gone as err

@@ -576,6 +576,30 @@ func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 	}
 }
 
+// An agent may send updates for a while after another window has taken the session.
+//
+// Clause S3.
+func TestUpdatesAfterTakeover(t *testing.T) {
+	var host backend.Host
+	r := &scripted{release: make(chan struct{}), opened: func(_ backend.Activation, h backend.Host) { host = h }}
+	old, newer := twoWindows(t, acp.Options{Backend: using(r)})
+	a := folder(t)
+	id := old.open(a)
+	prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
+	old.send(line)
+	old.await(0, said("stubborn"))
+	time.Sleep(300 * time.Millisecond) // until that is stored
+	newer.call("session/load", rootsParams(id, a))
+	var err error
+	require.Eventually(t, func() bool {
+		err = host.Update(t.Context(), say("late"))
+		return err != nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, err, backend.ErrFenced)
+	close(r.release)
+	old.response(prompt)
+}
+
 // A silent agent goes on working, so its turn ends soon after another window has taken the session.
 //
 // Clause S11.

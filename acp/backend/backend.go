@@ -27,8 +27,8 @@ var (
 	// ErrCancelled is the cause of a turn's context when the client cancelled the turn, or closed,
 	// deleted, loaded or resumed its session.
 	ErrCancelled = errors.New("turn cancelled")
-	// ErrFenced is the cause of a turn's context when another process has opened the session, so
-	// that nothing more can be stored.
+	// ErrFenced is the cause of a turn's context, and the error of updates, when another process has
+	// opened or deleted the session, so that nothing more can be stored.
 	ErrFenced = errors.New("session opened in another window; load it again")
 	// ErrTurnOver is returned by the Updates of a turn whose prompt was answered.
 	ErrTurnOver = errors.New("the turn is over")

@@ -111,7 +111,7 @@ func (c *child) reject(m message, err error) {
 // session has ended.
 func (c *child) logDropped(method string, err error) {
 	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) ||
-		errors.Is(err, backend.ErrTurnOver) {
+		errors.Is(err, backend.ErrTurnOver) || errors.Is(err, backend.ErrFenced) {
 		c.log.Debug("a notification of the agent came too late", "method", method, "error", err)
 		return
 	}
