@@ -306,9 +306,10 @@ var credentials = sync.OnceValue(func() *regexp.Regexp {
 // credential.
 func IsCredential(name string) bool { return credentials().MatchString(name) }
 
-// urls matches URLs in text. It is compiled on first use to keep the start of the program fast.
+// urls matches URLs in text, without the punctuation of a sentence behind them. It is compiled on
+// first use to keep the start of the program fast.
 var urls = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]+")
+	return regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]*[^\\s\"'<>`.,:;!?)]")
 })
 
 // HideURLs returns text with each URL in it hidden by [HideURL].

@@ -49,6 +49,8 @@ func TestTextWithURLs(t *testing.T) {
 		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/api/s/[secret]/messages": refused`,
 		`Post "https://Example.com:8443/other?session=x": refused`:                     `Post "https://Example.com:8443/other?[secret]": refused`,
 		"connected to https://example.com:8443":                                        "connected to https://example.com:8443",
+		"cannot connect to https://example.com:8443/acp: refused":                      "cannot connect to https://example.com:8443/acp: refused",
+		"(see https://example.com:8443/?b.)!":                                          "(see https://example.com:8443/?[secret].)!",
 		"see https://example.com/docs?messages":                                        "see https://example.com/docs?messages",
 		"no messages for t0ken/1 or t0ken%2F1":                                         "no messages for [secret] or [secret]",
 		"user-1 pass-1 my-profile bare-key a+b+c+d a%2Bb%2Bc%2Bd frag-1":               "[secret] [secret] [secret] [secret] [secret] [secret] [secret]",
