@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -57,14 +58,18 @@ func (s *Store) importSome(
 	if err != nil {
 		return 0, err
 	}
-	records, at, err := s.importRecords(ctx, tx, key, sessions)
+	records, at, err := s.importRecords(ctx, tx, key, sessions, forWrite)
+	if err != nil {
+		return 0, err
+	}
+	titles, err := s.newTitles(ctx, tx, records, sessions)
 	if err != nil {
 		return 0, err
 	}
 	for _, n := range sessions {
 		known, ok := records[n.StateKey]
 		if ok {
-			err = s.importKnown(ctx, tx, key, known, n, at)
+			err = s.importKnown(ctx, tx, key, known, n, at, known.newTitle(n, titles))
 		} else {
 			added++
 			// A list may have it twice.
@@ -85,9 +90,9 @@ type importRecord struct {
 }
 
 // importRecords returns the records of the sessions that the store knows, by state key, and the
-// time.
+// time. It locks them as lock says.
 func (s *Store) importRecords(
-	ctx context.Context, tx pgx.Tx, agent int64, sessions []sessionstore.Imported,
+	ctx context.Context, tx pgx.Tx, agent int64, sessions []sessionstore.Imported, lock string,
 ) (found map[string]importRecord, at int64, err error) {
 	hashes := make([][]byte, len(sessions))
 	keys := make(map[[sha256.Size]byte]string, len(sessions))
@@ -99,7 +104,7 @@ func (s *Store) importRecords(
 	rows, err := tx.Query(ctx, `
 		SELECT state_key, id, strand, created, updated, title, meta, renamed,
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
-		FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)`,
+		FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)`+lock,
 		s.owner, agent, hashes)
 	if err == nil {
 		var (
@@ -145,37 +150,66 @@ func (s *Store) outdated(
 	if err != nil || len(agents) != 1 {
 		return sessions, err
 	}
-	records, at, err := s.importRecords(ctx, tx, agents[0], sessions)
+	records, at, err := s.importRecords(ctx, tx, agents[0], sessions, unlocked)
+	if err != nil {
+		return nil, err
+	}
+	titles, err := s.newTitles(ctx, tx, records, sessions)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range sessions {
 		known, ok := records[n.StateKey]
-		title, err := s.newTitle(ctx, tx, known, n)
-		if err != nil {
-			return nil, err
-		}
-		if !ok || title != known.Title || known.Outdated(n, at) {
+		if !ok || known.newTitle(n, titles) != known.Title || known.Outdated(n, at) {
 			fresh = append(fresh, n)
 		}
 	}
 	return fresh, nil
 }
 
-// newTitle returns the session's title once n is imported.
-func (s *Store) newTitle(
-	ctx context.Context, tx pgx.Tx, known importRecord, n sessionstore.Imported,
-) (string, error) {
-	if known.id == "" || !known.MayRetitle(n) {
-		return known.Title, nil
+// newTitles returns the titles of the sessions once these are imported, by state key, as far as that
+// depends on their histories.
+func (s *Store) newTitles(
+	ctx context.Context, tx pgx.Tx, records map[string]importRecord, sessions []sessionstore.Imported,
+) (map[string]string, error) {
+	listed := make(map[int64]sessionstore.Imported)
+	for _, n := range sessions {
+		if known := records[n.StateKey]; known.mayRetitle(n) {
+			listed[known.strand] = n
+		}
 	}
-	var first []byte
-	err := tx.QueryRow(ctx, "SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq = 1",
-		s.owner, known.strand).Scan(&first)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", err
+	if len(listed) == 0 {
+		return nil, nil
 	}
-	return n.NewTitle(known.Title, slices.Collect(sessionstore.Unpack(first))), nil
+	rows, err := tx.Query(ctx, "SELECT strand, body FROM segments "+
+		"WHERE owner = $1 AND strand = ANY($2) AND seq = 1", s.owner, slices.Collect(maps.Keys(listed)))
+	if err != nil {
+		return nil, err
+	}
+	titles := make(map[string]string)
+	var (
+		strand int64
+		body   []byte
+	)
+	_, err = pgx.ForEachRow(rows, []any{&strand, &body}, func() error {
+		n, first := listed[strand], slices.Collect(sessionstore.Unpack(body))
+		titles[n.StateKey] = n.NewTitle(records[n.StateKey].Title, first)
+		return nil
+	})
+	return titles, err
+}
+
+func (k importRecord) mayRetitle(n sessionstore.Imported) bool { return k.id != "" && k.MayRetitle(n) }
+
+// newTitle returns the session's title once n is imported. titles are those of newTitles.
+func (k importRecord) newTitle(n sessionstore.Imported, titles map[string]string) string {
+	if !k.mayRetitle(n) {
+		return k.Title
+	}
+	if title, ok := titles[n.StateKey]; ok {
+		return title
+	}
+	return n.NewTitle(k.Title, nil)
 }
 
 // insertImported stores a new session that an agent knows, and has listed at a time, 0 for not at
@@ -201,21 +235,16 @@ func (s *Store) insertImported(
 		listed, n.Archived, append([]byte{}, n.Meta...))
 }
 
-// importKnown updates a session, or its tombstone, from its agent's list.
+// importKnown updates a session, which is locked and gets a title, or its tombstone, from its agent's
+// list.
 func (s *Store) importKnown(
 	ctx context.Context, tx pgx.Tx, agent int64, known importRecord, n sessionstore.Imported, at int64,
+	title string,
 ) error {
 	if known.Deleted != 0 {
 		_, err := tx.Exec(ctx, "UPDATE tombstones SET deleted = $4 "+
 			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)",
 			s.owner, agent, []byte(n.StateKey), at)
-		return err
-	}
-	if _, err := s.find(ctx, tx, known.id, forWrite); err != nil {
-		return err
-	}
-	title, err := s.newTitle(ctx, tx, known, n)
-	if err != nil {
 		return err
 	}
 	updated := known.Updated
@@ -244,7 +273,7 @@ func (s *Store) Adopt(
 		if err != nil {
 			return err
 		}
-		records, at, err := s.importRecords(ctx, tx, key, []sessionstore.Imported{n})
+		records, at, err := s.importRecords(ctx, tx, key, []sessionstore.Imported{n}, unlocked)
 		if err != nil {
 			return err
 		}

@@ -151,6 +151,43 @@ func TestConcurrentMigration(t *testing.T) {
 	require.Len(t, page.Sessions, 8)
 }
 
+// waitsForLock waits until a connection of a store waits for a lock.
+func waitsForLock(t *testing.T, address string) {
+	t.Helper()
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	require.Eventually(t, func() (waits bool) {
+		err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity "+
+			"WHERE application_name = 'acp-agent' AND wait_event_type = 'Lock')").Scan(&waits)
+		return err == nil && waits
+	}, time.Minute, time.Millisecond)
+}
+
+// A title that the user chooses while the agent's list is imported stays.
+func TestRenameDuringImport(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	n := sessionstore.Imported{ID: "one", StateKey: "key", Keys: appKeys(t), Title: "first"}
+	list := func() error {
+		_, err := s.Import(t.Context(), sessionstore.Agent{Kind: "x"}, []sessionstore.Imported{n})
+		return err
+	}
+	require.NoError(t, list())
+	renaming := connect(t, address)
+	_, err := renaming.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+		"UPDATE sessions SET title = 'mine', renamed = true")
+	require.NoError(t, err)
+	n.Title = "second"
+	done := make(chan error)
+	go func() { done <- list() }()
+	waitsForLock(t, address)
+	_, err = renaming.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	got, err := s.Get(t.Context(), "one")
+	require.NoError(t, err)
+	require.Equal(t, "mine", got.Title)
+}
+
 // Clause S6.
 func TestMigrateFromFirstVersion(t *testing.T) {
 	address := server.Address(t)
