@@ -25,6 +25,9 @@ const (
 	indexBytes = 512 << 10
 	// maxLexeme limits the bytes of a word that are indexed: a tsvector takes no more than 2046.
 	maxLexeme = 1000
+	// maxPhrase limits the words of a phrase that the index is asked for: PostgreSQL handles a phrase
+	// recursively.
+	maxPhrase = 500
 )
 
 // index adds the passages of the next part of a session's history, which has been stored, and
@@ -140,14 +143,17 @@ func (s *Store) vector(text string) string {
 	return b.String()
 }
 
-// condition returns a query's terms as a tsquery.
+// condition returns a query's terms as a tsquery. It also matches what only begins with the first
+// words of a very long phrase.
 func (s *Store) condition(terms []sessionstore.Term) string {
 	lexeme := s.lexemes()
 	var all []string
 	for _, t := range terms {
 		var words []string
 		for word := range sessionstore.Words(t.Text) {
-			words = append(words, lexeme(word))
+			if words = append(words, lexeme(word)); len(words) == maxPhrase {
+				break
+			}
 		}
 		phrase := strings.Join(words, " <-> ")
 		if t.Prefix {

@@ -188,6 +188,14 @@ func TestRenameDuringImport(t *testing.T) {
 	require.Equal(t, "mine", got.Title)
 }
 
+func TestSearchLongPhrase(t *testing.T) {
+	s := open(t, server.Address(t))
+	create(t, s, "one")
+	found, err := s.Search(t.Context(), sessionstore.SearchQuery{Text: `"` + strings.Repeat("a ", 50_000) + `"`})
+	require.NoError(t, err)
+	require.Empty(t, found)
+}
+
 // Clause S6.
 func TestMigrateFromFirstVersion(t *testing.T) {
 	address := server.Address(t)
