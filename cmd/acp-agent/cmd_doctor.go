@@ -223,6 +223,10 @@ func (set *settings) examineDatabase(ctx context.Context, subject string) []find
 		findings = append(findings, finding{subject, broken, "the database can only be read; " +
 			"give the address of its primary, or of all servers with target_session_attrs=read-write"})
 	}
+	if !h.Protected {
+		findings = append(findings, finding{subject, doubtful, "the connection may be unencrypted, or the " +
+			"database another one than it says: add sslmode=verify-full to the address"})
+	}
 	if !h.RowSecurity {
 		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("row-level security does not "+
 			"apply to the user %s: use one that is neither a superuser nor has BYPASSRLS", h.User)})

@@ -2,9 +2,13 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // Health is what an operator should know about a store's database.
@@ -19,10 +23,14 @@ type Health struct {
 	// RowSecurity says that row-level security applies to the user.
 	RowSecurity bool
 	User        string
+	// Protected says that the connection does not leave the machine, or is encrypted to a server
+	// whose certificate was verified.
+	Protected bool
 }
 
 // Check opens the database, which it migrates if necessary, and describes it.
 func (s *Store) Check(ctx context.Context) (h Health, err error) {
+	h.Protected = s.protected()
 	err = s.use(ctx, func(pool *pgxpool.Pool) error {
 		err := pool.QueryRow(ctx, "SELECT current_setting('server_version'), version, "+
 			"current_setting('transaction_read_only')::boolean, row_security_active('sessions'), "+
@@ -36,4 +44,18 @@ func (s *Store) Check(ctx context.Context) (h Health, err error) {
 		return err
 	})
 	return h, err
+}
+
+// protected reports whether all connections that the address permits are as [Health] says.
+func (d *database) protected() bool {
+	c := d.config.ConnConfig
+	ways := append([]*pgconn.FallbackConfig{
+		{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig},
+	}, c.Fallbacks...)
+	return !slices.ContainsFunc(ways, func(w *pgconn.FallbackConfig) bool {
+		verified := w.TLSConfig != nil &&
+			(!w.TLSConfig.InsecureSkipVerify || w.TLSConfig.VerifyPeerCertificate != nil)
+		network, _ := pgconn.NetworkAddress(w.Host, w.Port)
+		return !verified && network != "unix" && !secret.IsLoopback(w.Host)
+	})
 }
