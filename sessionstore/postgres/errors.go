@@ -124,6 +124,8 @@ func hintFor(err error) string {
 		return "check the user of the store, and what the database's pg_hba.conf allows"
 	case state == "3D000":
 		return "create the database"
+	case state == "42704", state == "22023":
+		return "check the parameters in the address of the store"
 	case state == "42501", state == "42P01": // a table in a schema that the user may not use
 		return "let the user create a schema in the database, or own the one that exists"
 	case state == "25006":
@@ -131,6 +133,8 @@ func hintFor(err error) string {
 			"with target_session_attrs=read-write"
 	case strings.HasPrefix(state, "53"):
 		return "the database has no room or no connections left; its administrator can help"
+	case state == "57014":
+		return "raise or remove the statement_timeout of the database's user"
 	case state == "55P03":
 		return "another program keeps a lock in the database; end programs that hang, then try again"
 	case isLost(err), errors.As(err, new(*pgconn.ConnectError)):

@@ -68,10 +68,11 @@ const longestLoss = 30 * time.Second
 // New returns the store at an address. The first call connects. An error does not contain the
 // address, which may have a password.
 func New(o Options) (*Store, error) {
-	config, err := pgxpool.ParseConfig(o.Address)
-	if err != nil {
-		return nil, errors.New("the address of the session store is not valid; " +
-			"give one such as postgres://USER@HOST/DATABASE")
+	address := strings.TrimSpace(o.Address) // a file with a secret often ends with a line feed
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil || misplacesPassword(address) {
+		return nil, errors.New("the address of the session store is not valid; give one such as " +
+			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
 	d := &database{config: config, retention: o.Retention, opening: make(chan struct{}, 1)}
 	d.opening <- struct{}{}
@@ -87,6 +88,7 @@ func New(o Options) (*Store, error) {
 			settings[name] = value
 		}
 	}
+	settings["client_encoding"] = "UTF8" // the user or the database may have another default
 	d.schema = settings["search_path"]
 	if strings.Trim(d.schema, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" {
 		return nil, errors.New("the search_path in the address of the session store must be one " +
@@ -98,6 +100,17 @@ func New(o Options) (*Store, error) {
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext
 	return &Store{database: d}, nil
+}
+
+// misplacesPassword reports whether a part of the password is taken for the host or the database,
+// which errors show, because the password has characters that end it.
+func misplacesPassword(address string) bool {
+	_, rest, isURL := strings.Cut(address, "://")
+	if at := strings.IndexAny(rest, "@/"); at >= 0 && rest[at] == '@' {
+		rest = rest[at+1:]
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	return isURL && strings.Contains(rest, "@")
 }
 
 // For implements [sessionstore.Shared].
@@ -230,10 +243,10 @@ func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil || present >= version {
 		return err
 	}
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx,
-			"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent migrates ' || $1, 0))", d.schema)
-		if err != nil {
+	// Each statement has to see what another program has done while this one waited.
+	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+	return pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
+		if err := d.lockSchema(ctx, tx); err != nil {
 			return err
 		}
 		present, err := d.schemaVersion(ctx, tx)
@@ -241,8 +254,7 @@ func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		if present == 0 {
-			create := "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{d.schema}.Sanitize()
-			if _, err := tx.Exec(ctx, create); err != nil {
+			if err := d.createSchema(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -260,6 +272,33 @@ func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			version, oldest)
 		return err
 	})
+}
+
+// lockSchema waits until no other program migrates, however long that takes. No statement of the
+// migration that follows may be too long.
+func (d *database) lockSchema(ctx context.Context, tx pgx.Tx) error {
+	for _, statement := range []string{
+		"SET LOCAL statement_timeout = 0",
+		"SET LOCAL lock_timeout = 0",
+		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent migrates " + d.schema + "', 0))",
+		"SET LOCAL lock_timeout TO DEFAULT",
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createSchema creates the schema unless it exists: then the user need not be allowed to create one.
+func (d *database) createSchema(ctx context.Context, tx pgx.Tx) error {
+	var exists bool
+	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)",
+		d.schema).Scan(&exists)
+	if err == nil && !exists {
+		_, err = tx.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{d.schema}.Sanitize())
+	}
+	return err
 }
 
 // schemaVersion returns the version of the schema, 0 if there is none. It fails if this program may

@@ -151,6 +151,34 @@ func TestConcurrentMigration(t *testing.T) {
 	require.Len(t, page.Sessions, 8)
 }
 
+// A program waits for the migration of another one as long as that takes, whatever is set for the user.
+//
+// Clause S6.
+func TestSlowMigration(t *testing.T) {
+	address := server.Address(t)
+	slow := connect(t, address)
+	_, err := slow.Exec(t.Context(), "BEGIN; "+
+		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent migrates "+schemaOf(t, address)+"', 0))")
+	require.NoError(t, err)
+	waiting := open(t, address+"&lock_timeout=10&statement_timeout=2000&default_transaction_isolation=serializable")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		create(t, waiting, "one")
+	}()
+	waitsForLock(t, address)
+	time.Sleep(50 * time.Millisecond)
+	first, err := os.ReadFile("schema/1.sql")
+	require.NoError(t, err)
+	_, err = slow.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+
+		"; INSERT INTO meta (version, oldest) VALUES (1, 1); COMMIT")
+	require.NoError(t, err)
+	<-done
+	h, err := waiting.Check(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, h.Schema)
+}
+
 // waitsForLock waits until a connection of a store waits for a lock.
 func waitsForLock(t *testing.T, address string) {
 	t.Helper()
@@ -160,6 +188,15 @@ func waitsForLock(t *testing.T, address string) {
 			"WHERE application_name = 'acp-agent' AND wait_event_type = 'Lock')").Scan(&waits)
 		return err == nil && waits
 	}, time.Minute, time.Millisecond)
+}
+
+// The user owns the schema, and may not create another one.
+func TestOwnedSchema(t *testing.T) {
+	address := server.Address(t)
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	_, err := admin.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+" AUTHORIZATION guest")
+	require.NoError(t, err)
+	create(t, open(t, strings.Replace(address, "acp@", "guest@", 1)), "one")
 }
 
 // A title that the user chooses while the agent's list is imported stays.
@@ -186,6 +223,15 @@ func TestRenameDuringImport(t *testing.T) {
 	got, err := s.Get(t.Context(), "one")
 	require.NoError(t, err)
 	require.Equal(t, "mine", got.Title)
+}
+
+// Text is UTF-8, whatever is set for the user or the database.
+func TestClientEncoding(t *testing.T) {
+	address := server.Address(t)
+	create(t, open(t, address+"&client_encoding=LATIN1"), "größe")
+	page, err := open(t, address).List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.EqualValues(t, "größe", page.Sessions[0].ID)
 }
 
 func TestSearchLongPhrase(t *testing.T) {
@@ -454,6 +500,8 @@ func TestUnusableDatabases(t *testing.T) {
 	require.ErrorContains(t, err, "create a database with ENCODING 'UTF8'")
 	_, err = open(t, strings.Replace(address, "/postgres", "/missing", 1)).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "create the database")
+	_, err = open(t, address+"&no_such=1").List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "check the parameters in the address")
 }
 
 func connect(t *testing.T, address string) *pgx.Conn {
@@ -515,10 +563,19 @@ func TestNoPasswordInErrors(t *testing.T) {
 	for _, address := range []string{
 		"postgres://ann:secret@[::1/db", "postgres://ann:secret@localhost/db?sslmode=strange",
 		"host=/nowhere user=ann password=secret port=x",
+		"postgres://ann:12/secret@localhost/db", "postgres://ann:12@secret@localhost/db",
+		"postgres://ann:12?@secret@localhost/db",
 	} {
 		_, err := postgres.New(postgres.Options{Address: address})
 		require.ErrorContains(t, err, "is not valid")
 		require.NotContains(t, err.Error(), "secret")
+	}
+	for _, address := range []string{
+		"postgres://ann:12%2F%40secret@/db?host=/nowhere", "postgres:///db?user=a@b&host=/nowhere\n",
+		"postgresql://ann:1#2?3@localhost:1", "postgres://ann:1?a=2@localhost:1",
+	} {
+		_, err := postgres.New(postgres.Options{Address: address})
+		require.NoError(t, err, address)
 	}
 	s := open(t, "postgres://ann:secret@/db?host=/nowhere")
 	_, err := s.List(t.Context(), sessionstore.Query{})
