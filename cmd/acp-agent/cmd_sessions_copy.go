@@ -88,7 +88,7 @@ type copying struct {
 func (c *copying) counts() string {
 	counts := text.Count(c.copied, "session", "sessions")
 	if c.present > 0 {
-		counts += fmt.Sprintf("; %d were there already, used as late or later", c.present)
+		counts += "; " + text.Count(c.present, "was", "were") + " there already, used as late or later"
 	}
 	return counts
 }

@@ -99,6 +99,9 @@ func (set *settings) namedStore(
 	switch {
 	case isPostgres(name):
 		named.store = name
+	case strings.Contains(name, "://"): // a directory with this name would have the password in it
+		return nil, "", usagef("a store is a directory or the address of a PostgreSQL database, such as " +
+			"postgres://USER@HOST/DATABASE")
 	case name != "":
 		if filepath.Base(name) == "sessions.db" {
 			name = filepath.Dir(name)
