@@ -41,6 +41,10 @@ func (e *connectError) Error() string {
 	return "cannot connect: " + strings.Join(slices.Compact(reasons), "; ")
 }
 
+// tooManyConnections is the SQLSTATE of a connection that the database did not accept since it, or
+// the user, has too many.
+const tooManyConnections = "53300"
+
 // code returns the SQLSTATE in err's tree, or "".
 func code(err error) string {
 	var e *pgconn.PgError
@@ -53,7 +57,7 @@ func code(err error) string {
 // mayRepeat reports whether a call that failed had no effect, and may succeed if it is repeated.
 func mayRepeat(err error) bool {
 	switch code(err) {
-	case "40001", "40P01": // serialization failure, deadlock
+	case "40001", "40P01", tooManyConnections: // the first ones: serialization failure, deadlock
 		return true
 	}
 	return errors.Is(err, errChanged) || errors.As(err, new(*unusedError)) || pgconn.SafeToRetry(err)

@@ -149,8 +149,12 @@ func (d *database) String() string {
 	return address
 }
 
-// use calls do with the open database. It repeats do if that fails because of other transactions or
-// of a connection that was lost before anything was sent.
+// connectionPause is added to the pause before each further attempt to get a connection from a
+// database that has none left. One of the pool may be free then.
+const connectionPause = 50 * time.Millisecond
+
+// use calls do with the open database. It repeats do if that fails because of other transactions, of
+// a connection that was lost before anything was sent, or of one that the database did not accept.
 func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error {
 	d.using.RLock()
 	defer d.using.RUnlock()
@@ -169,10 +173,20 @@ func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error 
 			pool.Reset()
 		}
 		if attempt < attempts && ctx.Err() == nil && mayRepeat(err) {
+			if code(err) == tooManyConnections {
+				sleep(ctx, time.Duration(attempt)*connectionPause)
+			}
 			err = nil
 		}
 	}
 	return d.explain(ctx, err)
+}
+
+func sleep(ctx context.Context, t time.Duration) {
+	select {
+	case <-time.After(t):
+	case <-ctx.Done():
+	}
 }
 
 func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {

@@ -225,6 +225,22 @@ func TestRenameDuringImport(t *testing.T) {
 	require.Equal(t, "mine", got.Title)
 }
 
+// Calls wait for a connection if the database accepts no more of them.
+func TestFewConnections(t *testing.T) {
+	address := server.Address(t)
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	user := "few_" + schemaOf(t, address)
+	_, err := admin.Exec(t.Context(), "CREATE ROLE "+user+" LOGIN CONNECTION LIMIT 1; "+
+		"CREATE SCHEMA "+schemaOf(t, address)+" AUTHORIZATION "+user)
+	require.NoError(t, err)
+	s := open(t, strings.Replace(address, "acp@", user+"@", 1))
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() { create(t, s, fmt.Sprint(i)) })
+	}
+	all.Wait()
+}
+
 // Text is UTF-8, whatever is set for the user or the database.
 func TestClientEncoding(t *testing.T) {
 	address := server.Address(t)

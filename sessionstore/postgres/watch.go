@@ -96,10 +96,7 @@ func (w *watches) names() []string {
 func (d *database) keepListening(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = d.listen(ctx) // calls that need the database report what is wrong
-		select {
-		case <-time.After(listenPause):
-		case <-ctx.Done():
-		}
+		sleep(ctx, listenPause)
 	}
 }
 
