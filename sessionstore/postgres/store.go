@@ -65,6 +65,9 @@ type database struct {
 // that is idle is kept.
 const longestLoss = 30 * time.Second
 
+// closeTimeout limits how long a database that does not answer delays a program that exits.
+const closeTimeout = time.Second
+
 // New returns the store at an address. The first call connects. An error does not contain the
 // address, which may have a password.
 func New(o Options) (*Store, error) {
@@ -134,7 +137,15 @@ func (s *Store) Close() error {
 	defer s.using.Unlock()
 	s.closed = true
 	if s.pool != nil {
-		s.pool.Close()
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			s.pool.Close()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(closeTimeout): // the driver gives up later
+		}
 	}
 	return nil
 }

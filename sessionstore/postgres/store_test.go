@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -414,6 +415,79 @@ func TestLostConnections(t *testing.T) {
 		_, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
 		require.NoError(t, err)
 	}
+}
+
+// Clause W9.
+func TestCloseWhileDatabaseHangs(t *testing.T) {
+	address, hang := hanging(t, server.Address(t))
+	s, err := postgres.New(postgres.Options{Address: address, Retention: time.Hour})
+	require.NoError(t, err)
+	create(t, s, "one")
+	hang()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = s.List(ctx, sessionstore.Query{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	start := time.Now()
+	require.NoError(t, s.Close())
+	require.Less(t, time.Since(start), 5*time.Second)
+}
+
+// hanging returns an address of the same database that passes nothing on once hang was called.
+func hanging(t *testing.T, address string) (_ string, hang func()) {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	query, name := u.Query(), "/.s.PGSQL.5432"
+	socket := query.Get("host") + name
+	dir, err := os.MkdirTemp("/tmp", "pg") // the path of a socket is short
+	require.NoError(t, err)
+	l, err := net.Listen("unix", dir+name)
+	require.NoError(t, err)
+	query.Set("host", dir)
+	u.RawQuery = query.Encode()
+	var all sync.WaitGroup
+	var hangs atomic.Bool
+	ctx, stop := context.WithCancel(t.Context())
+	pass := func(from, to net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if hangs.Load() {
+				<-ctx.Done()
+			}
+			if err == nil {
+				_, err = to.Write(buffer[:n])
+			}
+			if err != nil {
+				_, _ = from.Close(), to.Close()
+				return
+			}
+		}
+	}
+	all.Go(func() {
+		for {
+			here, err := l.Accept()
+			if err != nil {
+				return
+			}
+			there, err := net.Dial("unix", socket)
+			if err != nil {
+				_ = here.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = here.Close(), there.Close() })
+			all.Go(func() { pass(here, there) })
+			all.Go(func() { pass(there, here) })
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		_ = l.Close()
+		all.Wait()
+		require.NoError(t, os.RemoveAll(dir))
+	})
+	return u.String(), func() { hangs.Store(true) }
 }
 
 func TestRetention(t *testing.T) {
