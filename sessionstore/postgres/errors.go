@@ -24,10 +24,11 @@ var (
 	errMissingPart = errors.New("a part of the history is missing")
 )
 
-// unusedError is the error of a connection that was lost before a transaction began on it.
-type unusedError struct{ error }
+// uncommittedError is the error of a connection that was lost before the commit of its transaction
+// was sent.
+type uncommittedError struct{ error }
 
-func (e *unusedError) Unwrap() error { return e.error }
+func (e *uncommittedError) Unwrap() error { return e.error }
 
 // connectError is the error of a connection that was not made, on one line: pgx has a line for each
 // attempt, mostly twice, with and without TLS.
@@ -60,7 +61,7 @@ func mayRepeat(err error) bool {
 	case "40001", "40P01", tooManyConnections: // the first ones: serialization failure, deadlock
 		return true
 	}
-	return errors.Is(err, errChanged) || errors.As(err, new(*unusedError)) || pgconn.SafeToRetry(err)
+	return errors.Is(err, errChanged) || errors.As(err, new(*uncommittedError)) || pgconn.SafeToRetry(err)
 }
 
 // isLost reports whether an error ends a connection, or shows that it leads to a server that

@@ -165,7 +165,7 @@ func (d *database) String() string {
 const connectionPause = 50 * time.Millisecond
 
 // use calls do with the open database. It repeats do if that fails because of other transactions, of
-// a connection that was lost before anything was sent, or of one that the database did not accept.
+// a connection that was lost before a commit was sent, or of one that the database did not accept.
 func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error {
 	d.using.RLock()
 	defer d.using.RUnlock()
@@ -363,16 +363,17 @@ func (s *Store) read(ctx context.Context, do func(pgx.Tx) error) error {
 
 func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) error) error {
 	return s.use(ctx, func(pool *pgxpool.Pool) error {
-		begun := false
+		done := false
 		err := pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
-			begun = true
-			if _, err := tx.Exec(ctx, enter, s.owner); err != nil {
-				return err
+			_, err := tx.Exec(ctx, enter, s.owner)
+			if err == nil {
+				err = do(tx)
 			}
-			return do(tx)
+			done = err == nil
+			return err
 		})
-		if !begun && isLost(err) && !errors.As(err, new(*pgconn.ConnectError)) {
-			err = &unusedError{err}
+		if !done && isLost(err) && !errors.As(err, new(*pgconn.ConnectError)) {
+			err = &uncommittedError{err}
 		}
 		return err
 	})

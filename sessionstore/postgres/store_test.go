@@ -490,6 +490,27 @@ func hanging(t *testing.T, address string) (_ string, hang func()) {
 	return u.String(), func() { hangs.Store(true) }
 }
 
+// A transaction that was not committed when the connection was lost is repeated.
+func TestLostTransaction(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	create(t, s, "one")
+	other := connect(t, address)
+	_, err := other.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+		"SELECT FROM sessions FOR UPDATE")
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() { done <- s.Rename(t.Context(), "one", "title") }()
+	waitsForLock(t, address)
+	disconnect(t, address)
+	_, err = other.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	got, err := s.Get(t.Context(), "one")
+	require.NoError(t, err)
+	require.Equal(t, "title", got.Title)
+}
+
 func TestRetention(t *testing.T) {
 	address := server.Address(t)
 	conn := connect(t, address)
