@@ -31,7 +31,7 @@ func (set *settings) storeVariables() []string {
 	if set.store == "" {
 		return nil
 	}
-	return []string{storeVariable, "PGPASSWORD"}
+	return []string{storeVariable, "PGPASSWORD", "PGSSLPASSWORD"}
 }
 
 // storelessEnvironment returns our environment without these variables, nil for all of it.
