@@ -347,23 +347,26 @@ func (c *Conn) reconnect() {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.times.Lost, errLost)
 	defer cancel()
 	const first, longest = 50 * time.Millisecond, 5 * time.Second
-	for pause := first; ; pause = min(2*pause, longest) {
+	why := errLost
+	for pause := first; ctx.Err() == nil; pause = min(2*pause, longest) {
 		socket, theirs, err := c.redial(ctx, received)
 		if err == nil {
 			c.attach(socket, theirs)
 			return
 		}
+		if ctx.Err() != nil {
+			break // this attempt was interrupted, so why the one before it failed says more
+		}
+		why = fmt.Errorf("%w: %w", errLost, err)
 		if refused, ok := errors.AsType[*refusedError](err); ok && refused.Status < 500 {
-			c.finish(fmt.Errorf("%w: %w", errLost, err))
-			return
+			break
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			c.finish(fmt.Errorf("%w: %w", errLost, err))
-			return
 		}
 	}
+	c.finish(why)
 }
 
 // finish ends the connection.

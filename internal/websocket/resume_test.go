@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,10 +140,43 @@ func TestOnlyTheUserResumes(t *testing.T) {
 	for name, header := range map[string][]string{
 		"bob": {c.id, "0"}, "ana": {"another", "0"}, "anna": {c.id, "x"},
 	} {
-		_, _, err = dial(t.Context(), url, name, map[string][]string{idHeader: header[:1], receivedHeader: header[1:]})
+		_, _, err = dial(t.Context(), url, name,
+			map[string][]string{idHeader: header[:1], receivedHeader: header[1:]}, time.Minute)
 		require.Equal(t, &refusedError{Status: 410, Message: "the server no longer has this connection"}, err, name)
 	}
 	require.NoError(t, c.Write(t.Context(), []byte("still there")))
+}
+
+// One attempt to connect again that is not answered does not take the time of all.
+func TestAttemptWithoutAnswer(t *testing.T) {
+	var resumed atomic.Int32
+	url := serveBehind(t, 100, Times{}, func(r *http.Request) {
+		if r.Header.Get(idHeader) != "" && resumed.Add(1) == 1 {
+			<-r.Context().Done()
+		}
+	}, echo)
+	wire := cable.Lay(t, url)
+	c, err := Dial(t.Context(), wire.URL, "ana", 100, Times{Dial: 100 * time.Millisecond})
+	require.NoError(t, err)
+	defer c.Close()
+	wire.Cut()
+	require.NoError(t, c.Write(t.Context(), []byte("still there?")))
+	echoed, err := c.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "still there?", string(echoed))
+}
+
+// Something between both sides may not know what resumes a connection.
+func TestConnectionIsNotResumed(t *testing.T) {
+	url := serveBehind(t, 100, Times{Lost: time.Millisecond}, func(r *http.Request) { r.Header.Del(idHeader) }, echo)
+	wire := cable.Lay(t, url)
+	c, err := Dial(t.Context(), wire.URL, "ana", 100, Times{})
+	require.NoError(t, err)
+	defer c.Close()
+	wire.Cut()
+	_, err = c.Read(t.Context())
+	require.EqualError(t, err, "the connection was lost: the server answered 101 Switching Protocols: "+
+		"the server did not resume the connection")
 }
 
 // A server does not wait for ever.

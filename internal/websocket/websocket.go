@@ -42,6 +42,8 @@ type Times struct {
 	// Ping is how often each side says that it is there. A connection is lost when nothing has come
 	// for two to three times as long. Default 10 s.
 	Ping time.Duration
+	// Dial is how long the server may take to accept a connection, each time. Default 15 s.
+	Dial time.Duration
 }
 
 func (t Times) withDefaults() Times {
@@ -50,6 +52,9 @@ func (t Times) withDefaults() Times {
 	}
 	if t.Ping == 0 {
 		t.Ping = 10 * time.Second
+	}
+	if t.Dial == 0 {
+		t.Dial = 15 * time.Second
 	}
 	return t
 }
@@ -68,7 +73,8 @@ func (e *refusedError) Error() string {
 // Dial connects to the server with the URL to, and authenticates with token. Messages that the
 // server sends may have up to max bytes.
 func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, error) {
-	socket, response, err := dial(ctx, to, token, nil)
+	times = times.withDefaults()
+	socket, response, err := dial(ctx, to, token, nil, times.Dial)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +82,14 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 	c.redial = func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
 		socket, response, err := dial(ctx, to, token, http.Header{
 			idHeader: {c.id}, receivedHeader: {strconv.FormatUint(received, 10)},
-		})
+		}, times.Dial)
 		if err != nil {
 			return nil, 0, err
 		}
 		n, err := strconv.ParseUint(response.Header.Get(receivedHeader), 10, 64)
 		if err != nil {
-			return nil, 0, errors.Join(errors.New("the server did not resume the connection"), socket.CloseNow())
+			_ = socket.CloseNow()
+			return nil, 0, &refusedError{response.StatusCode, "the server did not resume the connection"}
 		}
 		return socket, n, nil
 	}
@@ -90,17 +97,27 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 	return c, nil
 }
 
-// dial opens a WebSocket with additional headers.
+// client follows no redirects: they could lead the token to another server, or past TLS.
+var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	return http.ErrUseLastResponse
+}}
+
+// dial opens a WebSocket with additional headers, within a time.
 func dial(
-	ctx context.Context, to, token string, header http.Header,
+	ctx context.Context, to, token string, header http.Header, within time.Duration,
 ) (*websocket.Conn, *http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %v", within))
+	defer cancel()
 	if header == nil {
 		header = make(http.Header)
 	}
 	header.Set("Authorization", "Bearer "+token)
 	socket, response, err := websocket.Dial(ctx, to, &websocket.DialOptions{
-		HTTPHeader: header, Subprotocols: []string{protocol},
+		HTTPClient: client, HTTPHeader: header, Subprotocols: []string{protocol},
 	})
+	if err != nil && ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return nil, nil, failed.Err // why, without how
 	}
@@ -109,5 +126,8 @@ func dial(
 	}
 	const most = 1 << 10
 	said, _ := io.ReadAll(io.LimitReader(response.Body, most))
+	if elsewhere, err := response.Location(); err == nil && response.StatusCode < 400 {
+		said = fmt.Appendf(nil, "connect to %s instead", elsewhere)
+	}
 	return nil, nil, &refusedError{Status: response.StatusCode, Message: strings.TrimSpace(string(said))}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,8 +23,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve returns the URL of a server that passes each of its connections to handle. Users who have a
 // token are named like it.
 func serve(t testing.TB, max int, times Times, handle func(*Conn)) string {
+	return serveBehind(t, max, times, func(*http.Request) {}, handle)
+}
+
+// serveBehind is serve behind something that sees each request first, and may change it.
+func serveBehind(
+	t testing.TB, max int, times Times, before func(*http.Request), handle func(*Conn),
+) string {
 	a := NewAcceptor(max, times)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before(r)
 		user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok || user == "nobody" {
 			http.Error(w, "no token", http.StatusUnauthorized)
@@ -106,6 +115,28 @@ func TestConnectionIsRefused(t *testing.T) {
 	_, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "nobody", 100, Times{})
 	require.Equal(t, &refusedError{Status: 401, Message: "no token"}, err)
 	require.EqualError(t, err, "the server answered 401 Unauthorized: no token")
+}
+
+// A redirect could lead the token to another server, or past TLS.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/acp", http.StatusMovedPermanently))
+	defer server.Close()
+	_, err := Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), "ana", 100, Times{})
+	require.Equal(t, &refusedError{301, "connect to " + elsewhere.URL + "/acp instead"}, err)
+	require.Empty(t, asked)
+}
+
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, err = Dial(t.Context(), "ws://"+listener.Addr().String(), "ana", 100, Times{Dial: 50 * time.Millisecond})
+	require.EqualError(t, err, "no answer within 50ms")
 }
 
 func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
