@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -102,6 +103,8 @@ var (
 		"--max-line raises it")
 	// errNotText ends a connection over which a message was sent that is not one of the protocol.
 	errNotText = errors.New("a message is not text")
+	// errUnasked ends a connection over which another acp-agent sends on while it should wait.
+	errUnasked = errors.New("more was sent than may be without a confirmation")
 )
 
 func newConn(id string, resumable bool, max int, times Times) *Conn {
@@ -417,21 +420,31 @@ func (c *Conn) receive(socket *websocket.Conn) (websocket.MessageType, []byte, e
 		return 0, nil, err
 	}
 	message, err := io.ReadAll(noticed{r, &c.heard})
+	// ReadAll makes room for 512 bytes at once, and many small messages may be waiting.
+	if cap(message) > 2*len(message) {
+		message = bytes.Clone(message)
+	}
 	return kind, message, err
 }
 
-// store keeps a message for Read, once there is room. It returns false if the connection has ended.
+// store keeps a message for Read, once there is room. It returns false if the connection has ended,
+// as it does if another acp-agent has not left room.
 func (c *Conn) store(message []byte) bool {
 	for {
 		c.mu.Lock()
-		if !c.unread.isFull() {
+		full := c.unread.isFull()
+		if !full {
 			c.unread.add(message)
 			c.received++
 			signal(c.arrived)
-			c.mu.Unlock()
-			return true
 		}
 		c.mu.Unlock()
+		if !full {
+			return true
+		}
+		if c.resumable {
+			c.finish(errUnasked)
+		}
 		select {
 		case <-c.taken:
 		case <-c.ctx.Done():
@@ -483,6 +496,9 @@ func (c *Conn) watch() {
 		}
 		if quiet++; quiet == 2 {
 			_ = socket.CloseNow()
+			if !c.resumable {
+				c.finish(errLost) // pump may be waiting for room
+			}
 		}
 	}
 }

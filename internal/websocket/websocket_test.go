@@ -180,6 +180,54 @@ func TestOtherClientsAreAsked(t *testing.T) {
 	<-reading
 }
 
+// A client that is gone is noticed even while what it sent cannot be kept.
+func TestOtherClientThatSentTooMuch(t *testing.T) {
+	ended := make(chan error, 1)
+	url := serve(t, window, Times{Ping: 20 * time.Millisecond}, func(c *Conn) {
+		<-c.ctx.Done()
+		ended <- context.Cause(c.ctx)
+	})
+	socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
+		"Authorization": {"Bearer ana"},
+	}})
+	require.NoError(t, err)
+	defer socket.CloseNow()
+	for range 2 {
+		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, make([]byte, window)))
+	}
+	require.ErrorIs(t, <-ended, errLost)
+}
+
+// Another acp-agent waits for confirmations. One that does not is not waited for.
+func TestClientThatDoesNotWait(t *testing.T) {
+	ended := make(chan error, 1)
+	url := serve(t, window, Times{}, func(c *Conn) {
+		<-c.ctx.Done()
+		ended <- context.Cause(c.ctx)
+	})
+	socket, _, err := dial(t.Context(), url, "ana", nil, time.Minute)
+	require.NoError(t, err)
+	defer socket.CloseNow()
+	for range 2 {
+		_ = socket.Write(t.Context(), websocket.MessageText, make([]byte, window))
+	}
+	require.ErrorIs(t, <-ended, errUnasked)
+}
+
+// Many small messages may be waiting, so they take no more memory than they need.
+func TestSmallMessagesTakeLittle(t *testing.T) {
+	c, err := Dial(t.Context(), serve(t, 1000, Times{}, echo), "ana", 1000, Times{})
+	require.NoError(t, err)
+	defer c.Close()
+	for _, length := range []int{1, 100, 1000} {
+		require.NoError(t, c.Write(t.Context(), make([]byte, length)))
+		echoed, err := c.Read(t.Context())
+		require.NoError(t, err)
+		require.Len(t, echoed, length)
+		require.LessOrEqual(t, cap(echoed), 2*length+8)
+	}
+}
+
 func TestBinaryMessagesAreRefused(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, 100, Times{}, func(c *Conn) {
