@@ -138,7 +138,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	defer closeAudit()
-	listener, err := f.open(ctx)
+	listener, err := f.open(ctx, logger)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (f serveFlags) scheme() string {
 }
 
 // open listens on the address, with TLS if there is a certificate.
-func (f serveFlags) open(ctx context.Context) (net.Listener, error) {
+func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
 		return nil, usagef("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
@@ -243,14 +243,21 @@ func (f serveFlags) open(ctx context.Context) (net.Listener, error) {
 	if err != nil || f.cert == "" {
 		return listener, err
 	}
-	if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
 		return nil, errors.Join(usagef("--tls-cert: %v", err), listener.Close())
 	}
+	var last atomic.Pointer[tls.Certificate]
+	last.Store(&pair)
 	return tls.NewListener(listener, &tls.Config{
 		NextProtos: []string{"http/1.1"}, // WebSocket
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-			return &pair, err
+			if pair, err := tls.LoadX509KeyPair(f.cert, f.key); err == nil {
+				last.Store(&pair)
+			} else { // perhaps one of the files is being replaced
+				log.Error("cannot read the certificate again; the old one stays in use", "error", err)
+			}
+			return last.Load(), nil
 		},
 	}), nil
 }

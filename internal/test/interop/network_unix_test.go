@@ -355,6 +355,10 @@ func TestTurnIsJoinedFromAnotherMachine(t *testing.T) {
 func TestServerWithCertificate(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
+	content, err := os.ReadFile(cert)
+	require.NoError(t, err)
+	old := filepath.Join(t.TempDir(), "old.pem")
+	require.NoError(t, os.WriteFile(old, content, 0o600))
 	s := startServer(t, "--tls-cert", cert, "--tls-key", key)
 	dir := folder(t)
 	token := s.tokens("add", "ana", "--within", dir)
@@ -367,6 +371,14 @@ func TestServerWithCertificate(t *testing.T) {
 	})
 	t.Run("not used", func(t *testing.T) {
 		refusesToInitialize(t, startClient(t, "ws://"+s.host, token), "use wss://")
+	})
+	t.Run("replaced", func(t *testing.T) {
+		newCert, newKey := certificate(t)
+		require.NoError(t, os.Rename(newCert, cert))
+		startClient(t, "wss://"+s.host, token, "SSL_CERT_FILE="+old).initialize().leave()
+		require.Contains(t, s.stderr.String(), "cannot read the certificate again; the old one stays in use")
+		require.NoError(t, os.Rename(newKey, key))
+		startClient(t, "wss://"+s.host, token, "SSL_CERT_FILE="+cert).initialize()
 	})
 	t.Run("missing", func(t *testing.T) {
 		plain := startServer(t)
