@@ -288,7 +288,9 @@ type network struct {
 // serve accepts connections until ctx ends. Then running turns have the time grace.
 func (n *network) serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	server := &http.Server{
-		Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: n.handler(),
+		// These times end when a request becomes a connection.
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)

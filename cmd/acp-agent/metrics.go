@@ -109,7 +109,7 @@ func (m *serverMetrics) listen(
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })

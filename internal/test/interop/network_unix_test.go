@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -20,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -295,6 +297,33 @@ func TestServerDrains(t *testing.T) {
 	require.Equal(t, "cancelled", stopReason(t, answer))
 	require.NoError(t, s.cmd.Wait())
 	require.Equal(t, 1, a.exit())
+}
+
+// What somebody without a token sends, or does not read, holds nothing for long.
+func TestRequestsThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	var ending sync.WaitGroup
+	for _, request := range []string{
+		"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc",
+		"GET /acp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+		strings.Repeat("GET /none HTTP/1.1\r\nHost: x\r\n\r\n", 1<<20),
+	} {
+		conn, err := net.Dial("tcp", s.host)
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		ending.Go(func() {
+			_, err := io.WriteString(conn, request)
+			if err == nil {
+				_, err = io.Copy(io.Discard, conn)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the server keeps the connection of %.30q", request)
+			}
+		})
+	}
+	ending.Wait()
 }
 
 // The network fails again and again during a turn, and neither side notices.
