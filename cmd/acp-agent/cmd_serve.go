@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -285,7 +286,8 @@ type network struct {
 	draining atomic.Bool // there are no new connections
 }
 
-// serve accepts connections until ctx ends. Then running turns have the time grace.
+// serve accepts connections until ctx ends. Then running turns have the time grace, unless the
+// program is asked to end once more.
 func (n *network) serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	server := &http.Server{
 		Handler: n.handler(),
@@ -303,8 +305,10 @@ func (n *network) serve(ctx context.Context, listener net.Listener, grace time.D
 	n.draining.Store(true)
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
+	waiting, stop := signal.NotifyContext(waiting, endSignals()...)
+	defer stop()
 	if err := n.peers.Shutdown(waiting); err != nil {
-		n.log.Warn("ended turns that did not finish in time")
+		n.log.Warn("ended turns that were still running")
 	}
 	err := server.Close()
 	<-ended
@@ -344,7 +348,7 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
 			http.StatusUnauthorized)
 		return
-	case n.draining.Load():
+	case n.draining.Load() && !websocket.Resumes(r):
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 		return
 	}

@@ -29,11 +29,14 @@ func NewAcceptor(max int, times Times) *Acceptor {
 	return &Acceptor{max: max, times: times, conns: make(map[string]owned)}
 }
 
+// Resumes reports whether r is to resume a connection.
+func Resumes(r *http.Request) bool { return r.Header.Get(idHeader) != "" }
+
 // Accept accepts a connection of owner, or resumes one, for which it returns nil. It rejects web
 // pages of other origins. If it fails it has answered the request.
 func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {
-	if id := r.Header.Get(idHeader); id != "" {
-		return nil, a.resume(w, r, owner, id)
+	if Resumes(r) {
+		return nil, a.resume(w, r, owner, r.Header.Get(idHeader))
 	}
 	id := rand.Text()
 	w.Header().Set(idHeader, id)

@@ -271,27 +271,54 @@ func TestServerKeepsRecords(t *testing.T) {
 	require.Contains(t, s.stderr.String(), `"msg":"connected","user":"ana"`)
 }
 
-// A server that is asked to end waits for the running turn.
+// ready returns the status of the answer to /readyz.
+func (s *server) ready() int {
+	s.t.Helper()
+	response, err := http.Get("http://" + s.host + "/readyz")
+	require.NoError(s.t, err)
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// drain asks the server to end, and waits until it waits for running turns.
+func (s *server) drain() {
+	s.t.Helper()
+	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.Eventually(s.t, func() bool { return s.ready() == 503 }, patience, 10*time.Millisecond)
+}
+
+// A server that is asked to end waits for the running turn, even if its connection is lost.
 func TestServerDrains(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--", proctest.Executable())
 	dir := folder(t)
-	a := s.connect(s.tokens("add", "ana", "--within", dir)).initialize()
+	wire := cable.Lay(t, "ws://"+s.host)
+	a := startClient(t, wire.URL, s.tokens("add", "ana", "--within", dir)).initialize()
 	session := a.open(dir)
-	ready := func() int {
-		response, err := http.Get("http://" + s.host + "/readyz")
-		require.NoError(t, err)
-		_ = response.Body.Close()
-		return response.StatusCode
-	}
-	require.Equal(t, 200, ready())
+	require.Equal(t, 200, s.ready())
 	turn, from := a.begin(session, "wait")
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return ready() == 503 }, patience, 10*time.Millisecond)
+	s.drain()
+	wire.Cut()
 	m := a.try("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
 	require.NotNil(t, m.Error)
 	require.Contains(t, m.Error.Message, "shutting down")
 	a.send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + session + `"}}`)
+	answer, err := a.Response(within(t), from, turn)
+	require.NoError(t, err)
+	require.Equal(t, "cancelled", stopReason(t, answer))
+	require.NoError(t, s.cmd.Wait())
+	require.Equal(t, 1, a.exit())
+}
+
+// A server that is asked twice does not wait.
+func TestServerEndsWhenAskedTwice(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--grace", "1h", "--", proctest.Executable())
+	dir := folder(t)
+	a := s.connect(s.tokens("add", "ana", "--within", dir)).initialize()
+	turn, from := a.begin(a.open(dir), "wait")
+	s.drain()
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	answer, err := a.Response(within(t), from, turn)
 	require.NoError(t, err)
 	require.Equal(t, "cancelled", stopReason(t, answer))
