@@ -23,6 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/token"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -145,7 +146,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	}
 	n := &network{
 		tokens: tokens, acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}), log: logger,
-		audit: auditLog,
+		audit: auditLog, behindProxy: f.behindProxy,
 	}
 	users := serverUsers{
 		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(), roots: roots,
@@ -277,13 +278,14 @@ func (f serveFlags) openAudit(stderr io.Writer) (*slog.Logger, func(), error) {
 
 // network serves the connections of users who have a token.
 type network struct {
-	tokens   *token.Store
-	acceptor *websocket.Acceptor
-	peers    *acp.Server
-	log      *slog.Logger
-	audit    *slog.Logger // who connected and did what
-	metrics  *serverMetrics
-	draining atomic.Bool // there are no new connections
+	tokens      *token.Store
+	acceptor    *websocket.Acceptor
+	peers       *acp.Server
+	log         *slog.Logger
+	audit       *slog.Logger // who connected and did what
+	metrics     *serverMetrics
+	behindProxy bool
+	draining    atomic.Bool // there are no new connections
 }
 
 // serve accepts connections until ctx ends. Then running turns have the time grace, unless the
@@ -333,17 +335,24 @@ const shuttingDown = "the server is shutting down"
 func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	user, err := n.tokens.Find(secret)
+	from := []any{"from", r.RemoteAddr}
+	if n.behindProxy {
+		const most = 200
+		forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ", ")
+		from = append(from, "forwardedFor", text.Truncate(forwarded, most))
+	}
+	log, audit := n.log.With(from...), n.audit.With(from...)
 	switch {
 	case err != nil && !errors.Is(err, token.ErrInvalid):
 		n.metrics.reject()
-		n.log.Error("cannot read a token", "from", r.RemoteAddr, "error", err)
+		log.Error("cannot read a token", "error", err)
 		http.Error(w, "the server cannot read the token of this user; its log says why",
 			http.StatusServiceUnavailable)
 		return
 	case err != nil || !strings.EqualFold(scheme, "Bearer"):
 		n.metrics.reject()
-		n.log.Warn("rejected a connection without a valid token", "from", r.RemoteAddr)
-		n.audit.Info("rejected a connection without a valid token", "from", r.RemoteAddr)
+		log.Warn("rejected a connection without a valid token")
+		audit.Info("rejected a connection without a valid token")
 		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
 			http.StatusUnauthorized)
@@ -352,8 +361,8 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 		return
 	}
+	log, audit = n.log.With("user", user.Name).With(from...), n.audit.With("user", user.Name).With(from...)
 	conn, err := n.acceptor.Accept(w, r, user.Name)
-	log := n.log.With("user", user.Name, "from", r.RemoteAddr)
 	switch {
 	case err != nil:
 		n.metrics.reject()
@@ -364,7 +373,6 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	log.Info("connected")
-	audit := n.audit.With("user", user.Name, "from", r.RemoteAddr)
 	audit.Info("connected")
 	defer audit.Info("disconnected")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))

@@ -353,6 +353,19 @@ func TestRequestsThatDoNotEnd(t *testing.T) {
 	ending.Wait()
 }
 
+func TestServerBehindProxySaysWhoIsBehindIt(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--behind-proxy")
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.host+"/acp", nil)
+	require.NoError(t, err)
+	request.Header.Set("X-Forwarded-For", "203.0.113.7")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, response.StatusCode)
+	require.Regexp(t, `rejected a connection.* from=127.0.0.1:\d+ forwardedFor=203.0.113.7`, s.stderr.String())
+}
+
 // The network fails again and again during a turn, and neither side notices.
 func TestTurnSurvivesTheNetwork(t *testing.T) {
 	t.Parallel()
