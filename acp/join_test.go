@@ -385,3 +385,25 @@ func TestShutdownWithTurnOfNobody(t *testing.T) {
 		giveUp()
 	}
 }
+
+// A principal is ended with everything that goes on for it, also without a connection, and can
+// connect again.
+func TestEndOfPrincipal(t *testing.T) {
+	dir := folder(t)
+	s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
+	left, stays := connect(), connect()
+	for _, c := range []*client{left, stays} {
+		id := c.open(dir)
+		_, line := c.request("session/prompt", promptParams(id, "wait"))
+		c.send(line)
+		c.await(0, said("waiting"))
+	}
+	left.leave()
+	require.False(t, s.End("another"))
+	require.Equal(t, 2, s.Used().Turns)
+	require.True(t, s.End("ann"))
+	require.Eventually(t, func() bool { return s.Used() == acp.Limits{} }, patience, time.Millisecond)
+	require.False(t, s.End("ann"))
+	again := connect()
+	require.Equal(t, []string{"x"}, again.texts(again.open(dir), "say x"))
+}

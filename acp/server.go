@@ -117,7 +117,7 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(owner.ctx, cancel)()
 	var a *agent
 	defer func() {
 		if a == nil { // a panic in Options.Backend
@@ -146,7 +146,7 @@ func (s *Server) finish(a *agent) {
 	if a.lasting() {
 		select {
 		case <-a.unused:
-		case <-s.ctx.Done():
+		case <-a.owner.ctx.Done():
 		}
 	}
 	a.shutdown()
@@ -162,8 +162,10 @@ func (s *Server) begin(p Peer) (*principal, error) {
 	owner := s.principals[p.Principal]
 	if owner == nil {
 		owner = &principal{server: s, name: p.Principal, agents: make(map[*agent]int)}
+		owner.ctx, owner.end = context.WithCancel(s.ctx)
 	}
 	if refused := owner.takeLocked(connectionSlot); refused != nil {
+		owner.forgetLocked()
 		return nil, refused
 	}
 	s.principals[p.Principal] = owner
@@ -186,6 +188,20 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 	s.stop()
 	s.running.Wait()
 	return err
+}
+
+// End ends the connections of a principal, and the turns that have outlived a connection, and
+// reports whether there were any. It does not wait for that.
+func (s *Server) End(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.principals[name]
+	if p == nil {
+		return false
+	}
+	p.end()
+	delete(s.principals, name)
+	return true
 }
 
 // Used returns how many connections, active sessions and unanswered prompts there are.
@@ -212,6 +228,8 @@ func (s *Server) close() <-chan struct{} {
 type principal struct {
 	server *Server
 	name   string
+	ctx    context.Context // of its connections and turns
+	end    context.CancelFunc
 
 	// Guarded by the server's mu:
 	used   usage
@@ -256,9 +274,14 @@ func (p *principal) all() []*agent {
 	return slices.Collect(maps.Keys(p.agents))
 }
 
-// forgetLocked drops the principal if it uses nothing.
+// forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one
+// with the name.
 func (p *principal) forgetLocked() {
-	if p.used == (usage{}) && len(p.agents) == 0 {
+	if p.used != (usage{}) || len(p.agents) > 0 {
+		return
+	}
+	p.end()
+	if p.server.principals[p.name] == p {
 		delete(p.server.principals, p.name)
 	}
 }

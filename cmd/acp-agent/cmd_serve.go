@@ -146,7 +146,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	}
 	n := &network{
 		tokens: tokens, acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}), log: logger,
-		audit: auditLog, behindProxy: f.behindProxy,
+		audit: auditLog, behindProxy: f.behindProxy, users: map[string]token.Token{},
 	}
 	users := serverUsers{
 		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(), roots: roots,
@@ -286,6 +286,9 @@ type network struct {
 	metrics     *serverMetrics
 	behindProxy bool
 	draining    atomic.Bool // there are no new connections
+
+	mu    sync.Mutex
+	users map[string]token.Token // the tokens with which users have connected, by name
 }
 
 // serve accepts connections until ctx ends. Then running turns have the time grace, unless the
@@ -299,13 +302,18 @@ func (n *network) serve(ctx context.Context, listener net.Listener, grace time.D
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	served, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	watching.Go(func() { n.endRevoked(served) })
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
 	n.draining.Store(true)
-	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	waiting, cancel := context.WithTimeout(served, grace)
 	defer cancel()
 	waiting, stop := signal.NotifyContext(waiting, endSignals()...)
 	defer stop()
@@ -362,6 +370,7 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	log, audit = n.log.With("user", user.Name).With(from...), n.audit.With("user", user.Name).With(from...)
+	n.admit(user)
 	conn, err := n.acceptor.Accept(w, r, user.Name)
 	switch {
 	case err != nil:
@@ -375,21 +384,26 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	log.Info("connected")
 	audit.Info("connected")
 	defer audit.Info("disconnected")
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	var watching sync.WaitGroup
-	watching.Go(func() { n.watch(ctx, user, cancel) })
-	err = n.peers.Serve(ctx, conn, acp.Peer{Principal: user.Name, Remote: true})
-	cancel()
-	watching.Wait()
-	if err != nil {
+	peer := acp.Peer{Principal: user.Name, Remote: true}
+	if err := n.peers.Serve(context.WithoutCancel(r.Context()), conn, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")
 }
 
-// watch calls revoked when the user's token is no longer valid. A token that cannot be read stays
-// valid: that may be over soon. It returns when ctx ends.
-func (n *network) watch(ctx context.Context, user token.Token, revoked func()) {
+// admit notes with which token a user connects, and ends what goes on by virtue of an older one.
+func (n *network) admit(user token.Token) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if old, ok := n.users[user.Name]; ok && !old.Same(user) {
+		n.peers.End(user.Name)
+	}
+	n.users[user.Name] = user
+}
+
+// endRevoked ends what goes on for users whose tokens are no longer valid, once a second until ctx
+// ends. A token that cannot be read stays valid: that may be over soon.
+func (n *network) endRevoked(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -398,11 +412,14 @@ func (n *network) watch(ctx context.Context, user token.Token, revoked func()) {
 			return
 		case <-ticker.C:
 		}
-		now, err := n.tokens.Get(user.Name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !now.Same(user) {
-			n.log.Info("the token was revoked", "user", user.Name)
-			revoked()
-			return
+		n.mu.Lock()
+		for name, user := range n.users {
+			now, err := n.tokens.Get(name)
+			revoked := errors.Is(err, fs.ErrNotExist) || err == nil && !now.Same(user)
+			if revoked && n.peers.End(name) {
+				n.log.Info("the token was revoked", "user", name)
+			}
 		}
+		n.mu.Unlock()
 	}
 }

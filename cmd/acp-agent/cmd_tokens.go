@@ -129,7 +129,7 @@ func newTokensRevoke(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Remove a user's token, and end the user's connections",
-		Long: `revoke removes the token of NAME. Connections that use it end within a second. The
+		Long: `revoke removes the token of NAME. Connections and turns of NAME end within a second. The
 sessions of NAME stay stored.`,
 		Args: oneName,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -89,6 +89,19 @@ func (s *server) tokens(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// metrics returns the metrics of a server that was started with --metrics.
+func (s *server) metrics() string {
+	s.t.Helper()
+	address := regexp.MustCompile(`metrics on (http://\S+)`).FindStringSubmatch(s.stderr.String())
+	require.NotNil(s.t, address, s.stderr)
+	response, err := http.Get(address[1])
+	require.NoError(s.t, err)
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	require.NoError(s.t, err)
+	return string(metrics)
+}
+
 // connect starts a client of the server with a token.
 func (s *server) connect(token string) *agent {
 	s.t.Helper()
@@ -207,6 +220,21 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 	require.NotContains(t, s.stderr.String(), "<nil>")
 }
 
+// A turn whose connection has ended goes on, but not for a user whose token was revoked.
+func TestRevokedTokenEndsTurns(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "--metrics", "127.0.0.1:0", "--", proctest.Executable())
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	a := s.connect(token).initialize()
+	a.begin(a.open(dir), "wait")
+	a.leave()
+	require.Contains(t, s.metrics(), "acp_agent_turns 1\n")
+	s.tokens("revoke", "ana")
+	require.Eventually(t, func() bool { return strings.Contains(s.metrics(), "acp_agent_turns 0\n") },
+		patience, 10*time.Millisecond)
+}
+
 // A token that cannot be read, perhaps for a moment, is not a token that was revoked.
 func TestDamagedTokenEndsNoConnections(t *testing.T) {
 	t.Parallel()
@@ -247,15 +275,9 @@ func TestServerKeepsRecords(t *testing.T) {
 	require.Equal(t, "end_turn", bob.prompt(theirs, "say tangerine"))
 	require.Contains(t, bob.updates(from, theirs), `"text":"tangerine"`)
 
-	address := regexp.MustCompile(`metrics on (http://\S+)`).FindStringSubmatch(s.stderr.String())
-	require.NotNil(t, address, s.stderr)
-	response, err := http.Get(address[1])
-	require.NoError(t, err)
-	defer response.Body.Close()
-	metrics, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Contains(t, string(metrics), "acp_agent_connections 2\n")
-	require.Contains(t, string(metrics), `acp_agent_request_duration_seconds_count{method="session/prompt",result="ok"} 2`)
+	metrics := s.metrics()
+	require.Contains(t, metrics, "acp_agent_connections 2\n")
+	require.Contains(t, metrics, `acp_agent_request_duration_seconds_count{method="session/prompt",result="ok"} 2`)
 
 	audit, err := os.ReadFile(record)
 	require.NoError(t, err)
