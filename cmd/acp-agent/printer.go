@@ -220,7 +220,7 @@ func (p *printer) tool(update json.RawMessage) {
 			if strings.HasPrefix(c.said, "```") { // output
 				progress = lines[len(lines)-1]
 			}
-			p.print(p.styled("  "+cut(text.Plain(progress), room), style{dim}))
+			p.print(p.styled("  "+cut(plainLine(progress), room), style{dim}))
 		}
 		p.live = c
 	}
@@ -314,7 +314,8 @@ func (p *printer) diff(d *sdk.ToolCallContentDiff) {
 		case '@':
 			s = style{dim}
 		}
-		p.noteWrapped("  ", text.Plain(strings.TrimSuffix(line, "\n")), s)
+		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ") // as wide everywhere
+		p.noteWrapped("  ", text.Plain(line), s)
 	}
 }
 

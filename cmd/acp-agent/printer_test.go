@@ -105,6 +105,22 @@ func TestWrappedLinesOfQuestions(t *testing.T) {
 	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
 }
 
+// Tabs would move what follows to a place that only the terminal knows.
+func TestTabsInQuestionsAndProgress(t *testing.T) {
+	var out strings.Builder
+	p := &printer{out: &out, width: 30, calls: make(map[string]*call)}
+	title := "Edit"
+	p.permission(sdk.ToolCallUpdate{Title: &title, Content: []sdk.ToolCallContent{
+		sdk.ToolDiffContent("f", strings.Repeat("\t", 6)+"? Read"),
+	}})
+	require.Contains(t, out.String(), "\n  +"+strings.Repeat(" ", 24)+"? \n  Read\n")
+	out.Reset()
+	p.asking = false
+	p.update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(
+		`{"toolCallId":"1","title":"Test","content":[{"content":{"text":"ok\tpackage\t0.1s"}}]}`)})
+	require.Equal(t, "· Test  ok package 0.1s", out.String())
+}
+
 // The title of a call may grow until the call begins.
 func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
 	var out strings.Builder

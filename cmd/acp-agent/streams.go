@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/text/width"
 )
 
 // streams are the program's standard streams.
@@ -59,27 +60,30 @@ func prefixColumns(s string, n int) int {
 	return end
 }
 
-// columnsOf returns how many columns r takes: two for the ideographs and syllables of East Asia and
-// for emoji, none for marks on another character.
+// columnsOf returns how many columns r takes: two for the characters of East Asia and for emoji,
+// none for marks on another character. Where terminals differ it returns the larger number: a line
+// that is wrapped elsewhere than expected could look like another one.
 func columnsOf(r rune) int {
-	switch {
+	const emojiStyle = '\ufe0f' // makes a symbol as wide as an emoji
+	switch kind := width.LookupRune(r).Kind(); {
+	case r < utf8.RuneSelf || r == emojiStyle:
+		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
-	case r >= 0x1f300 && r < 0x20000, r >= 0xff01 && r <= 0xff60, r >= 0x3000 && r <= 0x303f,
-		unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana):
+	case r >= 0x1f300 && r < 0x20000, kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
 		return 2
 	}
 	return 1
 }
 
-// cut shortens s to at most width columns, ending in "…".
-func cut(s string, width int) string {
-	if columns(s) <= width {
+// cut shortens s to at most max columns, ending in "…".
+func cut(s string, max int) string {
+	if columns(s) <= max {
 		return s
 	}
 	n := 0
 	for i, r := range s {
-		if n += columnsOf(r); n > width-1 {
+		if n += columnsOf(r); n > max-1 {
 			return s[:i] + "…"
 		}
 	}
