@@ -51,14 +51,14 @@ func (m *markdown) add(piece string) string {
 	}
 }
 
-// rest returns the line that is not complete yet, as if it were.
-func (m *markdown) rest() string {
-	if m.pending == "" {
-		return ""
+// rest ends the text, and returns the line that is not complete yet as if it were. Code that was
+// not ended ends with the text.
+func (m *markdown) rest() (rendered string) {
+	if m.pending != "" {
+		rendered = m.line(m.pending)
 	}
-	line := m.pending
-	m.pending = ""
-	return m.line(line)
+	*m = markdown{}
+	return rendered
 }
 
 // line renders a line, with its line feed.

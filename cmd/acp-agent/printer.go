@@ -29,6 +29,8 @@ type printer struct {
 	markdown *markdown        // nil to print messages unchanged
 	inLine   bool             // the last text did not end with a newline
 	calls    map[string]*call // by id
+	message  string           // the id of the last message of the agent
+	thought  bool             // the agent thought since
 	live     *call            // the call on the last line, which can be replaced
 	untold   []*call          // pending calls without a line yet, if out is no terminal
 	asking   bool             // a permission request is shown and not yet answered
@@ -128,8 +130,9 @@ func (p *printer) printUpdate(u client.Update) {
 		p.tool(u.Update)
 	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
 		var chunk struct {
-			Content struct{ Text string }
-			Meta    struct {
+			Content   struct{ Text string }
+			MessageID string
+			Meta      struct {
 				Ours struct{ Note bool } `json:"acp-agent"`
 			} `json:"_meta"`
 		}
@@ -139,12 +142,15 @@ func (p *printer) printUpdate(u client.Update) {
 		p.tellCalls()
 		said := text.Plain(chunk.Content.Text)
 		switch {
+		case said == "": // it is no text
 		case u.Kind == "user_message_chunk":
 			p.note("> %s", said)
 		case u.Kind == "agent_message_chunk":
-			p.say(said)
+			p.say(chunk.MessageID, said)
 		case chunk.Meta.Ours.Note:
 			p.note("· %s", strings.TrimSpace(said))
+		default:
+			p.thought = true
 		}
 	}
 }
@@ -160,11 +166,12 @@ func (p *printer) tellCalls() {
 	}
 }
 
-// say prints a piece of the answer.
-func (p *printer) say(s string) {
-	if p.live != nil {
+// say prints a piece of a message of the agent.
+func (p *printer) say(message, s string) {
+	if p.live != nil || p.thought || p.message != message {
 		p.endLine()
 	}
+	p.message, p.thought = message, false
 	if p.markdown != nil {
 		s = p.markdown.add(s)
 	}

@@ -105,6 +105,25 @@ func TestWrappedLinesOfQuestions(t *testing.T) {
 	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
 }
 
+// A message begins on a new line, and is no code because of the message before.
+func TestMessagesAreSeparate(t *testing.T) {
+	var out strings.Builder
+	p := newPrinter(&out)
+	p.markdown = &markdown{}
+	for _, u := range []client.Update{
+		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"I "}}`)},
+		{Kind: "agent_thought_chunk", Update: json.RawMessage(`{"content":{"text":""}}`)},
+		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"look."}}`)},
+		{Kind: "agent_thought_chunk", Update: json.RawMessage(`{"content":{"text":"hm"}}`)},
+		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"Here:\n~~~\nx\n"},"messageId":"1"}`)},
+		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"*Done*"},"messageId":"2"}`)},
+	} {
+		p.update(t.Context(), u)
+	}
+	p.end()
+	require.Equal(t, "I look.\nHere:\n  <36>x<0>\n<3>Done<0>\n", escape.ReplaceAllString(out.String(), "<$1>"))
+}
+
 // Tabs would move what follows to a place that only the terminal knows.
 func TestTabsInQuestionsAndProgress(t *testing.T) {
 	var out strings.Builder
