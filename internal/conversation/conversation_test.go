@@ -120,6 +120,25 @@ func TestMarkdownShowsTextAsText(t *testing.T) {
 	require.Contains(t, text, "```diff\n@@ -1,2 +1,2 @@\n same\n-<i>\n+<u>\n```\n")
 	require.Contains(t, text, "\n- ✓ Read\n")
 	require.Contains(t, text, "- [x] done\n")
+	require.Contains(t, text, "<details><summary>· &lt;script&gt;alert(1)&lt;/script&gt; ")
+	require.Contains(t, text, "\n\n\\<script>alert(1)")
+}
+
+// A message cannot hide what follows it, and loads nothing.
+func TestMarkdownMessagesAreInert(t *testing.T) {
+	for message, want := range map[string]string{
+		"\na **b** > c\n\n":                 "a **b** > c",
+		"Vec<T> and `Vec<T>`":               "Vec\\<T> and `Vec<T>`",
+		"``a`<b>`` <b> `<i>":                "``a`<b>`` \\<b> `\\<i>",
+		"`a``b` <i>":                        "`a``b` \\<i>",
+		"<!-- a\n```\n<b>\n```\n</details>": "\\<!-- a\n```\n<b>\n```\n\\</details>",
+		"![x](https://e/x.png) wow!":        "\\![x](https://e/x.png) wow!",
+		"`![x](y)` \\![x](y) \\`<b>\\":      "`![x](y)` \\![x](y) \\`\\<b>\\",
+		"see:\n````go\n```\n<b>":            "see:\n````go\n```\n<b>\n````",
+		"1. a\n\n    <b>":                   "1. a\n\n    <b>",
+	} {
+		require.Equal(t, want, inert(message), "%q", message)
+	}
 }
 
 func TestPageOnlyAllowsItsOwnStyle(t *testing.T) {

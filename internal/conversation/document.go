@@ -2,13 +2,16 @@ package conversation
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/acp-agent/acp-agent/internal/markdown"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -90,7 +93,7 @@ func (m *markdownWriter) entry(e Entry) {
 	}
 	switch e.Kind {
 	case Thought:
-		m.folded("Thought", e.Text)
+		m.folded("Thought", inert(e.Text))
 	case Note:
 		m.printf("\n> %s\n", escaped(text.Line(e.Text, 1000)))
 	case ToolCall:
@@ -102,7 +105,7 @@ func (m *markdownWriter) entry(e Entry) {
 		}
 	default:
 		if e.Text != "" {
-			m.printf("\n%s\n", strings.Trim(e.Text, "\n"))
+			m.printf("\n%s\n", inert(e.Text))
 		}
 	}
 	for _, a := range e.Attachments {
@@ -125,7 +128,9 @@ func (m *markdownWriter) call(c *Call) {
 		b.WriteString(text.Code(d.Path) + "\n\n" + text.Block("diff", strings.Join(d.Lines(), "")) + "\n")
 	}
 	for _, t := range c.Texts {
-		if _, _, isBlock := text.CutBlock(t); !isBlock {
+		if _, _, isBlock := text.CutBlock(t); isBlock {
+			t = inert(t)
+		} else {
 			t = text.Block("", t)
 		}
 		b.WriteString(t + "\n")
@@ -134,9 +139,74 @@ func (m *markdownWriter) call(c *Call) {
 }
 
 // folded writes Markdown that is shown when its summary is clicked on.
-func (m *markdownWriter) folded(summary, markdown string) {
-	m.printf("\n<details><summary>%s</summary>\n\n%s\n\n</details>\n", escaped(summary),
-		strings.Trim(markdown, "\n"))
+func (m *markdownWriter) folded(summary, content string) {
+	m.printf("\n<details><summary>%s</summary>\n\n%s\n\n</details>\n", html.EscapeString(summary),
+		strings.Trim(content, "\n"))
+}
+
+// inert returns a message in Markdown, without empty lines around it, so that it changes nothing
+// around it and loads nothing: what looks like HTML is text, an image is a link, and a block of code
+// ends with the message.
+func inert(message string) string {
+	var (
+		b     strings.Builder
+		lines markdown.Reader
+	)
+	for line := range strings.Lines(strings.Trim(message, "\n")) {
+		kind := lines.Line(strings.TrimSuffix(line, "\n")).Kind
+		// An indented line may be code, too.
+		if kind != markdown.Code && kind != markdown.Fence && !strings.HasPrefix(line, "    ") {
+			line = inertLine(line)
+		}
+		b.WriteString(line)
+	}
+	if fence := lines.Open(); fence != "" {
+		b.WriteString("\n" + fence)
+	}
+	return b.String()
+}
+
+// inertLine returns a line in which only what is code can look like HTML or an image.
+func inertLine(line string) string {
+	var b strings.Builder
+	for line != "" {
+		special := strings.IndexAny(line, "`<!\\")
+		if special < 0 {
+			break
+		}
+		b.WriteString(line[:special])
+		line = line[special:]
+		n := 1
+		switch {
+		case line[0] == '`':
+			n = codeSpan(line)
+		case line[0] == '\\' && len(line) > 1 && line[1] < utf8.RuneSelf:
+			n = 2 // it is escaped
+		case line[0] == '<', strings.HasPrefix(line, "!["):
+			b.WriteByte('\\')
+		}
+		b.WriteString(line[:n])
+		line = line[n:]
+	}
+	return b.String() + line
+}
+
+// codeSpan returns the length of the code in backticks at the beginning of a line, or of the
+// backticks if no others end it.
+func codeSpan(line string) int {
+	ticks := func(at int) int { return len(line[at:]) - len(strings.TrimLeft(line[at:], "`")) }
+	n := ticks(0)
+	for at := n; ; {
+		next := strings.IndexByte(line[at:], '`')
+		if next < 0 {
+			return n
+		}
+		at += next
+		end := ticks(at)
+		if at += end; end == n {
+			return at
+		}
+	}
 }
 
 // escaped returns a line as Markdown that shows it as it is.

@@ -72,6 +72,9 @@ func (r *Reader) Line(line string) Line {
 	return Line{Text: line}
 }
 
+// Open returns the fence that ends the block of code that the last line is in, "" if it is in none.
+func (r *Reader) Open() string { return r.fence }
+
 // Style is how a part of a line is shown.
 type Style int
 
