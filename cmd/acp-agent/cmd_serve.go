@@ -150,7 +150,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	}
 	users := serverUsers{
 		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(), roots: roots,
-		store: store, trace: trace, log: logger, audit: auditLog,
+		store: store, trace: trace, connected: new(atomic.Int64), log: logger, audit: auditLog,
 		observe: func(e acp.Event) { n.metrics.observe(e) },
 	}
 	n.peers = acp.NewServer(acp.ServerOptions{
@@ -189,6 +189,7 @@ type serverUsers struct {
 	roots      workspace.Options
 	store      sessionstore.Shared
 	trace      traceFunc
+	connected  *atomic.Int64 // connections so far, which the trace tells apart
 	log, audit *slog.Logger
 	observe    func(acp.Event)
 }
@@ -216,6 +217,7 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 	o := u.set.serving(
 		d, u.dir, roots, u.store.For(user.Name), u.trace, u.log.With("user", user.Name))
 	o.ConsentDir = d.model.ConsentDir
+	o.Trace = u.trace.of(fmt.Sprintf("editor[%d %s]", u.connected.Add(1), user.Name))
 	userAudit := u.audit.With("user", user.Name)
 	o.Observe = func(e acp.Event) {
 		u.observe(e)

@@ -306,7 +306,7 @@ func (set *settings) serving(
 		Folders:      set.folders,
 		KeepFolders:  set.keepDirs,
 		MaxLine:      set.maxLine,
-		Trace:        trace.editor(),
+		Trace:        trace.of("editor"),
 		MCPPolicy:    set.config.mcpPolicy,
 		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(dir),

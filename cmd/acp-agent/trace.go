@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,7 +18,8 @@ import (
 type traceFunc func(peer string, sent bool, line []byte)
 
 // openTrace returns a function that appends messages to a file, which is nil if path is "", and a
-// function that closes it. An error of a write is told on stderr.
+// function that closes it. An error of a write is told on stderr. Several processes may write to one
+// file, since an editor starts one for each window: each line names the process that wrote it.
 func openTrace(path string, stderr io.Writer) (trace traceFunc, end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
@@ -27,26 +29,28 @@ func openTrace(path string, stderr io.Writer) (trace traceFunc, end func(), err 
 		return nil, nil, err
 	}
 	var mu sync.Mutex
+	process := os.Getpid()
 	trace = func(peer string, sent bool, line []byte) {
 		arrow := "<-"
 		if sent {
 			arrow = "->"
 		}
-		now := time.Now().UTC().Format(time.RFC3339Nano)
-		text := fmt.Appendf(nil, "%s %s %s %s\n", now, arrow, peer, masked(line))
+		shown := masked(line)
 		mu.Lock()
 		defer mu.Unlock()
-		_, _ = file.Write(text)
+		now := time.Now().UTC().Format(time.RFC3339Nano) // here, so that the lines are in order
+		_, _ = file.Write(fmt.Appendf(
+			nil, "%s acp-agent[%d] %s %s %s\n", now, process, arrow, peer, shown))
 	}
 	return trace, file.close, nil
 }
 
-// editor returns the function for the messages of the editor, nil if there is no trace.
-func (t traceFunc) editor() func(sent bool, line []byte) {
+// of returns the function for the messages of a peer, nil if there is no trace.
+func (t traceFunc) of(peer string) func(sent bool, line []byte) {
 	if t == nil {
 		return nil
 	}
-	return func(sent bool, line []byte) { t("editor", sent, line) }
+	return func(sent bool, line []byte) { t(peer, sent, line) }
 }
 
 // mayHoldSecrets matches messages that may have members called env, headers, url, args or

@@ -51,6 +51,8 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	store := memstore.New(t)
 	lease := sessions(t, store, dir, 20_000)
 	trace := writeTrace(t, dir)
+	windowsTrace(t, dir, trace)
+	longTrace(t, dir, 2500)
 	page := serve(t, inspect.Options{Store: store, Traces: []string{dir},
 		Details: func(one sessionstore.Session) inspect.Details {
 			return inspect.Details{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,8 @@ func sessions(t testing.TB, store sessionstore.Store, dir string, updates int) s
 		map[string]any{"sessionUpdate": "tool_call", "toolCallId": "1", "title": hostile, "status": "\"><b>", "content": []any{
 			map[string]any{"type": "diff", "path": hostile, "oldText": hostile, "newText": "x"},
 			map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": hostile}}}})
+	conversation(t, store, sessionstore.NewSession{ID: "sess_arabic", Agent: opencode, Keys: keys(t, dir, "src/"+strings.Repeat("folder", 30))}, strings.Repeat("مرحبا", 30),
+		said("agent_message_chunk", "سأصلح `config.json` الآن.\n\n- الخطوة الأولى"))
 	return shopSession(t, store, sessionstore.NewSession{ID: "sess_shop", Agent: opencode, Keys: app})
 }
 
@@ -160,7 +163,7 @@ func writeTrace(t testing.TB, dir string) string {
 	at := time.Date(2026, 11, 23, 9, 12, 0, 0, time.UTC)
 	line := func(after time.Duration, arrow, peer, message string) {
 		at = at.Add(after)
-		_, err := fmt.Fprintf(file, "%s %s %s %s\n", at.Format(time.RFC3339Nano), arrow, peer, message)
+		_, err := fmt.Fprintf(file, "%s acp-agent[4710] %s %s %s\n", at.Format(time.RFC3339Nano), arrow, peer, message)
 		require.NoError(t, err)
 	}
 	const agent, ms = "opencode[4711]", time.Millisecond
@@ -220,14 +223,40 @@ func writeTrace(t testing.TB, dir string) string {
 	return path
 }
 
+// windowsTrace writes a trace to which two windows of an editor wrote at the same time, and then a
+// process that got the number of one of them, after the clock was set back.
+func windowsTrace(t testing.TB, dir, one string) {
+	t.Helper()
+	content, err := os.ReadFile(one)
+	require.NoError(t, err)
+	var b strings.Builder
+	for line := range strings.Lines(string(content)) {
+		b.WriteString(line + strings.NewReplacer("[4710]", "[4712]", "[4711]", "[4713]").Replace(line))
+	}
+	b.WriteString(strings.ReplaceAll(string(content), "T09:12:", "T08:12:"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "windows.trace"), []byte(b.String()), 0o600))
+}
+
+// longTrace writes a trace of n requests without an answer.
+func longTrace(t testing.TB, dir string, n int) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, "long.trace")
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "2026-11-23T09:13:00Z acp-agent[4710] <- editor {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"m\"}\n", i)
+	}
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	return path
+}
+
 // continueTrace adds the answers that were missing to a trace of writeTrace.
 func continueTrace(t testing.TB, path string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
 	defer file.Close()
-	_, err = file.WriteString(`2026-11-23T09:12:20Z <- opencode[4711] {"jsonrpc":"2.0","id":4,"result":{}}
-2026-11-23T09:12:20.003Z -> editor {"jsonrpc":"2.0","id":3,"result":{}}
+	_, err = file.WriteString(`2026-11-23T09:12:20Z acp-agent[4710] <- opencode[4711] {"jsonrpc":"2.0","id":4,"result":{}}
+2026-11-23T09:12:20.003Z acp-agent[4710] -> editor {"jsonrpc":"2.0","id":3,"result":{}}
 `)
 	require.NoError(t, err)
 }

@@ -361,7 +361,7 @@ func TestTracesAreReadInParts(t *testing.T) {
 	require.False(t, first.Sent)
 
 	// A line is read once it is complete.
-	more := `2026-11-23T09:13:00Z -> opencode[4711] [{"jsonrpc":"2.0"}]`
+	more := `2026-11-23T09:13:00Z acp-agent[4710] -> opencode[4711] [{"jsonrpc":"2.0"}]`
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer file.Close()
@@ -392,12 +392,7 @@ func TestTracesOfTheSameNameAreApart(t *testing.T) {
 }
 
 func TestALongTraceIsReadInParts(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "long.trace")
-	var b strings.Builder
-	for i := range 3000 {
-		fmt.Fprintf(&b, "2026-11-23T09:13:00Z <- editor {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"m\"}\n", i)
-	}
-	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+	path := longTrace(t, t.TempDir(), 3000)
 	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{path}}))
 	read := 0
 	for from, size := int64(0), int64(1); from < size; {

@@ -102,16 +102,18 @@ func (s *Server) openTrace(q url.Values) (*os.File, error) {
 
 // message is what the timeline shows of a message.
 type message struct {
-	At     int64   `json:"at"`   // where its JSON is in the file
-	Size   int     `json:"size"` // of its JSON
-	Time   float64 `json:"time"` // in milliseconds since 1970
-	Sent   bool    `json:"sent"` // by acp-agent
-	Peer   string  `json:"peer"`
-	Kind   string  `json:"kind"` // request, response, notification or invalid
-	ID     string  `json:"id,omitempty"`
-	Method string  `json:"method,omitempty"`
-	Label  string  `json:"label,omitempty"`
-	Error  string  `json:"error,omitempty"`
+	At   int64   `json:"at"`   // where its JSON is in the file
+	Size int     `json:"size"` // of its JSON
+	Time float64 `json:"time"` // in milliseconds since 1970
+	Sent bool    `json:"sent"` // by acp-agent
+	// Process is the process of acp-agent, such as "acp-agent[4710]".
+	Process string `json:"process"`
+	Peer    string `json:"peer"`
+	Kind    string `json:"kind"` // request, response, notification or invalid
+	ID      string `json:"id,omitempty"`
+	Method  string `json:"method,omitempty"`
+	Label   string `json:"label,omitempty"`
+	Error   string `json:"error,omitempty"`
 	// Sum is equal for messages with the same content, whatever their session and id.
 	Sum string `json:"sum"`
 }
@@ -167,11 +169,12 @@ func readLine(r *bufio.Reader) (line []byte, size int, err error) {
 	}
 }
 
-// parseLine reads a line of a trace, which may be incomplete: the time, an arrow, the peer and the
-// message. At is where the message begins in the line.
+// parseLine reads a line of a trace, which may be incomplete: the time, the process of acp-agent, an
+// arrow, the peer and the message. At is where the message begins in the line.
 func parseLine(line []byte) (m message, ok bool) {
-	head, rest, ok := bytes.Cut(line, []byte(" "))
+	head, rest, _ := bytes.Cut(line, []byte(" "))
 	at, err := time.Parse(time.RFC3339Nano, string(head))
+	process, rest, ok := bytes.Cut(rest, []byte(" "))
 	if !ok || err != nil || len(rest) < 4 {
 		return m, false
 	}
@@ -185,9 +188,10 @@ func parseLine(line []byte) (m message, ok bool) {
 	}
 	body := bytes.TrimSuffix(rest[begin:], []byte("\n"))
 	m = message{
-		At: int64(len(head) + 1 + 3 + begin), Size: len(body),
+		At: int64(len(line) - len(rest) + begin), Size: len(body),
 		Time: float64(at.UnixMicro()) / 1000, Sent: arrow == "-> ",
-		Peer: text.Printable(strings.TrimSpace(string(rest[:begin]))), Kind: "invalid",
+		Process: text.Line(text.Printable(string(process)), 100),
+		Peer:    text.Printable(strings.TrimSpace(string(rest[:begin]))), Kind: "invalid",
 	}
 	m.read(body)
 	return m, true

@@ -174,10 +174,10 @@ async function traces() {
   await press("Enter");
   await appears(".results a", "orders.trace");
   await check("traces");
-  await tab(".results a");
+  await tab(".results a[href*=orders]");
   await press("Enter");
   await appears(".row .method", "session/prompt");
-  assert.match(await text("main .about"), /^\d+ messages · 2 errors · 2 unanswered/);
+  assert.match(await text("main .about"), /^\d+ messages in 15.9 s2 errors2 unanswered$/);
   await tab(".list");
   for (let i = 0; i < 5; i++) await press("ArrowDown");
   await appears(".row[aria-selected=true] .method", "session/new");
@@ -189,12 +189,14 @@ async function traces() {
   await check("trace");
   await press("End");
   await appears(".detail mark", "<script>document.title");
-  await page.select("[aria-label=Messages]", "problems");
+  await page.focus(".problems");
+  await press("Enter");
   await page.waitForFunction(() => document.querySelectorAll(".row").length === 5);
   await appears(".row .took", "no answer");
-  await page.focus(".list");
   await press("Home");
   await appears(".detail .about", "Failed after 2.0 ms");
+  await press("ArrowDown", "ArrowDown");
+  await appears(".detail .about", "acp-agent passed it on to opencode[4711], which has not answered");
   await page.select("[aria-label=Messages]", "questions");
   await page.waitForFunction(() => document.querySelectorAll(".row").length === 4);
   await page.select("[aria-label=Messages]", "");
@@ -211,12 +213,45 @@ async function traces() {
   await page.keyboard.type("set_mode");
   await page.waitForFunction(() => [...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
   await happens("answers");
-  await appears("main .about", "0 unanswered");
+  await page.waitForFunction(() => document.querySelector(".problems.open").hidden);
   await page.waitForFunction(() => ![...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
 }
 
+// Each start of acp-agent in a trace is shown by itself, the newest one first.
+async function starts() {
+  await page.evaluate(() => { location.hash = "#/traces"; });
+  await appears(".results a", "windows.trace");
+  await page.evaluate(() => [...document.querySelectorAll(".results a")].find((a) => a.textContent.includes("windows.trace")).click());
+  const summary = "57 messages in 15.9 s2 errors2 unanswered";
+  await appears("main .about", summary);
+  const names = await page.$$eval(".start option", (all) => all.map((o) => o.textContent));
+  assert.deepEqual(names.map((n) => n.replace(/^.*? · /, "")), ["acp-agent[4710] · 2 errors", "acp-agent[4712] · 2 errors", "acp-agent[4710] · 2 errors"]);
+  assert.equal(await page.$eval(".start", (e) => e.selectedIndex), 2);
+  await check("starts");
+  await tab(".start");
+  await press("ArrowUp");
+  await appears("main .about", summary);
+  await press("ArrowUp");
+  await appears("main .about", summary);
+}
+
+// A long trace is read in parts, each once, also if that takes longer than the page waits for more.
+async function slowTrace() {
+  await page.setRequestInterception(true);
+  const slow = (request) => setTimeout(() => request.continue(), request.url().includes("/messages?") ? 1500 : 0);
+  page.on("request", slow);
+  await page.evaluate(() => { location.hash = "#/traces"; });
+  await appears(".results a", "long.trace");
+  await page.evaluate(() => [...document.querySelectorAll(".results a")].find((a) => a.textContent.includes("long.trace")).click());
+  await appears("main .about", "% read");
+  await page.waitForFunction(() => /^[\d,]+ messages in 0 s0 errors[\d,]+ unanswered$/.test(document.querySelector("main .about").textContent));
+  assert.match(await text("main .about"), /^2,500 messages/);
+  page.off("request", slow);
+  await page.setRequestInterception(false);
+}
+
 try {
-  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, traces]) {
+  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, traces, starts, slowTrace]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

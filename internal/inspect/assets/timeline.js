@@ -1,6 +1,6 @@
 // One trace: its messages in order, between three programs, with the time that each answer took.
 import { after, baseName, count, every, failed, get, h, say, svg } from "./dom.js";
-import { counterpart, duration, Exchange, parts, took } from "./exchange.js";
+import { counterpart, duration, elapsed, parts, Starts, took } from "./exchange.js";
 import { compared } from "./json.js";
 
 const height = 30; // of a row, in pixels
@@ -14,19 +14,27 @@ class Timeline {
   constructor(main, name, signal) {
     this.name = name;
     this.signal = signal;
-    this.exchange = new Exchange();
+    this.starts = new Starts();
+    this.exchange = null; // what is shown: one of the starts
     this.next = 0;
     this.rows = [];
     this.range = null; // [from, to] of what is shown, null for everything
     this.build(main);
     this.load();
-    every(1000, signal, () => this.read());
   }
 
   build(main) {
-    this.summary = h("p", { class: "about", role: "status" }, "Reading…");
+    const problems = () => {
+      this.which.value = "problems";
+      this.filter();
+      this.list.focus();
+    };
+    this.summary = h("span", {}, "Reading…");
+    this.errors = h("button", { class: "problems", title: "Show them", hidden: true, click: problems });
+    this.unanswered = h("button", { class: "problems open", title: "Show them", hidden: true, click: problems });
     this.text = h("input", { type: "search", "aria-label": "Find messages", placeholder: "Method, update, id or error", spellcheck: "false", autocomplete: "off" });
     this.text.addEventListener("input", after(100, () => this.filter()));
+    this.start = h("select", { class: "start", "aria-label": "Start of acp-agent", hidden: true, change: () => this.choose(this.starts.all[this.start.selectedIndex]) });
     this.side = h("select", { "aria-label": "Side", change: () => this.filter() },
       h("option", { value: "" }, "Both sides"), h("option", { value: "editor" }, "Editor"), h("option", { value: "agent" }, "Agent"));
     this.which = h("select", { "aria-label": "Messages", change: () => this.filter() },
@@ -37,8 +45,8 @@ class Timeline {
     this.list = h("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Messages", keydown: (e) => this.key(e), scroll: () => this.draw() }, this.space);
     this.detail = h("section", { class: "detail", "aria-label": "Message", tabindex: "0" }, h("p", { class: "empty" }, "Select a message to see both sides of it."));
     main.append(
-      h("div", { class: "heading" }, h("div", {}, h("h1", { title: this.name }, baseName(this.name)), this.summary),
-        h("div", { class: "filters" }, this.text, this.side, this.which)),
+      h("div", { class: "heading" }, h("div", {}, h("h1", { title: this.name }, baseName(this.name)), h("p", { class: "about" }, this.summary, this.errors, this.unanswered)),
+        h("div", { class: "filters" }, this.start, this.text, this.side, this.which)),
       h("div", { class: "scale" },
         h("ul", { class: "legend", "aria-hidden": "true" }, h("li", { class: "editor" }, "editor"), h("li", { class: "ours" }, "acp-agent"), h("li", { class: "agent" }, "agent")),
         this.overview,
@@ -60,31 +68,64 @@ class Timeline {
     try {
       await this.read();
     } catch (error) {
-      if (error.name !== "AbortError") this.detail.replaceChildren(failed(error));
+      if (error.name !== "AbortError") this.detail.replaceChildren(failed(error, () => this.load()));
+      return;
     }
+    every(1000, this.signal, () => this.read());
   }
 
-  // read reads the messages that were not read yet.
+  // read reads the messages that were not read yet. It shows them now and then: to choose those to
+  // show takes as long as there are messages.
   async read() {
-    let part, grown;
+    let part, grown, changed = false, shown = performance.now();
     do {
       part = await get("messages", { name: this.name, from: this.next }, this.signal);
       grown = part.next > this.next;
-      this.exchange.add(part.messages);
+      changed ||= grown;
+      this.starts.add(part.messages);
       this.next = part.next;
-      if (grown) this.filter();
+      this.reading = grown && part.next < part.size ? ` · ${Math.floor(100 * part.next / part.size)} % read` : "";
+      if (!changed || this.reading && this.exchange && performance.now() < shown + 500) continue;
+      this.update();
+      changed = false;
+      shown = performance.now();
     } while (grown && part.next < part.size);
-    if (this.exchange.all.length === 0) this.summary.textContent = part.size > 0 ? "This file is not a trace of acp-agent." : "No messages yet.";
+    if (!this.exchange) this.summary.textContent = part.size > 0 ? "This file is not a trace of acp-agent." : "No messages yet.";
+  }
+
+  // update shows the messages of the newest start of acp-agent, or of the one that was chosen.
+  update() {
+    const { all } = this.starts, { options } = this.start, newest = all[all.length - 1];
+    if (!newest) return;
+    const follows = !this.exchange || !this.selected && this.start.selectedIndex === options.length - 1;
+    while (options.length < all.length) this.start.append(h("option"));
+    all.forEach((one, i) => { options[i].textContent = [moment(one.all[0]), one.process, one.errors && count(one.errors, "error")].filter(Boolean).join(" · "); });
+    this.start.hidden = all.length < 2;
+    if (follows && this.exchange !== newest) {
+      this.start.selectedIndex = all.length - 1;
+      this.choose(newest);
+    } else this.filter();
+  }
+
+  // choose shows a start of acp-agent.
+  choose(exchange) {
+    this.exchange = exchange;
+    this.selected = null;
+    this.detail.replaceChildren(h("p", { class: "empty" }, "Select a message to see both sides of it."));
+    this.range = null;
+    this.list.scrollTop = 0;
+    this.filter();
   }
 
   // bounds returns the part of the time that is shown.
   bounds() {
-    const first = this.exchange.all[0]?.time ?? 0;
-    return this.range ?? [first, Math.max(this.exchange.end, first + 1)];
+    const { start, end } = this.exchange;
+    return this.range ?? [start, Math.max(end, start + 1)];
   }
 
   // filter chooses the messages to show.
   filter() {
+    if (!this.exchange) return;
     const words = this.text.value.toLowerCase().split(/\s+/).filter(Boolean);
     const [from, to] = this.bounds();
     const which = {
@@ -96,12 +137,17 @@ class Timeline {
       (!this.range || m.time <= to && (m.response?.time ?? m.time) >= from) &&
       words.every((w) => `${m.method ?? ""} ${m.label ?? ""} ${m.id ?? ""} ${m.error ?? ""} ${m.peer}`.toLowerCase().includes(w)));
     this.space.style.height = `${this.rows.length * height}px`;
-    const { all, errors, open } = this.exchange;
-    this.summary.textContent = [count(all.length, "message"), count(errors, "error"), `${open.size} unanswered`, duration(this.exchange.end - (all[0]?.time ?? 0))].join(" · ");
+    const { all, errors, open, start, end } = this.exchange;
+    this.summary.textContent = `${count(all.length, "message")} in ${duration(end - start)}${this.reading}`;
+    this.errors.textContent = count(errors, "error");
+    this.errors.hidden = errors === 0;
+    this.unanswered.textContent = `${open.size.toLocaleString("en")} unanswered`;
+    this.unanswered.hidden = open.size === 0;
     this.draw();
   }
 
   zoom(change) {
+    if (!this.exchange) return;
     const range = change(...this.bounds());
     this.range = null;
     const [first, end] = this.bounds();
@@ -145,6 +191,7 @@ class Timeline {
 
   // draw makes the rows that are visible.
   draw() {
+    if (!this.exchange) return;
     const first = Math.max(Math.floor(this.list.scrollTop / height) - 5, 0);
     const last = Math.ceil((this.list.scrollTop + this.list.clientHeight) / height) + 5;
     const [from, to] = this.bounds();
@@ -155,13 +202,13 @@ class Timeline {
   }
 
   row(m, position, from, to) {
-    const end = this.exchange.end, start = this.exchange.all[0].time;
+    const { start, end } = this.exchange;
     const bar = h("span", { class: "bar" });
     if (m.kind === "request") {
       for (const part of parts(m, end)) {
         const left = Math.max((part.from - from) / (to - from), 0), right = Math.min((part.to - from) / (to - from), 1);
         if (left > 1 || right < 0) continue;
-        const fill = h("i", { class: `${m.question ? "question" : m.sent ? m.lane : "ours"}${part.waits ? " waits" : ""}${m.response?.error ? " error" : ""}` });
+        const fill = h("i", { class: `${m.question ? "question" : m.sent ? m.lane : "ours"}${part.waits ? " waits" : ""}${part.open ? " open" : ""}${m.response?.error ? " error" : ""}` });
         fill.style.left = `${100 * left}%`;
         fill.style.width = `max(2px, ${100 * (right - left)}%)`;
         bar.append(fill);
@@ -171,18 +218,19 @@ class Timeline {
     const row = h("div", {
       class: `row ${m.kind}${problem ? " error" : ""}${m.question || m.request?.question ? " question" : ""}`, role: "option", id: `m${m.index}`,
       "aria-selected": String(m === this.selected), "aria-setsize": this.rows.length, "aria-posinset": position + 1,
-      click: () => this.select(m),
+      title: route(m), click: () => this.select(m),
     },
-    h("span", { class: "time" }, duration(m.time - start)), arrow(m),
+    h("span", { class: "time" }, elapsed(m.time - start)), arrow(m),
     h("span", { class: "what" }, h("span", { class: "hidden" }, `${route(m)}, ${m.kind}: `),
       h("span", { class: "method" }, m.method || (m.kind === "invalid" ? "invalid" : "answer")), m.label && h("span", { class: "label" }, m.label), problem && h("span", { class: "problem" }, m.error || "not a message")),
-    h("span", { class: "took" }, m.kind !== "request" ? "" : m.response ? duration(took(m, end)) : "no answer"), bar);
+    h("span", { class: `took${m.response ? "" : " open"}` }, m.kind !== "request" ? "" : m.response ? duration(took(m, end)) : "no answer"), bar);
     row.style.top = `${position * height}px`;
     return row;
   }
 
   // paint draws the overview: for each program, when it had to answer.
   paint() {
+    if (!this.exchange) return;
     const { overview } = this, ratio = devicePixelRatio, width = overview.clientWidth, tall = overview.clientHeight;
     overview.width = width * ratio;
     overview.height = tall * ratio;
@@ -200,7 +248,8 @@ class Timeline {
         const x = Math.max(width * (part.from - from) / (to - from), -1), right = Math.min(width * (part.to - from) / (to - from), width);
         if (x > width || right < 0) continue;
         context.globalAlpha = part.waits ? 0.4 : 0.8;
-        context.fillRect(x, part.waits ? y + lane / 2 - 1 : y + 4, Math.max(right - x, 1.5), part.waits ? 2 : lane - 8);
+        if (part.waits) context.fillRect(x, y + lane / 2 - 1, Math.max(right - x, 1.5), 2);
+        else for (let at = x; at < right || at === x; at += part.open ? 7 : Infinity) context.fillRect(at, y + 4, Math.max(Math.min(right - at, part.open ? 4 : Infinity), 1.5), lane - 8);
       }
     }
     if (this.selected) {
@@ -232,13 +281,22 @@ class Timeline {
 
   // story says who sent a message to whom, and how long the answer took.
   story(request, answer) {
-    const who = `${route(request)} at ${new Date(request.time).toISOString().slice(11, 23)}`;
+    const who = `${route(request)} at ${new Date(request.clock).toISOString().slice(11, 23)} UTC`;
     if (request.kind !== "request") return `${who}.`;
-    if (!answer) return `${who}. Never answered: ${request.sent ? request.peer : "acp-agent"} had to.`;
+    if (!answer) return `${who}. ${this.missing(request)}`;
     const passed = request.pair?.response;
     const whole = took(request, 0), behind = passed && took(request.pair, 0);
     const share = !passed ? "" : request.sent ? `; with acp-agent's own part ${duration(behind)}` : `, of which ${request.pair.peer} took ${duration(behind)}`;
     return `${who}. ${request.question ? "You answered" : answer.error ? "Failed" : "Answered"} after ${duration(whole)}${share}.`;
+  }
+
+  // missing says which program has to answer a request that has no answer.
+  missing(request) {
+    if (request.sent) return `No answer: ${request.peer} has not sent one.`;
+    const { pair } = request;
+    if (!pair) return "No answer: acp-agent has not sent one.";
+    return pair.response ? `No answer: acp-agent has not passed on that of ${pair.peer}.` :
+      `No answer: acp-agent passed it on to ${pair.peer}, which has not answered.`;
   }
 
   // sides returns a message as acp-agent received it and as it sent it.
@@ -260,6 +318,11 @@ class Timeline {
       return { text: cut ? `${text}…` : text };
     }
   }
+}
+
+// moment returns the day and time of a message.
+function moment(m) {
+  return new Date(m.clock).toLocaleString("en", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 }
 
 function route(m) {

@@ -15,7 +15,7 @@ export async function showTraces(main, _, signal) {
     const modified = new Date(trace.modified);
     return h("li", {}, h("a", { href: `#/trace/${encodeURIComponent(trace.name)}` },
       h("span", { class: "title" }, baseName(trace.name)),
-      h("time", { datetime: trace.modified }, modified.toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })),
+      h("time", { datetime: trace.modified }, modified.toLocaleString("en", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" })),
       h("span", { class: "about" }, size(trace.size), " ", h("code", {}, trace.name))));
   }))));
 }

@@ -86,7 +86,7 @@ func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 	require.NoError(t, err)
 	var lines []pipes.Line
 	for line := range strings.Lines(string(text)) {
-		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "] ")
 		mark, rest, _ := strings.Cut(rest, " ")
 		peer, message, whole := strings.Cut(rest, " ")
 		require.True(t, whole, line)

@@ -152,6 +152,20 @@ func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
 	require.Equal(t, "end_turn", ana.prompt(mine, "/roots"))
 }
 
+func TestTraceOfServerTellsConnectionsApart(t *testing.T) {
+	t.Parallel()
+	trace := filepath.Join(t.TempDir(), "trace")
+	s := startServer(t, "--trace", trace)
+	for _, user := range []string{"ana", "bob"} {
+		s.connect(s.tokens("add", user, "--within", t.TempDir())).initialize()
+	}
+	content, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	process := fmt.Sprintf(" acp-agent[%d] <- ", s.cmd.Process.Pid)
+	require.Contains(t, string(content), process+"editor[1 ana] {")
+	require.Contains(t, string(content), process+"editor[2 bob] {")
+}
+
 // The connections of a user share the agent's process, in which each has its own sessions.
 func TestConnectionsOfUserShareAgent(t *testing.T) {
 	t.Parallel()

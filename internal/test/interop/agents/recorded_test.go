@@ -541,7 +541,7 @@ func (p project) transcribe(t *testing.T, sessions *sessionIDs, trace []byte) []
 	release := firstLine(t, "uname", "-r") // agentic.nvim tells the agent
 	var b bytes.Buffer
 	for line := range strings.Lines(string(trace)) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 4)
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)[1:]
 		require.Len(t, fields, 4)
 		if fields[2] != "editor" {
 			continue
