@@ -250,8 +250,40 @@ async function slowTrace() {
   await page.setRequestInterception(false);
 }
 
+// Every view can be used on a narrow screen, and enlarged.
+async function narrow() {
+  await page.setViewport({ width: 400, height: 800 });
+  for (const [view, shown] of [["", ".results .title"], ["session/sess_arabic", "article"], ["traces", ".results .title"]]) {
+    await page.evaluate((v) => { location.hash = `#/${v}`; }, view);
+    await page.waitForSelector(shown);
+    assert.ok(await page.evaluate(() => document.querySelector("main").scrollWidth <= 400), `${view} is wider than the screen`);
+  }
+  await page.evaluate(() => [...document.querySelectorAll(".results a")].find((a) => a.textContent.includes("orders.trace")).click());
+  await appears(".row .method", "session/new");
+  assert.ok(await page.evaluate(() => document.querySelector("main").scrollWidth <= 400), "a trace is wider than the screen");
+  const method = await page.$eval(".row .method", (e) => e.getBoundingClientRect().toJSON());
+  const row = await page.$eval(".row", (e) => e.getBoundingClientRect().toJSON());
+  assert.ok(method.width > 50 && method.top >= row.top && method.bottom <= row.bottom, "a message cannot be read");
+  await check("narrow");
+  await page.setViewport({ width: 1400, height: 900 });
+}
+
+// Text is in its own direction.
+async function rightToLeft() {
+  await page.evaluate(() => { location.hash = "#/session/sess_arabic"; });
+  await appears("article.answer", "config.json");
+  for (const selector of ["article.answer p", "article.answer li"]) {
+    const ends = await page.$eval(selector, (e) => {
+      const range = document.createRange();
+      range.selectNodeContents(e);
+      return [range.getBoundingClientRect().right, e.getBoundingClientRect().right].map(Math.round);
+    });
+    assert.equal(ends[0], ends[1], `${selector} begins at the left`);
+  }
+}
+
 try {
-  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, traces, starts, slowTrace]) {
+  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, narrow]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

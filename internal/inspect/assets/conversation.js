@@ -13,7 +13,7 @@ export async function showConversation(main, id, signal, options) {
     h("div", { class: "heading" },
       h("div", {}, h("h1", {}, session.title || "Untitled"),
         h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " · ", count(session.turns, "turn"), " · ",
-          h("time", { datetime: session.updated }, new Date(session.updated).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })), " ", state)),
+          h("time", { datetime: session.updated }, new Date(session.updated).toLocaleString("en", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" })), " ", state)),
       end),
     h("div", { class: "columns" }, scroller, about(session, signal)));
 
@@ -97,7 +97,7 @@ async function showMessage(pages, id, options, signal) {
 // select scrolls to a word in an element and selects it.
 function select(pages, element, word) {
   if (!element) return;
-  if (element.matches(".thought")) element.open = true;
+  if (element.matches("details") && !element.firstChild.textContent.includes(word)) element.open = true;
   const range = document.createRange();
   range.selectNodeContents(element);
   const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
@@ -153,7 +153,7 @@ function entry(e) {
       return h("p", { class: "note" }, lines(e.text));
     case "plan":
       return h("section", { class: "plan", "aria-label": "Plan" }, h("h3", {}, "Plan"),
-        h("ol", {}, e.steps.map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
+        h("ol", { dir: "auto" }, e.steps.map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
           h("span", { class: "hidden" }, ` (${s.status.replace("_", " ")})`)))));
     default:
       return call(e);
@@ -189,7 +189,7 @@ function blocks(list) {
     else if (block.tag !== "li") shown.push(h(tags.includes(block.tag) ? block.tag : "p", {}, lines([block])));
     else {
       const last = shown[shown.length - 1];
-      const items = last?.tagName === "UL" ? last : h("ul");
+      const items = last?.tagName === "UL" ? last : h("ul", { dir: "auto" });
       if (items !== last) shown.push(items);
       items.append(h("li", {}, lines([block])));
     }
@@ -228,16 +228,19 @@ function about(session, signal) {
       look.disabled = false;
     }
   });
-  return h("aside", { "aria-label": "About this session" },
+  // Where it is below the conversation it is folded first, to leave room for that.
+  return h("aside", { "aria-label": "About this session" }, h("details", { open: matchMedia("(min-width: 761px)").matches },
+    h("summary", { class: "narrow" }, "About this session"),
     h("h2", {}, "Folders"),
     h("ol", { class: "folders", start: "0" }, session.folders.map((folder, i) => h("li", {}, h("code", {}, folder),
       h("span", { class: "from" }, session.from?.[i] || (i === 0 ? "working directory" : "given when the session was opened"))))),
     session.given && h("p", { class: "given" }, `Given to the agent ${session.given}`),
     look, found,
+    h("p", { class: "dim" }, "Questions for permission, your answers, and the MCP servers that the editor gave are not stored: ", h("a", { href: "#/traces" }, "a trace"), " has them."),
     h("h2", {}, "In the terminal"),
     [session.continue, `acp-agent sessions export ${session.id} --format html -o conversation.html`,
       `acp-agent sessions delete ${session.id}`].map(copied),
-    session.states?.length > 0 && h("details", {}, h("summary", {}, "Modes, commands and usage"), h("pre", {}, visible(JSON.stringify(session.states, null, 1)))));
+    session.states?.length > 0 && h("details", { class: "states" }, h("summary", {}, "Modes, commands and usage"), h("pre", {}, visible(JSON.stringify(session.states, null, 1))))));
 }
 
 function copied(command) {
