@@ -188,14 +188,11 @@ type target struct {
 // change calls use with the target that path names, and returns where that is. It starts again if
 // something changes on the way.
 func (w *Workspace) change(path string, use func(target) error) (ref Ref, err error) {
-	if err := w.begin(); err != nil {
-		return Ref{}, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return Ref{}, err
 	}
+	defer w.end()
 	err = retry(func() error {
 		return w.targetOnce(a, func(t target) error {
 			ref = w.ref(t.root, t.at)

@@ -36,14 +36,11 @@ var errIsLink = errors.New("it is a link")
 
 // OpenDir opens a directory. The caller closes it.
 func (w *Workspace) OpenDir(path string) (*Directory, error) {
-	if err := w.begin(); err != nil {
-		return nil, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return nil, err
 	}
+	defer w.end()
 	return w.openDir(a)
 }
 
@@ -116,16 +113,25 @@ func (d *Directory) checkReplaced(err error) error {
 	return d.w.checkReplaced(d.ref.Path(), d.ref.Root().Index, err)
 }
 
+// begin starts an operation on the entry name, which must end with d.w.end unless begin fails.
+func (d *Directory) begin(name string) error {
+	if err := d.w.begin(); err != nil {
+		return err
+	}
+	err := checkName(name)
+	if err != nil {
+		d.w.end()
+	}
+	return err
+}
+
 // Lstat describes the entry name, a link itself. name is one path component. [os.SameFile] does not
 // work with the Info.
 func (d *Directory) Lstat(name string) (Info, error) {
-	if err := d.w.begin(); err != nil {
+	if err := d.begin(name); err != nil {
 		return Info{}, err
 	}
 	defer d.w.end()
-	if err := checkName(name); err != nil {
-		return Info{}, err
-	}
 	info, err := d.lstat(name)
 	if err != nil {
 		return Info{}, err
@@ -136,26 +142,20 @@ func (d *Directory) Lstat(name string) (Info, error) {
 // Open opens the regular file name for reading, or the one that a link leads to, as
 // [Workspace.Open] does. name is one path component. The caller closes the file.
 func (d *Directory) Open(name string) (*File, error) {
-	if err := d.w.begin(); err != nil {
+	if err := d.begin(name); err != nil {
 		return nil, err
 	}
 	defer d.w.end()
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
 	return d.openFile(name)
 }
 
 // OpenDir opens the directory name, or the one that a link leads to, as [Workspace.OpenDir] does.
 // name is one path component. The caller closes it.
 func (d *Directory) OpenDir(name string) (*Directory, error) {
-	if err := d.w.begin(); err != nil {
+	if err := d.begin(name); err != nil {
 		return nil, err
 	}
 	defer d.w.end()
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
 	child, err := d.openDir(name)
 	if errors.Is(err, errIsLink) {
 		return d.w.openDir(d.parsed(name))
@@ -282,13 +282,10 @@ func (d *Directory) Stat() (Info, error) {
 // [Directory.Open] with fewer system calls. The content is in buf, or in a larger buffer if it does
 // not fit; it is nil if the file has more than limit bytes.
 func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, error) {
-	if err := d.w.begin(); err != nil {
+	if err := d.begin(e.Name); err != nil {
 		return nil, Info{}, err
 	}
 	defer d.w.end()
-	if err := checkName(e.Name); err != nil {
-		return nil, Info{}, err
-	}
 	if e.Type.IsRegular() {
 		if err := d.checkDenied(e.Name); err != nil {
 			return nil, Info{}, err

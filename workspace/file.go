@@ -19,14 +19,11 @@ type File struct {
 // *[SpecialFileError]; Open never waits for one or reads from it. One that takes the place of a
 // regular file at that moment may be opened and closed. The caller closes the file.
 func (w *Workspace) Open(path string) (*File, error) {
-	if err := w.begin(); err != nil {
-		return nil, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return nil, err
 	}
+	defer w.end()
 	return w.openFile(a)
 }
 
@@ -106,14 +103,11 @@ func (w *Workspace) Stat(path string) (Info, error) { return w.stat(path, follow
 func (w *Workspace) Lstat(path string) (Info, error) { return w.stat(path, keepLast) }
 
 func (w *Workspace) stat(path string, last lastLink) (Info, error) {
-	if err := w.begin(); err != nil {
-		return Info{}, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return Info{}, err
 	}
+	defer w.end()
 	var (
 		info fs.FileInfo
 		ref  Ref
@@ -147,14 +141,11 @@ func base(dir Dir) string {
 
 // Readlink returns the target of the link at path, unresolved.
 func (w *Workspace) Readlink(path string) (target string, err error) {
-	if err := w.begin(); err != nil {
-		return "", err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return "", err
 	}
+	defer w.end()
 	err = w.resolve(a, keepLast, func(end arrival) error {
 		if end.name == "" {
 			return failed("readlink", path, fs.ErrInvalid)

@@ -70,14 +70,11 @@ var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
 	"which may be outside the session's folders: use a copy of it", fs.ErrPermission)
 
 func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
-	if err := w.begin(); err != nil {
-		return err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return err
 	}
+	defer w.end()
 	if !filepath.IsAbs(path) {
 		return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
 	}

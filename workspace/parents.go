@@ -22,14 +22,11 @@ const (
 // way. It is a *[LimitError] for more than 16 directories, and [fs.ErrExist] if something has the
 // path. The containment rules apply to the path and to each of the directories.
 func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing []Ref, err error) {
-	if err := w.begin(); err != nil {
-		return Ref{}, nil, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return Ref{}, nil, err
 	}
+	defer w.end()
 	if a.dir && !directory {
 		return Ref{}, nil, failed("open", path, syscall.ENOENT)
 	}

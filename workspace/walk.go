@@ -110,14 +110,11 @@ func (f *Folder) Open(e Entry) (*File, error) {
 // hundreds of directories open at most.
 func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions,
 	look func(*Folder) (deliver func() error)) error {
-	if err := w.begin(); err != nil {
-		return err
-	}
-	defer w.end()
-	a, err := parse(start)
+	a, err := w.beginAt(start)
 	if err != nil {
 		return err
 	}
+	defer w.end()
 	d, err := w.openDir(a)
 	if err != nil {
 		return err

@@ -221,6 +221,18 @@ func (w *Workspace) begin() error {
 	return nil
 }
 
+// beginAt parses path and starts an operation on it, which must end with end unless beginAt fails.
+func (w *Workspace) beginAt(path string) (parsedPath, error) {
+	if err := w.begin(); err != nil {
+		return parsedPath{}, err
+	}
+	a, err := parse(path)
+	if err != nil {
+		w.end()
+	}
+	return a, err
+}
+
 func (w *Workspace) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,14 +41,11 @@ type WriteOptions struct {
 // and only the last name may be missing. For a directory or special file it fails like WriteFile.
 // It writes nothing.
 func (w *Workspace) WriteTarget(path string) (Ref, error) {
-	if err := w.begin(); err != nil {
-		return Ref{}, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return Ref{}, err
 	}
+	defer w.end()
 	return w.toWrite(a, func(arrival, Ref) error { return nil })
 }
 
@@ -68,14 +65,11 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // a temporary file behind, whose name begins with ".acp-agent-".
 func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
 	o WriteOptions) (Ref, error) {
-	if err := w.begin(); err != nil {
-		return Ref{}, err
-	}
-	defer w.end()
-	a, err := parse(path)
+	a, err := w.beginAt(path)
 	if err != nil {
 		return Ref{}, err
 	}
+	defer w.end()
 	if err := checkSize(path, len(data)); err != nil {
 		return Ref{}, err
 	}
