@@ -125,12 +125,11 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 		return nil, protocolError(err)
 	}
 	updates := &turnUpdates{session: s, turn: t}
-	o := outcome{err: errNotRun}
-	defer func() { s.endTurn(t, o) }() // also after a panic
+	defer func() { s.endTurn(t) }() // also after a panic
 	updates.watchLease(t)
 	s.host.refresh(t.ctx)
 	s.showNotice(t.ctx)
-	o = t.await(a, func() (backend.Raw, error) {
+	o := t.await(a, func() (backend.Raw, error) {
 		defer at.release() // also after a panic
 		if command, ok := a.ownCommand(p.rest); ok {
 			at.release()
@@ -237,7 +236,7 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	} else if cause := t.cause(); cause != nil && !(completed && gone(cause)) {
 		o.err = cause
 	}
-	err := s.endTurn(t, *o)
+	err := s.endTurn(t)
 	if gone(err) {
 		s.tellGone(t.ctx, err)
 	}
@@ -260,7 +259,7 @@ func (s *session) showTurnFull(t *turn) {
 }
 
 // endTurn stores the end of t, once.
-func (s *session) endTurn(t *turn, o outcome) error {
+func (s *session) endTurn(t *turn) error {
 	if !t.beginCommit() {
 		return nil
 	}

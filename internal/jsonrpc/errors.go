@@ -100,10 +100,4 @@ func LogPanic(log *slog.Logger, value any, attributes ...any) {
 }
 
 // shorten bounds a method name for the log: the peer chose it.
-func shorten(method string) string {
-	const limit = 64
-	if len(method) > limit {
-		return method[:limit] + "…"
-	}
-	return method
-}
+func shorten(method string) string { return text.Truncate(method, 64) }

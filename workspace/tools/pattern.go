@@ -101,7 +101,7 @@ func steps(e *syntax.Regexp) int {
 
 // Find implements [Query].
 func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool) error {
-	next := newCandidates(p.literals)
+	next := candidates{literals: p.literals}
 	number, start, unchecked := 1, 0, 0
 	for start < len(text) {
 		line := next.line(text, start)
@@ -320,8 +320,6 @@ type candidates struct {
 	next  [maxLiterals]int
 	begun bool
 }
-
-func newCandidates(literals [][]byte) candidates { return candidates{literals: literals} }
 
 // line returns the start of the next line at or after from that may match, or -1. from is the start
 // of a line and must not decrease.

@@ -429,26 +429,25 @@ const (
 
 // tellOnce shows the user a message, once per server.
 func (s *server) tellOnce(message string) {
-	s.mu.Lock()
-	known := slices.Contains(s.told, message)
-	if !known {
-		s.told = append(s.told, message)
-	}
-	s.mu.Unlock()
-	if !known {
+	if addOnce(s, &s.told, message) {
 		s.set.showMessage(message)
 	}
 }
 
 // warn logs a deprecation, once per server.
 func (s *server) warn(d deprecation) {
-	s.mu.Lock()
-	known := slices.Contains(s.warnings, d)
-	if !known {
-		s.warnings = append(s.warnings, d)
-	}
-	s.mu.Unlock()
-	if !known {
+	if addOnce(s, &s.warnings, d) {
 		s.log.Warn(string(d))
 	}
+}
+
+// addOnce appends value to a list of the server, and reports whether it was not in it.
+func addOnce[T comparable](s *server, list *[]T, value T) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(*list, value) {
+		return false
+	}
+	*list = append(*list, value)
+	return true
 }
