@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// opening says which session is to be opened, and with what.
+// opening describes the session to open.
 type opening struct {
 	id         sessionstore.ID // for the client
 	stored     sessionstore.ID // see host
@@ -41,7 +41,7 @@ type activation struct {
 }
 
 // open opens a session: its roots, its MCP servers, the catalog of what its roots hold, and the
-// backend's side of it. If it fails, nothing remains of that.
+// backend's side of it. If it fails, it closes whatever it has opened.
 func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	act := &activation{agent: a, id: o.id}
 	if o.previous == nil {
@@ -99,7 +99,7 @@ func (a *agent) releaseSession() {
 	a.owner.unuse(a)
 }
 
-// openRoots opens what is on disks: the roots, and what is in them.
+// openRoots does the part of opening that reads disks: it opens the roots and scans them.
 func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	a := act.agent
 	act.workspace, err = workspace.Open(ctx, o.params.roots, a.options.Workspace)
@@ -141,7 +141,7 @@ func (act *activation) store(
 	return lease, err
 }
 
-// abandon undoes as much of the activation as there is.
+// abandon undoes what has been opened so far.
 func (act *activation) abandon() {
 	a := act.agent
 	if act.counted {
@@ -184,8 +184,8 @@ func (act *activation) activate(
 	return s, nil
 }
 
-// keys returns the activation's root set in both keys, with cwd in the spelling that the session
-// keeps. An additional root in the same spelling is dropped, as session/new would drop it.
+// keys returns the activation's roots as the store's two keys, with cwd spelled as the session
+// keeps it. It drops an additional root that has the same spelling as cwd, as session/new does.
 func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
 	for _, root := range act.workspace.Opened() {

@@ -45,8 +45,8 @@ type agent struct {
 	home func() workspace.Dir // the real path of the home directory, resolved once
 }
 
-// newAgent returns the agent's side of a connection over t, which its connection uses. The agent
-// keeps the values of ctx.
+// newAgent returns an agent for a connection over t. The agent keeps the values of ctx, not its
+// cancellation.
 func newAgent(
 	ctx context.Context, o Options, owner *principal, remote bool, t jsonrpc.Transport,
 ) *agent {
@@ -77,7 +77,8 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	return a.accept(ctx, r, a)
 }
 
-// accept accepts a request of from's client. from is a, or runs no session with the request's id.
+// accept accepts a request that from's client sent. from is a itself, or another agent that does
+// not run the request's session.
 func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jsonrpc.Work {
 	if r.IsNotification() {
 		return a.acceptNotification(ctx, r)
@@ -94,8 +95,8 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jso
 // acceptFunc accepts a request.
 type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 
-// served returns what accepts the requests of from's client with this method, nil if the adapter
-// does not serve it.
+// served returns the function that accepts requests with this method from from's client, or nil if
+// the adapter does not serve the method.
 func (a *agent) served(method string, from *agent) acceptFunc {
 	stored := func(kind requestKind, do storedFunc) acceptFunc {
 		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
@@ -252,7 +253,7 @@ func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
 	return errNotActive(id)
 }
 
-// run runs work, whose absence means that the backend does not know the method.
+// run runs work. If work is nil, the backend does not know the method.
 func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 	if work == nil {
 		return nil, jsonrpc.MethodNotFound(method)

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// allowedMark is the end of the titles of tool calls that were allowed without asking the user.
+// allowedMark is appended to the title of a tool call that was allowed without asking the user.
 const allowedMark = " (allowed by acp-agent)"
 
 // permissionRequest is the part of a permission request that decides whether the user must be
@@ -45,13 +45,13 @@ var permissionShape = shape(shapes{
 	"options": list(keys("optionId", "kind")),
 })
 
-// maxLocations is the number of paths of a permission request beyond which the user is asked.
+// maxLocations is the most paths that a permission request may have to be allowed without asking.
 const maxLocations = 100
 
 // allowRead answers a permission request without asking the user if Options.AllowReads says so, a
 // turn is running, and everything that the request says is to read or search inside the session's
-// roots. The client is shown the tool call with a mark in its title. What the agent then does is up
-// to the agent, as after an answer of the user.
+// roots. The client is shown the tool call with a mark in its title. Nothing checks what the agent
+// then does, as when the user allows a call.
 func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backend.Work, ok bool) {
 	if !s.agent.options.AllowReads || !s.inTurn() ||
 		len(strictjson.Check(params, permissionShape)) > 0 {
@@ -81,9 +81,8 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 	}, true
 }
 
-// setKind sets the kind of a tool call that the request does not tell to the one that the agent has
-// announced it with. To enter a directory, opencode asks with kind other, for the tool call that
-// needs it.
+// setKind fills in a missing kind from the agent's earlier announcement of the tool call. It does
+// so for kind other too: opencode sends that when it asks to enter a directory for a tool call.
 func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
 	if r.ToolCall.Kind != "" && r.ToolCall.Kind != string(sdk.ToolKindOther) {
 		return nil
@@ -129,7 +128,7 @@ func (r permissionRequest) allowOnce() string {
 
 // reads reports whether the tool call reads or searches files, and all paths that it names, at
 // least one, are inside. It does not trust the kind alone: agents derive it from what their models
-// ask for, and some call a shell command that only reads a file a read.
+// ask for, and some use the kind read for a shell command that only reads a file.
 func (r permissionRequest) reads(inside func(path string) bool) bool {
 	call := r.ToolCall
 	if call.ID == "" ||
@@ -159,7 +158,7 @@ func (r permissionRequest) reads(inside func(path string) bool) bool {
 	}) && len(call.Locations)+paths > 0
 }
 
-// harmless reports whether a tool's input contains no command and no path that is not inside.
+// harmless reports whether a tool's input contains no command, and only paths that are inside.
 func harmless(input any, inside func(path string) bool) bool {
 	switch v := input.(type) {
 	case map[string]any:
@@ -188,7 +187,7 @@ func harmless(input any, inside func(path string) bool) bool {
 
 func isSeparator(r rune) bool { return r == '/' || r == '\\' }
 
-// namesCommand reports whether the member of a tool's input called name may be something to run.
+// namesCommand reports whether a member called name of a tool's input may hold a command.
 func namesCommand(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 	switch name {

@@ -9,12 +9,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// noSignIn is the first method of authMethods for a backend that has none of its own. Clients and
-// the ACP registry expect at least one.
+// noSignIn is the id of the method that needs no sign-in. It is offered for a backend without
+// methods, because clients and the ACP registry expect at least one.
 const noSignIn = "none"
 
-// authMethods returns the methods of a backend that has none: one that needs nothing, and one that
-// configures the program in a terminal, if it can and the client opens terminals for that.
+// authMethods returns the sign-in methods to offer for a backend that has none. The first needs no
+// sign-in. The second configures the program in a terminal; it is left out if the program cannot do
+// that, or the client does not open terminals for it.
 func (a *agent) authMethods() json.RawMessage {
 	type method struct {
 		ID          string   `json:"id"`
@@ -33,9 +34,9 @@ func (a *agent) authMethods() json.RawMessage {
 	return backend.Encode(methods)
 }
 
-// callBackend lets the backend serve a request that names no active session. authenticate by the
-// method that was added to its initialize succeeds. If the backend knows neither authenticate nor
-// logout, there is nothing to sign in to.
+// callBackend lets the backend serve a request that names no active session. An authenticate with
+// the method noSignIn succeeds without it. If the backend knows neither authenticate nor logout,
+// there is nothing to sign in to.
 func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	done := func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	if r.Method == protocol.Authenticate && a.init.needsNoSignIn() && namesNoSignIn(r.Params) {

@@ -16,8 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// clientCapabilities are the members of initialize's clientCapabilities that allow methods, and
-// what is known about the client besides. A member that is not valid counts as not advertised.
+// clientCapabilities holds the members of initialize's clientCapabilities that allow methods, and
+// other facts about the client. A member that is not valid counts as not advertised.
 type clientCapabilities struct {
 	unlimited bool // it is among unlimitedClients
 	// terminalSignIn means that it can start the program in a terminal to sign in.

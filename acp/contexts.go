@@ -9,7 +9,7 @@ import (
 )
 
 // The context of a request ends when the client cancels the request, and when the client leaves.
-// What must survive one or both gets one of these contexts.
+// Work that must go on after one or both of these events uses one of the contexts below.
 
 // requestContext returns a context for a request that is answered even after the client has closed
 // its end: it ends when the client cancels the request, or with the connection.
@@ -39,8 +39,8 @@ func (a *agent) lastingContext(
 }
 
 // closingContext returns a context for closing a session, which outlives the cancellation of the
-// request. Once the client has left it lasts for half of the grace only: then MCP servers that do
-// not end are killed, and there is time left for the response.
+// request. Once the client has left, it lasts only for half of the grace, so that there is time to
+// kill MCP servers that do not end and to send the response.
 func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -61,8 +61,8 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// commitTimeout limits what must still happen after a request, a turn or a connection has ended,
-// such as storing the end of a turn.
+// commitTimeout limits the work that must still be done after a request, a turn or a connection has
+// ended, such as storing the end of a turn.
 const commitTimeout = 10 * time.Second
 
 // errNotStored is the cause of a context whose commitTimeout has passed.

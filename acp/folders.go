@@ -19,7 +19,7 @@ import (
 type Folder struct {
 	// Path is its absolute path. It is checked like the client's.
 	Path string
-	// Setting says where the user named it, for messages: "--dir", "workspaces[0] in
+	// Setting says where the user declared it, for messages: "--dir", "workspaces[0] in
 	// ~/.config/acp-agent/config.json".
 	Setting string
 
@@ -66,7 +66,7 @@ func (a *agent) addFolders(
 	return p.setFolders(folders)
 }
 
-// DeclaredFolders returns the folders of a session in cwd whose client names none: those of
+// DeclaredFolders returns the folders of a session in cwd whose client names no folders: those of
 // Folders, then those that the user added to the session, if it has an id, or to all in cwd. It
 // reads disks.
 func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
@@ -81,7 +81,7 @@ func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]
 	return folders, err
 }
 
-// consents returns what the user allowed for good.
+// consents returns the store of what the user allowed permanently.
 func (a *agent) consents() *consent.Store { return consent.NewStore(a.options.ConsentDir) }
 
 // addedFolder returns the folder that the user added with a consent.
@@ -89,7 +89,8 @@ func addedFolder(c consent.Consent) Folder {
 	return Folder{Path: c.Folder.String(), Setting: c.Setting(), confirmed: true}
 }
 
-// keptFolders returns the stored folders, as declared where they are.
+// keptFolders returns the stored folders. Those that are also declared have the setting that
+// declares them.
 func keptFolders(stored workspace.Dirs, declared []Folder) []Folder {
 	known := foldersByDir(declared)
 	kept := make([]Folder, 0, stored.Len())
@@ -118,7 +119,7 @@ func foldersByDir(folders []Folder) map[workspace.Dir]Folder {
 	return byDir
 }
 
-// additional returns the additional roots of the request, with where they come from.
+// additional returns the additional roots of the request, each with its source.
 func (p *sessionParams) additional() []Folder {
 	known := foldersByDir(p.folders)
 	folders := make([]Folder, 0, p.roots.Additional().Len())
@@ -133,8 +134,8 @@ func (p *sessionParams) additional() []Folder {
 	return folders
 }
 
-// checkShown checks that the folders that the user allowed lead where they did when the user was
-// asked.
+// checkShown checks that the paths of the folders that the user allowed still lead to the same
+// directories as when the user was asked.
 func (p *sessionParams) checkShown(w *workspace.Workspace) error {
 	known := foldersByDir(p.folders)
 	var wrong []strictjson.Violation
@@ -191,9 +192,9 @@ func (p *sessionParams) settings() []string {
 	return settings
 }
 
-// droppedFolders returns a message to the user about folders that the session had when it was last
-// opened, or that its source has, and that it lacks although the client did not ask for that. It is
-// "" if there are none.
+// droppedFolders returns a message to the user about folders that the session has lost although the
+// client did not ask for that: it had them when it was last opened, or its source has them. The
+// message is "" if there are none.
 func (act *activation) droppedFolders(
 	p sessionParams, cause backend.Cause, stored sessionstore.Keys,
 ) string {

@@ -9,12 +9,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// errPanicked is the error of an embedder's code that panicked.
+// errPanicked is returned for a call of the embedder's code that panicked.
 var errPanicked = errors.New("internal error: the program's code panicked, see its log")
 
-// guard runs do, an embedder's code, where a panic must not end the program or skip the steps that
-// follow. It logs a panic and returns it as an error. Requests and the goroutines of agent.running
-// need no guard: a panic ends only them.
+// guard runs do, which is the embedder's code, so that a panic does not end the program or skip the
+// steps that follow. It logs a panic and returns it as an error. Requests and the goroutines of
+// agent.running need no guard: a panic ends only them.
 func (a *agent) guard(what string, do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -25,7 +25,7 @@ func (a *agent) guard(what string, do func() error) (err error) {
 	return do()
 }
 
-// fromDisk returns what do returns, as [agent.onDisk] does.
+// fromDisk is [agent.onDisk] for a function that returns a value.
 func fromDisk[T any](ctx context.Context, a *agent, do func() (T, error)) (T, error) {
 	var value, none T
 	err := a.onDisk(ctx, func() (err error) {
@@ -45,7 +45,7 @@ func (a *agent) onDisk(ctx context.Context, do func() error) error {
 	return a.onDiskOrUndo(ctx, do, func() {})
 }
 
-// onDiskOrUndo is onDisk, and calls undo after a do that failed or came too late.
+// onDiskOrUndo is onDisk, and calls undo if do fails or returns too late.
 func (a *agent) onDiskOrUndo(ctx context.Context, do func() error, undo func()) error {
 	taken := make(chan error)
 	a.running.Go(func() {
@@ -68,7 +68,7 @@ func (a *agent) onDiskOrUndo(ctx context.Context, do func() error, undo func()) 
 }
 
 // goroutines is a WaitGroup whose Go may be called while wait is running, and whose wait gives up
-// when its context ends. A panic in one of them is logged and ends nothing else.
+// when its context ends. A panic in one of them is logged and ends only that goroutine.
 type goroutines struct {
 	log *slog.Logger // set before the first Go
 

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxState is the limit of a backend's state, in bytes.
+	// maxState is the largest state that a backend may save, in bytes.
 	maxState = 64 << 10
 	// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle
 	// response.
@@ -135,8 +135,8 @@ func (h *host) notRefreshed(why error) {
 		"session", h.id, "error", why)
 }
 
-// history returns the stored history of the session, and before the session is stored the given
-// one, which may be nil.
+// history returns the stored history of the session. Before the session is stored, it returns
+// given, which may be nil.
 func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
 		h.mu.Lock()
@@ -328,7 +328,8 @@ func (h *host) live() *session {
 	return h.session
 }
 
-// unrecorded is a host whose permission requests are not about tool calls of the agent.
+// unrecorded is a host whose permission requests are not recorded: they are not about the agent's
+// tool calls.
 type unrecorded struct{ *host }
 
 // Call implements [backend.Client].
@@ -350,7 +351,7 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 	return h.outlet.notify(ctx, method, putSessionID(params, h.id))
 }
 
-// check checks a message of the backend to the client.
+// check returns an error if the backend may not send the client this message.
 func (h *host) check(method string, params backend.Raw) error {
 	h.mu.Lock()
 	closed := h.phase == hostClosed

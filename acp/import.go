@@ -21,16 +21,16 @@ import (
 const maxListedMeta = 16 << 10
 
 const (
-	// maxImports is the number of working directories whose sessions are imported for themselves.
-	// A list of a further one is answered after an import of all sessions.
+	// maxImports is the most working directories that get an import of their own. A list for a
+	// further one is answered after an import of all sessions.
 	maxImports = 16
 	// runningImports is the number of imports that ask the backend at the same time.
 	runningImports = 2
 )
 
-// imports imports the sessions that a backend knows by itself (see [backend.Foreign]) into the
-// store, so that lists have one source. A session/list begins an import of those that its cwd
-// matches, and is answered from the store.
+// imports copies the sessions that the backend itself keeps (see [backend.Foreign]) into the store,
+// so that lists have one source. A session/list begins an import of the sessions that match its
+// cwd, and is answered from the store.
 type imports struct {
 	mu      sync.Mutex
 	runs    map[workspace.Dir]*importRun // the latest for each cwd, the zero Dir for all
@@ -43,7 +43,8 @@ type importRun struct {
 	foreign backend.Foreign
 	begun   time.Time
 	ended   chan struct{} // closed at the end
-	// complete, to be read once it has ended, says that the backend has no other such sessions.
+	// complete says that the backend has no other such sessions. It may be read once the import has
+	// ended.
 	complete bool
 
 	mu      sync.Mutex              // held while sessions are stored
@@ -51,13 +52,13 @@ type importRun struct {
 	err     error                   // of the store
 }
 
-// foreign returns the backend as one that knows sessions by itself, nil if it does not.
+// foreign returns the backend as a [backend.Foreign], or nil if it keeps no sessions itself.
 func (a *agent) foreign() backend.Foreign {
 	f, _ := a.backend.(backend.Foreign)
 	return f
 }
 
-// stateKey returns the backend's own name for the session that saved state, "" if it has none.
+// stateKey returns the backend's own id of the session that saved state, or "".
 func (a *agent) stateKey(state []byte) string {
 	if f := a.foreign(); f != nil && len(state) > 0 {
 		return f.Key(state)
@@ -66,8 +67,8 @@ func (a *agent) stateKey(state []byte) string {
 }
 
 // refreshImports imports the backend's sessions with the working directory cwd, or all if it is the
-// zero Dir, in the background, unless that was done just now. It waits a moment, since a backend
-// that runs already is fast. It returns nil if the backend has no sessions of its own.
+// zero Dir, in the background, unless that was done just now. It waits a moment, because a backend
+// that is already running is fast. It returns nil if the backend keeps no sessions itself.
 func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) *importRun {
 	f := a.foreign()
 	if f == nil {
@@ -91,8 +92,8 @@ func (r *importRun) wait(ctx context.Context, until time.Time) bool {
 	return false
 }
 
-// waitForPage waits until the import has ended. If this takes too long for the first page, a page
-// of what has come by then is stored, and the import continues in the background.
+// waitForPage waits until the import has ended. If that takes too long, it stores the sessions
+// received so far, up to a page, and the import continues in the background.
 func (r *importRun) waitForPage(ctx context.Context, first bool) {
 	t := r.agent.options.tuning
 	if !first {
@@ -107,7 +108,7 @@ func (r *importRun) waitForPage(ctx context.Context, first bool) {
 	r.storeNewest(r.agent.base, sessionstore.PageSize+1)
 }
 
-// isRefresh reports whether an earlier import had the session, and so the others that there were.
+// isRefresh reports whether an earlier import has stored s, and so all others that existed then.
 func (r *importRun) isRefresh(s sessionstore.Session) bool {
 	return !s.Listed.IsZero() && s.Listed.Before(r.begun.Truncate(time.Millisecond))
 }
@@ -185,8 +186,8 @@ func (r *importRun) over() bool {
 	}
 }
 
-// importFrom imports the sessions with the working directory cwd, under this name or its real path,
-// or all if it is the zero Dir. It removes those that the backend no longer has.
+// importFrom imports the sessions whose working directory is cwd, as spelled or as its real path,
+// or all sessions if cwd is the zero Dir. It removes those that the backend no longer has.
 func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	a := r.agent
 	asking, cancel := context.WithTimeout(ctx, a.options.tuning.ImportTimeout)
@@ -256,8 +257,8 @@ func (r *importRun) collect(
 	return true
 }
 
-// storeNewest stores up to n of the sessions that were collected, those with the newest activity
-// first: a list may be read meanwhile. The caller holds the lock.
+// storeNewest stores up to n of the collected sessions, most recently active first, because a list
+// may be read at the same time. The caller holds the lock.
 func (r *importRun) storeNewest(ctx context.Context, n int) {
 	n = min(n, len(r.waiting))
 	if n == 0 || r.err != nil {
@@ -301,7 +302,7 @@ func convertForeign(
 	return n, n.Validate()
 }
 
-// realPaths caches real paths: an agent's sessions share few roots.
+// realPaths caches real paths, because an agent's many sessions have few different roots.
 type realPaths struct {
 	agent *agent
 	known map[workspace.Dir]workspace.Dir
@@ -332,7 +333,7 @@ func (r *realPaths) of(ctx context.Context, dir workspace.Dir) workspace.Dir {
 	return real
 }
 
-// maxForeignID is the length up to which an id in a request may be the backend's own.
+// maxForeignID is the longest id in a request that can be the backend's own, in bytes.
 const maxForeignID = 1 << 10
 
 // openable is a session that a request may open: a stored one, or one that only the backend may
@@ -366,8 +367,8 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	}}, err
 }
 
-// onlyBackendKnows reports whether there is nothing of a session here with which it could be
-// started over.
+// onlyBackendKnows reports whether nothing of the session's conversation is stored here, so that
+// only the backend can continue it.
 func (a *agent) onlyBackendKnows(ctx context.Context, s openable) bool {
 	if s.foreign || s.Listed.IsZero() || s.Turns > 0 {
 		return s.foreign

@@ -19,7 +19,7 @@ import (
 // protocolVersion is the only version of ACP that the adapter speaks.
 const protocolVersion = 1
 
-// initialization is the state of the connection's initialize.
+// initialization tracks whether the connection is initialized, and with what.
 type initialization struct {
 	mu      sync.Mutex
 	pending chan struct{} // not nil after initialize was read; closed when it is complete
@@ -66,7 +66,7 @@ func (i *initialization) done() bool {
 	return i.ok
 }
 
-// backend returns what the backend said about itself.
+// backend returns the backend's description of itself.
 func (i *initialization) backend() backend.Info {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -90,7 +90,7 @@ func (i *initialization) needsNoSignIn() bool {
 // mcpOwner says who connects MCP servers.
 func (i *initialization) mcpOwner() backend.MCPOwner { return i.backend().MCP }
 
-// sandbox says how the backend's processes are restricted, "" if it has none.
+// sandbox says how the backend's processes are restricted, or "".
 func (i *initialization) sandbox() string { return i.backend().Sandbox }
 
 // overlappingTurns reports whether the backend handles overlapping turns.
@@ -125,8 +125,8 @@ func (a *agent) initialized(ctx context.Context) error {
 	return nil
 }
 
-// errNoKind is an error for authors of backends: without a Kind, sessions could be opened by any
-// agent.
+// errNoKind tells the author of a backend to set Kind. Without it any agent could open the
+// backend's sessions.
 var errNoKind = errors.New(
 	"the backend has no Info.Kind: name the agent that its sessions belong to")
 
@@ -181,7 +181,7 @@ func checkInitialize(raw json.RawMessage) error {
 	return v.Err()
 }
 
-// initializeResult returns the backend's part of the response with what the adapter adds.
+// initializeResult returns the response: the backend's part and the adapter's additions.
 func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTransports, error) {
 	result := info.Initialize
 	if len(result) == 0 {
@@ -205,7 +205,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// sessionCapabilities are those that the adapter implements for every backend.
+// sessionCapabilities are the capabilities that the adapter implements for every backend.
 var sessionCapabilities = []string{
 	protocol.AdditionalDirectories, "close", "delete", "list", "resume",
 	// Drafts, which may change: https://agentclientprotocol.com/rfds/session-fork, session-set-title,
@@ -213,7 +213,7 @@ var sessionCapabilities = []string{
 	"fork", "title", "archive", "status",
 }
 
-// agentCapabilities returns the backend's capabilities with those of the adapter.
+// agentCapabilities returns the backend's capabilities together with the adapter's.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
 	if !strictjson.IsObject(given) {
 		given = json.RawMessage(`{}`)

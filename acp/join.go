@@ -17,14 +17,14 @@ import (
 )
 
 // The turns of a remote client outlive its connection: the connection's agent goes on without a
-// client until they end or the grace is over. When another connection of the same principal loads
-// the session meanwhile, its agent passes the session's requests on to the agent that runs it, and
-// the session's outlet leads to the new client.
+// client until they end or the grace is over. If another connection of the same principal loads the
+// session in that time, its agent passes the session's requests on to the agent that runs the
+// session, and the session's outlet leads to the new client.
 
 // lasting reports whether turns outlive the connection.
 func (a *agent) lasting() bool { return a.grace > 0 }
 
-// sessionOf returns the id of the session that a request is about and that must be open, or "".
+// sessionOf returns the id of the session that must be open for the request, or "".
 func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
 	if r.Method == protocol.SessionFork {
 		return ""
@@ -38,8 +38,8 @@ func opens(method string) bool {
 	return method == protocol.SessionLoad || method == protocol.SessionResume
 }
 
-// acceptLasting accepts a request about a session that another agent may run, or another client
-// have. It is called on the read loop. ok is false if that is not so.
+// acceptLasting accepts a request about a session that another agent runs or another client has
+// open. ok is false if neither is the case. It is called on the read loop.
 func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrpc.Work, ok bool) {
 	id := sessionOf(r)
 	if id == "" || !a.init.done() {
@@ -54,8 +54,8 @@ func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrp
 	return nil, false
 }
 
-// elsewhere returns the agent that runs a session, or nil if it is a, or none and a is to open it.
-// The caller ends its use.
+// elsewhere returns the other agent that runs a session. It returns nil if a runs it, or if no
+// agent does and a may open it. The caller ends its use.
 func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
 	if h := a.joined[id]; h != nil {
 		if h.queues.find(id) != nil && a.owner.use(h) {
@@ -75,7 +75,7 @@ func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
 	return nil
 }
 
-// passOn has h, which is used, accept a request of a's client.
+// passOn passes a request from a's client to h. The caller has begun a use of h, which passOn ends.
 func (a *agent) passOn(
 	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
 ) (work jsonrpc.Work) {
@@ -122,14 +122,15 @@ func (a *agent) isJoinable(id sessionstore.ID) bool {
 	return s != nil && (len(s.queue.unanswered()) > 0 || s.host.outlet.shownOn() == nil)
 }
 
-// isTaken reports whether a client other than from's has a session open, so that from's client may
-// only open it again.
+// isTaken reports whether a client other than from's has the session open. From's client must then
+// load it before it sends other requests.
 func (a *agent) isTaken(id sessionstore.ID, method string, from *agent) bool {
 	s := a.activeSession(id)
 	return s != nil && !opens(method) && !s.host.outlet.heldBy(from)
 }
 
-// claim gives the session with the given id, if it is active, to from's client, which loads it.
+// claim gives the session with the given id, if it is active, to from's client, which is loading
+// it.
 func (a *agent) claim(id sessionstore.ID, from *agent) {
 	if !a.lasting() {
 		return
@@ -139,7 +140,7 @@ func (a *agent) claim(id sessionstore.ID, from *agent) {
 	}
 }
 
-// leave takes their sessions from the client of from, whose connection has ended.
+// leave takes all sessions away from from's client, whose connection has ended.
 func (p *principal) leave(from *agent) {
 	grace := from.grace
 	if from.serving.Err() != nil {
@@ -166,8 +167,9 @@ func (s *session) keepIfLeft() {
 	s.agent.keep(s, back, s.agent.grace)
 }
 
-// keep lets the turns of s end, which has lost its client, for the given time and then closes it,
-// unless another client opens it, which closes back. If back is nil, s has not lost its client.
+// keep gives the turns of s, which has lost its client, the given time to end, and then closes s.
+// It stops if another client opens s, which closes back. It does nothing if back is nil: s still
+// has its client.
 func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 	if back == nil {
 		return
@@ -193,9 +195,9 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 	})
 }
 
-// closeUnheld closes s when the requests before it are served, unless a client has it open by then.
-// A turn that is running ends if the grace is over; otherwise s stays open, and closeUnheld reports
-// false.
+// closeUnheld closes s once earlier requests are served, unless a client has opened it. If a turn
+// is still running, closeUnheld ends it when the grace is over; before that it leaves s open and
+// reports false.
 func (a *agent) closeUnheld(s *session, over bool) bool {
 	at := a.queues.ticket(s.id, lifecycleRequest)
 	defer at.release()
@@ -211,9 +213,9 @@ func (a *agent) closeUnheld(s *session, over bool) bool {
 	return true
 }
 
-// promptLasting returns the work of the prompt of t, which from's client has sent and which
-// outlives its connection. ctx is the context of the request and leave ends that of the turn;
-// finish is called when the turn is over.
+// promptLasting returns the work for the prompt of t, which from's client sent and which may
+// outlive its connection. ctx is the request's context; leave ends the turn's context; finish is
+// called when the turn is over.
 func (a *agent) promptLasting(
 	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turn, p promptParams,
 	leave context.CancelCauseFunc, finish func(),
@@ -261,7 +263,8 @@ func (a *agent) promptLasting(
 	}
 }
 
-// clientOf returns the agent whose client is sent the messages of q's session, a if it is nobody's.
+// clientOf returns the agent whose client receives the messages of q's session, or a if no client
+// does.
 func (a *agent) clientOf(q *queue) *agent {
 	if s := q.active(); s != nil {
 		return cmp.Or(s.host.outlet.shownOn(), a)
@@ -269,7 +272,7 @@ func (a *agent) clientOf(q *queue) *agent {
 	return a
 }
 
-// finishLeft ends a turn that nobody waits for the response of.
+// finishLeft ends a turn whose response nobody waits for.
 func (a *agent) finishLeft(at *ticket, t *turn, o outcome, finish func()) {
 	o.result, o.err = t.decide(o.result, o.err)
 	finish()
@@ -278,8 +281,8 @@ func (a *agent) finishLeft(at *ticket, t *turn, o outcome, finish func()) {
 	}
 }
 
-// tellEnd tells the client that has joined s how the turn ended, for which it gets no response. A
-// client that is about to join learns it after the history.
+// tellEnd tells the client that has joined s how the turn ended, because that client gets no
+// response for it. A client that is about to join is told after the history.
 func (s *session) tellEnd(o outcome) {
 	ended := map[string]any{"stopReason": stopReason(o)}
 	if o.err != nil {
@@ -298,8 +301,8 @@ func (s *session) tellEnd(o outcome) {
 	}
 }
 
-// joins reports whether the load joins the running turn of the session, which goes on without a
-// client: it asks for the same roots and MCP servers.
+// joins reports whether the load joins the running turn of a session without a client. It does if
+// it asks for the same roots and MCP servers.
 func (l *load) joins() bool {
 	s := l.previous
 	if s == nil || l.front == nil || s.host.outlet.shownOn() != nil ||
@@ -314,8 +317,8 @@ func (l *load) joins() bool {
 		slices.EqualFunc(l.params.servers, s.params.servers, same)
 }
 
-// join shows the client the history of the session up to now. No update is shown or recorded
-// meanwhile; they go on after the response.
+// join shows the client the history of the session up to now. Until the response is sent, no update
+// is shown or recorded.
 func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err error) {
 	a, s := l.agent, l.previous
 	if err := s.beginUpdate(ctx); err != nil {

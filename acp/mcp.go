@@ -19,8 +19,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// serverChange is a change of a session's MCP servers, prepared for a new activation while
-// everything can still fail.
+// serverChange is a change of a session's MCP servers. It is prepared for a new activation while
+// that can still fail, and made once it cannot.
 type serverChange struct {
 	set     *servers.Set
 	change  *mcpclient.Change
@@ -28,8 +28,8 @@ type serverChange struct {
 	created bool // the set belongs to this activation, not to the session that it replaces
 }
 
-// changeServers prepares the servers configs on the roots of w, starting from those of the previous
-// session, nil if there is none.
+// changeServers prepares the change to the given servers with the roots of w. previous is the
+// session whose servers it starts from, or nil.
 func (a *agent) changeServers(
 	id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config,
 ) (serverChange, error) {
@@ -54,8 +54,8 @@ func (a *agent) changeServers(
 	return c, err
 }
 
-// applyPolicy makes c follow the policy. Without an answer to what the policy is, or if that does
-// not allow a remote peer to use the server, the server must not be used.
+// applyPolicy makes c follow the policy. If it returns an error, the server must not be used: the
+// policy is not known, or does not let a remote peer use the server.
 func (a *agent) applyPolicy(c *mcpclient.Config) error {
 	policy := MCPPolicy{}
 	err := a.guard("MCPPolicy", func() error {
@@ -71,7 +71,7 @@ func (a *agent) applyPolicy(c *mcpclient.Config) error {
 	return err
 }
 
-// prepareServers prepares a change of set. Too many servers are invalid params.
+// prepareServers prepares a change of set. For too many servers it returns an invalid params error.
 func prepareServers(set *servers.Set, w *workspace.Workspace, configs []mcpclient.Config) (
 	*mcpclient.Change, error) {
 	change, err := set.Prepare(w, configs)
@@ -115,8 +115,8 @@ func (s *sessionServers) tools() backend.Tools {
 	return s.set
 }
 
-// passOn leaves the set to the next activation: changes of it that have begun are complete when
-// passOn returns, and no more are made.
+// passOn leaves the set to the next activation. When it returns, all changes that have begun are
+// complete, and no more will begin.
 func (s *sessionServers) passOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 }
 
 // allowServer asks the user whether an MCP server of the catalog may start, unless they have
-// allowed it for good. It returns the configuration to start.
+// allowed it permanently. It returns the configuration to start.
 func (h *host) allowServer(
 	ctx context.Context, found discovery.Artifact,
 ) (mcpclient.Config, error) {
@@ -195,7 +195,7 @@ func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
 }
 
 // addServer adds a server to the session, in place of one that was found under the same name. The
-// client's own servers stay, whatever their names are.
+// client's own servers stay, even if one has the same name.
 func (h *host) addServer(config mcpclient.Config) error {
 	h.mu.Lock()
 	live, session := h.phase > hostOpening && h.phase < hostClosed, h.session
@@ -242,7 +242,7 @@ func configOf(found discovery.Artifact) mcpclient.Config {
 // mcpTransports are the optional transports that initialize advertised.
 type mcpTransports struct{ http, sse bool }
 
-// decodeServers reads mcpServers. Its violations have no values, which may be secrets.
+// decodeServers reads mcpServers. Its violations do not quote values, which may be secrets.
 func decodeServers(
 	v *strictjson.Violations, f strictjson.Field, p presence, offered mcpTransports,
 ) []mcpclient.Config {
@@ -261,7 +261,7 @@ func decodeServers(
 	return servers
 }
 
-// decodeServer reads an entry of mcpServers. What else it has depends on its transport.
+// decodeServer reads an entry of mcpServers. Which members it has depends on its transport.
 func decodeServer(
 	v *strictjson.Violations, object strictjson.Object, offered mcpTransports,
 ) mcpclient.Config {

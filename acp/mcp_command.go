@@ -13,10 +13,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// The adapter answers the slash command /mcp for backends that do not answer it themselves. In a
-// session whose agent connects the MCP servers, they are started a second time if the command needs
-// that, and one that the user starts from a folder is passed on to the agent: the session is opened
-// again with it, as /roots does with folders.
+// The adapter answers the slash command /mcp for backends that do not answer it themselves. If the
+// session's agent connects the MCP servers, the adapter starts them a second time when the command
+// needs them. A server that the user starts from a folder is passed to the agent: the session is
+// opened again with it, as /roots does with folders.
 
 // commandHost is the host of a turn that answers /mcp. It is that of the session, also after the
 // session was opened again.
@@ -34,8 +34,8 @@ func (h *commandHost) Tools() backend.Tools {
 	return passedTools{s.set}
 }
 
-// passedTools are the servers of a session whose agent connects them, and which are connected here
-// only to show the user what they offer.
+// passedTools gives access to the servers of a session whose agent connects them. They are
+// connected here only to show the user what they offer.
 type passedTools struct{ backend.Tools }
 
 // Servers implements [backend.Tools].
@@ -62,8 +62,8 @@ func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact)
 	return o.passServer(config)
 }
 
-// passServer has the agent connect a server that was found in a root: it opens the session again
-// with the server in addition, in place of one that was found under the same name.
+// passServer makes the agent connect a server that was found in a root. It opens the session again
+// with that server added, in place of one found under the same name.
 func (o *ownTurn) passServer(config mcpclient.Config) error {
 	offered := o.agent.init.transports()
 	if config.Transport == mcpclient.HTTP && !offered.http ||

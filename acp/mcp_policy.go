@@ -12,8 +12,8 @@ import (
 )
 
 // MCPPolicy says what an MCP server may do. It comes from the user's own configuration, never from
-// the client or a root. The zero value is the default. A server that a file in a root configures is
-// granted nothing by it, but what it denies stays denied.
+// the client or a root. The zero value is the default. For a server that a file in a root
+// configures, a policy can only deny: what it would grant is ignored.
 type MCPPolicy struct {
 	// Command and URL are what a remote peer may use under this name: a program with its arguments,
 	// or the address of an http or sse server. It must send the same, and no environment.

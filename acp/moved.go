@@ -38,8 +38,8 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
 }
 
-// hintMoves adds to violations about missing folders how to move the session. movable reports
-// whether the folder at path, which v is about, is one of the session's.
+// hintMoves adds a hint on how to move the session to violations about missing folders. movable
+// reports whether the folder at path, which v is about, is one of the session's.
 func hintMoves(
 	wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool,
 ) {
@@ -82,9 +82,9 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// movedRoots returns a message to the user about roots that no longer lead where they did when the
-// session was last opened, "" if there are none. The request names them, so they are granted, but
-// somebody other than the user may have replaced them.
+// movedRoots returns a message to the user about roots whose paths lead elsewhere than when the
+// session was last opened, or "". The request names them, so they are opened, but somebody other
+// than the user may have replaced them.
 func (act *activation) movedRoots(stored sessionstore.Keys) string {
 	var lines []string
 	for i, dir := range stored.Roots.All() {

@@ -13,11 +13,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// broadGrant says what "everything" in a directory is for which broadDir gives a reason.
+// broadGrant explains what access to a directory means for which broadDir gives a reason.
 const broadGrant = "also the keys, passwords and settings of your programs, and searches take long"
 
 // broadRoots returns a message to the user about roots with far more in them than a project, or "".
-// It leaves out those of known, about which the user was told before.
+// It leaves out the roots in known, which the user was told about before.
 func (act *activation) broadRoots(known workspace.Roots) string {
 	told := make(map[workspace.Dir]bool)
 	for _, dir := range known.All() {
@@ -37,8 +37,8 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 }
 
 // listedFolders returns a message to the user about files in cwd that list folders which the
-// session does not have, "" if there are none. Whoever wrote such a file need not be the user, so
-// it adds nothing by itself.
+// session does not have, "" if there are none. The folders are not added, because somebody other
+// than the user may have written the file.
 func (s *session) listedFolders(ctx context.Context) (string, error) {
 	files, err := fromDisk(ctx, s.agent, func() ([]discovery.WorkspaceFile, error) {
 		return s.host.Catalog().WorkspaceFiles(ctx)
@@ -80,8 +80,8 @@ func homeDir() workspace.Dir {
 	return home
 }
 
-// showNotice shows the user what is to be said once in the session. It is not recorded. The first
-// prompt is the time for it: some editors drop what they are sent between prompts.
+// showNotice shows the session's notice, once and without recording it. It waits for the first
+// prompt, because some editors drop what they receive between prompts.
 func (s *session) showNotice(ctx context.Context) {
 	notice := s.notice
 	if !s.prompted {

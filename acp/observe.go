@@ -12,13 +12,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Event is something that [Options.Observe] is told: a [RequestEvent], an [OpenEvent] or an
-// [AnswerEvent].
+// Event is passed to [Options.Observe]: a [RequestEvent], an [OpenEvent] or an [AnswerEvent].
 type Event interface{ event() }
 
 // RequestEvent says that a request of the client was answered.
 type RequestEvent struct {
-	// Method is as the client sent it, so it can be any text.
+	// Method is the method as the client sent it, which can be any text.
 	Method string
 	// Session is the session that the request names, "" if it names none.
 	Session sessionstore.ID
@@ -38,7 +37,7 @@ type OpenEvent struct {
 // AnswerEvent says that the client answered a permission request.
 type AnswerEvent struct {
 	Session sessionstore.ID
-	// Title is that of the tool call, as the user has seen it.
+	// Title is the title of the tool call, as the user has seen it.
 	Title string
 	// Choice is the kind of the chosen option, such as allow_once, "" if there was no choice.
 	Choice string

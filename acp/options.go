@@ -13,22 +13,21 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options configure a connection. Backend and Store are required; the zero value of every other
-// field is usable.
+// Options configure a connection. Backend and Store are required; all other fields may be zero.
 type Options struct {
 	// Backend makes the backend of the connection, which closes it.
 	Backend func() backend.Backend
 	// Store keeps the sessions. Serve does not close it.
 	Store sessionstore.Store
-	// Workspace bounds root sets and says which directories may be roots.
+	// Workspace limits the number of roots and says which directories may be roots.
 	Workspace workspace.Options
 	// Folders returns the folders that the user declared for sessions with the working directory
 	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
 	// no other. It may read disks. Nil means no folders.
 	Folders func(cwd workspace.Dir) []Folder
-	// KeepFolders gives a session that is loaded or resumed by a request that leaves out
-	// additionalDirectories the roots that it had when it was last opened, and one that is forked
-	// by such a request those of its source.
+	// KeepFolders matters for requests that leave out additionalDirectories. It gives a session
+	// that is loaded or resumed the roots that it had when it was last opened, and a fork the roots
+	// of its source.
 	KeepFolders bool
 	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64
 	// MiB.
@@ -41,32 +40,31 @@ type Options struct {
 	// Observe, if not nil, is told what happens on the connection, for metrics or an audit log. It
 	// is called concurrently, and delays the connection while it runs.
 	Observe func(Event)
-	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero
-	// policy holds for all.
+	// MCPPolicy returns the user's policy for the MCP server called name. Nil means the zero policy
+	// for all servers.
 	MCPPolicy func(name string) MCPPolicy
 	// Withheld are the names of environment variables that MCP servers do not inherit, such as that
 	// of a model's key.
 	Withheld []string
-	// Environment is the environment of MCP servers, as NAME=VALUE, apart from what their
-	// configuration adds. If it is nil, they inherit that of the program without Withheld; those of
-	// remote peers and those found in roots get only the variables that programs need to start,
-	// such as PATH and HOME.
+	// Environment is the environment of MCP servers, as NAME=VALUE; their configuration may add to
+	// it. If it is nil, servers inherit the program's environment without Withheld, except that
+	// servers of remote peers and servers found in roots get only the variables that programs need
+	// to start, such as PATH and HOME.
 	Environment []string
-	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed
-	// for good, and which folders they added to sessions with /roots. It is created when first
+	// ConsentDir is the directory that stores which MCP servers found in roots the user allowed
+	// permanently, and which folders they added to sessions with /roots. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
 	ConsentDir string
-	// AllowReads allows the backend once to read or search, without asking the user, if its
-	// permission request shows that it does so inside the session's roots and does nothing else.
+	// AllowReads answers a permission request with "allow once", without asking the user, if the
+	// request shows that the backend only reads or searches inside the session's roots.
 	AllowReads bool
-	// ReplayRate is how many updates a second a load replays at most, after the first 512, so that
-	// clients which read faster than they handle what they read are not flooded. Negative means no
-	// limit. Default: no limit for clients that are known to keep any number of updates, and 6,000
-	// for all others.
+	// ReplayRate is the most updates per second that a load replays after the first 512, so as not
+	// to flood clients that read faster than they can handle. Negative means no limit. Default: no
+	// limit for clients that are known to queue any number of updates, and 6,000 for all others.
 	ReplayRate int
 	// AgentCommand returns a command line that runs the agent of a session, for the error about a
 	// session of another agent: acp-agent with --agent NAME, or with -- and a program. If it is
-	// nil, the agent's name counts as its program.
+	// nil, the error uses the agent's name as the program.
 	AgentCommand func(sessionstore.Agent) string
 	// SetupArgs are the arguments that let the program configure itself in a terminal. Clients that
 	// can start it in one are offered that as a way to sign in, unless the backend has its own.
@@ -74,7 +72,7 @@ type Options struct {
 	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP
 	// servers. Default "dev".
 	Version string
-	// Logger receives what a person running the program should know. It is given no prompt text and
+	// Logger receives messages for the person who runs the program. They contain no prompt text and
 	// no secrets. Default: nothing is logged.
 	Logger *slog.Logger
 

@@ -11,10 +11,11 @@ import (
 )
 
 // outlet is where a session's messages go: the client that has the session open. If turns outlive
-// their connection it may be nobody's for a while, and then that of a client on another connection.
-// What is sent to nobody is dropped, except for questions, which wait.
+// their connection, an outlet may have no client for a while, and then a client on another
+// connection. Without a client, messages are dropped and questions wait.
 type outlet struct {
-	// agent runs the session. If its turns end with its connection, the outlet is always its own.
+	// agent runs the session. If turns end with the connection, the outlet always leads to its
+	// client.
 	agent *agent
 
 	mu     sync.Mutex
@@ -36,7 +37,7 @@ func newOutlet(a, to *agent) *outlet {
 }
 
 // attach sends the session's messages to a's client from now on, unless a's connection has ended or
-// another client has claimed the session meanwhile.
+// another client has claimed the session.
 func (o *outlet) attach(a *agent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,7 +107,7 @@ func (o *outlet) current() (to *agent, tenure context.Context, back <-chan struc
 	return o.to, o.tenure, o.back
 }
 
-// errDetached ends what waits for a client that no longer has the session.
+// errDetached ends a wait for a client that no longer has the session.
 var errDetached = errors.New("the session is no longer open in this client")
 
 // during returns a context that also ends with a tenure. The caller calls cancel.

@@ -76,8 +76,8 @@ func (h *host) isStill(ctx context.Context, path string, file *workspace.File) b
 	return sameFile(again, file)
 }
 
-// openOutside opens the regular file that path leads to, without reading it. It fails if policy
-// denies the file, or if path could mean another file to somebody else.
+// openOutside opens the regular file that path leads to, without reading it. It fails if the policy
+// denies the file, or if path could lead to another file in another program.
 func (h *host) openOutside(ctx context.Context, path string) (*workspace.File, error) {
 	var file *workspace.File
 	err := h.agent.onDiskOrUndo(ctx, func() (err error) {
@@ -104,7 +104,7 @@ func openOutside(
 	if err != nil {
 		return nil, err
 	}
-	// Files there tell about this process, such as its environment.
+	// Files there reveal data of this process, such as its environment.
 	if proc, err := workspace.ParseDir("/proc"); err == nil {
 		o.Policy.Deny = append(slices.Clone(o.Policy.Deny), proc)
 	}

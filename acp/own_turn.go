@@ -49,8 +49,8 @@ func (o *ownTurn) say(markdown string) error {
 	return o.updates.Update(o.ctx, backend.Text(markdown))
 }
 
-// reopen opens the session with other params in place of the active one. Requests that arrive
-// while that happens wait. It fails only if the session stays as it is.
+// reopen opens the session with other params, in place of the active one. Requests that arrive in
+// that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(p sessionParams) error {
 	a := o.agent
 	at := a.queues.ticket(o.session.id, passedRequest)
@@ -90,8 +90,8 @@ func (o *ownTurn) reopen(p sessionParams) error {
 	return nil
 }
 
-// statesIn returns what a lifecycle response says of the session's mode and options as updates, for
-// a client that does not get the response.
+// statesIn returns the session's mode and options in a lifecycle response as updates, for a client
+// that does not get the response.
 func statesIn(result backend.Raw) []backend.Update {
 	var r struct {
 		Modes         struct{ CurrentModeID json.RawMessage }

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// stored returns a stored session, which must belong to this agent. Its id differs from the one
-// that a client uses if that is the backend's own.
+// stored returns a stored session, which must belong to this agent. Its id differs from the
+// client's id if the client uses the backend's own id.
 func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
 	if err := a.initialized(ctx); err != nil {
 		return sessionstore.Session{}, err

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The members of the requests of ACP v1, as far as their spelling is checked. Any member is allowed
-// in _meta. The variants of a union share one shape.
+// The members of ACP v1 requests whose spelling is checked. Any member is allowed in _meta. The
+// variants of a union share one shape.
 var (
 	metaShape = keys("_meta")
 	pairShape = keys("name", "value", "_meta")
@@ -52,7 +52,7 @@ var (
 		}, "terminal", "_meta"),
 	}, "protocolVersion", "_meta")
 
-	// passedShapes are those of ACP's requests that are passed to the backend.
+	// passedShapes are the shapes of ACP's requests that are passed to the backend.
 	passedShapes = shapes{
 		protocol.Authenticate:   keys("methodId", "_meta"),
 		protocol.Logout:         keys("_meta"),
@@ -115,7 +115,7 @@ func optionalText(v *strictjson.Violations, f strictjson.Field) (text string, gi
 	return text, wrong == nil
 }
 
-// sessionMember returns the member sessionId as it stands in params.
+// sessionMember returns the member sessionId as it is written in params.
 func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
 
 // putSessionID returns params with a session id.

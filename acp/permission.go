@@ -17,7 +17,7 @@ import (
 
 // requestPermission sends the client a permission request, unless allowRead answers it. Some agents
 // mention a tool call only there, and say nothing more about one that was rejected. Such a call is
-// recorded as the client knows it from the request, with its outcome.
+// recorded from the request, with its outcome.
 func (s *session) requestPermission(
 	ctx context.Context, params backend.Raw, send func() backend.Work,
 ) backend.Work {
@@ -47,8 +47,8 @@ func (s *session) requestPermission(
 	}
 }
 
-// recordToolCall records an update about a tool call that the client has learned in another way.
-// The caller has begun an update.
+// recordToolCall records an update about a tool call without sending it: the client already knows
+// its content. The caller has begun an update.
 func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 	s.noteToolCall(u)
 	if err := s.record.current().Record(ctx, u); err != nil {
@@ -76,13 +76,14 @@ const (
 	maxCallTitle = 1 << 10
 )
 
-// toolCall is a tool call as the client has seen it. It is up to date only with Options.AllowReads.
+// toolCall is a tool call as the client has seen it. It is kept up to date only with
+// Options.AllowReads.
 type toolCall struct {
 	kind, title string
 	allowed     bool // by allowRead, and it has not ended
 }
 
-// toolCallUpdate is what an update says about a tool call.
+// toolCallUpdate is the part of an update that is about a tool call.
 type toolCallUpdate struct {
 	ID     string `json:"toolCallId"`
 	Kind   string `json:"kind"`
@@ -90,7 +91,8 @@ type toolCallUpdate struct {
 	Status string `json:"status"`
 }
 
-// parseToolCall returns what u says about a tool call, the zero value if that is nothing.
+// parseToolCall returns what u says about a tool call, or the zero value if u is about something
+// else.
 func parseToolCall(u backend.Update) toolCallUpdate {
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return toolCallUpdate{}
@@ -102,8 +104,8 @@ func parseToolCall(u backend.Update) toolCallUpdate {
 	return said
 }
 
-// noteToolCall notes what u says about a tool call that the client knows, or learns from u, and
-// returns it. The caller has begun an update.
+// noteToolCall remembers what u says about a tool call, and returns the tool call. The caller has
+// begun an update.
 func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	said := parseToolCall(u)
 	call, known := s.toolCalls[said.ID]
@@ -181,7 +183,7 @@ func choice(params, result backend.Raw) (kind string, ok bool) {
 }
 
 // ask announces a tool call of the adapter itself, asks q about it, as [backend.Question.Ask] does,
-// and says how it ended.
+// and reports its end to the client.
 func (h *host) ask(
 	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, q backend.Question,
 ) (always bool, err error) {

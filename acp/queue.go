@@ -57,7 +57,7 @@ func (q *queue) ticket(kind requestKind) *ticket {
 	return q.ticketLocked(kind, nil)
 }
 
-// promptTicket fails if the turns before t that are not over are as many as limit; 0 means no
+// promptTicket takes a ticket for t. It fails if limit turns before t are not over yet; 0 means no
 // limit.
 func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	q.mu.Lock()
@@ -68,8 +68,8 @@ func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	return q.ticketLocked(promptRequest, t), nil
 }
 
-// fits reports whether fewer of the turns than limit are not over, so that a prompt may follow
-// them; 0 means no limit.
+// fits reports whether another prompt may follow the turns: fewer than limit of them are not over.
+// 0 means no limit.
 func fits(turns []*turn, limit int) bool {
 	blocking := 0
 	for _, t := range turns {
@@ -94,7 +94,7 @@ func (q *queue) precedingTurnsLocked() (turns []*turn) {
 	return append(turns, q.turns...)
 }
 
-// cancel ends all turns, also those in the line. It does not wait there.
+// cancel ends all turns, including those that still wait in the line. It does not wait.
 func (q *queue) cancel(params backend.Raw) {
 	q.mu.Lock()
 	turns := slices.Clone(q.turns)
@@ -176,7 +176,7 @@ func (q *queue) idle() bool {
 	return len(q.line) == 0 && q.session == nil && len(q.turns) == 0
 }
 
-// waitingTurn reports whether the ticket is that of a turn that was not entered. The queue is
+// waitingTurn reports whether the ticket belongs to a turn that was not entered. The queue is
 // locked.
 func (at *ticket) waitingTurn() bool { return at.turn != nil && !at.turn.entered }
 
@@ -233,8 +233,8 @@ func (qs *queues) ticket(id sessionstore.ID, kind requestKind) *ticket {
 	return qs.getLocked(id).ticket(kind)
 }
 
-// promptTicket returns a ticket for a prompt. It fails if as many turns as limit are running or
-// waiting and nothing in between ends them; 0 means no limit.
+// promptTicket returns a ticket for a prompt. It fails if limit turns are already running or
+// waiting, and no request in between ends them; 0 means no limit.
 func (qs *queues) promptTicket(id sessionstore.ID, t *turn, limit int) (*ticket, error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

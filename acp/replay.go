@@ -36,8 +36,8 @@ func (a *agent) replay(
 	return nil
 }
 
-// responseMember returns the member of a lifecycle response that holds the same state as updates of
-// kind, or "".
+// responseMember returns the member of a lifecycle response that holds the same state as an update
+// of this kind, or "".
 func responseMember(kind sessionstore.Kind) string {
 	switch kind {
 	case sessionstore.CurrentModeUpdate:
@@ -48,7 +48,8 @@ func responseMember(kind sessionstore.Kind) string {
 	return ""
 }
 
-// replayHistory sends the stored history, and then fails the tool calls that it leaves open.
+// replayHistory sends the stored history, and then marks the tool calls that have not ended in it
+// as failed.
 func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate) error {
 	open := openToolCalls{}
 	show := func(u backend.Update) error {

@@ -10,9 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// replayed is a history that the backend shows the client while it opens a session. It is stored in
-// a draft, which replaces the stored history when the load is stored, so that little of it is in
-// memory.
+// replayed is a history that the backend shows the client while it opens a session. To save memory
+// it is stored in a draft, which replaces the stored history when the load is stored.
 type replayed struct {
 	agent    *agent
 	draft    sessionstore.Draft

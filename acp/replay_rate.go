@@ -15,18 +15,18 @@ import (
 const (
 	// replayBurst is how many updates of a load are sent without delay.
 	replayBurst = 512
-	// replayCatchUp is how many are sent without delay later, when this process or the client was
-	// late. It is small because on a busy machine both are late, and the client must not be sent
-	// more while it has less time.
+	// replayCatchUp is how many updates may be sent at once to catch up after a delay. It is small:
+	// on a busy machine the client is late too, and must not get more updates while it has less
+	// time.
 	replayCatchUp = 8
 	// defaultReplayRate is how many updates a second follow at most for a client that is not among
 	// unlimitedClients.
 	defaultReplayRate = 6_000
 )
 
-// unlimitedClients are the clientInfo.name of clients that keep any number of updates which they
-// have not handled yet. docs/editors.md says where that is known from. A name that ends with "."
-// stands for all that begin with it.
+// unlimitedClients are the clientInfo.name of clients that queue any number of updates until they
+// have handled them. docs/editors.md gives the sources. A name that ends with "." stands for all
+// names that begin with it.
 var unlimitedClients = []string{
 	"acpx",
 	"Agentic.nvim",
@@ -56,8 +56,8 @@ func (a *agent) replayRate() int {
 }
 
 // replayRate limits the rate of a load's replay to what clients can handle. A pipe pushes back when
-// a client does not read, but some clients read everything and keep what they have not handled yet:
-// the Go SDK's keeps 1,024 notifications and then closes the connection.
+// a client does not read, but some clients read everything and queue what they have not handled
+// yet: the Go SDK's client queues 1,024 notifications and then closes the connection.
 type replayRate struct {
 	request context.Context
 	first   int           // updates that do not wait for the limiter
@@ -76,7 +76,7 @@ func newReplayRate(request context.Context, perSecond int) *replayRate {
 }
 
 // wait returns when the next update may be sent, or ctx ended. A client that has closed its end
-// gets the rest at once: the program has little time left. It is not safe for concurrent use.
+// gets the rest at once, because the program must end soon. It is not safe for concurrent use.
 func (r *replayRate) wait(ctx context.Context) {
 	if r.limiter == nil || errors.Is(context.Cause(r.request), jsonrpc.ErrClosed) {
 		return

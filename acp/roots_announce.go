@@ -25,8 +25,8 @@ var ownEntries = sync.OnceValue(func() []json.RawMessage {
 	}
 })
 
-// announceOwn returns an announcement of commands with the adapter's. A backend's commands of these
-// names are left out.
+// announceOwn adds the adapter's commands to an announcement, in place of commands of the backend
+// with the same names.
 func announceOwn(u backend.Update) backend.Update {
 	if u.Kind != sessionstore.AvailableCommandsUpdate {
 		return u
@@ -45,8 +45,8 @@ func announceOwn(u backend.Update) backend.Update {
 	return u
 }
 
-// mayHaveOwn reports whether there may be a command of the adapter in a list. It does not parse the
-// list, because most have none.
+// mayHaveOwn reports whether a list may contain a command of the adapter. It does not parse the
+// list, because most lists contain none.
 func mayHaveOwn(list json.RawMessage) bool {
 	if bytes.Contains(list, []byte(`\u`)) {
 		return true
@@ -75,8 +75,8 @@ func withoutOwn(list json.RawMessage) json.RawMessage {
 	return list
 }
 
-// announceCommands announces the adapter's commands for a backend that has announced no commands,
-// neither now nor before.
+// announceCommands announces the adapter's commands for a backend that has not announced any
+// commands.
 func (h *host) announceCommands() {
 	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] {
 		return

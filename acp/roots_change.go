@@ -83,8 +83,8 @@ func (r rootsReply) add(argument string) error {
 	return r.say("Added " + listed(added) + "." + r.listNote() + "\n")
 }
 
-// broadWarning returns what to say first when the user is asked about folders with far more in them
-// than a project, "" if none is. They are real paths.
+// broadWarning returns a warning for the question about folders, which are real paths, if one has
+// far more in it than a project, or "".
 func (r rootsReply) broadWarning(dirs []workspace.Dir) string {
 	var b strings.Builder
 	for _, dir := range dirs {
@@ -116,7 +116,7 @@ func (r rootsReply) withFolders(consents []consent.Consent) (sessionParams, erro
 	return r.params(folders)
 }
 
-// namedFolders are the folders that an argument of /roots add names.
+// namedFolders holds the folders that the argument of /roots add names.
 type namedFolders struct {
 	paths  []string
 	known  string // what to say about the argument if the session has them all
@@ -187,8 +187,8 @@ func (r rootsReply) usable(folders []workspace.Dir) (usable []workspace.Dir, err
 	return usable, r.ctx.Err()
 }
 
-// namelessViolation returns a violation as an error that does not name the field or setting: the
-// user has just typed the path.
+// namelessViolation returns a violation as an error without the name of the field or setting,
+// because the user has just typed the path.
 func namelessViolation(v strictjson.Violation) error {
 	v.Field, v.Index = "", nil
 	if len(v.Value) == 0 {
@@ -305,8 +305,8 @@ func (r rootsReply) find(argument string) int {
 	return slices.Index(w.Labels(), argument)
 }
 
-// isDeclared reports whether a request that leaves additionalDirectories out would bring the folder
-// back.
+// isDeclared reports whether a later request without additionalDirectories would add the folder
+// again.
 func (r rootsReply) isDeclared(dir workspace.Dir) bool {
 	folders, err := fromDisk(r.ctx, r.agent, func() ([]Folder, error) {
 		return r.agent.options.DeclaredFolders(r.session.params.roots.Cwd(), r.session.id)
@@ -315,8 +315,8 @@ func (r rootsReply) isDeclared(dir workspace.Dir) bool {
 	return err == nil && declared && !r.agent.options.KeepFolders
 }
 
-// listNote returns what to say after a change of the folders of a session for which the client has
-// sent a list, "" for other sessions.
+// listNote returns a note for the answer after the folders have changed, if the client sent a list
+// of folders for the session, or "".
 func (r rootsReply) listNote() string {
 	if !r.session.params.listed {
 		return ""
@@ -334,7 +334,7 @@ func listed(dirs []workspace.Dir) string {
 	return strings.Join(shown, ", ")
 }
 
-// question asks the user about folders, each of which is shown with its whole path.
+// question asks the user about folders, and shows the whole path of each.
 type question struct {
 	title, about string
 	folders      []workspace.Dir

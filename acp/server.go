@@ -14,10 +14,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests
-// read by then are answered, running turns as cancelled, and everything acknowledged is stored.
-// Serve returns nil when in or ctx ended, and an error if a stream broke. It leaves nothing running
-// except a read from an in that cannot be closed and a backend that does not end within a second.
+// Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. It answers
+// the requests that it has read by then, running turns as cancelled, and stores everything that was
+// acknowledged. Serve returns nil when in or ctx ended, and an error if a stream broke. It leaves
+// nothing running, except a read from in if that cannot be closed, and a backend that does not end
+// within a second.
 //
 // Serve trusts the client. A [Server] serves clients of several users.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
@@ -25,10 +26,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	return s.serve(ctx, jsonrpc.NewLines(in, out, o.MaxLine), Peer{}, o)
 }
 
-// Peer is who is at the other end of a connection, as the program has found out: the server
-// authenticates nobody.
+// Peer describes who is at the other end of a connection. The program authenticates the peer; the
+// server does not.
 type Peer struct {
-	// Principal names the user. Limits hold for all connections of a principal together.
+	// Principal names the user. Limits per peer hold for all connections of a principal together.
 	Principal string
 	// Remote says that the client is not trusted with this machine. It may open only roots in
 	// Options.Workspace.Policy.Allow, and use only MCP servers that Options.MCPPolicy allows by
@@ -49,14 +50,14 @@ type ServerOptions struct {
 	PerPeer, Total Limits
 	// Grace is how long the turns of a remote peer go on after its connection has ended without
 	// session/close, so that the peer can load the session again over another connection. Default
-	// 10 minutes; negative means not at all. Turns of other peers end with their connection, and
-	// all turns with the context of Serve.
+	// 10 minutes; a negative Grace ends turns with their connection. Turns of other peers always
+	// end with their connection. All turns end with the context of Serve.
 	Grace time.Duration
 }
 
-// Limits are upper bounds. 0 means no limit, except for PerPeer.Sessions, where it means 1,000. How
-// much each connection may queue and each session may start is limited besides, so these numbers
-// limit memory and processes too.
+// Limits are upper bounds. 0 means no limit, except for PerPeer.Sessions, where it means 1,000.
+// Fixed limits hold for what each connection may queue and each session may start, so these numbers
+// also limit memory and processes.
 type Limits struct {
 	// Connections is how many connections may be served at once.
 	Connections int
@@ -139,8 +140,8 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	return err
 }
 
-// finish ends an agent whose connection has ended, once it has no sessions if they outlive the
-// connection.
+// finish ends an agent whose connection has ended. If its sessions outlive the connection, finish
+// waits until there are none.
 func (s *Server) finish(a *agent) {
 	defer s.running.Done()
 	if a.lasting() {

@@ -30,7 +30,7 @@ type session struct {
 	record    *record
 	result    json.RawMessage // of the response that opened it, if a turn outlives its connection
 
-	inBackend sync.Mutex    // held in methods of the backend's session that must not overlap
+	inBackend sync.Mutex    // held during methods of the backend's session that must not overlap
 	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
 
 	// Guarded by updates:
@@ -105,8 +105,8 @@ func (s *session) cancelBackend(params backend.Raw) {
 	})
 }
 
-// write writes to the store with the current lease. Backends and the recorder call it on goroutines
-// of their own, so a panic of the store becomes an error.
+// write writes to the store with the current lease. Because backends and the recorder call it on
+// their own goroutines, it turns a panic of the store into an error.
 func (s *session) write(do func(sessionstore.Lease) error) error {
 	s.leasing.RLock()
 	defer s.leasing.RUnlock()
@@ -115,8 +115,8 @@ func (s *session) write(do func(sessionstore.Lease) error) error {
 
 // takeOver stores a new activation of the session. Writes wait until it is stored and then use its
 // lease, so that a turn that is still running is recorded to its end. If another process has taken
-// the session over, s keeps its old lease: what it still writes must not follow what the other
-// process wrote. The store decides which it is, together with the activation.
+// the session over, s keeps its old lease, so that nothing it still writes is stored after what the
+// other process wrote. The store decides this in the transaction of the activation.
 func (s *session) takeOver(
 	ctx context.Context, change sessionstore.Activation,
 ) (sessionstore.Lease, error) {
@@ -230,8 +230,8 @@ func (s *session) checkLease(ctx context.Context) error {
 	})
 }
 
-// failed handles the failure of a write to the store: it ends the turns that the backend has, and
-// the session too if another process took it over or deleted it.
+// failed handles a failed write to the store. It ends the running turns, and also the session if
+// another process took it over or deleted it.
 func (s *session) failed(err error) {
 	cause := asFenced(err)
 	if !errors.Is(err, context.Canceled) {
@@ -243,7 +243,8 @@ func (s *session) failed(err error) {
 	}
 }
 
-// gone reports whether err says that another process took the session over or that it was deleted.
+// gone reports whether err means that another process took the session over, or that it was
+// deleted.
 func gone(err error) bool {
 	return errors.As(err, new(*sessionstore.FencedError)) ||
 		errors.As(err, new(*sessionstore.NotFoundError))
@@ -263,8 +264,7 @@ func asFenced(err error) error {
 	return err
 }
 
-// tellGone shows the user that what a turn said is not stored, because the session is gone as err
-// says.
+// tellGone tells the user that the rest of the turn is not stored, because the session is gone.
 func (s *session) tellGone(ctx context.Context, err error) {
 	what := "Another window has opened this session. Nothing more of this turn was stored. " +
 		"Load the session again to continue it here."
@@ -387,8 +387,8 @@ func (r *record) flush(ctx context.Context, _ backend.Update) error {
 	return r.current().Flush(ctx)
 }
 
-// restart starts a new recorder if the current one has failed and the session is not gone. What was
-// not stored is lost, but the turn that it belonged to has failed.
+// restart starts a new recorder if the current one has failed and the session is not gone. Updates
+// that were not stored are lost, but their turn has failed.
 func (r *record) restart(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// archive serves session/archive: it closes the session, which lists leave out from then on unless
-// they ask for it.
+// archive serves session/archive. It closes the session and marks it as archived, so that lists
+// leave it out unless they ask for archived sessions.
 func (a *agent) archive(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
@@ -42,7 +42,7 @@ func (a *agent) unarchive(
 }
 
 // passStored passes a request about a stored session on to an agent that serves it, and returns the
-// result of the response, nil if there is none. What the store says counts, so a failure of the
+// result of the response, nil if there is none. The store is authoritative, so a failure of the
 // agent is only logged.
 func (a *agent) passStored(
 	ctx context.Context, method string, s sessionstore.Session, params params,

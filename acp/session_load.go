@@ -157,7 +157,7 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 }
 
 // turnEnder returns a function that ends the turns of the previous session, unless it is in one
-// that goes on. The function does not keep the previous session in memory.
+// that goes on. The function does not hold a reference to the previous session.
 func (l *load) turnEnder() func(context.Context) error {
 	if l.inTurn {
 		return func(context.Context) error { return nil }
@@ -224,8 +224,8 @@ func (l *load) hintMoves(ctx context.Context, err error) error {
 	return cmp.Or(diskErr, err)
 }
 
-// setNotice sets what s tells the user at the next prompt: what was not told before, because the
-// session was never prompted, and what is new about its roots.
+// setNotice sets the notice that s shows at the next prompt: the previous session's notice, if that
+// was never shown, and what is new about the roots.
 func (l *load) setNotice(s *session, act *activation) {
 	known := l.stored.Keys.Roots
 	switch {

@@ -151,15 +151,15 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 var errNotRun = errors.New("the turn did not run")
 
 // beginTurn stores the start of t when its turn has come. A backend without overlapping turns gets
-// a prompt when those before it were answered; requests behind it need not wait for that. Any
-// backend gets it after the response of a turn that is ending.
+// a prompt once all earlier prompts were answered; later requests do not wait for that. Every
+// backend gets a prompt only after the response of a turn that is ending.
 func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error) {
 	q := at.queue
 	overlaps := false
 	_, mayReopen := parseOwnCommand(p.rest)
 	t.exclusive = mayReopen || !a.init.overlappingTurns()
 	turns := q.enter(t)
-	// a lifecycle request between them and t has failed, and ended none of them
+	// a lifecycle request between them and t may have failed before it ended them
 	if !fits(turns, a.turnLimit()) {
 		return nil, errTurnInProgress(q.id)
 	}
@@ -246,7 +246,7 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	return o.result, protocolError(o.err)
 }
 
-// showTurnFull says why a turn was stopped that has sent too much.
+// showTurnFull tells the user why a turn was stopped that has sent too much.
 func (s *session) showTurnFull(t *turn) {
 	ctx, cancel := commitContext(t.ctx)
 	defer cancel()

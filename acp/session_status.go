@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// status serves session/status: whether the session is active here.
+// status serves session/status, which asks whether the session is active here.
 func (a *agent) status(ctx, _ context.Context, at *ticket, _ params) (json.RawMessage, error) {
 	if _, err := a.stored(ctx, at.queue.id); err != nil {
 		return nil, err

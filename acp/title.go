@@ -27,7 +27,7 @@ const (
 // titleLine returns s as a title: one line of limited length.
 func titleLine(s string) string { return text.Line(s, maxTitle) }
 
-// title returns the first line that the user typed, "" if that calls a command of the adapter.
+// title returns the first line that the user typed, or "" if it calls a command of the adapter.
 func (p promptParams) title() string {
 	if _, ok := parseOwnCommand(p.rest); ok {
 		return ""
@@ -84,8 +84,8 @@ func withoutTitle(u backend.Update) (backend.Update, bool) {
 	return sessionstore.Update{Kind: u.Kind, Raw: strictjson.Set(u.Raw, "update", rest)}, true
 }
 
-// setTitle notes that the session has a title that is stored, or none if it is "", and shows the
-// client. It does not matter if the client cannot be told.
+// setTitle remembers the stored title of the session, "" for none, and tells the client. It ignores
+// a failure to tell the client.
 func (s *session) setTitle(ctx context.Context, title string) {
 	s.titled.Store(title != "")
 	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// turn is a prompt from its arrival to its response.
+// turn represents a prompt from its arrival to its response.
 type turn struct {
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early
@@ -77,8 +77,8 @@ func endTurns(turns []*turn, cause error, params backend.Raw) {
 	})
 }
 
-// markEnded notes that the turn ends early. It reports whether the backend has the prompt and has
-// to be told.
+// markEnded marks the turn as ending early. It reports whether the backend has the prompt and so
+// must be told.
 func (t *turn) markEnded(cause error, params backend.Raw) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,15 +172,15 @@ func (t *turn) markDecided() (cancelled bool) {
 	return t.isCancelled()
 }
 
-// blocks reports whether the turn is neither over nor ending: a new prompt has to be queued, or
-// overlaps it.
+// blocks reports whether the turn is neither over nor ending, so that a new prompt must wait for it
+// or overlaps it.
 func (t *turn) blocks() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.ended && !t.decided
 }
 
-// beginCommit reports whether the turn's end is still to be stored. It is true once.
+// beginCommit reports whether the caller must store the turn's end. It returns true once.
 func (t *turn) beginCommit() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,8 +214,8 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// await runs work and returns its outcome. After the turn has ended early it waits only for the
-// grace, and what work returns later is dropped.
+// await runs work and returns its outcome. If the turn ends early, await waits only for the grace
+// period, and drops what work returns later.
 func (t *turn) await(a *agent, work backend.Work) outcome {
 	returned := make(chan outcome, 1)
 	a.running.Go(func() {

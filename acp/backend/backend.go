@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Raw is a JSON value as it was sent or is to be sent. It must not be modified.
+// Raw is a JSON value exactly as it was received or will be sent. It must not be modified.
 type Raw = json.RawMessage
 
 // Work is the second half of a call. It runs on its own goroutine, may block until the context of
@@ -22,7 +22,7 @@ type Raw = json.RawMessage
 // wrapped, the client receives that error.
 type Work func() (Raw, error)
 
-// Errors of the methods that the adapter implements, and causes with which contexts end.
+// Errors that the adapter's methods return, and causes of contexts.
 var (
 	// ErrCancelled is the cause of a turn's context when the client cancelled the turn, or closed,
 	// deleted, loaded or resumed its session.
@@ -35,9 +35,9 @@ var (
 	// ErrClosed is returned by the Host of a session that was closed or whose connection ended.
 	ErrClosed = errors.New("session closed")
 	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not
-	// know the session. An [*Error] that it is wrapped with says why.
+	// know the session. It may be wrapped together with an [*Error] that says why.
 	ErrUnknownSession = errors.New("the agent does not know the session")
-	// ErrPartial ends a list of a [Foreign] backend that may lack sessions.
+	// ErrPartial ends a list of a [Foreign] backend that may be incomplete.
 	ErrPartial = errors.New("the list may lack sessions")
 	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before
 	// the lifecycle response.
@@ -53,9 +53,9 @@ type Backend interface {
 	// long as the backend lives. An error fails the request; the client may then send another one.
 	Initialize(ctx context.Context, params Raw, c Client) (Info, error)
 
-	// Open opens a session. ctx ends with the request, so what lives on, such as a child process,
-	// must not depend on it. After an error nothing of the session may remain. Sessions may be
-	// opened concurrently, but not the same one.
+	// Open opens a session. ctx ends with the request, so anything that lives longer, such as a
+	// child process, must not depend on it. If Open returns an error, it must clean up. Sessions
+	// may be opened concurrently, but not the same one.
 	Open(ctx context.Context, a Activation, h Host) (Session, Opened, error)
 
 	// Call serves a request that names no session and that the adapter does not serve:
@@ -65,8 +65,8 @@ type Backend interface {
 	// Notify handles a notification that names no session. Unknown ones are ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Close frees what the backend holds, until ctx ends; it waits for child processes to exit. It
-	// is called once, after the Close of every session.
+	// Close frees the backend's resources and waits for child processes to exit, but not longer
+	// than ctx lasts. It is called once, after the Close of every session.
 	Close(ctx context.Context) error
 }
 
@@ -93,8 +93,8 @@ type Session interface {
 	// reason. Cancel must not block.
 	Cancel(params Raw)
 
-	// Close ends the activation. It leaves alone what it shares with an activation that was given
-	// this one as Previous.
+	// Close ends the activation. It keeps resources that it shares with an activation which
+	// replaces this one, as its Previous.
 	Close(ctx context.Context) error
 }
 
@@ -118,12 +118,12 @@ type Info struct {
 	Initialize Raw
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
-	// Sandbox says how the agent's processes are restricted, for /roots to show: "off", "write" or
-	// "strict". It is "" for a backend without processes.
+	// Sandbox says how the agent's processes are restricted: "off", "write" or "strict", or "" for
+	// a backend without processes. The answer to /roots shows it.
 	Sandbox string
 	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend
-	// decides what becomes of both. For any other backend the adapter queues one prompt and rejects
-	// further ones.
+	// decides what happens to both turns. For any other backend the adapter queues one prompt and
+	// rejects further ones.
 	OverlappingTurns bool
 	// AnswersMCPCommand says that Prompt answers [MCPCommand]. For any other backend the adapter
 	// does.
@@ -160,13 +160,14 @@ type Activation struct {
 	Cause Cause
 	// Params are the params of the request as the client sent them, without sessionId. The adapter
 	// has validated cwd, additionalDirectories and mcpServers. If the client left
-	// additionalDirectories out, they are the folders that the user declared, if any.
+	// additionalDirectories out, the adapter has filled in the folders that the user declared, if
+	// any.
 	Params Raw
 	// State is the value last saved with [Host.SaveState], or nil. A fork is given the state of its
 	// source.
 	State []byte
-	// MustExist says that the store has nothing of the session; only the backend may know it. Open
-	// fails with [ErrUnknownSession] rather than starting over.
+	// MustExist says that nothing of the session's conversation is stored; only the backend may
+	// know it. Open must fail with [ErrUnknownSession] rather than start a new session.
 	MustExist bool
 	// Previous is the active session that a load or resume replaces, or nil. Its turn may be
 	// running until Stop.
@@ -189,7 +190,7 @@ type Opened struct {
 	Result Raw
 	// Replay says where the history of a load comes from.
 	Replay Replay
-	// Notice is for the user, about what became of the session. It is shown once, and not recorded.
+	// Notice tells the user what happened to the session. It is shown once, and not recorded.
 	Notice string
 	// Superseded is the state of a session of a [Foreign] backend that this one replaces, or nil.
 	// The adapter deletes that session in the backend once the activation is stored.
@@ -217,9 +218,9 @@ type Updates interface {
 	// client does not read, and fails when ctx ends, the turn is over or the session is closed or
 	// fenced. u may be kept.
 	Update(ctx context.Context, u Update) error
-	// Commit is Update, but u and everything before it is stored before the client sees u. A
-	// backend that changes files uses it for what it says before and after a change, so that no
-	// change is forgotten if the program is killed. Updates that are buffered before a lifecycle
+	// Commit is Update, but stores u and everything before it before the client sees u. A backend
+	// that changes files reports each change with Commit, before and after it, so that no change is
+	// lost from the history if the program is killed. Updates that are buffered before a lifecycle
 	// response are stored after it.
 	Commit(ctx context.Context, u Update) error
 }
@@ -241,7 +242,7 @@ type Client interface {
 	Notify(ctx context.Context, method string, params Raw) error
 }
 
-// Host is the adapter as a session sees it. Its methods are safe for concurrent use, and fail with
+// Host is what the adapter offers a session. Its methods are safe for concurrent use, and fail with
 // [ErrClosed] once the session was closed.
 type Host interface {
 	// Client sends the session's requests and notifications. The adapter adds the session id to
@@ -250,21 +251,21 @@ type Host interface {
 	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
-	// Replay sends the client an update of a history that the backend has, during the Open of a
-	// load. It calls Stop first. It blocks while the client does not read.
+	// Replay sends the client an update of the backend's own history, during the Open of a load.
+	// The backend must call Stop before it. It blocks while the client does not read.
 	Replay(ctx context.Context, u Update) error
 	// Workspace returns the session's open roots. They stay open as long as the session.
 	Workspace() *workspace.Workspace
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
 	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog
-	// Tools returns the tools of the MCP servers that the client configured, none if the backend
-	// connects the servers.
+	// Tools returns the tools of the MCP servers that the client configured. There are none if the
+	// backend connects the servers.
 	Tools() Tools
 	// StartServer starts an MCP server of the catalog in the root that it was found in. It asks the
-	// user first, unless they have allowed this server, as it is, for good. It replaces a server
-	// found under the same name, but none of the client's. Its tools are available until the
-	// session is loaded or resumed, and each call of them asks the user.
+	// user first, unless they have permanently allowed exactly this configuration. It replaces a
+	// server found under the same name, but not one of the client's. Its tools are available until
+	// the session is loaded or resumed, and each call of them asks the user.
 	StartServer(ctx context.Context, server discovery.Artifact) error
 	// SaveState stores up to 64 KiB with the session for the backend's own use, such as a child's
 	// session id. During Open it is stored together with the activation.
@@ -274,12 +275,12 @@ type Host interface {
 // Foreign is implemented by a backend that keeps sessions itself. The adapter imports them into
 // the store, so that lists have one source.
 type Foreign interface {
-	// Key returns the backend's own name for the session that saved state, "" if it has none. Two
-	// states with the same key belong to the same session, so that a session opened here is not
-	// imported as another one. It must not change from run to run.
+	// Key returns the backend's own id of the session that saved state, or "". Two states with the
+	// same key belong to the same session, so that a session opened here is not imported as another
+	// one. It must not change from run to run.
 	Key(state []byte) string
-	// State is the inverse of Key: it returns the state of a session that the backend may know by
-	// this name, nil if it cannot.
+	// State is the inverse of Key: it returns a state for the session that the backend may have
+	// under this id, or nil if there can be none.
 	State(key string) []byte
 	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or
 	// all if it is nil. An error ends the iteration. Without an error the list is complete, and a
@@ -299,7 +300,8 @@ type ForeignSession struct {
 	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
 	State []byte
 	// Cwd is the session's working directory, zero if the backend does not know it. There are no
-	// other roots: only the client grants roots, and a listed session would suggest them to it.
+	// other roots, because only the client may choose them: it would take over those of a listed
+	// session.
 	Cwd workspace.Dir
 	// Title is one line, or "".
 	Title string

@@ -14,7 +14,7 @@ import (
 )
 
 // The names of the slash commands that the adapter announces and answers itself, in front of any
-// backend. A backend offers nothing else by these names.
+// backend. A backend must not use these names for anything else.
 const (
 	RootsCommand = "roots"
 	MCPCommand   = "mcp"
@@ -39,8 +39,8 @@ func NewCommand(name, description, hint string) sdk.AvailableCommand {
 // Commands announces the slash commands of a session. The zero value has announced nothing.
 type Commands struct{ announced Update }
 
-// Announce sends the backend's own commands, up to max skills and commands of the roots, and as
-// many known prompts of MCP servers, unless it sent the same last time.
+// Announce sends the backend's own commands, up to max skills and commands of the roots, and up to
+// max known prompts of MCP servers. It sends nothing if it sent the same last time.
 func (c *Commands) Announce(
 	ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int,
 ) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxText is the limit of what ReadTextFile returns, in bytes.
+// maxText is the most text that ReadTextFile returns, in bytes.
 const maxText = 16 << 20
 
 // ReadTextFile returns the result of an fs/read_text_file with these params: lines of an open file.

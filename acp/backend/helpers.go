@@ -37,8 +37,7 @@ func Note(text string) Update {
 	return MetaChunk(sessionstore.AgentMessageChunk, text, map[string]bool{"note": true})
 }
 
-// MetaChunk returns an update with a piece of text, and with ours as the member acp-agent of its
-// _meta.
+// MetaChunk returns an update with a piece of text. Its _meta has ours as the member acp-agent.
 func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 	return NewUpdate(map[string]any{
 		"sessionUpdate": kind, "_meta": map[string]any{"acp-agent": ours},
@@ -53,8 +52,8 @@ func FoundMeta(dir string) map[string]any {
 	return map[string]any{"acp-agent": map[string]string{"foundDir": dir}}
 }
 
-// FoundDir returns the directory in which an entry of mcpServers with a FoundMeta is to be started,
-// "" for any other.
+// FoundDir returns the directory in which to start an entry of mcpServers with a FoundMeta, or ""
+// for any other entry.
 func FoundDir(entry Raw) (dir string) {
 	_ = json.Unmarshal(strictjson.Find(entry, "_meta", "acp-agent", "foundDir"), &dir)
 	return dir

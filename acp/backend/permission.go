@@ -11,12 +11,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// ErrRejected is returned by [Question.Ask] if the user does not allow what they are asked for.
+// ErrRejected is returned by [Question.Ask] if the user does not allow the action.
 var ErrRejected = errors.New("the user did not allow it")
 
 // Question asks the user whether something may be done.
 type Question struct {
-	// ToolCall shows what is to be done. It is the toolCall of session/request_permission.
+	// ToolCall shows the action. It is the toolCall of session/request_permission.
 	ToolCall Raw
 	// Once, Always and Reject are the labels of the answers. If Always is "", it is not offered.
 	Once, Always, Reject string
@@ -30,9 +30,9 @@ const (
 )
 
 // Ask asks the user through the client and waits for the answer. It returns nil if they allow it,
-// and whether they always do. Any answer that was not offered means [ErrRejected]. The error is
-// [ErrCancelled] if the client cancelled the question with the turn, and the cause of ctx if that
-// has ended; any other says why the client could not be asked.
+// and whether they always do. For an answer that was not offered the error is [ErrRejected]. The
+// error is [ErrCancelled] if the client cancelled the question with the turn, and the cause of ctx
+// if that has ended; any other says why the client could not be asked.
 func (q Question) Ask(ctx context.Context, c Client) (always bool, err error) {
 	result, err := c.Call(ctx, protocol.RequestPermission, q.params())()
 	if err != nil {

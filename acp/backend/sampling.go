@@ -7,15 +7,16 @@ import (
 )
 
 // Sampler is implemented by a [Session] with a language model that the session's MCP servers may
-// ask. The adapter declares sampling to them, and asks the user before each request and before each
-// answer is passed on. Its methods are safe for concurrent use, and may be called during a turn.
+// use. The adapter declares sampling to the servers, and asks the user before each request and
+// before it passes on each answer. Its methods are safe for concurrent use, and may be called
+// during a turn.
 type Sampler interface {
-	// SamplingModel returns the name of the model that answers a request: the first model that one
-	// of the server's hints, which are parts of names, fits; or else the model in use.
+	// SamplingModel returns the name of the model that answers a request: the first model whose
+	// name contains one of the server's hints, otherwise the model in use.
 	SamplingModel(hints []string) string
 	// SamplingContext returns the part of the conversation with the calls of one server's tools,
-	// whose names begin with prefix, or all of it if prefix is "". It is a text of limited size, ""
-	// if there is nothing.
+	// whose names begin with prefix, or all of it if prefix is "". It is a text of limited size, or
+	// "".
 	SamplingContext(prefix string) string
 	// Sample asks the model. It returns the cause of ctx if that ends first.
 	Sample(ctx context.Context, r SampleRequest) (SampleResult, error)
@@ -49,7 +50,7 @@ type SampleResult struct {
 	Text string
 	// Model is the server's name for the model.
 	Model string
-	// StopReason is one of MCP: "endTurn", "stopSequence" or "maxTokens".
+	// StopReason is one of MCP's: "endTurn", "stopSequence" or "maxTokens".
 	StopReason string
 	// Input and Output count tokens, 0 if the model's server did not say.
 	Input, Output int

@@ -2,7 +2,7 @@ package backend
 
 import "github.com/acp-agent/acp-agent/internal/sandbox"
 
-// Sandbox says what a process, and whatever it starts, may do by itself. The zero Sandbox does not
+// Sandbox says what a process and its descendants may do by themselves. The zero Sandbox does not
 // restrict it. Its fields:
 //
 //	Mode SandboxMode      // how much it is restricted

@@ -76,8 +76,8 @@ type Tool struct {
 	Hints Hints
 }
 
-// CallTitle returns the title of a call of the tool. It names the server before what the server
-// says itself, so that this cannot push its name out of sight.
+// CallTitle returns the title of a call of the tool. It begins with the server's name, so that text
+// which the server chose cannot push the name out of sight.
 func (t Tool) CallTitle() string {
 	name := text.Name(t.Remote)
 	if t.Title != "" && t.Title != t.Remote {
@@ -88,7 +88,7 @@ func (t Tool) CallTitle() string {
 
 // Hints are the annotations of an MCP tool, with the protocol's defaults for those that are absent.
 type Hints struct {
-	// Unstated means that the server says nothing, so that all others are defaults.
+	// Unstated means that the server gave no annotations, so that all others are defaults.
 	Unstated bool
 	// ReadOnly means that the tool changes nothing. Default false.
 	ReadOnly bool
@@ -106,8 +106,8 @@ type Hints struct {
 type ToolRequest struct {
 	Name      string // see [Tool.Name]
 	Arguments Raw    // a JSON object, nil for none
-	// ID is that of the pending tool call which the client is shown already, "" if Call is to show
-	// one.
+	// ID is the id of a pending tool call that the client already sees, or "" if Call must show a
+	// new one.
 	ID sdk.ToolCallId
 }
 
@@ -119,8 +119,8 @@ type ToolResult struct {
 	Structured Raw
 	// Failed reports that the tool has failed, as Content describes.
 	Failed bool
-	// Cut says how long the result is if it was shortened, as a sentence without its full stop, ""
-	// if it is complete.
+	// Cut says how long the full result is if it was shortened, as a sentence without its full
+	// stop, or "".
 	Cut string
 }
 
@@ -128,7 +128,7 @@ type ToolResult struct {
 type Prompt struct {
 	// Name is that of the command: "server:prompt".
 	Name string
-	// Description is in the server's words. Hint names the arguments; optional ones are in
+	// Description is the server's own text. Hint names the arguments; optional ones are in
 	// brackets.
 	Description, Hint string
 }
@@ -162,7 +162,7 @@ const (
 	ServerWaiting ServerState = "waiting"
 	// ServerFailed means that it could not be started. It is tried again when it is next needed.
 	ServerFailed ServerState = "failed"
-	// ServerPassed means that the backend was told of it and connects it itself.
+	// ServerPassed means that it was passed to the backend, which connects it itself.
 	ServerPassed ServerState = "passed on"
 	// ServerStopped means that the session was closed or no longer has the server.
 	ServerStopped ServerState = "stopped"

@@ -34,8 +34,8 @@ type Options struct {
 	// Notifications is called with every other notification, as Updates is.
 	Notifications func(ctx context.Context, method string, params json.RawMessage)
 
-	// Permission answers session/request_permission. When the session's turn is cancelled its
-	// context ends, and the agent is answered "cancelled" whatever it returns.
+	// Permission answers session/request_permission. When the session's turn is cancelled, its
+	// context ends and the agent gets the answer "cancelled", whatever Permission returns.
 	Permission func(ctx context.Context, r sdk.RequestPermissionRequest) (
 		sdk.RequestPermissionResponse, error)
 	// ReadTextFile answers fs/read_text_file.
@@ -79,8 +79,8 @@ func New(in io.Reader, out io.Writer, o Options) *Client {
 	return c
 }
 
-// Serve reads what the agent sends until its output ends, which is no error, or until ctx ends.
-// Requests are answered only while it runs. Call it once.
+// Serve reads and handles the agent's messages until its output ends, which is not an error, or ctx
+// ends. Requests are answered only while it runs. Call it once.
 func (c *Client) Serve(ctx context.Context) error { return c.conn.Serve(ctx) }
 
 // Call sends a request and returns a function that waits for the response. It does not block, so
@@ -119,7 +119,7 @@ type Agent struct {
 	Version int
 	// Name is for error messages: its title or name, or "the agent".
 	Name string
-	// Prompt says which kinds of content a prompt may have.
+	// Prompt says which kinds of content a prompt may contain.
 	Prompt sdk.PromptCapabilities
 	// MCP says which MCP transports it supports in addition to stdio.
 	MCP sdk.McpCapabilities
@@ -217,7 +217,8 @@ func (c *Client) initialized() (Agent, error) {
 	return *c.agent, nil
 }
 
-// require returns the agent if it has a capability, which is named as initialize spells it.
+// require returns the agent if it has a capability, and otherwise an error that names the
+// capability as in initialize.
 func (c *Client) require(capability string, has func(Agent) bool) (Agent, error) {
 	agent, err := c.initialized()
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package client is an ACP client: it drives an agent over a pair of streams.
 //
-// It loses nothing of what the protocol can say: a missing list of roots differs from an empty one,
-// and an update of an unknown kind arrives as it was sent.
+// It preserves everything that the protocol can express: a missing list of roots differs from an
+// empty one, and an update of an unknown kind arrives as it was sent.
 //
 //	c := client.New(p.Stdout(), p.Stdin(), client.Options{Updates: show, Permission: ask})
 //	go c.Serve(ctx)

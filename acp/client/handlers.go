@@ -14,7 +14,7 @@ import (
 // Update is a session/update as the agent sent it.
 type Update struct {
 	SessionID string
-	// Kind is its member "sessionUpdate", perhaps one that this program does not know.
+	// Kind is its member "sessionUpdate". It may be a kind that this program does not know.
 	Kind string
 	// Update is the member "update" of the params.
 	Update json.RawMessage
@@ -108,7 +108,7 @@ func (c *Client) requestPermission(
 	return response, err
 }
 
-// running are the sessions with unanswered prompts. It ends the permission requests of cancelled
+// running tracks the sessions with unanswered prompts, to end the permission requests of cancelled
 // prompts.
 type running struct {
 	mu       sync.Mutex

@@ -18,8 +18,7 @@ type Setup struct {
 	// sessionCapabilities.additionalDirectories.
 	Roots workspace.Roots
 	// OmitAdditional leaves additionalDirectories out of the request, instead of sending those of
-	// Roots. Agents that have folders of their own configuration, such as acp-agent, then use
-	// these.
+	// Roots. Agents in which folders can be configured, such as acp-agent, then use those.
 	OmitAdditional bool
 	// MCPServers are its MCP servers.
 	MCPServers []sdk.McpServer
@@ -59,7 +58,7 @@ func (c *Client) ResumeSession(ctx context.Context, id string, s Setup) (Session
 	return c.open(ctx, agent, protocol.SessionResume, id, s)
 }
 
-// ForkSession creates a session that continues from where another one is.
+// ForkSession creates a session that continues the conversation of another one.
 func (c *Client) ForkSession(ctx context.Context, id string, s Setup) (Session, error) {
 	agent, err := c.require("sessionCapabilities.fork", func(a Agent) bool { return a.Fork })
 	if err != nil {
@@ -188,7 +187,7 @@ type SessionInfo struct {
 	AdditionalDirectories []string `json:"additionalDirectories"`
 	// Title is nil if there is none.
 	Title *string `json:"title"`
-	// UpdatedAt is the time of the last activity as sent (RFC 3339), "" if unknown.
+	// UpdatedAt is the time of the last activity as the agent sent it (RFC 3339), "" if unknown.
 	UpdatedAt string `json:"updatedAt"`
 }
 

@@ -38,7 +38,7 @@ func (t *turn) call(ctx context.Context, p prompt) error {
 	return t.showResult(intro, result)
 }
 
-// showResult shows a result after a text that says whose it is.
+// showResult shows a result after a text that says where it comes from.
 func (t *turn) showResult(intro string, result backend.ToolResult) error {
 	if len(result.Content) == 0 && len(result.Structured) == 0 {
 		return t.write(intro + " without content.\n")

@@ -60,8 +60,7 @@ func (c command) announced() sdk.AvailableCommand {
 // MCPCommand returns /mcp as it is announced.
 func MCPCommand() sdk.AvailableCommand { return mcpCommand().announced() }
 
-// builtinNames returns the names of the built-in commands and of the adapter's, which nothing else
-// can have.
+// builtinNames returns the names of the built-in commands and of the adapter's, which are reserved.
 func builtinNames() []string {
 	names := backend.AdapterCommands()
 	for _, c := range commands() {
@@ -157,7 +156,7 @@ func helpText() string {
 	return b.String()
 }
 
-// announceCommands sends the list of slash commands, unless it is the one that was sent last.
+// announceCommands sends the list of slash commands if it has changed since it was last sent.
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
 	for _, c := range commands() {

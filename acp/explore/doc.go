@@ -43,8 +43,8 @@
 //		return err
 //	```
 //
-// A line of seven equals signs between the two texts does as well if no empty line is beside it.
-// The content for /write can be in a code block too.
+// Instead, a line of seven equals signs can separate the two texts, with no empty line before or
+// after it. The content for /write can be in a code block too.
 //
 // Nothing is written unless the user allows it, each time. The permission request shows the
 // resolved path, the root it is in and the diff. If the path points somewhere else or the file has

@@ -34,9 +34,9 @@ func (t *turn) editFile(ctx context.Context, p prompt) error {
 }
 
 // parseEdit reads the lines below /edit: two code blocks, or two texts with a separator between
-// them. The last line end of a text does not belong to it. ok is false if there is no old text. It
-// is also false if there is an empty line beside the separator: editors that take a prompt for
-// Markdown add such lines.
+// them. The last line end of a text is not part of it. ok is false if there is no old text, or if
+// there is an empty line next to the separator: editors that treat a prompt as Markdown add such
+// lines.
 func parseEdit(body string) (r tools.Replacement, ok bool) {
 	body = strings.ReplaceAll(body, "\r\n", "\n")
 	if first, rest, fenced := text.CutBlock(body); fenced {

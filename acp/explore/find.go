@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// scan returns the search that /find and /search have in common. It reports its progress in call.
+// scan returns the search that /find and /search share. It reports its progress in call.
 func (t *turn) scan(call activeCall) tools.Walk {
 	reported := time.Now()
 	return tools.Walk{
@@ -76,7 +76,7 @@ type listing struct {
 	roots        []root
 	noun, plural string     // of what is counted
 	left         int        // how many more hits may be shown
-	truncated    string     // what is shown if not all hits are, otherwise ""
+	truncated    string     // note that not all hits are shown, otherwise ""
 	stopped      int        // the root in which the answer was full, -1 for none
 	open         int        // the root whose group is being written, -1 for none
 	counts       []hitCount // by root
@@ -134,8 +134,8 @@ func (l *listing) hits() int {
 	return n
 }
 
-// summary says what was found in each root. It says that there is nothing only about roots that
-// were searched completely.
+// summary returns a summary of what was found in each root. It says that nothing was found only for
+// roots that were searched completely.
 func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 	var parts, names []string
 	complete := true

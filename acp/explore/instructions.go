@@ -63,7 +63,8 @@ func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) erro
 	return t.write("Instructions for this directory: " + strings.Join(names, ", ") + ".\n\n")
 }
 
-// describeFurther says which of the instructions shown apply to a path but not to a whole root.
+// describeFurther returns a note on which of the shown instructions apply to a path but not to a
+// whole root.
 func (t *turn) describeFurther(path string, sources []discovery.Source) string {
 	intro := "In addition to those of whole folders, these apply to " +
 		text.Code(text.Truncate(path, 200)) + ": "

@@ -16,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Bounds of what is shown of a server, in bytes.
+// Limits on the text that is shown of a server, in bytes.
 const (
 	maxError        = 2 << 10
 	maxSchema       = 1 << 10
 	maxInstructions = 8 << 10
 )
 
-// AnswerMCP answers the /mcp in the params of a prompt, for a session with another backend.
+// AnswerMCP answers a prompt that calls /mcp, in a session with another backend.
 func AnswerMCP(
 	ctx context.Context, params backend.Raw, h backend.Host, u backend.Updates,
 ) (backend.Raw, error) {
@@ -322,7 +322,7 @@ func (t *turn) showTools(ctx context.Context) error {
 	}
 }
 
-// showPending says which servers the user is waiting for, and why.
+// showPending tells the user which servers they are waiting for, and why.
 func (t *turn) showPending(pending map[string]bool) error {
 	if err := t.write("Waiting for:\n\n"); err != nil {
 		return err
@@ -426,8 +426,8 @@ func describeTool(tool backend.Tool) []string {
 	return lines
 }
 
-// writeServerError says why an operation of an MCP server failed, or returns the error if it ends
-// the turn.
+// writeServerError writes why an operation of an MCP server failed. If the error ends the turn, it
+// returns the error instead.
 func (t *turn) writeServerError(ctx context.Context, err error) error {
 	var unknown *backend.UnknownNameError
 	var refused *jsonrpc.Error

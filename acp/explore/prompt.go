@@ -159,7 +159,7 @@ func newLines(first, last int) lines {
 	return lines{first, last}
 }
 
-// lineNumber parses a number; 0 stands for none. Larger numbers than fit are clamped.
+// lineNumber parses a number; 0 stands for no number. Numbers that are too large are clamped.
 func lineNumber(digits string) int {
 	if digits == "" {
 		return 0

@@ -108,7 +108,7 @@ type part struct {
 	content     string
 	first, last int  // the lines in content; 0 if there are none
 	total       int  // the number of lines in the file, 0 if unknown
-	truncated   bool // there was no room for all lines that were asked for
+	truncated   bool // not all requested lines fit
 	next        int  // the line to continue with
 }
 
@@ -136,7 +136,7 @@ func partOf(t workspace.Text) part {
 	return p
 }
 
-// summary says what was read of the file called name.
+// summary returns a summary of what was read of the file called name.
 func (p part) summary(name string) string {
 	switch {
 	case p.first == 0 && p.truncated:
@@ -158,7 +158,7 @@ func (p part) summary(name string) string {
 	return fmt.Sprintf("%s, lines %d to %d%s.", name, p.first, p.last, of)
 }
 
-// whyUnreadable says why a path cannot be read, and what may have been meant.
+// whyUnreadable returns why a path cannot be read, with a suggestion if there is one.
 func (t *turn) whyUnreadable(path string, err error) string {
 	name := text.Code(text.Truncate(path, 200))
 	if why := refusal(name, err); why != "" {
@@ -174,7 +174,7 @@ func (t *turn) whyUnreadable(path string, err error) string {
 	}
 }
 
-// refusal says why the workspace refuses a path, "" if err has another cause.
+// refusal returns why the workspace refuses a path, or "" if err has another cause.
 func refusal(name string, err error) string {
 	var outside *workspace.OutsideError
 	var special *workspace.SpecialFileError

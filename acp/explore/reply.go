@@ -17,7 +17,7 @@ import (
 const (
 	// chunkSize is how many bytes of text are collected before they are sent.
 	chunkSize = 1 << 10
-	// maxDelay is how long found text may wait for more before it is sent.
+	// maxDelay is how long found text may wait for further text before it is sent.
 	maxDelay = 200 * time.Millisecond
 )
 
@@ -83,8 +83,8 @@ func (r *reply) writeBlock(s string) error {
 	return r.write("\n")
 }
 
-// quote writes text of a folder or server as a code block, as far as there is room. The caller says
-// whose it is.
+// quote writes text from a folder or server as a code block, as far as there is room. The caller
+// names the source.
 func (r *reply) quote(s string) error {
 	s = text.Plain(s)
 	if strings.TrimSpace(s) == "" {
@@ -144,7 +144,7 @@ func (r *reply) announce(c backend.ToolCall) (activeCall, error) {
 // update reports progress of the tool call.
 func (a activeCall) update(c backend.ToolCall) error { return a.send(c, a.reply.updates.Update) }
 
-// commit is update once the progress is stored, for calls that change something.
+// commit is update, but stores the progress first. It is for calls that change something.
 func (a activeCall) commit(c backend.ToolCall) error { return a.send(c, a.reply.updates.Commit) }
 
 func (a activeCall) send(

@@ -58,8 +58,8 @@ func (s *session) show(ref workspace.Ref) string {
 	return s.roots[ref.Root().Index].show(ref.Rel())
 }
 
-// suggest returns a hint for a path that does not exist: whether a relative one exists in another
-// root, or without the label of a root, as answers write it.
+// suggest returns a hint for a path that does not exist: that a relative path exists in another
+// root, or that it exists without the root's label, which answers put in front.
 func (s *session) suggest(command, path string) string {
 	const find = " `/find` finds files by name."
 	if filepath.IsAbs(path) {

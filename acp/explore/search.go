@@ -76,8 +76,8 @@ func (l *listing) addFile(in tools.Found) error {
 	return l.reply.flushSoon()
 }
 
-// excerpt returns a line as answers show it: without indentation and control characters, and if it
-// is long the part around the match at at.
+// excerpt returns a line as answers show it: without indentation and control characters. If it is
+// long, only the part around the match at offset at is shown.
 func excerpt(line string, at int) string {
 	const before, longest = 80, 300
 	start := len(line) - len(strings.TrimLeft(line, " \t"))
@@ -91,7 +91,7 @@ func excerpt(line string, at int) string {
 	return lead + text.Plain(text.Truncate(strings.TrimRight(line[start:], " \t\r"), longest))
 }
 
-// maxWords is how many words are searched for at once.
+// maxWords is the most words of one search.
 const maxWords = 16
 
 // words is a [tools.Query] for lines that contain all of the words, in any order and case.
@@ -158,7 +158,8 @@ func (w words) Find(ctx context.Context, content []byte, found func(tools.Match)
 	return nil
 }
 
-// match returns where the first of the words is in a lower-case text, -1 if not all of them are.
+// match returns the offset of the first of the words in a lower-case text, or -1 if it does not
+// contain all of them.
 func (w words) match(folded []byte) int {
 	first := len(folded)
 	for _, word := range w {

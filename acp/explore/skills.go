@@ -102,7 +102,7 @@ func describeArtifact(r root, a discovery.Artifact, note string) []string {
 
 func stateName(s discovery.State) string { return strings.ReplaceAll(string(s), "_", " ") }
 
-// countStates returns how many artifacts have which state.
+// countStates returns the number of artifacts in each state.
 func countStates(list []discovery.Artifact, noun, plural string) string {
 	summary := text.Count(len(list), noun, plural)
 	for _, state := range []discovery.State{discovery.Active, discovery.Shadowed, discovery.Invalid,
@@ -137,7 +137,7 @@ func (t *turn) skill(ctx context.Context, p prompt) error {
 	return t.showArtifact(ctx, a, arguments)
 }
 
-// explainUnusable says why a skill or command cannot be called.
+// explainUnusable tells the user why a skill or command cannot be called.
 func (t *turn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
 		return t.write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
@@ -149,7 +149,7 @@ func (t *turn) explainUnusable(a discovery.Artifact) error {
 }
 
 // findNamed returns the artifact whose name s begins with, and the rest of s. It prefers longer
-// names, and of one name the active artifact.
+// names, and among artifacts with the same name the active one.
 func findNamed(
 	list []discovery.Artifact, s string,
 ) (found discovery.Artifact, rest string, ok bool) {

@@ -49,8 +49,9 @@ type change struct {
 	tools.Change
 }
 
-// change shows what rewrite makes of a file, asks whether it may be written, and writes it if the
-// path and the file are still the same. Files outside the roots are rejected without asking.
+// change shows the new text that rewrite returns for a file, asks whether to write it, and writes
+// it if the path and the file are still the same. Files outside the roots are rejected without
+// asking.
 func (t *turn) change(
 	ctx context.Context, c change, path string, rewrite func(old *string) (string, error),
 ) error {

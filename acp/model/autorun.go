@@ -17,15 +17,16 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// whyAsk says why programs execute what a write or a new directory makes, or take orders from it,
-// without being asked to: git, agents, shells, CI, and editors with their language servers. It
-// returns "" for other changes, which the user can accept beforehand. What only runs if a command
-// says so, such as a justfile, is not meant: commands ask.
+// whyAsk returns a reason to ask the user about a change, even if edits are accepted in advance:
+// some program may execute the written file or new directory, or obey it, without being told to.
+// Such programs are git, agents, shells, CI, and editors with their language servers. For other
+// changes it returns "". Files that only a command runs, such as a justfile, do not count, because
+// commands are asked about.
 func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
 	c tools.Change) string {
-	// The root's own path counts, as the user spells it and as it is.
+	// The path of the root itself counts too, as the user spells it and as its real path.
 	spelled, real := namesOf(c.Ref.Path()), namesOf(c.Ref.Real())
-	whole := namesIn(c.Ref.Path(), spelling) // on most disks a colon does not begin a stream
+	whole := namesIn(c.Ref.Path(), spelling) // on most file systems a colon does not begin a stream
 	either := func(is func(names []string) bool) bool {
 		return is(spelled) || is(real) || is(whole)
 	}
@@ -55,7 +56,7 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	return ""
 }
 
-// namesOf returns the names in a path, as [fold] does.
+// namesOf returns the names in a path, folded by [fold].
 func namesOf(p string) []string { return namesIn(p, fold) }
 
 func namesIn(p string, fold func(string) string) []string {
@@ -66,8 +67,8 @@ func namesIn(p string, fold func(string) string) []string {
 	return names
 }
 
-// fold returns the same text for all spellings of a name that some file system takes for one: it
-// ignores what [spelling] does, and the stream of a file after a colon.
+// fold returns the same text for all spellings that some file system treats as the same name. It
+// ignores what [spelling] ignores, and a stream after a colon.
 func fold(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	return spelling(name)
@@ -93,15 +94,16 @@ func spelling(name string) string {
 	return cmp.Or(strings.TrimRight(name, ". "), name)
 }
 
-// isHidden reports whether a file is hidden, or in a hidden directory or a git repository by name.
+// isHidden reports whether, by its path, a file is hidden, in a hidden directory, or in a git
+// repository.
 func isHidden(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".git")
 	})
 }
 
-// isInstalled reports whether a file is in a directory of packages, of a Python environment, of
-// Gradle's own build or of macOS's services by name.
+// isInstalled reports whether, by its path, a file is in a directory of installed packages, a
+// Python environment, Gradle's own build or macOS's services.
 func isInstalled(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains([]string{"node_modules", "site-packages", "dist-packages",
@@ -110,8 +112,8 @@ func isInstalled(names []string) bool {
 	})
 }
 
-// isOfSystem reports whether an absolute path is where Unix has programs, and configuration that
-// they obey.
+// isOfSystem reports whether an absolute path is in a directory where Unix keeps programs or their
+// configuration.
 func isOfSystem(names []string) bool {
 	if names[0] == "usr" {
 		return !slices.Contains(names, "src")
@@ -129,8 +131,8 @@ func isShortened(names []string) bool {
 }
 
 // surroundings reports whether a directory on the way to ref in its root looks like a git
-// repository or a Python environment, or would with ref. The check of the repository is stricter
-// than git's own, so that no order in which the parts are made goes unnoticed.
+// repository or a Python environment, or would with ref. The check for a repository is stricter
+// than git's own, so that a repository is noticed in whatever order its parts are created.
 func surroundings(ws *workspace.Workspace, ref workspace.Ref) (isRepository, isEnvironment bool) {
 	dir := ref.Root().Dir.String()
 	for next := range strings.SplitSeq(ref.Rel(), "/") {
@@ -159,7 +161,7 @@ var agentPatterns = sync.OnceValue(func() [][]string {
 })
 
 // agentFiles match the names of files, in lower case, that only agents without a row in discovery's
-// table look for.
+// table read.
 var agentFiles = []string{
 	"codebuddy.md", "crush.json", "crush.md", "gemini-extension.json", "iflow.md", "qwen.md", "warp.md",
 	"*.agent.md", "*.chatmode.md", "*.instructions.md", "*.prompt.md", // GitHub Copilot
@@ -181,9 +183,9 @@ func isForAgents(names []string) bool {
 	return false
 }
 
-// isImported reports whether the catalog, or an instruction of a directory, has the file under
-// another name, such as one that a CLAUDE.md imports, even if it does not exist yet, or that a link
-// leads to.
+// isImported reports whether the catalog, or an instruction of a directory, uses the file under
+// another name: because a CLAUDE.md imports it, even if it does not exist yet, or because a link
+// leads to it.
 func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
 	ref workspace.Ref) bool {
 	real := namesOf(ref.Real())
@@ -200,7 +202,8 @@ func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery
 	})
 }
 
-// leadsTo returns where a path leads that need not exist, the zero Ref if that cannot be told.
+// leadsTo returns where a path leads, even if nothing is there yet. It returns the zero Ref if that
+// cannot be determined.
 func leadsTo(ws *workspace.Workspace, path string) workspace.Ref {
 	ref, err := ws.WriteTarget(path)
 	if err != nil {
@@ -229,10 +232,10 @@ func matches(pattern, names []string) bool {
 	return ok && matches(pattern[1:], names[1:])
 }
 
-// editorFiles match the names, in lower case, of files that are not hidden, and that common editors
-// and language servers execute when a folder is opened or a file is saved, shells when a folder is
-// entered, git when something is committed, and CI when it was pushed; or that name what they
-// execute. Most programs that use JavaScript are configured by a NAME.config.js.
+// editorFiles match the names, in lower case, of visible files that programs execute, or that name
+// what programs execute: common editors and language servers when a folder is opened or a file is
+// saved, shells when a folder is entered, git on a commit, and CI after a push. Most JavaScript
+// tools are configured by a NAME.config.js.
 var editorFiles = []string{
 	"*.code-workspace", "*.sublime-project", // tasks and language servers of editors
 	"*.config.*", "gruntfile.*", "gulpfile.*", "jakefile*", // ESLint, Prettier, Tailwind …
@@ -268,7 +271,8 @@ func matchesAny(patterns []string, name string) bool {
 	})
 }
 
-// isScript reports whether a text begins as a script does. An attribute of Rust, #![…], is none.
+// isScript reports whether a text begins with "#!" and so may be a script. It is false for an
+// attribute of Rust, #![…].
 func isScript(s string) bool {
 	interpreter, ok := strings.CutPrefix(s, "#!")
 	return ok && !strings.HasPrefix(interpreter, "[")

@@ -25,7 +25,7 @@ import (
 
 const (
 	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools
-	// have bounds of their own.
+	// have their own bounds.
 	maxResult = 32 << 10
 	// maxPictured bounds the images and documents that tools show the model in a turn, in bytes.
 	maxPictured = 64 << 20
@@ -34,12 +34,12 @@ const (
 	warnAfter, stopAfter = 3, 5
 )
 
-// call is a tool call that is shown to the user. Its ID is that under which the user sees it.
+// call is a tool call that is shown to the user. Its ID is the one that the client sees.
 type call struct {
 	llm.ToolCall
 	turn        *turn
 	tool        tool   // zero if no tool has this name
-	unknown     string // what the model is told in this case
+	unknown     string // the answer to the model in this case
 	input       callInput
 	title       string
 	kind        sdk.ToolKind
@@ -49,7 +49,7 @@ type call struct {
 	content     []any // what is shown, nil for nothing
 }
 
-// callInput are the arguments that say what a call is about.
+// callInput holds the arguments that say what a call is about.
 type callInput struct {
 	Path, To, Pattern, Glob, Query, Command, Server, URI string
 	Paths                                                []string
@@ -67,8 +67,8 @@ func (in callInput) where() string {
 // newCall returns the tool call that the model requests, with an ID of our own.
 func (b *toolbox) newCall(requested llm.ToolCall) *call {
 	c := &call{ToolCall: requested, turn: b.turn, tool: b.byName[requested.Name]}
-	// Models need their own IDs back, but not all of them make up others for each call. Some only
-	// accept nine letters and digits.
+	// Models need their own IDs back, but some use the same ID for several calls. Some only accept
+	// nine letters and digits.
 	c.Given, c.ID = c.ID, rand.Text()[:9]
 	_ = json.Unmarshal([]byte(c.Arguments), &c.input) // the tool checks them
 	if c.tool.Name != "" {
@@ -81,13 +81,14 @@ func (b *toolbox) newCall(requested llm.ToolCall) *call {
 	}
 	c.unknown = fmt.Sprintf("there is no tool %q; the tools are %s",
 		text.Truncate(c.Name, 100), strings.Join(names, ", "))
-	// What a model makes up goes back to its server, which may only accept valid names.
+	// A name that the model invented is sent back to its server, which may only accept valid names.
 	c.Name = validName(c.Name)
 	c.title, c.kind = "Unknown tool "+c.Name, sdk.ToolKindOther
 	return c
 }
 
-// validName returns a name with "_" in place of what the name of a tool may not have.
+// validName returns a name with "_" in place of characters that are not allowed in the name of a
+// tool.
 func validName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -113,7 +114,8 @@ func (c *call) locations(paths []string) []sdk.ToolCallLocation {
 	return all
 }
 
-// announce shows the call before it is run, and what it will do if it was shown while it arrived.
+// announce shows the call before it is run. If it was already shown while it arrived, announce
+// fills in what it will do.
 func (c *call) announce(ctx context.Context) error {
 	raw := json.RawMessage(c.Arguments)
 	s := backend.ToolCall{
@@ -137,7 +139,8 @@ func (c *call) meta() map[string]any {
 	}.encode()
 }
 
-// rawInput returns the arguments as the model wrote them: JSON, or a text that is not.
+// rawInput returns the arguments as the model wrote them: as JSON, or as a string if they are not
+// valid JSON.
 func (c *call) rawInput() any {
 	if raw := json.RawMessage(c.Arguments); json.Valid(raw) {
 		return raw
@@ -265,7 +268,8 @@ func (c *call) end(
 }
 
 // judge counts calls that fail in the same way. It returns what to add to the result, and stops the
-// turn after too many. A change that was made may let the calls succeed that failed before.
+// turn after too many. A change starts the count again, because calls that failed before may now
+// succeed.
 func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()

@@ -19,8 +19,8 @@ const (
 // commandFiles are the files in the roots that a command names, such as the script it runs.
 type commandFiles struct {
 	names []string // as the command writes them
-	// state differs if one of them has another content, or exists where there was none. It is ""
-	// if that cannot be told.
+	// state changes if the content of one of them changes, or if one is created. It is "" if that
+	// cannot be determined.
 	state string
 }
 
@@ -73,7 +73,7 @@ func absolute(dir, path string) string {
 	return dir + "/" + path
 }
 
-// label says what allowing the command for the session covers.
+// label says what a permission for the session covers.
 func (f commandFiles) label() string {
 	const label = "Always allow this command in this session, "
 	switch n := len(f.names); {

@@ -12,9 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ruledPrograms are those whose commands can be allowed by how they begin: they build, test and
-// examine, and their first argument says what is done. Programs that run what their arguments say,
-// such as shells and interpreters, are not among them.
+// ruledPrograms are the programs whose commands can be allowed by their first words: they build,
+// test and examine, and their first argument says what they do. Programs that run what their
+// arguments say, such as shells and interpreters, are not among them.
 var ruledPrograms = []string{
 	"bazel", "bundle", "cargo", "composer", "dotnet", "git", "go", "golangci-lint", "gradle", "just",
 	"make", "mix", "mvn", "npm", "pnpm", "rake", "ruff", "sbt", "stack", "swift", "task", "yarn", "zig",
@@ -28,7 +28,7 @@ var unruledVerbs = []string{
 	"submodule", "tool", "x",
 }
 
-// plainWords are words that a shell changes in no way: without quotes, variables, patterns, other
+// plainWords are words that a shell passes on unchanged: without quotes, variables, patterns, other
 // commands, redirections and assignments before the program.
 const (
 	plainWords = `^[a-z][a-z0-9-]*( +[A-Za-z0-9_./:,@+=-]+)*$`
@@ -38,8 +38,8 @@ const (
 	unruledOption = `^-(-?[a-z-]*(exec|tool|cmd|pack|output|config|file|dir|prefix|path)|[OC]|[ocfx](=|$))`
 )
 
-// commandPrefix returns the words with which the commands begin that are like this one: a program
-// and what it is to do, such as "go test". It returns nil if there is no such rule.
+// commandPrefix returns the first words of this command and all similar ones: a program and what it
+// does, such as "go test". It returns nil if such commands cannot be allowed together.
 func commandPrefix(line string) []string {
 	if runtime.GOOS == "windows" || !regexp.MustCompile(plainWords).MatchString(line) {
 		return nil
@@ -55,8 +55,8 @@ func commandPrefix(line string) []string {
 	return words[:2]
 }
 
-// ruleFor returns the consent that allows a command and those that begin like it in its root. ok is
-// false if there can be none.
+// ruleFor returns the consent that allows a command, and all commands with the same first words, in
+// its root. ok is false if there can be no such consent.
 func (c *call) ruleFor(cmd shellCommand) (rule consent.Consent, ok bool) {
 	prefix := commandPrefix(cmd.line)
 	info, err := c.turn.host.Workspace().Stat(cmd.dir)
@@ -66,8 +66,8 @@ func (c *call) ruleFor(cmd shellCommand) (rule consent.Consent, ok bool) {
 	return consent.ForCommands(info.Ref().Root().Real, prefix), true
 }
 
-// isRuled reports whether the user has allowed commands that begin like this one. Other words than
-// before may follow.
+// isRuled reports whether the user has allowed commands that begin like this one, whatever words
+// follow.
 func (c *call) isRuled(cmd shellCommand) (bool, error) {
 	rule, ok := c.ruleFor(cmd)
 	if !ok {
@@ -76,7 +76,7 @@ func (c *call) isRuled(cmd shellCommand) (bool, error) {
 	return c.turn.backend.consents.Has(rule.ID)
 }
 
-// askRule asks whether commands like this one are always allowed, besides this one.
+// askRule asks whether to always allow commands like this one, in addition to this command itself.
 func (c *call) askRule(ctx context.Context, shown backend.ToolCall, rule consent.Consent) error {
 	label := "Always allow " + text.Code(strings.Join(rule.Prefix, " ")+" …") + " in this folder"
 	always, err := c.askUser(ctx, shown, label)

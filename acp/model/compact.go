@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// keptResults is how many of the newest results of tools are kept at least, and more if the
-	// model has not seen them.
+	// keptResults is how many of the newest tool results are kept. More are kept if the model has
+	// not seen them.
 	keptResults = 2
-	// summaryPause is how many requests of a turn at least come between two summaries.
+	// summaryPause is the least number of requests of a turn between two summaries.
 	summaryPause = 8
-	// tooLarge follows a result that is shortened because of the model's context.
+	// tooLarge is appended to a result that was shortened to fit the model's context.
 	tooLarge = "\n[shortened to fit into your context: ask for less at a time]"
 	// leftOut replaces an older result.
 	leftOut = "[result left out to save space: call the tool again if you need it]"
@@ -30,18 +30,19 @@ const (
 	imageTokens, bytesPerToken = 1500, 4
 	// pdfBytesPerToken likewise: a page has about 2,000 tokens and 50 KB.
 	pdfBytesPerToken = 25
-	// smallResults is how many tokens the results of an answer may have so that they are not what a
-	// server rejects.
+	// smallResults is the most tokens of an answer's results with which they cannot be the reason
+	// that a server rejects a request as too long.
 	smallResults = 1000
-	// maxTranscribed is how many bytes of arguments or of a result the model is given to summarise.
+	// maxTranscribed is the most bytes of arguments or of a result in the text that the model
+	// summarises.
 	maxTranscribed = 2000
 	// summaryIntroduction precedes a summary in the message that replaces the conversation.
 	summaryIntroduction = "[The conversation so far was replaced by this summary of it.]\n\n"
 )
 
-// fit adds the conversation to a request. If it is too long for the model, old results of tools are
-// left out; if that is not enough, the model summarises the conversation first, and the user is
-// told.
+// fit adds the conversation to a request. If it is too long for the model, fit leaves out old
+// results of tools. If that is not enough, it first lets the model summarise the conversation, and
+// tells the user.
 func (t *turn) fit(ctx context.Context, r llm.Request) (llm.Request, error) {
 	t.endpoint.AskWindow(ctx)
 	model := t.endpoint.Model()
@@ -68,7 +69,7 @@ func room(m llm.Model) int {
 	return max(m.ContextTokens-answer, m.ContextTokens/4)
 }
 
-// tooLong says what to do about a conversation that remains too long.
+// tooLong tells the user what to do about a conversation that remains too long.
 func tooLong(why string) error {
 	return &llm.Error{Kind: llm.TooLong, Message: "The conversation is too long for the model (" +
 		why + "). Send a shorter message, choose a model with a larger context, or start a new " +
@@ -76,8 +77,8 @@ func tooLong(why string) error {
 }
 
 // shorten is called with the error of a request. If the server says that the request is too long,
-// shorten makes the conversation shorter and returns nil: it cuts large results that are new, or
-// has the conversation summarised, unless that was just done.
+// shorten makes the conversation shorter and returns nil: it cuts new results that are large, or
+// summarises the conversation, unless it has just been summarised.
 func (t *turn) shorten(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if !ok || failed.Kind != llm.TooLong {
@@ -119,9 +120,9 @@ func (t *turn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 	return stopped, err
 }
 
-// summarise has the model summarise the conversation, and replaces it as m says. focus says what
-// the user wants to keep in particular, "" for nothing. If the model fails, the user is told, and
-// the conversation stays as it is.
+// summarise lets the model summarise the conversation, and replaces the conversation as m says.
+// focus is what the user wants to keep in particular, or "". If the model fails, the user is told,
+// and the conversation stays as it is.
 func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, err error) {
 	transcript := text.Shorten(t.conversation.transcript(), 3*room(t.endpoint.Model()))
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")
@@ -161,9 +162,9 @@ func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, 
 //go:embed summary.md
 var summaryPrompt string
 
-// request adds the messages to a request as model m can be sent them. It returns the request with
-// an estimate of its tokens. If there are too many, it leaves out results, if that saves enough or
-// must be.
+// request adds the messages to a request in the form that model m accepts. It returns the request
+// with an estimate of its tokens. If there are too many, it leaves out results: only if that saves
+// enough, or in any case if must is set.
 func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +174,8 @@ func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Reque
 	r.Messages = c.sendable(m)
 	tokens := c.tokens(r)
 	if tokens > limit*9/10 {
-		// More than necessary, so that the beginning of many further requests stays the same. For
-		// the same reason it does not help to save a little.
+		// Leave out more than necessary, so that the beginning of many further requests stays the
+		// same. For the same reason saving a little is not worth it.
 		least := limit / 6
 		if must {
 			least = 0
@@ -188,7 +189,7 @@ func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Reque
 }
 
 // shortenResults shortens new results that are large compared to a limit in tokens, the room for
-// messages: one has at most a quarter of it, and all results of an answer half of it.
+// messages: one result gets at most a quarter of it, and all results of an answer half of it.
 func (c *conversation) shortenResults(limit int) {
 	for _, m := range c.messages[min(c.fitting, len(c.messages)):] {
 		places := resultsOf([]llm.Message{m})
@@ -243,8 +244,8 @@ func (c *conversation) shortenNewest() bool {
 	return true
 }
 
-// count notes how many tokens the server has counted in the last request. A number that is much too
-// small counts something else.
+// count notes how many tokens the server has counted in the last request. It ignores a number that
+// is much too small, which must count something else.
 func (c *conversation) count(tokens int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,11 +254,11 @@ func (c *conversation) count(tokens int) {
 	}
 }
 
-// tokens returns how many tokens a request probably has: those that the server has counted in an
-// earlier one, and an estimate of the difference.
+// tokens returns the probable number of tokens of a request: the server's count for an earlier
+// request, and an estimate of the difference.
 func (c *conversation) tokens(r llm.Request) int { return c.counted + estimate(r) - c.estimated }
 
-// unseen returns how many results the model was not sent before.
+// unseen returns how many results have not been sent to the model yet.
 func (c *conversation) unseen() int { return len(resultsOf(c.messages[len(c.messages)-1:])) }
 
 // resultsOf returns where the results of tools are in messages, oldest first.
@@ -273,7 +274,7 @@ func resultsOf(messages []llm.Message) (places []*llm.Part) {
 }
 
 // cutResults leaves out results of tools, oldest first, until that saves enough tokens or only the
-// newest are left. If that saves less than least, it leaves out none.
+// newest are left. If it can save less than least, it leaves out nothing.
 func (c *conversation) cutResults(tokens, least int) {
 	places := resultsOf(c.messages)
 	end, saved := c.cut, 0
@@ -286,8 +287,8 @@ func (c *conversation) cutResults(tokens, least int) {
 	}
 }
 
-// cutTo leaves out the results before end. It shortens them to the length that a summary uses,
-// which frees the rest.
+// cutTo leaves out the results before end. To free memory, it keeps of each only what a summary
+// uses.
 func (c *conversation) cutTo(places []*llm.Part, end int) {
 	for ; c.cut < end; c.cut++ {
 		r := (*places[c.cut]).(llm.ToolResult)
@@ -302,7 +303,7 @@ func (c *conversation) cutTo(places []*llm.Part, end int) {
 	}
 }
 
-// withoutContent returns r with its content left out, unless that would save nothing.
+// withoutContent returns r without its content, or r itself if that saves nothing.
 func withoutContent(r llm.ToolResult) llm.ToolResult {
 	short := llm.ToolResult{ID: r.ID, Failed: r.Failed, Content: []llm.Part{llm.Text(leftOut)}}
 	if tokensOf(r) <= tokensOf(short) {
@@ -311,8 +312,8 @@ func withoutContent(r llm.ToolResult) llm.ToolResult {
 	return short
 }
 
-// sendable returns the messages as model m can be sent them: without the results that are cut, and
-// without media that it does not accept.
+// sendable returns the messages in the form that model m accepts: without the results that are cut,
+// and without media that it does not accept.
 func (c *conversation) sendable(m llm.Model) []llm.Message {
 	messages, left := slices.Clone(c.messages), c.cut
 	for i := 0; i < len(messages) && left > 0; i++ {
@@ -327,7 +328,7 @@ func (c *conversation) sendable(m llm.Model) []llm.Message {
 			}
 		}
 	}
-	return m.Readable(messages) // as the client does, so that what is left out is not counted
+	return m.Readable(messages) // as the client does, so that omitted parts are not counted
 }
 
 // estimate returns about how many tokens a request has.
@@ -372,7 +373,7 @@ func mediaTokens(m llm.Media) int {
 	return imageTokens
 }
 
-// isNew reports whether there is nothing but the user's last message.
+// isNew reports whether the conversation consists only of the user's last message.
 func (c *conversation) isNew() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -387,8 +388,8 @@ func (c *conversation) transcript() string {
 	return transcribe(c.messages)
 }
 
-// transcribe returns messages as text, with long results shortened. The texts are indented, so that
-// none of them can continue as if somebody else had written it.
+// transcribe returns messages as text, with long results shortened. Each text is indented, so that
+// no text can imitate the words of another speaker.
 func transcribe(messages []llm.Message) string {
 	var b strings.Builder
 	add := func(from, said string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// conversation holds what the model knows of a session. It follows from the session's updates
-// alone: from those of a turn as they are shown, and from the stored ones when the session is
+// conversation holds what the model knows of a session. It is built only from the session's
+// updates: from those of a turn as they are shown, and from the stored ones when the session is
 // opened. So a model knows the same after a restart, except for media in results of tools.
 type conversation struct {
 	mu       sync.Mutex    // tools that run at the same time show updates
@@ -27,16 +27,16 @@ type conversation struct {
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
 	before  []llm.Message             // what there was before that
-	ignored bool                      // the prompt was not for the model, nor is what follows it
+	ignored bool                      // the model does not see the prompt, or what follows it
 
 	encoded            llm.Encoded
 	cut                int // how many of the oldest results are left out of requests
-	fitting            int // how many messages have no results that are too large
+	fitting            int // number of messages without results that are too large
 	sent               int // estimate for the last request
 	counted, estimated int // tokens of a request as the server counted and we estimated them, or 0
 }
 
-// meta is the member acp-agent in an update's _meta. It says what the update means to the model.
+// meta is the member acp-agent in an update's _meta. It says what the update means for the model.
 type meta struct {
 	// Tool is the name of the tool that the model calls with a tool_call, or with the first
 	// tool_call_update that has it if the call was shown before it was complete. The arguments are
@@ -44,22 +44,22 @@ type meta struct {
 	// answer have the same Step, and those of the next answer another one.
 	Tool string `json:"tool,omitempty"`
 	Step int    `json:"step,omitempty"`
-	// Given is the model's ID of the call. From and Attached are those of the call, or of Thought.
+	// Given is the model's ID of the call. From and Attached belong to the call, or to Thought.
 	Given    string          `json:"given,omitempty"`
 	From     string          `json:"from,omitempty"`
 	Attached json.RawMessage `json:"attached,omitempty"`
-	// Thought is what the model thought. It comes with an empty text after what is shown of it.
+	// Thought is the model's thinking. It is in an update without text, after the updates that show
+	// the thinking.
 	Thought *thought `json:"thought,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
 	Prompt bool `json:"prompt,omitempty"`
 	// Note says that a message is for the user only: see [backend.Note].
 	Note bool `json:"note,omitempty"`
-	// Retried says that the model is not told about its answer so far, which starts over.
+	// Retried says that the answer so far is hidden from the model, which starts it again.
 	Retried bool `json:"retried,omitempty"`
-	// Refused says that the model is not told about the last prompt and what came after it.
+	// Refused says that the last prompt and everything after it is hidden from the model.
 	Refused bool `json:"refused,omitempty"`
-	// Summary replaces the conversation so far. Keep says that the user's last message is kept
-	// nevertheless.
+	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
 	// Failed says, in the response to a prompt, that the model could not answer it: see
@@ -67,7 +67,7 @@ type meta struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// thought has the members of [llm.Thinking] that say what was thought.
+// thought has the members of [llm.Thinking] with its content.
 type thought struct {
 	Text      string `json:"text,omitempty"`
 	Signature string `json:"signature,omitempty"`
@@ -89,7 +89,7 @@ func (m meta) message(text string) backend.Update {
 	return backend.MetaChunk(sessionstore.AgentMessageChunk, text, m)
 }
 
-// recorded adds the updates that it shows to the conversation.
+// recorded shows updates and adds them to the conversation.
 type recorded struct {
 	backend.Updates
 	conversation *conversation
@@ -117,9 +117,9 @@ func (r recorded) add(
 	return nil
 }
 
-// restore reads the stored history of the session and returns its length. The first updates, as
-// many as foreign says, are of another agent: their _meta means nothing, or that agent could tell
-// the model what the user does not see. If a turn of an earlier activation is running, it ends
+// restore reads the stored history of the session and returns its length. The first foreign updates
+// are from another agent. Their _meta is ignored, because with it that agent could tell the model
+// something that the user does not see. If a turn of an earlier activation is running, it ends
 // first.
 func (c *conversation) restore(
 	ctx context.Context, a backend.Activation, foreign int,
@@ -272,10 +272,10 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: none}
 }
 
-// interrupted is the result of a tool call that has none.
+// interrupted is the result for the model of a tool call that has no result.
 const interrupted = "The call was interrupted. It is not known whether it had an effect."
 
-// updateCall notes the status and the result of a tool call, as far as an update has them.
+// updateCall stores the status and the result of a tool call if an update has them.
 func (c *conversation) updateCall(id, status string, output *string) {
 	r, known := c.results[id]
 	if !known {
@@ -290,7 +290,8 @@ func (c *conversation) updateCall(id, status string, output *string) {
 	c.results[id] = r
 }
 
-// endText makes what the model said a part of its message. Servers reject white space alone.
+// endText adds the text that the model said to its message. It drops a text of white space only,
+// which servers reject.
 func (c *conversation) endText() {
 	if said := c.said.String(); strings.TrimSpace(said) != "" {
 		c.add(llm.Assistant, llm.Text(said))

@@ -25,20 +25,20 @@
 //	server_tools.go        the tools of the session's MCP servers
 //	server_resources.go    the tool that reads their resources
 //	run_command.go         the tool that runs commands, in terminals of a client that offers them
-//	command_rules.go       commands that are allowed for good by how they begin
+//	command_rules.go       commands that are allowed permanently by their first words
 //	run_child.go           commands as children of this process
 //	command_files.go       the files that an allowed command runs, which must not have changed
 //	plan.go                the tool that shows a plan
 //	settings.go            mode, model and thought level of a session
-//	system.go, system.md   what the model is told first
+//	system.go, system.md   the system prompt
 //	prompt.go              from the user's prompt to a message for the model
 //	conversation.go        what the model knows, restored from the stored history
-//	compact.go             what happens when that becomes too long, with summary.md
+//	compact.go             shortens a conversation that is too long, with summary.md
 //	sampling.go            answers of the model to requests of the session's MCP servers
 //
 // # What survives
 //
-// The stored history is all that a session needs. What the model was told is restored from it when
-// the session is loaded: prompts, answers, and the tool calls with their arguments and results. The
-// member acp-agent of an update's _meta says what clients do not show.
+// The stored history is all that a session needs. When the session is loaded, everything that the
+// model knew is restored from it: prompts, answers, and the tool calls with their arguments and
+// results. The member acp-agent of an update's _meta says what clients do not show.
 package model

@@ -24,8 +24,8 @@ const (
 	maxDraft = 32 << 10
 )
 
-// draft is a tool call that the model is still writing. It is shown, but not part of the
-// conversation: its updates have no _meta until the call is complete.
+// draft is a tool call that the model is still writing. It is shown, but it is not part of the
+// conversation until the call is complete: before that, its updates have no _meta.
 type draft struct {
 	*call
 	arguments []byte
@@ -63,7 +63,7 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 	return d.grow(ctx)
 }
 
-// announceDraft shows that there will be a call of the tool.
+// announceDraft shows that the model is writing a call of the tool.
 func (d *draft) announceDraft(ctx context.Context) error {
 	d.announced = true
 	return d.show(ctx, backend.ToolCall{
@@ -96,8 +96,7 @@ func (d *draft) grow(ctx context.Context) error {
 	return d.show(ctx, update)
 }
 
-// diff returns the difference that the arguments of a call that changes a file describe, as far as
-// they are known, nil for none.
+// diff returns the change to a file that the arguments of a call describe so far, or nil.
 func (c *call) diff(known map[string]string) []any {
 	path := known["path"]
 	added, isText := known["content"]
@@ -116,8 +115,8 @@ func (c *call) diff(known map[string]string) []any {
 	return []any{backend.NewDiff(at.Path(), old, added)}
 }
 
-// draftOf returns the ID under which a call was shown while it arrived, "" if it was not. The call
-// is then no draft any more.
+// draftOf returns the ID under which a call was shown while it arrived, or "". From then on the
+// call is not a draft.
 func (b *toolbox) draftOf(at int, requested llm.ToolCall) string {
 	if at >= len(b.drafts) || b.drafts[at] == nil || b.drafts[at].Name != requested.Name {
 		return ""
@@ -127,7 +126,7 @@ func (b *toolbox) draftOf(at int, requested llm.ToolCall) string {
 	return id
 }
 
-// dropDrafts shows that calls which the model has begun to write do not take place, even if ctx has
+// dropDrafts shows that calls which the model has begun to write will not happen, even if ctx has
 // ended.
 func (b *toolbox) dropDrafts(ctx context.Context) error {
 	var errs []error
@@ -145,7 +144,7 @@ func (d *draft) drop(ctx context.Context) error {
 	return d.showStatus(ctx, failed, []any{sdk.ToolContent(sdk.TextBlock(reason))})
 }
 
-// restartDrafts expects the same calls again: the answer begins anew.
+// restartDrafts prepares for the same calls to arrive again, because the answer starts again.
 func (b *toolbox) restartDrafts() {
 	for _, d := range b.drafts {
 		if d != nil {
@@ -155,7 +154,7 @@ func (b *toolbox) restartDrafts() {
 }
 
 // partialStrings returns the members of a JSON object that are strings. The object may end
-// anywhere. Only its texts, which are long, count if they are not complete.
+// anywhere. An incomplete string is returned only if it is one of the long texts.
 func partialStrings(object string) map[string]string {
 	known := map[string]string{}
 	rest, ok := strings.CutPrefix(strings.TrimLeft(object, " \t\r\n"), "{")
@@ -185,8 +184,8 @@ func partialStrings(object string) map[string]string {
 	return known
 }
 
-// cutString returns the string that JSON begins with, and what follows. If it is not complete, it
-// returns what there is of it, and complete is false.
+// cutString returns the string at the beginning of JSON, and the rest. If the string is incomplete,
+// it returns the part that has arrived, and complete is false.
 func cutString(s string) (value, rest string, complete bool) {
 	if !strings.HasPrefix(s, `"`) {
 		return "", "", false

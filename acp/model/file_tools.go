@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// display says how calls of a tool are shown: as which kind, and what they do in plain words.
+// display says how to show calls of a tool: their kind, and a title that says what they do.
 type display struct {
 	kind  sdk.ToolKind
 	title func(callInput) string
@@ -47,7 +47,7 @@ var fileDisplays = map[string]display{
 	}},
 }
 
-// maxTitle bounds what a title quotes of an argument, in bytes.
+// maxTitle bounds the part of an argument that a title quotes, in bytes.
 const maxTitle = 200
 
 func show(argument string) string { return text.Printable(text.Truncate(argument, maxTitle)) }
@@ -57,11 +57,11 @@ func titlePath(verb, byDefault string) func(callInput) string {
 	return func(in callInput) string { return verb + cmp.Or(show(in.Path), byDefault) }
 }
 
-// fileTools returns the tools on the files of ws, which may be open in an editor unless it is nil.
+// fileTools returns the tools for the files of ws. editor, if not nil, may have them open.
 func fileTools(ws *workspace.Workspace, editor tools.Editor) []tool {
 	var all []tool
 	o := tools.Options{Editor: editor}
-	// The tools of this set are listed, and those that only read are called. It permits nothing.
+	// This set is used to list all tools and to call those that only read. It permits no changes.
 	o.Permit = func(context.Context, tools.Change) error { return errRejected }
 	set := tools.New(ws, o)
 	for i, t := range set.Tools() {

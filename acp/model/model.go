@@ -18,14 +18,15 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Model describes a model: where it is, and what it accepts.
+// Model describes a model: how to reach it, and what it accepts.
 type Model struct {
 	// ID is the user's name for the model.
 	ID string
 	// API is the wire format of the server. Default [OpenAI].
 	API API
 	// BaseURL is the address of the API, to which "/chat/completions", "/responses" or
-	// "/v1/messages" is added before a query. Default is that of the company that defined the API.
+	// "/v1/messages" is added before a query. The default is the address of the company that
+	// defined the API.
 	BaseURL string
 	// Name is the server's name for the model.
 	Name string
@@ -33,33 +34,34 @@ type Model struct {
 	// the server rejects the key, it is called again with that key, and if it returns another one,
 	// the request is sent once more. Nil means that the server needs no key.
 	Key func(ctx context.Context, rejected string) (string, error)
-	// Headers returns further headers of all requests, which replace others of the same name. It is
-	// called before each request. Nil means that there are none.
+	// Headers returns additional headers for each request, which replace others of the same name.
+	// It is called before each request. Nil means no headers.
 	Headers func() (map[string]string, error)
-	// ContextTokens is how many tokens a request and its answer may have. Default is what a server
-	// on this machine or in a private network says, otherwise 128,000.
+	// ContextTokens is the most tokens that a request and its answer may have together. The default
+	// is the number that a server on this machine or in a private network reports, otherwise
+	// 128,000.
 	ContextTokens int
-	// MaxTokens is how many of these the answer may have, with what is thought. The default for
-	// Anthropic, which needs to be told, is 32,000 for Claude 4 and later, and 8,192 for other
-	// models; there is none for OpenAI.
+	// MaxTokens is the most tokens that the answer may have, including thinking. Anthropic requires
+	// a limit; the default is 32,000 for Claude 4 and later, and 8,192 for other models. For OpenAI
+	// the default is no limit.
 	MaxTokens int
 	// TextOnly says that the model does not accept images.
 	TextOnly bool
-	// PDF says whether the model accepts PDF documents. Nil means that Claude from 3.5 and OpenAI's
-	// own server do.
+	// PDF says whether the model accepts PDF documents. Nil means yes for Claude from 3.5 on and
+	// for models on OpenAI's own server, and no for others.
 	PDF *bool
-	// Prices are those of the tokens, nil if they are not to be shown.
+	// Prices are the prices of the tokens. If they are nil, no costs are shown.
 	Prices *Prices
 	// Fallback is the ID of the model that answers for the rest of a turn if this one's server
 	// cannot be reached or is overloaded, "" for none.
 	Fallback string
 }
 
-// Prices are those of a model's tokens, each of a million of them. Its fields:
+// Prices are the prices of a million tokens of a model. Its fields:
 //
-//	Input    float64 // of a request
-//	Cached   float64 // of what the server had cached of it
-//	Output   float64 // of the answer, with what was thought
+//	Input    float64 // of requests
+//	Cached   float64 // of the part of a request that the server had cached
+//	Output   float64 // of answers, including thinking
 //	Currency string  // a code of ISO 4217, such as "USD"
 type Prices = llm.Prices
 
@@ -78,23 +80,23 @@ const Kind = "model"
 
 // Options configure the backend.
 type Options struct {
-	// Models are the models to choose from, with different IDs. New sessions use the first. There
-	// must be one.
+	// Models are the models to choose from, with different IDs. There must be at least one. New
+	// sessions use the first.
 	Models []Model
-	// Sandbox returns what restricts the commands of the model with this ID. If it is nil, they are
-	// not restricted.
+	// Sandbox returns the sandbox for commands of the model with this ID. If Sandbox is nil,
+	// commands are not restricted.
 	Sandbox func(model string) backend.Sandbox
-	// SandboxLine returns the command line that runs another one, appended to it, restricted as s
-	// says, in a session with these roots, as real paths. It is used in terminals of the client,
-	// and must be set if Sandbox is.
+	// SandboxLine returns a command line to which another one can be appended, to run it restricted
+	// by s in a session with these roots, as real paths. It is used in terminals of the client, and
+	// must be set if Sandbox is.
 	SandboxLine func(s backend.Sandbox, roots []string) []string
-	// OnlyInSandbox leaves out the tool that runs commands unless Sandbox restricts them. It does
-	// not matter for clients with terminals, where the commands run.
+	// OnlyInSandbox removes the tool that runs commands unless Sandbox restricts them. It does not
+	// apply to clients with terminals, which run the commands themselves.
 	OnlyInSandbox bool
-	// Environment is that of the commands that run without a terminal of the client, as NAME=VALUE.
-	// Nil means ours.
+	// Environment is the environment of commands that do not run in a terminal of the client, as
+	// NAME=VALUE. Nil means our environment.
 	Environment []string
-	// ConsentDir is the directory that remembers which commands the user allowed for good, as
+	// ConsentDir is the directory that stores which commands the user allowed permanently; see
 	// acp.Options.ConsentDir. If it is empty, nothing is remembered.
 	ConsentDir string
 	// Logger receives a line at level debug for each request, without content. Default: discarded.
@@ -118,8 +120,8 @@ type modelBackend struct {
 	given     Options
 	consents  *consent.Store
 	logger    *slog.Logger
-	// terminal and files say whether the client offers terminals, and to read the files that it has
-	// open. They are set by Initialize.
+	// terminal and files say whether the client offers terminals, and whether it can read the files
+	// that it has open. Initialize sets them.
 	terminal, files bool
 	// serverPatience is how long a turn waits for MCP servers that are starting.
 	serverPatience time.Duration

@@ -15,8 +15,8 @@ import (
 // editorTime is how long the client may take to read or write a file.
 const editorTime = 10 * time.Second
 
-// openFiles reads and writes files through the client, which may have them open with changes that
-// are not saved. The client checks each path once more before it is sent.
+// openFiles reads and writes files through the client, which may have them open with unsaved
+// changes. Each path is checked again before a request is sent.
 type openFiles struct{ client backend.Client }
 
 // ReadTextFile implements [tools.Editor].

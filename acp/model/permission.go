@@ -71,8 +71,8 @@ func (c *call) askUser(
 	return always, err
 }
 
-// describeChange returns what the user is shown of a change: the resolved paths, their roots and
-// the difference.
+// describeChange returns a change as the user sees it: the resolved paths, their roots and the
+// difference.
 func (c *call) describeChange(change tools.Change) backend.ToolCall {
 	path, root := change.Ref.Path(), change.Ref.Root().Dir.String()
 	title := text.Printable(path) + " in folder " + text.Printable(root)

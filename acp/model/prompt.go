@@ -30,8 +30,8 @@ func isBuiltin(slash prompts.Command) bool {
 }
 
 // promptParts returns the content blocks of a prompt as parts of the user's message, and its slash
-// command, if any. If the command is not for the model, the message has only the blocks before it.
-// The result depends on the blocks alone, so that a stored prompt becomes the same
+// command, if any. If the command is not for the model, the message consists only of the blocks
+// before it. The result depends on the blocks alone, so that a stored prompt becomes the same
 // message again.
 func promptParts(blocks []backend.Raw) ([]llm.Part, prompts.Command) {
 	slash := prompts.ParseCommand(backend.Encode(map[string]any{"prompt": blocks}))
@@ -50,8 +50,8 @@ func promptParts(blocks []backend.Raw) ([]llm.Part, prompts.Command) {
 	return parts, slash
 }
 
-// blockPart returns a content block as a part of a message. unused is the type of a block that no
-// model is sent, "" for others.
+// blockPart returns a content block as a part of a message. For a type of block that is never sent
+// to models, unused is that type; otherwise it is "".
 func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	var b struct {
 		Type, Text, Data, URI, Name string
@@ -114,7 +114,7 @@ const (
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // newMedia returns an image or document for the model, or why it cannot be sent. A server that does
-// not accept one rejects the whole conversation, also if only the type is wrong.
+// not accept it rejects the whole conversation, even if only the type is wrong.
 func newMedia(data []byte) (llm.Media, error) {
 	mediaType, most := http.DetectContentType(data), maxImage
 	if mediaType == llm.PDF {
@@ -176,7 +176,7 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 	if strings.Contains(slash.Name, ":") {
 		return slash, t.serverPrompt(ctx, slash)
 	}
-	return slash, nil // the model may know what is meant, such as a path
+	return slash, nil // it may be a path, or something else that the model understands
 }
 
 // serverPrompt adds the prompt of an MCP server to the user's message, if there is one of this
@@ -199,7 +199,7 @@ func (t *turn) serverPrompt(ctx context.Context, slash prompts.Command) error {
 	return t.addToPrompt(ctx, sdk.ToolKindRead, "Get prompt "+name, "", message)
 }
 
-// noteUnused tells the user which blocks the model is not sent.
+// noteUnused tells the user which blocks are not sent to the model.
 func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw) error {
 	counts := make(map[string]int)
 	for _, raw := range blocks {

@@ -17,7 +17,7 @@ import (
 
 const (
 	// firstShown and lastShown are the shortest and the longest time between two updates with the
-	// output of a command. It grows, because each update is stored.
+	// output of a command. The time grows because each update is stored.
 	firstShown, lastShown = 200 * time.Millisecond, 10 * time.Second
 	// maxShown bounds the output in such an update, in bytes.
 	maxShown = 4 << 10
@@ -82,7 +82,7 @@ func (c *call) startChild(ctx context.Context, cmd shellCommand) (*process.Proce
 	return process.Start(ctx, command, process.Options{})
 }
 
-// follow shows the output of a process until it ends, or says why it has to be ended.
+// follow shows the output of a process until it ends, or returns why it must be ended.
 func (c *call) follow(
 	ctx context.Context, p *process.Process, out *clip, timeout time.Duration,
 ) (ended string, err error) {
@@ -133,8 +133,8 @@ func (c *call) showOutput(ctx context.Context, output string) error {
 	return c.showStatus(ctx, sdk.ToolCallStatusInProgress, content)
 }
 
-// clip keeps the beginning and the end of what is written to it: together as much as a result may
-// have.
+// clip keeps the beginning and the end of the output that is written to it, together as much as
+// fits in a result.
 type clip struct {
 	mu         sync.Mutex
 	head, tail []byte
@@ -163,8 +163,8 @@ func (c *clip) written() int {
 	return c.n
 }
 
-// text returns the output as text, about most bytes of it, with a line break after it unless it is
-// empty.
+// text returns up to about most bytes of the output as text. Unless it is empty, it ends with a
+// line break.
 func (c *clip) text(most int) string {
 	c.mu.Lock()
 	head, tail, n := string(c.head), string(c.tail[max(0, len(c.tail)-clippedTail):]), c.n

@@ -54,8 +54,8 @@ func commandTool() tool {
 
 // argv returns a command line as a program and its arguments. Some clients run the command of
 // terminal/create with a shell, and some without one: acpx and others that spawn it fail if it is a
-// whole command line, and Zed quotes the arguments for the shell that it adds. A shell of our own
-// works in all of them.
+// whole command line, and Zed quotes the arguments for the shell that it adds. Starting a shell
+// ourselves works in all of them.
 func argv(line string) (program string, args []string) {
 	if runtime.GOOS == "windows" {
 		return "cmd.exe", []string{"/d", "/s", "/c", line}
@@ -101,9 +101,9 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 	return c.runChild(ctx, cmd, timeout)
 }
 
-// noteFiles remembers the files of a command that is always allowed, after it was run: what it has
-// changed itself is no reason to ask again. If the state of its files can no longer be told, the
-// command is asked for again, since the permission covers their content.
+// noteFiles remembers the files of an always allowed command after it has run, so that the
+// command's own changes are not a reason to ask again. The permission covers the content of the
+// files. If that can no longer be determined, the user is asked again.
 func (c *call) noteFiles(cmd shellCommand) {
 	allowed := c.turn.tools.allowed
 	before, always := allowed[cmd]
@@ -125,8 +125,9 @@ func (c *call) directory(path string) (string, error) {
 	return dir.Ref().Path(), dir.Close()
 }
 
-// permitCommand asks the user whether the command may be run, unless they have allowed it for the
-// session and the files that it names are still the same, or commands that begin like it for good.
+// permitCommand asks the user whether to run the command. It does not ask if they have allowed the
+// command for the session and the files that it names are still the same, or if they have
+// permanently allowed commands that begin like it.
 func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
 	set, _ := c.turn.current()
 	if !set.Mode.mayChange() {
@@ -206,7 +207,7 @@ func (c *call) runTerminal(
 	return result, nil
 }
 
-// outliving returns a context that ends some time after ctx, for what must be cleaned up.
+// outliving returns a context for cleaning up, which ends some time after ctx.
 func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cleanUpTime, cancel) })
@@ -267,7 +268,7 @@ func (t terminal) request(ctx context.Context, method string, result any) error 
 	return json.Unmarshal(raw, result)
 }
 
-// release frees the terminal. What the client answers does not matter.
+// release frees the terminal. It ignores the client's answer.
 func (t terminal) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()

@@ -110,7 +110,7 @@ func (s *session) Sample(
 	return result, err
 }
 
-// sampleMessages returns the messages of a server's request as they are sent to model m.
+// sampleMessages converts the messages of a server's request for model m.
 func sampleMessages(messages []backend.SampleMessage, m llm.Model) ([]llm.Message, error) {
 	var all []llm.Message
 	for _, message := range messages {

@@ -22,7 +22,8 @@ type resourceInput struct {
 	URI    string `json:"uri,omitempty" jsonschema:"the URI of the resource; leave it out to list those of the server"`
 }
 
-// resourceTool returns the tool that reads resources of the servers in listings, which have some.
+// resourceTool returns the tool that reads resources of the servers in listings, all of which have
+// resources.
 func resourceTool(listings []backend.Listing) tool {
 	var names []string
 	for _, l := range listings {
@@ -56,7 +57,8 @@ func resourceTool(listings []backend.Listing) tool {
 	return tool{Tool: forCall(nil), display: display{sdk.ToolKindRead, title}, forCall: forCall}
 }
 
-// listResources returns the resources of a server for the model, in the server's words.
+// listResources returns a text for the model that lists the resources of a server, in the server's
+// own words.
 func listResources(l backend.Listing) string {
 	var b strings.Builder
 	for _, r := range l.Resources {
@@ -71,8 +73,8 @@ func listResources(l backend.Listing) string {
 // maxUnlistedURI is the length of the longest URI that the user is asked about, in bytes.
 const maxUnlistedURI = 2 << 10
 
-// readResource reads a resource. The user is asked about one that the server does not list: the URI
-// may tell the server something.
+// readResource reads a resource. It asks the user about one that the server does not list, because
+// its URI may reveal something to the server.
 func (c *call) readResource(
 	ctx context.Context, l backend.Listing, uri string,
 ) (string, error) {

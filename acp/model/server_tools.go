@@ -25,8 +25,8 @@ const (
 	afterServer = "__"
 )
 
-// addServers adds the tools of the session's MCP servers. It waits for those that are starting, but
-// only once for one that is late, which is left out until it is ready.
+// addServers adds the tools of the session's MCP servers. It waits for servers that are starting.
+// If one is late, it is left out until it is ready, without waiting again.
 func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	servers := b.turn.host.Tools().Servers()
 	if len(servers) == 0 {
@@ -110,7 +110,7 @@ func (b *toolbox) noteUnoffered(ctx context.Context) error {
 	return nil
 }
 
-// listNames lists the names of tools, as many as somebody reads.
+// listNames lists the names of tools, up to a number that a person will read.
 func listNames(names []string) string {
 	const most = 30
 	said := strings.Join(names[:min(len(names), most)], ", ")
@@ -145,7 +145,7 @@ func (b *toolbox) addRemote(t backend.Tool) {
 		name = name[:min(len(name), maxName)]
 	}
 	if _, taken := b.byName[name]; taken {
-		return // another server has made up this name
+		return // another server already uses this name
 	}
 	described := tools.Tool{
 		Name: name, InputSchema: t.Input,
@@ -161,8 +161,8 @@ func (b *toolbox) addRemote(t backend.Tool) {
 	b.add(tool{Tool: described, display: display{sdk.ToolKindOther, title}, remote: t.Name})
 }
 
-// serverOf returns the prefix of the MCP server whose tool the model calls by a name, "" if it is
-// not that of a server.
+// serverOf returns the prefix of the MCP server whose tool the model calls by this name, or "" if
+// it is not a server's tool.
 func serverOf(tool string, servers []backend.ServerStatus) (prefix string) {
 	for _, s := range servers {
 		if strings.HasPrefix(tool, s.Prefix+afterServer) && len(s.Prefix) > len(prefix) {

@@ -28,8 +28,8 @@ type session struct {
 	announced    backend.Commands // used by the turn only
 }
 
-// Open opens a session. For one that is loaded, resumed or forked it restores what the model knew
-// from the stored history, and the settings, but edits are asked for again.
+// Open opens a session. For a load, resume or fork it restores what the model knew from the stored
+// history, and the settings, except that edits need permission again.
 func (b *modelBackend) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
@@ -51,7 +51,7 @@ func (b *modelBackend) Open(
 		}
 	}
 	if s.settings.Mode == acceptEdits {
-		// It was chosen for what the user was doing then, perhaps with other roots.
+		// The mode was chosen for what the user was doing then, perhaps with other roots.
 		if err := s.setModeTo(ctx, ask); err != nil {
 			return nil, backend.Opened{}, err
 		}
@@ -68,7 +68,7 @@ const compactCommand = "compact"
 // maxCommands is how many skills and commands of the roots are announced.
 const maxCommands = 500
 
-// announceCommands sends the list of slash commands, unless it is the one that was sent last.
+// announceCommands sends the list of slash commands if it has changed since it was last sent.
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
 	compact := backend.NewCommand(compactCommand,
 		"Replace the conversation with a summary, to make room for more", "[WHAT TO KEEP]")
@@ -92,7 +92,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	}
 }
 
-// noteCancelled saves whether the last turn was cancelled, of which the next one tells the model.
+// noteCancelled saves whether the last turn was cancelled. The next turn tells the model.
 func (s *session) noteCancelled(ctx context.Context, cancelled bool) error {
 	s.mu.Lock()
 	changed := s.settings.Cancelled != cancelled

@@ -31,12 +31,12 @@ type settings struct {
 
 	// Roots are the roots that the model was last told about.
 	Roots []string `json:"roots,omitempty"`
-	// Costs are those of the session's requests, by currency. The map is not changed.
+	// Costs are the costs of the session's requests, by currency. The map is never modified.
 	Costs map[string]float64 `json:"costs,omitempty"`
 	// Cancelled says that the last turn was.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Foreign is how many of the history's first updates are of another agent, from which the
-	// session was transferred.
+	// Foreign is how many updates at the beginning of the history are from another agent, from
+	// which the session was transferred.
 	Foreign int `json:"foreign,omitempty"`
 }
 
@@ -53,7 +53,7 @@ var modes = []choice{
 	newChoice(string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"),
 }
 
-// defaultEffort stands for no effort in particular: clients need a value for it.
+// defaultEffort is the value for the model's default effort, because clients need a value.
 const defaultEffort = "default"
 
 var efforts = []choice{
@@ -104,8 +104,8 @@ func (o option) values() []string {
 	return values
 }
 
-// restoreSettings returns the settings in a saved state, and the defaults for what is not there or
-// no longer possible.
+// restoreSettings returns the settings in a saved state, with defaults for values that are missing
+// or no longer possible.
 func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 	_ = json.Unmarshal(state, &s)
 	for _, o := range b.options(&s) {
@@ -117,7 +117,7 @@ func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 }
 
 // encodeSettings returns the state to be saved. It does not name the first model, so that the
-// session follows when the user starts the program with another one.
+// session uses another first model if the user starts the program with one.
 func (b *modelBackend) encodeSettings(s settings) []byte {
 	if s.Model == b.endpoints[0].Model().ID {
 		s.Model = ""

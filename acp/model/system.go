@@ -20,16 +20,16 @@ import (
 //go:embed system.md
 var systemText string
 
-// maxSkills is how many bytes the list of skills has at most.
+// maxSkills is the maximum size of the list of skills, in bytes.
 const maxSkills = 16 << 10
 
-// maxServerWords is how many bytes of MCP servers' instructions are quoted at most, give or take
-// one server's.
+// maxServerWords is about how many bytes of MCP servers' instructions are quoted at most. The last
+// server's may exceed it.
 const maxServerWords = 16 << 10
 
-// systemPrompt returns what the model is told first: our own text, the roots, their instructions
-// and skills, and what MCP servers say about their tools. It stays the same as long as these and
-// the mode do, so that servers can cache it.
+// systemPrompt returns the system prompt: our own text, the roots, their instructions and skills,
+// and the instructions of MCP servers. It stays the same as long as these and the mode do, so that
+// servers can cache it.
 func (s *session) systemPrompt(m mode) string {
 	var b strings.Builder
 	b.WriteString(systemText)
@@ -64,7 +64,8 @@ func describeCommands(terminal bool) string {
 		"ended with them.\n"
 }
 
-// maxOverview is how many names of a root the model is told, and maxOverviews of how many roots.
+// maxOverview is the most names of a root in the system prompt, and maxOverviews the most roots
+// whose names are in it.
 const maxOverview, maxOverviews = 40, 10
 
 // overview describes what is at the top of the roots, as it was when the session was opened: a
@@ -83,8 +84,8 @@ func (s *session) overview() string {
 	return *s.tools.overview
 }
 
-// describeRoot lists the first names of a root, and the branch if it is a git repository. git
-// itself is not asked, because it runs what the configuration of a repository names.
+// describeRoot lists the first names of a root, and the branch if it is a git repository. It does
+// not call git, because git runs programs that a repository's configuration names.
 func describeRoot(ws *workspace.Workspace, root workspace.Root) string {
 	dir, err := ws.OpenDir(root.Dir.String())
 	if err != nil {
@@ -193,8 +194,8 @@ func describeMode(m mode) string {
 	return ""
 }
 
-// tellRoots adds to the user's message how the roots have changed since the model was last told
-// about them.
+// tellRoots adds a note to the user's message about how the roots have changed since the model last
+// learned of them.
 func (t *turn) tellRoots(ctx context.Context) error {
 	roots := t.host.Workspace().Roots()
 	var now []string

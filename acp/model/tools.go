@@ -12,19 +12,19 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// maxParallel is how many calls that only read run at the same time.
+// maxParallel is the most read-only calls that run at the same time.
 const maxParallel = 8
 
 // toolState holds a session's state for its tools. Only the turn uses it.
 type toolState struct {
-	own      []tool             // those that are not of MCP servers
+	own      []tool             // the tools that are not from MCP servers
 	mentions discovery.Mentions // of instructions, in results
 	// overview describes the roots as they were when the session was opened, nil until then.
 	overview *string
 	// allowed are the commands that need no further permission, with the state of their files.
 	allowed map[shellCommand]string
-	// late and broken have the prefixes of MCP servers that did not answer in time when they last
-	// listed their tools, and of those that have failed, as the user was told.
+	// late has the prefixes of MCP servers that did not list their tools in time. broken has the
+	// prefixes of those that have failed, as the user was told.
 	late, broken map[string]bool
 	// unoffered are the names of tools that the model does not get in this step, and noted those
 	// that the user was told about.
@@ -51,7 +51,8 @@ func (t tool) isParallel() bool {
 // mediaName is the name of the tool that shows images and documents.
 const mediaName = "read_media"
 
-// describeMedia describes that tool for a model, "" if the model accepts neither.
+// describeMedia returns the description of that tool for a model, or "" if the model accepts no
+// media.
 func describeMedia(m llm.Model) string {
 	var kinds []string
 	if m.Takes("image/png") {
@@ -102,9 +103,9 @@ func (b *toolbox) add(t tool) {
 	})
 }
 
-// run runs the tool calls of an answer and shows them to the user, which makes them and their
-// results part of the conversation: see meta. Those that only read run at the same time, the others
-// one after the other. An error ends the turn.
+// run runs the tool calls of an answer and shows them to the user. Showing them makes them and
+// their results part of the conversation; see meta. Calls that only read run at the same time, the
+// others one after another. An error ends the turn.
 func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	calls := make([]*call, len(requested))
 	var err error

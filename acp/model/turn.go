@@ -28,10 +28,10 @@ const maxSteps = 200
 // turn answers one prompt.
 type turn struct {
 	*session
-	updates  backend.Updates // what they show becomes part of the conversation
+	updates  backend.Updates // shown updates become part of the conversation
 	endpoint *endpoint       // of the model that the user has chosen for this step
 	steps    int             // requests that were sent to the model
-	// instead has the fallbacks of models that cannot answer in this turn.
+	// instead maps models that cannot answer in this turn to their fallbacks.
 	instead map[*endpoint]*endpoint
 	spoke   bool // it has said something
 
@@ -78,7 +78,7 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 }
 
 // step sends one request to the model and runs the tool calls of its answer. It returns why the
-// turn is done, "" if it is not.
+// turn is done, or "" if it is not done.
 func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
 	var set settings
@@ -143,9 +143,9 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	}
 }
 
-// showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and
-// what came after it are left out of what the model is sent with the next one, which it would
-// mostly refuse too.
+// showRefusal tells the user that the model has refused to answer. As ACP requires, the prompt and
+// everything after it are not sent with the next prompt. With them the model would usually refuse
+// that too.
 func (t *turn) showRefusal(ctx context.Context) error {
 	return t.updates.Update(ctx, meta{Refused: true}.message(
 		"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
@@ -187,8 +187,8 @@ func (t *turn) showAnswer(
 	return calls, finish, nil
 }
 
-// showUsage shows how much of the model's context is used, if the server has said it, and what the
-// session has cost.
+// showUsage shows how much of the model's context is used, if the server has reported that, and
+// what the session has cost.
 func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
 	t.conversation.count(u.Input)
 	cost, err := t.spend(ctx, t.endpoint.Model(), u)
@@ -224,8 +224,8 @@ func (s *session) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cos
 	return shown, err
 }
 
-// note shows the user a text that the model is not told. Line breaks before it are only shown after
-// what the model has said.
+// note shows the user a text that the model does not see. Leading line breaks are shown only if the
+// model has said something before.
 func (t *turn) note(ctx context.Context, s string) error {
 	if !t.spoke {
 		s = strings.TrimLeft(s, "\n")
@@ -244,8 +244,8 @@ func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 		describeRetry(r)+"\n\n", meta{Note: true}))
 }
 
-// showRestart tells the user that the request for an answer will be sent again. What was shown of
-// its text, if any was, stays there with a mark, and the model is not told about it.
+// showRestart tells the user that the request for an answer will be sent again. The text that was
+// already shown, if any, stays visible with a mark. The model does not see it.
 func (t *turn) showRestart(ctx context.Context, r llm.Retry, shown bool) error {
 	retried := meta{Note: true, Retried: true}
 	if !shown {
@@ -261,8 +261,8 @@ func describeRetry(r llm.Retry) string {
 	return fmt.Sprintf("%s. Trying again in %s.", describeFailure(r.Err), after)
 }
 
-// fallBack changes to the model's fallback for the rest of the turn, if a request has failed
-// because the model is not available. It reports whether it did, and told the user.
+// fallBack changes to the model's fallback for the rest of the turn if a request has failed because
+// the model is not available. It tells the user, and reports whether it has changed the model.
 func (t *turn) fallBack(ctx context.Context, err error) bool {
 	failed, ok := errors.AsType[*llm.Error](err)
 	next := t.backend.endpoint(t.endpoint.Model().Fallback)
@@ -282,8 +282,8 @@ func (t *turn) fallBack(ctx context.Context, err error) bool {
 	return t.updates.Update(ctx, meta{Note: true, Retried: true}.message(said)) == nil
 }
 
-// explain ends a turn in which a request to the model failed. The answer says why, and what to do
-// next, and the _meta of the response that it failed.
+// explain ends a turn in which a request to the model failed. It shows an answer that says why and
+// what to do next. The response's _meta says that the model failed.
 func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() != nil || !ok {
@@ -295,7 +295,7 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 		rejected = " Send another message to try again"
 	}
 	const examine = " In a terminal, acp-agent doctor checks the server and the key."
-	next := map[llm.Kind]string{ // the error of a conversation that is too long says it itself
+	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it
 		llm.Unreachable: " Send another message to continue." + examine,
 		llm.KeyRejected: correct + ", then send another message to continue." + examine,
 		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
@@ -307,8 +307,8 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	return failedTurn(), t.note(ctx, "\n\n"+describeFailure(failed)+"."+next)
 }
 
-// describeFailure returns the error as a sentence without its full stop. It says whose words it
-// has.
+// describeFailure returns the error as a sentence without its full stop, which says who wrote the
+// quoted words.
 func describeFailure(e *llm.Error) string {
 	said := strings.TrimRight(text.Plain(e.Error()), ". ")
 	switch {

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// unwrapped returns blocks, or if avante sent them, the newest message among them, without its
-// mark. Avante repeats what the user typed before, newest first, or oldest first when it has lost
+// unwrapped returns blocks. If avante sent them, it returns only the newest message, without its
+// mark: avante repeats earlier messages of the user, newest first, or oldest first when it has lost
 // its session.
 func unwrapped(blocks []Block) []Block {
 	if len(blocks) == 0 {
@@ -45,15 +45,15 @@ var repeated = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
 })
 
-// textBlock is a content block as far as it tells who wrote it.
+// textBlock has the members of a content block that show who wrote it.
 type textBlock struct {
 	Type, Text  string
 	Annotations json.RawMessage
 }
 
-// editorBlocks matches the text blocks in which editors put what the user did not type: files and
-// selections as XML elements (several Neovim plugins), rules and files of CodeCompanion, and the
-// hint of agentic.nvim about its selections.
+// editorBlocks matches text blocks that editors add and the user did not type: files and selections
+// as XML elements (several Neovim plugins), rules and files of CodeCompanion, and the hint of
+// agentic.nvim about its selections.
 var editorBlocks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
 		"|Sharing `[^`\n]+`:\n\n---\n.*---$" +

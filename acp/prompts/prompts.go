@@ -24,8 +24,8 @@ type Block struct {
 
 // Typed returns the text blocks in the params of a session/prompt that the user typed. It leaves
 // out those in which an editor put rules, files or selections, unless nothing else would be left.
-// A slash command is at the beginning of the first block returned: if several blocks begin with a
-// command, that is the last of them, and those before it are left out too.
+// If there is a slash command, the first block returned begins with it. If several blocks begin
+// with a command, the last of them counts, and the blocks before it are left out too.
 func Typed(params json.RawMessage) ([]Block, error) {
 	var p struct{ Prompt []textBlock }
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -52,8 +52,8 @@ func Typed(params json.RawMessage) ([]Block, error) {
 	return typed, nil
 }
 
-// laterCommand matches a block with a slash command although the user may have typed another block
-// before it. A path or a comment is not a command, nor is what continues a line after a mention.
+// laterCommand matches a block that is a slash command even after another block that the user may
+// have typed. It does not match a path, a comment, or a text that continues a line after a mention.
 var laterCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
 })

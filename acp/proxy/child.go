@@ -31,15 +31,15 @@ type child struct {
 	barrier barrier // for messages that name no session
 	unread  unread
 	secrets *secret.Scrubber // in its stderr and errors
-	own     []ownDir         // its directories outside of the sessions' roots
+	own     []ownDir         // its directories outside the sessions' roots
 	context *contextDir      // nil if it reads no context files
 	login   string           // how to log in, in a terminal; empty if unknown
 
 	place place // which sessions it serves
 
-	stop    context.CancelCauseFunc // ends the connection; the cause is nil or a misbehaviour
+	stop    context.CancelCauseFunc // ends the connection; cause: nil, or how it misbehaved
 	ended   atomic.Bool             // the connection has ended
-	crashed atomic.Bool             // it ended although we did not call stop, or by a misbehaviour
+	crashed atomic.Bool             // it ended without stop, or misbehaved
 	done    chan struct{}           // closed when the connection and the process have ended
 	exit    error                   // why, usually an *endedError; set before done is closed
 
@@ -103,7 +103,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	return c, nil
 }
 
-// tap returns what observes the connection for trace, nil if trace is nil.
+// tap returns the function that passes the connection's messages to trace, or nil if trace is nil.
 func (c *child) tap(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
 	if trace == nil {
 		return nil
@@ -153,8 +153,8 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	onEnd()
 }
 
-// logCrash logs how a child ended that was not asked to, and what it wrote to stderr last. err is
-// the connection's error, nil if the child closed it. What a client is told about it is in exit.
+// logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
+// connection's error, or nil if the child closed it. The error for the client is in exit.
 func (c *child) logCrash(err error) {
 	status := "exit status 0"
 	if exit, ok := errors.AsType[*process.ExitError](c.exit); ok {
@@ -213,8 +213,8 @@ func (c *child) request(ctx context.Context, method string, params backend.Raw) 
 	return c.requestFunc(ctx, method, params, nil)
 }
 
-// forward sends a request of the client that names no session. What the child sends after its
-// response follows ours.
+// forward sends a request of the client that names no session. Messages that the child sends after
+// its response reach the client after our response.
 func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return c.requestFunc(ctx, method, params, func(backend.Raw, error) {
 		c.barrier.add(jsonrpc.Answered(ctx))
@@ -249,7 +249,7 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 	return c.requestStored(ctx, protocol.SessionClose, id, params)
 }
 
-// requestStored sends a request about a session that may not be open. It is not an error if the
+// requestStored sends a request about a session that may not be open. It returns no error if the
 // session does not exist, or if the child has ended or does not answer in time.
 func (c *child) requestStored(
 	ctx context.Context, method string, id, params backend.Raw,

@@ -14,8 +14,9 @@ type claim struct {
 	alone   bool // they serve its additional directories
 }
 
-// claim claims the MCP servers in the working directory of s. It returns false if s or another
-// session there needs them alone. The activation that s replaces does not count.
+// claim claims the MCP servers in the working directory of s. It returns false if other sessions
+// use them and either s or one of the others needs them alone. The activation that s replaces does
+// not count.
 func (c *child) claim(s *session, r openRequest) bool {
 	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
 	c.mu.Lock()
@@ -63,8 +64,8 @@ func (c *child) running() bool {
 	return !c.retired && !c.ended.Load()
 }
 
-// use reports whether the child is running, and if so keeps it from being stopped as idle until
-// unuse is called.
+// use reports whether the child is running. If it is, it is not stopped as idle until unuse is
+// called.
 func (c *child) use() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *child) unuse() {
 	c.active.Store(true)
 }
 
-// whileUsed wraps work that begins with a use of the child, which it ends.
+// whileUsed wraps work so that it ends a use of the child, which the caller has begun.
 func (c *child) whileUsed(work backend.Work) backend.Work {
 	return func() (backend.Raw, error) {
 		defer c.unuse()
@@ -105,7 +106,7 @@ func (c *child) acquire(roots string) bool {
 	return true
 }
 
-// takes reports whether the child's context files, if it has any, can be about these roots.
+// takes reports whether a session with these roots fits the child's context files, if it has any.
 func (c *child) takes(roots string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,10 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// children are the running processes of the agent. The main child serves everything that names no
-// session, and the sessions for which no other is needed. Other sessions with the same additional
-// directories share one, and so do all sessions with the same roots if the agent is restricted to
-// them.
+// children are the running processes of the agent. The main child serves all messages without a
+// session, and the sessions that need no process of their own. Other sessions share a child if they
+// have the same additional directories or, if the agent is restricted to the roots, the same roots.
 type children struct {
 	mu     sync.Mutex
 	slots  map[place]*slot
@@ -30,11 +29,11 @@ type children struct {
 	failures atomic.Int64 // failed starts and unexpected ends since a prompt was last answered
 }
 
-// place says which child serves a session. The zero place is the main child's.
+// place identifies the child that serves a session. The zero place means the main child.
 type place struct {
 	flags  string // the arguments for the roots, joined by NUL
-	roots  string // those that it is restricted to, joined by NUL; "" if it may be the main child's
-	told   string // those that its context files are about, joined by NUL; "" if the main child's are
+	roots  string // the roots it is restricted to, joined by NUL; "" if the main child may serve it
+	told   string // the roots in its context files, joined by NUL; "" if the main child's files fit
 	number int64  // of a child for one session that must be kept apart from others
 }
 
@@ -163,8 +162,9 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 	return c, nil
 }
 
-// childFor returns a child for s, acquired, and how it takes the roots. A child may have other
-// capabilities than the last one, because programs are updated while they run; then its own count.
+// childFor returns a child for s, which it has acquired, and how the child takes the roots. Because
+// programs are updated while they run, a new child may have other capabilities than the last one.
+// The capabilities of the child itself decide.
 func (p *proxy) childFor(
 	ctx context.Context, s *session, r openRequest,
 ) (*child, RootsMode, error) {
@@ -246,8 +246,8 @@ func (p *proxy) introduce(ctx context.Context, c *child) error {
 	return nil
 }
 
-// setAgentInfo records a child's answer to initialize. The client cannot be told about changes, but
-// what is sent to the agent from now on follows them.
+// setAgentInfo records a child's answer to initialize. The client cannot be told about changed
+// capabilities, but messages to the agent follow them from now on.
 func (p *proxy) setAgentInfo(info client.Agent) {
 	p.mu.Lock()
 	before := p.info

@@ -26,7 +26,7 @@ type childSession struct {
 	users     []*session // the latest last
 	owner     *session
 	requester *session // whose lifecycle request for it was sent last
-	// turns are those whose prompts the child has not answered, in the order they were sent.
+	// turns are the turns whose prompts the child has not answered, in the order they were sent.
 	turns    []*turn
 	result   backend.Raw // of the lifecycle request that opened it
 	settings settings
@@ -46,8 +46,8 @@ func (cs *childSession) join(s *session) {
 	}
 }
 
-// takeOver adds a user and routes the child's messages to it, if the other users are of other
-// connections, which have lost the session, and no turn is running.
+// takeOver adds a user and routes the child's messages to it. It does so only if no turn is running
+// and all other users belong to other connections, which have lost the session.
 func (cs *childSession) takeOver(s *session) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -114,7 +114,7 @@ func (cs *childSession) leave(
 	return result, errors.Join(err, cs.child.release(ctx))
 }
 
-// abandon removes a user for which the child's session could not be opened. The user keeps the
+// abandon removes a user for which the child's session could not be opened, without releasing the
 // child. It returns what remove returns.
 func (cs *childSession) abandon(s *session) (left int, before *session) {
 	left, before = cs.remove(s)
@@ -126,7 +126,7 @@ func (cs *childSession) abandon(s *session) (left int, before *session) {
 	return left, before
 }
 
-// attach routes the child's messages here, beginning with those that were held.
+// attach routes the child's messages to this session, beginning with the held ones.
 func (cs *childSession) attach() error {
 	cs.order.Lock()
 	defer cs.order.Unlock()
@@ -180,7 +180,8 @@ func (cs *childSession) handle(m message) {
 	}
 }
 
-// forward sends a request of the client. What the child sends after its response follows ours.
+// forward sends a request of the client. Messages that the child sends after its response reach the
+// client after our response.
 func (cs *childSession) forward(
 	ctx context.Context, method string, params backend.Raw,
 ) backend.Work {
@@ -210,8 +211,9 @@ func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	return err
 }
 
-// beginTurn attributes the child's updates to t when those before it were answered. The late
-// updates of turns that were abandoned or cancelled go to it too: the client has their answers.
+// beginTurn attributes the child's updates to t once the turns before it were answered. Late
+// updates of abandoned and cancelled turns are attributed to t too, because the client already has
+// the answers of those turns.
 func (cs *childSession) beginTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -226,8 +228,8 @@ func (cs *childSession) endTurn(t *turn) {
 	cs.turns = slices.DeleteFunc(cs.turns, func(other *turn) bool { return other == t })
 }
 
-// abandonTurn notes that the child is not waited for any more. Until the next turn its late updates
-// are not for the client.
+// abandonTurn marks t as no longer waiting for the child. Until the next turn, the child's late
+// updates are not sent to the client.
 func (cs *childSession) abandonTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -235,7 +237,7 @@ func (cs *childSession) abandonTurn(t *turn) {
 }
 
 // runningTurnLocked returns the turn that the child's updates belong to, or nil. The child does not
-// say which it is: it runs one at a time, in their order.
+// name the turn, but it runs one at a time, in the order of the prompts.
 func (cs *childSession) runningTurnLocked() *turn {
 	for _, t := range cs.turns {
 		if !t.abandoned {
@@ -269,7 +271,7 @@ func (cs *childSession) setResult(result backend.Raw) {
 	cs.result = result
 }
 
-// currentResult returns what that result would be now.
+// currentResult returns that result with the current settings.
 func (cs *childSession) currentResult() backend.Raw {
 	cs.mu.Lock()
 	result := cs.result

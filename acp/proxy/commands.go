@@ -39,7 +39,7 @@ type announcement struct {
 	mu      sync.Mutex
 	said    map[string]bool    // names of commands whose conflicts the user was told about
 	child   backend.Raw        // the child's latest announcement, nil if none
-	catalog *discovery.Catalog // that the roots' commands were last taken from
+	catalog *discovery.Catalog // from which the roots' commands were last taken
 }
 
 // childCommands returns the child's latest announcement, nil if none.
@@ -101,9 +101,9 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 	}
 }
 
-// rootCommands returns the commands and skills of the roots that are offered. Those with names that
-// the child uses, whether it has announced them or not, are taken. announced is its latest
-// announcement, nil if none.
+// rootCommands returns the commands and skills of the roots that are offered: those whose names the
+// child does not use, whether it has announced them or not. announced is the child's latest
+// announcement, or nil.
 func (s *session) rootCommands(announced backend.Raw) (offered, taken []discovery.SlashCommand) {
 	catalog := s.host.Catalog()
 	if catalog == nil {
@@ -114,8 +114,8 @@ func (s *session) rootCommands(announced backend.Raw) (offered, taken []discover
 	return catalog.SlashCommands(names...)
 }
 
-// withRootCommands appends the commands of the roots to an announcement, and returns how many. An
-// announcement that cannot be read is returned unchanged.
+// withRootCommands appends the commands of the roots to an announcement, and returns it with their
+// number. It returns an announcement that it cannot read unchanged.
 func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
 	commands, _ := s.rootCommands(u)
 	if len(commands) > maxCommands {
@@ -146,7 +146,8 @@ func commandEntry(c discovery.SlashCommand) backend.Raw {
 	return backend.Encode(backend.NewCommand(c.Name, description, hint))
 }
 
-// commandNames returns the names in an announcement. Codex puts "$" before those of skills.
+// commandNames returns the names in an announcement, without the "$" that Codex puts before the
+// names of skills.
 func commandNames(u backend.Raw) []string {
 	var p struct {
 		Update struct {

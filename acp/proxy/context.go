@@ -13,12 +13,13 @@ import (
 
 // topic is a subject that a child is told about in its system prompt or in a prompt.
 type topic struct {
-	// text returns what there is to say now, "" for nothing, and its digest.
+	// text returns the current text, "" if there is nothing to say, and its digest.
 	text func(s *session, mode RootsMode) (text, digest string)
-	// sent returns where a state has the digest of what was said last, "" for nothing.
+	// sent returns the field of a state with the digest of the text that was last sent, "" for
+	// none.
 	sent func(saved *state) *string
-	// changed introduces a text that replaces an earlier one, and gone replaces one that there is
-	// no longer.
+	// changed introduces a text that replaces an earlier one. gone is said if there is no longer a
+	// text.
 	changed, gone string
 }
 
@@ -48,8 +49,8 @@ func topics() []topic {
 	}
 }
 
-// contextText returns what there is to tell a child before the conversation, "" for nothing, and
-// the digests of all topics.
+// contextText returns the text to send a child before the conversation, "" for none, and the
+// digests of all topics.
 func (s *session) contextText(mode RootsMode) (text string, digests []string) {
 	var texts []string
 	for _, t := range topics() {
@@ -78,7 +79,7 @@ type promptContext struct {
 	note    string // for the user, about the command that the prompt calls
 }
 
-// text returns the marked block, "" if there is nothing to tell.
+// text returns the marked block, or "" if it would be empty.
 func (pc promptContext) text() string {
 	return contextBlock(append(partTexts(pc.parts), pc.history)...)
 }
@@ -91,8 +92,8 @@ func partTexts(parts []contextPart) []string {
 	return texts
 }
 
-// nextContext returns what to tell the child with the next prompt in cs: what has changed since it
-// was told last. contextDelivered or contextLost must follow.
+// nextContext returns the context for the next prompt in cs: everything that has changed since the
+// child was last told. The caller must then call contextDelivered or contextLost.
 func (s *session) nextContext(cs *childSession) promptContext {
 	s.nested() // reads directories, which may take too long for the lock
 	s.mu.Lock()
@@ -165,15 +166,15 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 
 const (
 	systemPromptMember = "systemPrompt"
-	// systemIntro begins what a child is told in its system prompt.
+	// systemIntro begins the text for a child's system prompt.
 	systemIntro = "acp-agent, which connects you with the user's editor, adds the following. " +
 		"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
 )
 
-// systemParts returns what a child is told in its system prompt when the session is opened, nil if
-// it takes none or the client uses an extension for it that excludes the standard way. It counts
-// only for a new session: Claude Code keeps the system prompt that a session began with, so changes
-// are also told in a prompt.
+// systemParts returns the parts to add to a child's system prompt when the session is opened. It
+// returns nil if the child takes none, or if the client uses an extension that excludes the
+// standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
+// session began, so changes are also sent in a prompt.
 func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -191,7 +192,7 @@ func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
 }
 
 // withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt,
-// after the client's text. If that is malformed, it is left for the child to reject.
+// after the client's text. A malformed text is left for the child to reject.
 func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, error) {
 	if len(parts) == 0 {
 		return params, nil

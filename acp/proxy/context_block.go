@@ -12,10 +12,10 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The context for a child goes to its system prompt if it takes text for that when a session
-// is created. Otherwise, and when it changes later, it is a block of text between these marks,
-// after the content of a prompt. Such a block is for the child alone and is removed where it comes
-// back, in a replay or a title.
+// The context for a child goes into its system prompt if the child accepts that when a session is
+// created. Otherwise, and when the context changes later, it is a block of text between these marks
+// after the content of a prompt. The block is only for the child: it is removed from replays and
+// titles that the child sends.
 const (
 	contextTag   = "acp-agent-context"
 	contextBegin = "<" + contextTag + ">"
@@ -62,7 +62,8 @@ func countBlocks(params backend.Raw) int {
 	return len(p.Prompt)
 }
 
-// withoutContext removes marked blocks from an update. It returns false if nothing else was in it.
+// withoutContext removes marked blocks from an update. It returns false if the update contained
+// nothing else.
 func withoutContext(u backend.Update) (backend.Update, bool) {
 	path, edit := []string{"update", "content", "text"}, withoutBlocks
 	switch {
@@ -88,7 +89,7 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 }
 
 // withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was
-// written by somebody else.
+// not written here.
 func withoutBlocks(s string) string {
 	var left strings.Builder
 	for rest := s; ; {

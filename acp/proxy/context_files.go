@@ -22,15 +22,17 @@ type ContextFiles string
 // The kinds of context files.
 const (
 	NoContextFiles ContextFiles = ""
-	// CopilotInstructions are a file of instructions in a directory besides the user's own.
+	// CopilotInstructions is a file of instructions in a directory of its own, which is read in
+	// addition to the user's.
 	CopilotInstructions ContextFiles = "copilot"
-	// PiExtension is an extension of pi, and a program in pi's place that starts pi with it: pi-acp
-	// passes no arguments on. Unlike --append-system-prompt, it leaves the user's APPEND_SYSTEM.md
-	// in effect. It needs a Unix shell.
+	// PiExtension is an extension of pi, and a script that starts pi with it. The script takes the
+	// place of pi because pi-acp passes on no arguments. Unlike --append-system-prompt, the
+	// extension leaves the user's APPEND_SYSTEM.md in effect. The script needs a Unix shell.
 	PiExtension ContextFiles = "pi"
 )
 
-// variable returns the environment variable that has the agent read the files, "" if it does not.
+// variable returns the environment variable that makes the agent read the files, or "" if there are
+// no files.
 func (f ContextFiles) variable() string {
 	switch {
 	case f == CopilotInstructions:
@@ -41,8 +43,7 @@ func (f ContextFiles) variable() string {
 	return ""
 }
 
-// value returns the value of the variable for files in dir. set is what the user has set it to, ""
-// for nothing.
+// value returns the value of the variable for files in dir. set is the user's value, or "".
 func (f ContextFiles) value(dir, set string) string {
 	switch {
 	case f == PiExtension:
@@ -74,14 +75,14 @@ export default (pi) => pi.on("before_agent_start", (event) => {
 			[]byte("#!/bin/sh\nexec "+start+" \"$@\"\n"), 0o700))
 }
 
-// contextDir has the context files of a process.
+// contextDir is the directory with the context files of a process.
 type contextDir struct {
 	files     ContextFiles
 	path, set string
 }
 
 // contextDir creates the directory for the context files of a process that command starts, and
-// returns command with the environment for them. It returns nil if the agent reads none.
+// returns command with the environment for them. It returns nil if the agent reads no files.
 func (p *proxy) contextDir(command Command) (Command, *contextDir) {
 	o := p.options
 	variable := o.Profile.ContextFiles.variable()
@@ -139,8 +140,8 @@ func isRunning(pid int) bool {
 	return err == nil || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission)
 }
 
-// tellByFiles writes what there is to tell into the context files of the child, which is about to
-// open the session.
+// tellByFiles writes the context into the context files of the child, which is about to open the
+// session.
 func (s *session) tellByFiles(r openPlan) {
 	var told []string
 	if d := r.child.context; d != nil {

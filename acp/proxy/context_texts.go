@@ -12,10 +12,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxRootsText is how many bytes of paths describeRoots returns.
+// maxRootsText is the most bytes of paths that describeRoots returns.
 const maxRootsText = 16 << 10
 
-// rootsText returns the text about the session's roots for a child that is told them in a prompt.
+// rootsText returns the text about the session's roots for a child that learns them from a prompt.
 func (s *session) rootsText(mode RootsMode) (text, digest string) {
 	if mode != RootsByContext || s.roots.Additional().Len() == 0 {
 		return "", ""
@@ -24,8 +24,8 @@ func (s *session) rootsText(mode RootsMode) (text, digest string) {
 	return describeRoots(s.roots, tools), rootsDigest(s.roots, tools)
 }
 
-// describeRoots tells a child about a session's roots, in order, and about the tools for them if it
-// has any.
+// describeRoots returns a text for a child about a session's roots, in order, and about its tools
+// for them.
 func describeRoots(roots workspace.Roots, tools toolServer) string {
 	var b strings.Builder
 	b.WriteString("This session has several folders:\n")
@@ -67,7 +67,7 @@ func rootsDigest(roots workspace.Roots, tools toolServer) string {
 	return digest(parts...)
 }
 
-// instructionsText returns the instructions that the child does not find itself, of limited length.
+// instructionsText returns the instructions that the child does not find itself, up to a limit.
 func (s *session) instructionsText(mode RootsMode) (instructions, digestNow string) {
 	catalog := s.host.Catalog()
 	if catalog == nil {
@@ -89,8 +89,8 @@ func (s *session) instructionsText(mode RootsMode) (instructions, digestNow stri
 	return instructions, digestNow
 }
 
-// maxNested is how many instructions of directories are listed, and nestedTimeout how long they are
-// looked for.
+// maxNested is the most instructions of directories that are listed, and nestedTimeout how long
+// findNested looks for them.
 const (
 	maxNested     = 50
 	nestedTimeout = 500 * time.Millisecond
@@ -139,7 +139,7 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 // instructionFiles are the usual names of files with instructions.
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
-// skillsText returns a list of the skills that the child does not find itself, of limited length.
+// skillsText returns a list of the skills that the child does not find itself, up to a limit.
 func (s *session) skillsText(mode RootsMode) (list, digestNow string) {
 	catalog := s.host.Catalog()
 	if catalog == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxDenials is how many paths a session is told about that the sandbox denies.
+// maxDenials is the most denied paths that the user is told about in a session.
 const maxDenials = 5
 
-// noteDenial remembers what the user should know about a call of a tool that failed because of the
-// sandbox, once for each path.
+// noteDenial remembers an explanation for the user if the sandbox made a tool call fail, once for
+// each path.
 func (s *session) noteDenial(c *child, u backend.Update) {
 	if u.Kind != sessionstore.ToolCallUpdate && u.Kind != sessionstore.ToolCall {
 		return

@@ -17,12 +17,12 @@
 //
 //	from the child                    to the client
 //	  session/update                    the same; announced commands include those of the roots
-//	  fs/* for a file of its own        nothing: answered from the disk; see Profile.OwnDirs
+//	  fs/* for a file in its own dirs   nothing: answered from the disk; see Profile.OwnDirs
 //	  other requests, notifications     the same, if package acp allows their method and paths
 //
-// Order is kept in both directions: what the child sends after a response reaches the client after
-// that response. If the client does not read, the child is not read either. Updates for a session
-// that the child has not announced yet are held.
+// Order is kept in both directions: a message that the child sends after a response reaches the
+// client after that response. If the client does not read, the child is not read either. Updates
+// for a session that the child has not announced yet are held.
 //
 // # Opening sessions
 //
@@ -42,12 +42,12 @@
 //
 // Where session/new is the last resort and the session is already open in the child, it is reused,
 // unless its roots or MCP servers have changed in a way that only a lifecycle request can express.
-// A child is told a history in its next prompt: the end of the conversation, as text of limited
-// size. Such a session lacks the beginning in the child, so its replay never replaces the stored
-// history. Neither does the replay of an agent whose profile says that it is late, if there is a
-// history. If the profile says that it is incomplete, only what follows the stored history is added
-// to it. A child session is closed when no activation uses it. If opening it differently fails
-// halfway, it is opened once more as it was.
+// The child is told the history in its next prompt: the end of the conversation, as text of limited
+// size. The child's own session then lacks the beginning, so its replay never replaces the stored
+// history. Nor does the replay of an agent whose profile says that its replays are late. If the
+// profile says that replays are incomplete, only the part after the stored history is added to it.
+// A child session is closed when no activation uses it. If changing it fails halfway, it is opened
+// again as it was before.
 //
 // The profile may say that a session keeps additional directories which a load or resume no longer
 // names. Then the child is sent session/fork instead, or without that session/new, and later
@@ -57,28 +57,28 @@
 //
 // A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag
 // for directories is started with it, in one process for all sessions with the same directories in
-// the same order. For any other agent the prompt describes the roots, and it is given an MCP server
-// with tools for them ([Options].RootsTools), which reads the session's roots for each tool call.
-// If the agent shares MCP servers between sessions with the same working directory, such a session
-// gets a process of its own if there are others. The mode in use is saved with the session; see
-// [Describe].
+// the same order. For any other agent the prompt describes the roots, and the agent gets an MCP
+// server with tools for them ([Options].RootsTools), which asks for the session's roots in each
+// tool call. Some agents share MCP servers between sessions with the same working directory. Such a
+// session gets its own process if another session uses that directory. The mode in use is saved
+// with the session; see [Describe].
 //
 // A child is also told the instructions and skills of all roots that it does not find itself (see
 // [Profile].Finds), and again when they change; instructions of directories below the roots are
-// listed. If it advertises systemPrompt, that member of session/new has this context. Otherwise,
-// and for later changes, the context is a marked block after the content of the next prompt. What
-// is in marked blocks never becomes part of the history. Commands and skills of all roots are
-// announced after the child's own, unless the child uses their names. A prompt that calls one is
-// sent with its text, and its answer names others of the same name.
+// listed. If it advertises systemPrompt, this context is in that member of session/new. Otherwise,
+// and for later changes, it is a marked block after the content of the next prompt. Marked blocks
+// never become part of the history. Commands and skills of all roots are announced after the
+// child's own, unless the child uses their names. A prompt that calls one is sent with its text,
+// and its answer names others of the same name.
 //
 // # Failures
 //
 // Children are started by initialize or when they are needed, and ended with their process groups
 // by Close. If one ends unexpectedly, running turns fail with an error that says how it ended. The
 // next prompt restarts it, with increasing delays if it keeps failing, opens the session as for
-// session/resume, and restores modes and options. In the same way the next request continues a
-// session whose process was stopped: one that was started for certain directories ends after ten to
-// twenty minutes without anything to do, if the agent can load or resume sessions.
+// session/resume, and restores modes and options. The next request continues a session in the same
+// way if its process was stopped as idle. That happens to a process that was started for certain
+// directories, after ten to twenty minutes, if the agent can load or resume sessions.
 //
 // # Where to find things
 //
@@ -92,11 +92,11 @@
 //	children.go               which process serves a session
 //	child.go                  one process and its connection; child_use.go says how long it lives
 //	childsession.go           a session in a process; settings.go restores its modes and options
-//	router.go, updates.go     what a child sends; ownfiles.go answers for files of its own
+//	router.go, updates.go     what a child sends; ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
 //
 // The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
-// (prompts; context_texts.go has the words, context_block.go the marks, transcript.go the
-// conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
+// (prompts; with context_texts.go for the texts, context_block.go for the marks, transcript.go for
+// the conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
 // relays.go (MCP servers). A child process is started in child.go, with package process.
 package proxy

@@ -51,7 +51,7 @@ func (e *endedError) Unwrap() error { return e.Exit }
 var (
 	// errNotReading is the reason for killing a child that leaves too much input unread.
 	errNotReading = errors.New("it does not read its input")
-	// errNoAnswer is the cause of a context whose time for an answer is over.
+	// errNoAnswer is the cause of a context that ended because the child did not answer in time.
 	errNoAnswer      = errors.New("the agent did not answer")
 	errSessionClosed = errors.New("the session was closed")
 )
@@ -62,8 +62,8 @@ func responseError(err error) *jsonrpc.Error {
 	return e
 }
 
-// explain returns the error of a request with the given params as the client is told it: without
-// secrets, and with what the user can do.
+// explain returns the error for the client of a request with the given params: without secrets, and
+// with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
 		clean := &jsonrpc.Error{

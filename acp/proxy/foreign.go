@@ -129,9 +129,9 @@ func (c *child) listSessions(
 	return page, nil
 }
 
-// parseListed reads an entry of the child's list. Without a valid working directory the session
-// cannot be opened, but exists. It ignores additional directories: a client would send them back as
-// roots when it loads the session, so the child could choose its own.
+// parseListed reads an entry of the child's list. It accepts a session without a valid working
+// directory, which exists but cannot be opened. It ignores additional directories: a client sends
+// them back as roots when it loads the session, so the child could choose its own roots.
 func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	var entry struct {
 		ID      json.RawMessage `json:"sessionId"`

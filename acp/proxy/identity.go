@@ -9,12 +9,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Sessions belong to an agent, not to the command line that starts it: a flag, a shell or a
-// launcher in front changes nothing. What an agent says about itself is not used, because stores
-// are read before it has been started.
+// Sessions belong to an agent, not to the command line that starts it: another flag, or a shell or
+// launcher in front, does not matter. The agent's own description of itself is not used, because
+// stores are read before the agent is started.
 
 // Owner returns the agent that sessions of c's agent belong to in a store: p.Identity, the name of
-// the known agent that c runs, or that of its program. If c does not tell what it runs, it is the
+// the known agent that c runs, or that of its program. If that cannot be told from c, it is the
 // whole command line.
 func Owner(c Command, p Profile) sessionstore.Agent {
 	words := commandWords(c)
@@ -33,8 +33,8 @@ func Identify(profiles []Profile, p Profile, c Command) Profile {
 	return p
 }
 
-// Renamed returns what an agent in a store is called now. Earlier versions stored the command line
-// of an agent, and agents that were unknown to them may have a profile now.
+// Renamed returns the current name of an agent in a store. Earlier versions stored an agent's
+// command line, and an agent that was unknown then may have a profile now.
 func Renamed(profiles []Profile, stored sessionstore.Agent) sessionstore.Agent {
 	words, ok := splitCommand(stored.Profile)
 	chosen := slices.ContainsFunc(profiles,
@@ -86,8 +86,8 @@ func identity(profiles []Profile, words []string) string {
 	return shellLine(words)
 }
 
-// commandWords returns the command line of c without the directory of the program, unless its name
-// may be any agent's.
+// commandWords returns the command line of c, without the directory of the program unless different
+// agents may have a program of that name.
 func commandWords(c Command) []string {
 	program := programName(c.Path)
 	if isGeneric(scriptName(program)) {
@@ -119,7 +119,7 @@ func programName(path string) string {
 	return ProgramName(path)
 }
 
-// withoutExtension removes an extension, unless nothing else is left.
+// withoutExtension removes an extension, unless nothing would be left.
 func withoutExtension(name string, extensions ...string) string {
 	for _, extension := range extensions {
 		if cut := len(name) - len(extension); cut > 0 && strings.EqualFold(name[cut:], extension) {
@@ -129,9 +129,9 @@ func withoutExtension(name string, extensions ...string) string {
 	return name
 }
 
-// scriptNames returns the names of a script: that of the npm package that contains it, and its own
-// without the extension, or that of its directory with it. It returns nil if they do not tell which
-// agent it is.
+// scriptNames returns the names of a script: the name of the npm package that contains it, and the
+// script's own name without its extension, or with its directory if many scripts have that name. It
+// returns nil if the names do not identify an agent.
 func scriptNames(path string) (names []string) {
 	if strings.HasPrefix(path, "@") { // an npm package
 		return []string{path}
@@ -193,7 +193,7 @@ func PackageName(pkg string) string {
 	return pkg
 }
 
-// launcher says how a program starts another one. With the zero value, the command line of that one
+// launcher says how a program starts another one. With the zero value, the other command line
 // follows the program's own options.
 type launcher struct {
 	before []string // subcommands, one of which must come first
@@ -203,8 +203,8 @@ type launcher struct {
 	after  []string // words that the command follows; other words before them do not matter
 	module string   // the option whose value is a module of the language
 	skip   int      // words between the options and the command
-	// runs returns the names of what the first word after the options stands for. Nil means that it
-	// is a program.
+	// runs returns the names that the first word after the options stands for. If runs is nil, that
+	// word is a program.
 	runs func(word string) []string
 }
 
@@ -280,7 +280,7 @@ func launcherOf(program string, args []string) (l launcher, ok bool) {
 		l.values, l.runs = []string{"-I", "-r", "-C"}, scriptNames
 	case "uv", "deno", "php", "java", "dotnet", "go", "cargo", "make", "just", "docker", "podman",
 		"kubectl", "ssh", "wsl", "flatpak", "snap", "systemd-run", "xargs":
-		l.runs = func(string) []string { return nil } // where they find it is not told by a name
+		l.runs = func(string) []string { return nil } // its name does not say where they find it
 	default:
 		if !isPython(program) {
 			return l, false
@@ -303,9 +303,9 @@ func isPython(program string) bool {
 	return name == "python" || name == "pypy"
 }
 
-// launched returns the names of what a command line runs, the most telling first: of a program, a
-// script or a package. It looks through programs that only start another one. It returns nil if the
-// command line does not tell.
+// launched returns the names of the program, script or package that a command line runs, the most
+// specific first. It looks through programs that only start another one. It returns nil if it
+// cannot tell.
 func launched(words []string) []string {
 	for len(words) > 0 {
 		program := programName(words[0])
@@ -351,8 +351,9 @@ func launchedBehind(args []string) []string {
 	return nil
 }
 
-// knownBehind returns the names of a known agent whose whole command a program that is none is
-// given behind "--", as most programs are that only start another one. It returns nil otherwise.
+// knownBehind returns the names of a known agent whose whole command follows "--" in the arguments
+// of a program that is no known agent itself. Most programs that only start another one are called
+// like that. It returns nil if there is no such agent.
 func knownBehind(program string, args []string) []string {
 	at := slices.Index(args, "--")
 	if at < 0 || program == "acp-agent" {
@@ -379,8 +380,8 @@ func flakeNames(installable string) []string {
 	return []string{name}
 }
 
-// launch returns the names of what the launcher runs with these arguments, or the command line of
-// the next program.
+// launch returns the names that the launcher runs with these arguments, or the command line of the
+// next program.
 func (l launcher) launch(args []string) (names, next []string) {
 	if l.before != nil {
 		if len(args) == 0 || !slices.Contains(l.before, args[0]) {
@@ -428,7 +429,8 @@ func (l launcher) launch(args []string) (names, next []string) {
 }
 
 // splitCommand returns the words of the command in a command line of a shell, without assignments,
-// redirections and commands that prepare or end it. It returns false if there is more to it.
+// redirections and commands that prepare or end it. It returns false if the line does anything
+// else.
 func splitCommand(line string) (words []string, ok bool) {
 	var (
 		word        []byte

@@ -72,7 +72,7 @@ func KnownProfiles() []Profile {
 			Args:     []string{"--acp"},
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it
-			// still asks for permission, and its model is not told.
+			// still asks for permission, and its model does not learn of the directories.
 			Tools: ToolsOff, ContextFiles: CopilotInstructions,
 			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md",
 				".github/copilot-instructions.md", ".github/instructions/**", ".claude/rules/**",

@@ -27,8 +27,8 @@ type Options struct {
 	Profile Profile
 	// RootsTools is the command of an MCP server with file tools for the session's roots,
 	// "acp-agent mcp". With "--roots-from SOCKET" it asks this process for them in each call; with
-	// "--read-only" it must have no tools that write. An agent that is told about its additional
-	// directories in the prompt is given this server too, unless its profile says otherwise. Only
+	// "--read-only" it must have no tools that write. An agent that learns of its additional
+	// directories from the prompt gets this server too, unless its profile says otherwise. Only
 	// Path, which must be absolute, and Args are used. The zero value means none.
 	RootsTools Command
 	// Relay is the command of a relay for MCP servers, "acp-agent mcp-relay". Only Path, which must
@@ -37,21 +37,22 @@ type Options struct {
 	// RelayDir is the directory for the sockets that connect relays and RootsTools to this process.
 	// It is created when needed. If it is empty, neither is used.
 	RelayDir string
-	// Workspace bounds what is served of the agent's own directories; see Profile.OwnDirs.
+	// Workspace limits which files in the agent's own directories are served; see Profile.OwnDirs.
 	Workspace workspace.Options
 	// Trace, if not nil, is called with every message read from a process of the agent (sent is
 	// false) or about to be written to it, without its line break, and the name of the process,
 	// such as "opencode[123]". It is called concurrently, must not keep or change line, and delays
-	// the connection while it runs. The secrets that are replaced in the agent's stderr and errors
-	// are replaced in line too; messages to the agent may hold others.
+	// the connection while it runs. In line, as in the agent's stderr and errors, known secrets are
+	// replaced; messages to the agent may hold others.
 	Trace func(process string, sent bool, line []byte)
-	// Logger receives the agent's stderr and what cannot be passed on. Nil discards it.
+	// Logger receives the agent's stderr, and reports of messages that cannot be passed on. Nil
+	// discards both.
 	Logger *slog.Logger
 
 	limits limits
 }
 
-// limits are bounds and times that tests change. A zero field means its default.
+// limits are bounds and times, which tests change. A zero field means the default given with it.
 type limits struct {
 	StartTimeout time.Duration // for the answer to initialize: 60 s, as some agents install first
 	CancelGrace  time.Duration // for the answer to a prompt after session/cancel: 5 s

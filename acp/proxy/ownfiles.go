@@ -21,9 +21,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Some agents write long output of tools to a file of their own and read it back through the
-// client. Such files are not in the session's roots, and the client has nothing to do with them.
-// They are read and written here.
+// Some agents write long output of tools to a file in their own directories and read it back
+// through the client. Such files are not in the session's roots and do not concern the client, so
+// they are read and written here.
 
 const (
 	readMethod  = sdk.ClientMethodFsReadTextFile
@@ -38,7 +38,7 @@ type ownDir struct {
 	real string // the same without links, when the child was started
 }
 
-// rel returns path relative to the directory, or false if it is not in it.
+// rel returns path relative to the directory, or false if path is not below it.
 func (d ownDir) rel(path string) (rel string, ok bool) {
 	for _, dir := range []string{d.path, d.real} {
 		if rel, ok := relativeTo(dir, path); ok {
@@ -88,8 +88,9 @@ func realPath(path string) string {
 	}
 }
 
-// tempDir returns the temporary directory that only the agent uses, "" if it uses the common one.
-// It stays when the agent ends, because a session that is continued later may refer to files in it.
+// tempDir returns the agent's own temporary directory, or "" if it uses the common one. The
+// directory is kept when the agent ends, because a session that is continued later may refer to
+// files in it.
 func (p *proxy) tempDir() string {
 	if !p.options.Profile.OwnTemp || runtime.GOOS == "windows" {
 		return ""
@@ -98,15 +99,15 @@ func (p *proxy) tempDir() string {
 		p.options.Profile.Name)
 }
 
-// tempEnv returns the environment that makes the agent use tempDir, unless the user has given it
-// another directory.
+// tempEnv returns the environment that makes the agent use tempDir, unless the user has set another
+// directory.
 func (p *proxy) tempEnv() []string {
 	dir := p.tempDir()
 	if dir == "" || slices.ContainsFunc(p.command.Env,
 		func(entry string) bool { return strings.HasPrefix(entry, tempVariable+"=") }) {
 		return nil
 	}
-	// the first keeps other users from replacing the second
+	// the first directory keeps other users from replacing the second
 	for _, dir := range []string{filepath.Dir(dir), dir} {
 		if err := privatefile.MakeDir(dir); err != nil {
 			p.log.Warn("cannot give the agent a temporary directory of its own: "+
@@ -117,7 +118,7 @@ func (p *proxy) tempEnv() []string {
 	return []string{tempVariable + "=" + dir}
 }
 
-// ownFile returns the work of a request for a file in one of the child's own directories. ok is
+// ownFile returns the work for a request for a file in one of the child's own directories. ok is
 // false for any other request.
 func (s *session) ownFile(
 	ctx context.Context, own []ownDir, method string, params backend.Raw,
@@ -177,7 +178,7 @@ func (s *session) ownFile(
 	return nil, false
 }
 
-// hasRootIn reports whether path is in a root of the session that lies in dir.
+// hasRootIn reports whether the session has a root that lies in dir and contains path.
 func (s *session) hasRootIn(dir ownDir, path string) bool {
 	for _, root := range s.roots.All() {
 		if _, below := dir.rel(root.String()); below {

@@ -17,9 +17,9 @@ import (
 // Pool lets connections share the processes of an agent that can close sessions. Its methods are
 // safe for concurrent use.
 //
-// Each session stays with the connection that opened it. What the agent asks without naming a
-// session goes to the connection that came last, and other such messages go to all. A login or
-// logout holds for all of them. While one client does not read, nothing is read from the agent.
+// Each session stays with the connection that opened it. A request of the agent that names no
+// session goes to the newest connection; a notification that names none goes to all. A login or
+// logout holds for all connections. While one client does not read, nothing is read from the agent.
 type Pool struct {
 	mu      sync.Mutex
 	shared  map[poolKey]*connections
@@ -27,8 +27,8 @@ type Pool struct {
 	closing sync.WaitGroup // of processes that no connection uses
 }
 
-// poolKey says which connections share processes: those of one name whose clients sent the same
-// initialize, of which it has the hash.
+// poolKey says which connections share processes: those with the same name whose clients sent the
+// same initialize. It holds a hash of that.
 type poolKey struct {
 	name       string
 	initialize [sha256.Size]byte
@@ -86,8 +86,8 @@ func (p *Pool) offer(key poolKey, cs *connections) {
 	}
 }
 
-// leave removes a client from cs. Without clients the processes end, those that others may join
-// after a while.
+// leave removes a client from cs. After the last client the processes end; if other clients may
+// join them, they end after a while.
 func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) error {
 	p.mu.Lock()
 	last := cs.remove(c)
@@ -120,12 +120,12 @@ func (p *Pool) end(cs *connections) {
 	}
 }
 
-// connections are those that share a proxy, whose client they are.
+// connections are the connections that share a proxy. Together they are its client.
 type connections struct {
 	proxy *proxy
 	// Guarded by Pool.mu:
 	key       poolKey     // zero if nobody else may join
-	lingering *time.Timer // ends the processes, if there was no client; nil at first
+	lingering *time.Timer // ends the processes if no client has joined; nil at first
 
 	mu      sync.Mutex
 	clients []backend.Client // the latest last

@@ -23,13 +23,13 @@ import (
 type Profile struct {
 	// Name is the agent's name on the command line, such as "opencode".
 	Name string
-	// Identity is the name under which its sessions are stored, if that is not Name. It is one
+	// Identity is the name under which its sessions are stored, if it differs from Name. It is one
 	// word.
 	Identity string
 	// Title is its name as its makers write it.
 	Title string
-	// Checked is the version with which all this was verified. If it is empty, the profile follows
-	// the agent's documentation.
+	// Checked is the version with which the profile was verified. If it is empty, the profile
+	// follows the agent's documentation.
 	Checked string
 
 	// How it is started.
@@ -47,9 +47,9 @@ type Profile struct {
 	// Install says how to install it.
 	Install string
 
-	// How it is given additional directories, and tools and MCP servers for them.
+	// How to give it additional directories, and tools and MCP servers for them.
 
-	// Roots says how it is given additional directories.
+	// Roots says how to give it additional directories.
 	Roots RootsMode
 	// Flag is a command-line flag that takes one directory and can be repeated, such as
 	// "--add-dir". Empty if it has none.
@@ -58,19 +58,19 @@ type Profile struct {
 	// contains one cannot be given by flag.
 	FlagSplits string
 	// KeepsRoots says that its session can still write in additional directories that a load or
-	// resume no longer names. Such a session continues in a copy that the agent makes of it.
+	// resume no longer names. Such a session is continued in a copy, which the agent makes.
 	KeepsRoots bool
-	// Tools says whether it gets tools for directories that it is only told about in a prompt.
+	// Tools says whether it gets tools for directories that it only learns of from a prompt.
 	Tools ToolsMode
 	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It
-	// makes the agent ask the user before those tools write. Empty if it is not known to ask.
+	// makes the agent ask the user before those tools write. Empty if no such setting is known.
 	AskEnv []string
 	// Relay says to start the session's stdio MCP servers behind a relay that tells them the
 	// session's roots, because the agent does not pass them on.
 	Relay bool
 	// SharesServers says that the sessions of a process that have the same working directory share
-	// their MCP servers. One whose servers serve additional directories is kept apart from the
-	// others, in a process of its own if need be.
+	// their MCP servers. A session whose servers serve additional directories is kept apart from
+	// the others, if necessary in its own process.
 	SharesServers bool
 
 	// What its model is told, and what it finds itself.
@@ -78,46 +78,49 @@ type Profile struct {
 	// Finds are globs of the instructions, skills and commands that it finds in the working
 	// directory itself, relative to it and with "/". Nil means all.
 	Finds []string
-	// FindsOtherwise are instruction files that it reads there if there is none of those in Finds
-	// without wildcards.
+	// FindsOtherwise are instruction files that it reads there if none of the files that Finds
+	// names without wildcards exists.
 	FindsOtherwise []string
-	// FindsInRoots are globs of what it finds in additional directories, unless it is only told
-	// about them in a prompt.
+	// FindsInRoots are such globs for additional directories. They do not apply if it learns of the
+	// directories only from a prompt.
 	FindsInRoots []string
 	// Commands are the names of slash commands that it obeys without announcing them.
 	Commands []string
-	// CommandContext says that text after a call of one of its own commands reaches its model with
-	// it. Some agents do not recognize a command before other text, or drop that.
+	// CommandContext says that text after a call of one of its own commands reaches its model too.
+	// Some agents do not recognize a command that is followed by other text, or drop that text.
 	CommandContext bool
 	// ServerInstructions says that the system prompt of its model contains the instructions of a
-	// session's MCP servers. Those of the server with the tools tell it about the directories.
+	// session's MCP servers. Then the server with the tools describes the directories in its
+	// instructions.
 	ServerInstructions bool
-	// ContextFiles are how the system prompts of its sessions get text, if by files.
+	// ContextFiles says with which files text can be added to the system prompts of its sessions,
+	// if any.
 	ContextFiles ContextFiles
 
 	// Its own files, and what it may write.
 
-	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads
-	// and writes through the client, such as long output of tools. These requests are answered from
-	// the disk. Each begins with "~/" or with an environment variable, "$NAME/"; without the
-	// variable the directory does not count.
+	// OwnDirs are directories outside the session's roots in which it keeps files that it reads and
+	// writes through the client, such as long output of tools. These requests are answered from the
+	// disk. Each begins with "~/" or with an environment variable, "$NAME/"; without the variable
+	// the directory does not count.
 	OwnDirs []string
-	// OwnTemp says that its temporary directory is such a directory. It is given one that only it
-	// uses.
+	// OwnTemp says that its temporary directory is such a directory. The agent gets one that only
+	// it uses.
 	OwnTemp bool
-	// State are the files and directories, as in OwnDirs, that it writes outside of the sessions'
-	// roots. Sandbox lets it. Directories end with "/" and are created before it starts.
+	// State are the files and directories outside the sessions' roots that it must be able to write
+	// in the sandbox, in the notation of OwnDirs. Directories end with "/" and are created before
+	// it starts.
 	State []string
-	// Sandbox restricts its processes; its State is added. A restriction cannot be widened, so each
-	// set of roots has a process.
+	// Sandbox restricts its processes. State is added to what they may write. A restriction cannot
+	// be widened, so each set of roots has its own process.
 	Sandbox backend.Sandbox
-	// SandboxHint is told to the user of a session in the sandbox, as Markdown, "" for nothing.
+	// SandboxHint is a message in Markdown to the user of a session in the sandbox, "" for none.
 	SandboxHint string
 
-	// Where its lists, replays and messages differ from the protocol.
+	// How its lists, replays and messages differ from the protocol.
 
-	// ListLimit is the number of sessions of a working directory from which on the agent's list of
-	// them may lack some. 0 means that it always may.
+	// ListLimit is the length from which on the agent's list of the sessions of a working directory
+	// may be incomplete. 0 means that it always may be.
 	ListLimit int
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	// The stored history, if there is one, is shown instead.
@@ -125,13 +128,13 @@ type Profile struct {
 	// LossyReplay says that its replay at session/load lacks things that the user saw, such as
 	// edits. The stored history is shown instead, and then what the agent did without us.
 	LossyReplay bool
-	// ModeNotice is the beginning of an agent's message that is followed by its new mode and stands
-	// for current_mode_update; Banner is that of a message outside turns that is not part of the
-	// conversation. Empty if it has none.
+	// ModeNotice begins a message of the agent that ends with its new mode and stands for
+	// current_mode_update. Banner begins a message outside turns that is not part of the
+	// conversation. Both are empty if the agent sends no such message.
 	ModeNotice, Banner string
 }
 
-// interpret returns what an update of the agent stands for.
+// interpret returns the update that an update of the agent stands for.
 func (p Profile) interpret(u backend.Update) backend.Update {
 	if p.ModeNotice == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return u
@@ -145,7 +148,7 @@ func (p Profile) interpret(u backend.Update) backend.Update {
 		CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(mode)}})
 }
 
-// isBanner reports whether an update outside of turns says nothing.
+// isBanner reports whether an update outside turns is a message without meaning.
 func (p Profile) isBanner(u backend.Update) bool {
 	if p.Banner == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return false
@@ -166,14 +169,15 @@ func (p Profile) StartCommand() Command {
 		Name: p.Name}
 }
 
-// CheckInstalled returns an error that says what to do if the program of a command that starts the
-// agent is not there.
+// CheckInstalled returns an error that says what to do if the program that starts the agent does
+// not exist.
 func (p Profile) CheckInstalled(c Command) error { return p.explainStart(c.Find()) }
 
-// explainStart adds to the error of an agent that could not be started how to install it, if its
-// program was not found, and how to find out why, if that or what runs it cannot be started.
+// explainStart adds advice to the error of an agent that could not be started: how to install it if
+// its program was not found, and how to find out why if the program, or what runs it, cannot be
+// started.
 func (p Profile) explainStart(err error) error {
-	// Shells, env and Windows end with these if there is no such program.
+	// Shells, env and Windows return these exit codes if they cannot find a program.
 	exit, ok := errors.AsType[*process.ExitError](err)
 	missing := ok && (exit.Code == 127 || exit.Code == 9009)
 	if _, ok := errors.AsType[*process.StartError](err); !ok && !missing {
@@ -206,7 +210,7 @@ func (p Profile) flags(dirs workspace.Dirs) (args []string, ok bool) {
 
 // finds returns a function that reports whether the agent finds an instruction or a skill of the
 // catalog itself, because of its path or because it finds a file that links to it or imports it.
-// mode is how the agent is given additional directories.
+// mode is how the agent learns of additional directories.
 func (p Profile) finds(catalog *discovery.Catalog, mode RootsMode) func(discovery.Artifact) bool {
 	inCwd, inRoots := p.Finds, p.FindsInRoots
 	if inCwd == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// turn is a prompt that is or will be sent to the child.
+// turn represents a prompt that was or will be sent to the child.
 type turn struct {
 	ctx     context.Context
 	updates backend.Updates
@@ -22,7 +22,7 @@ type turn struct {
 	sent    chan struct{} // closed when the prompt was sent, or will not be
 	giveUp  func()        // ends the wait for the child's answer
 
-	abandoned bool // the child was not waited for; guarded by the child session
+	abandoned bool // nobody waits for the child's answer; guarded by the child session
 }
 
 // lastUnsent returns the last of t and the prompts before it that was not sent yet, or nil.
@@ -74,8 +74,8 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	})
 }
 
-// sendLater sends a prompt after those before it, once the child runs and has replayed the session.
-// cs is in use, or nil if the child does not run or there are prompts before.
+// sendLater sends a prompt once all earlier prompts were sent and the child runs and has replayed
+// the session. cs is in use, or nil if the child does not run or an earlier prompt is waiting.
 func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backend.Work {
 	defer close(t.sent)
 	for before := t.before; before != nil; before = before.before {
@@ -196,7 +196,8 @@ func (s *session) Cancel(params backend.Raw) {
 	}
 }
 
-// extend returns a context that ends, with errNoAnswer, a grace after ctx. free ends it earlier.
+// extend returns a context that lives on after ctx for a grace period and then ends with
+// errNoAnswer. free ends it earlier.
 func extend(ctx context.Context, grace time.Duration) (extended context.Context, free func()) {
 	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -17,8 +17,8 @@ import (
 )
 
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call
-// of a command that is not one of the roots' is sent as it was typed, unless the child is known to
-// recognize it before other text, and to give that to its model.
+// of the child's own command is sent as it was typed, without context, unless the child is known to
+// recognize a command that is followed by other text, and to give that text to its model.
 func (s *session) childPrompt(
 	ctx context.Context, cs *childSession, params backend.Raw,
 ) (backend.Raw, promptContext, error) {
@@ -55,8 +55,8 @@ func (s *session) childPrompt(
 }
 
 // expand adds the text of a command of the roots to the prompt that calls it. note is for the user.
-// The text is put in a marked block before what the user typed, in the same content block:
-// otherwise an agent would look for a command of its own.
+// The text is in a marked block before the user's text, in the same content block, so that the
+// agent does not look for its own command of that name.
 func (s *session) expand(
 	ctx context.Context, params backend.Raw, c prompts.Command, command discovery.SlashCommand,
 ) (with backend.Raw, note string, err error) {
@@ -99,9 +99,9 @@ func expandedText(c prompts.Command, a discovery.Artifact, body discovery.Expans
 	return b.String()
 }
 
-// conflicts says, once for each name, which commands and skills of the roots are not used when the
-// user calls name, because used, a command of the roots, or one of the child's if it is nil, has
-// precedence. It returns "" if there are none.
+// conflicts returns a note, once for each name, about the commands and skills of the roots that are
+// not used when the user calls name. used is the command of the roots that takes precedence over
+// them, or nil if it is a command of the child. conflicts returns "" if there is nothing to note.
 func (s *session) conflicts(
 	name string, used *discovery.Artifact, taken []discovery.SlashCommand,
 ) string {

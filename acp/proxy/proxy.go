@@ -35,7 +35,7 @@ type proxy struct {
 	options  Options
 	log      *slog.Logger
 	children children
-	// secrets are those of the agent's environment and of MCP servers.
+	// secrets are the secrets in the agent's environment and of MCP servers.
 	secrets *secret.Scrubber
 
 	mu         sync.Mutex
@@ -88,7 +88,7 @@ func (p *proxy) Open(
 	return p.open(ctx, a, h, nil)
 }
 
-// open opens a session of a connection, nil if there is only one.
+// open opens a session of the connection of member, which is nil if there is only one connection.
 func (p *proxy) open(
 	ctx context.Context, a backend.Activation, h backend.Host, of *member,
 ) (backend.Session, backend.Opened, error) {
@@ -183,8 +183,8 @@ func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
 // Close implements [backend.Backend]: it ends the children with their process groups.
 func (p *proxy) Close(ctx context.Context) error { return p.children.close(ctx) }
 
-// addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in
-// what the agent says about itself.
+// addSecrets adds the secrets of the MCP servers in the params of a lifecycle request to those that
+// are replaced in the agent's stderr and errors.
 func (p *proxy) addSecrets(params backend.Raw) {
 	for _, raw := range listServers(params) {
 		var server struct {

@@ -15,17 +15,17 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// relays tells the MCP servers of a session its roots. Where the agent does not tell them, each
-// stdio server is started behind a relay that answers roots/list; HTTP servers have none. Our own
-// tool server always asks here. Activations that replace each other share the relays, so that a
-// server that keeps running is told about changes.
+// relays tells the MCP servers of a session its roots. If the agent does not do that, each stdio
+// server is started behind a relay that answers roots/list; HTTP servers cannot have one. Our own
+// tool server always gets the roots from here. Activations that replace each other share the
+// relays, so that a server that keeps running is told about changes.
 type relays struct {
 	publisher *mcprelay.Publisher
 
 	mu    sync.Mutex
 	users []relayUser // the latest last
-	// told are the digests of what the instructions of our tool server, if it was started since the
-	// child session was opened, tell the model, by topic.
+	// told holds, by topic, the digests of what the instructions of our tool server tell the model,
+	// if the server was started since the child session was opened.
 	told []string
 }
 
@@ -37,8 +37,8 @@ type relayUser struct {
 }
 
 // joinRelays returns the relays of the activation that is replaced, or new ones if the session has
-// servers for them or gets our tool server. It returns nil if there can be no relays: then the
-// servers are started as the client says.
+// servers for them or gets our tool server. It returns nil if relays are not possible; the servers
+// are then started as the client says.
 func (s *session) joinRelays(r openRequest) *relays {
 	p := s.proxy
 	mode, _ := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
@@ -76,8 +76,8 @@ func (r *relays) secret() sdk.EnvVariable {
 	return sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}
 }
 
-// tell returns what the latest user has its model told in the instructions of our tool server, ""
-// for nothing.
+// tell returns the text that the instructions of our tool server contain for the latest user's
+// model, or "".
 func (r *relays) tell() string {
 	r.mu.Lock()
 	if len(r.users) == 0 { // it is being closed
@@ -97,8 +97,8 @@ func (r *relays) tell() string {
 	return text
 }
 
-// toldDigests returns what tell has told about each topic, nil if nothing. A nil r has told
-// nothing.
+// toldDigests returns the digests of what tell has returned about each topic, nil for none. r may
+// be nil.
 func (r *relays) toldDigests() []string {
 	if r == nil {
 		return nil
@@ -108,8 +108,7 @@ func (r *relays) toldDigests() []string {
 	return r.told
 }
 
-// forget forgets what was told, because the child may not start our tool server again. A nil r does
-// nothing.
+// forget drops these digests, because the child may not start our tool server again. r may be nil.
 func (r *relays) forget() {
 	if r == nil {
 		return
@@ -126,7 +125,7 @@ func (r *relays) join(s *session) {
 	r.users = append(r.users, relayUser{session: s})
 }
 
-// publish tells the relays the roots of s, a user. A nil r does nothing.
+// publish tells the relays the roots of s, a user. r may be nil.
 func (r *relays) publish(s *session) {
 	if r == nil {
 		return
@@ -147,7 +146,7 @@ func (r *relays) publish(s *session) {
 }
 
 // leave removes a user, and publishes the roots of the latest one that is left. Without users the
-// relays are closed. It may be called more than once; a nil r does nothing.
+// relays are closed. It may be called more than once. r may be nil.
 func (r *relays) leave(s *session) error {
 	if r == nil {
 		return nil
@@ -180,9 +179,9 @@ func isStdio(server json.RawMessage) bool {
 		(p.Type == nil || *p.Type == "stdio")
 }
 
-// withRelays puts a relay in front of the stdio servers in the params of a lifecycle request: in
-// front of all if they ask it for the roots, and of those found in roots, which it starts as the
-// user has allowed.
+// withRelays puts relays in front of stdio servers in the params of a lifecycle request: in front
+// of all servers if relays tell them the roots, and otherwise only of those found in roots, which
+// the relay starts as the user has allowed.
 func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 	servers, wrapped := listServers(params), false
 	for i, server := range servers {
@@ -212,8 +211,8 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 }
 
 // wrap puts a relay in front of a stdio server. Its other members stay as they are. A server with a
-// malformed environment is left to the agent, which will say what is wrong. A nil r leaves the
-// server's requests for roots to the agent.
+// malformed environment is left to the agent, which will report the error. If r is nil, the agent
+// answers the server's requests for roots.
 func (r *relays) wrap(relay Command, server json.RawMessage) json.RawMessage {
 	var p stdioServer
 	_ = json.Unmarshal(server, &p) // checked by isStdio

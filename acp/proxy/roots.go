@@ -22,7 +22,7 @@ func parseRoots(params backend.Raw) (workspace.Roots, error) {
 	return workspace.NewRoots(p.Cwd, p.Additional)
 }
 
-// rootsMode returns how an agent with these capabilities is given roots, and the flags for
+// rootsMode returns how to give roots to an agent with these capabilities, and the flags for
 // RootsByFlags.
 func rootsMode(p Profile, a client.Agent, roots workspace.Roots) (mode RootsMode, flags []string) {
 	flags, ok := p.flags(roots.Additional())
@@ -40,15 +40,16 @@ type RootsMode string
 
 // The ways to give an agent additional directories.
 const (
-	// RootsAuto means by the protocol if the agent advertises it, else by flags if it has one, else
-	// in the prompt.
+	// RootsAuto uses the protocol if the agent advertises that, otherwise its flag if it has one,
+	// otherwise the prompt.
 	RootsAuto RootsMode = ""
-	// RootsByProtocol means as additionalDirectories in lifecycle requests.
+	// RootsByProtocol uses additionalDirectories in lifecycle requests.
 	RootsByProtocol RootsMode = "protocol"
-	// RootsByFlags means as arguments of a process, which sessions with the same ones share.
+	// RootsByFlags uses arguments of the agent's process. Sessions with the same arguments share a
+	// process.
 	RootsByFlags RootsMode = "flags"
-	// RootsByContext means described in the system prompt, or in a marked block after the first
-	// prompt.
+	// RootsByContext describes the directories in the system prompt, or in a marked block after the
+	// first prompt.
 	RootsByContext RootsMode = "context"
 )
 
@@ -67,7 +68,8 @@ func ParseRootsMode(s string) (RootsMode, error) {
 // String returns the mode as ParseRootsMode reads it.
 func (m RootsMode) String() string { return cmp.Or(string(m), "auto") }
 
-// given returns the additional directories that the child is given, so that it may write there.
+// given returns the additional directories in which the child may write because it is given them in
+// this way.
 func (s *session) given(mode RootsMode) workspace.Dirs {
 	if mode == RootsByContext {
 		return workspace.Dirs{}
@@ -75,8 +77,8 @@ func (s *session) given(mode RootsMode) workspace.Dirs {
 	return s.roots.Additional()
 }
 
-// Describe says how the agent of a session is given its directories, for a person to read. state is
-// what the proxy saved with the session. Describe returns "" if it does not say.
+// Describe returns a sentence for a person on how the agent of a session learns of its directories.
+// state is what the proxy saved with the session. Describe returns "" if state does not say.
 func Describe(state []byte) string {
 	switch decodeState(state).RootsMode {
 	case RootsByProtocol:

@@ -21,7 +21,7 @@ type message struct {
 	answer chan<- backend.Work // receives the Work of a request, once; nil for a notification
 }
 
-// serveMessage handles what the child sends, as accept does, and notes that the child is not idle.
+// serveMessage is accept, and keeps the child from being stopped as idle.
 func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if !c.active.Load() { // usually it is set already
 		c.active.Store(true)
@@ -33,8 +33,8 @@ func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	return c.whileUsed(work)
 }
 
-// accept handles what the child sends. It runs on the read loop: while the client does not take an
-// update, nothing more is read.
+// accept handles a message of the child. It runs on the read loop, so while the client does not
+// take an update, nothing more is read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.Method == protocol.Initialize { // a program that repeats its input, such as cat
 		return nil
@@ -61,8 +61,8 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	}
 }
 
-// reportTooLong tells the user in place of an update that is too long to be read. Its session id
-// usually comes first.
+// reportTooLong sends the user a note in place of an update that is too long to be read. Its
+// session id usually comes first.
 func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
 	var method, id string
 	_ = json.Unmarshal(strictjson.Find(beginning, "method"), &method)
@@ -107,8 +107,8 @@ func (c *child) reject(m message, err error) {
 	c.logDropped(m.method, err)
 }
 
-// logDropped logs a notification that was not passed on. It is normal that some arrive after their
-// session has ended.
+// logDropped logs a notification that was not passed on. Some always arrive after their session has
+// ended.
 func (c *child) logDropped(method string, err error) {
 	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) ||
 		errors.Is(err, backend.ErrTurnOver) || errors.Is(err, backend.ErrFenced) {
@@ -147,8 +147,8 @@ func newRouter(maxHeld, maxBytes int) *router {
 	}
 }
 
-// find returns the session with the given id. It returns nil if it holds m, and an error if there
-// will be no such session.
+// find returns the session with the given id. If such a session may still be created, it holds m
+// and returns nil; otherwise it returns an error.
 func (r *router) find(id string, m message) (*childSession, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,8 +220,8 @@ func (r *router) detach(id string) {
 	delete(r.sessions, id)
 }
 
-// barrier keeps what the child sends after a response from reaching the client before that
-// response.
+// barrier makes sure that messages which the child sends after a response reach the client after
+// that response.
 type barrier struct {
 	mu      sync.Mutex
 	pending []<-chan struct{}

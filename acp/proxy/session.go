@@ -14,7 +14,7 @@ import (
 // session is one activation of a session, connected to a session of a child.
 type session struct {
 	proxy     *proxy
-	member    *member // whose session it is, nil if the proxy is not shared
+	member    *member // the connection that has the session, nil if the proxy is not shared
 	host      backend.Host
 	roots     workspace.Roots
 	params    backend.Raw // of its lifecycle request, to open it again in a restarted child
@@ -22,8 +22,8 @@ type session struct {
 	relays    *relays // nil if its MCP servers have none
 	tells     bool    // our tool server tells the child what is in the roots
 	announced *announcement
-	// nested returns the instructions of directories below the roots, and whether these are all. It
-	// looks for them once.
+	// nested returns the instructions of directories below the roots, and whether the list is
+	// complete. It looks for them only once.
 	nested func() ([]discovery.Artifact, bool)
 
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
@@ -36,11 +36,10 @@ type session struct {
 	current *childSession // nil once closed
 	closed  bool
 	state   state // as saved
-	// pendingHistory is the conversation that the child must be told in its next prompt, "" if
-	// none.
+	// pendingHistory is the conversation to tell the child in its next prompt, or "".
 	pendingHistory string
-	// telling is where a prompt with context is unanswered, or nil. Meanwhile prompts are sent
-	// without.
+	// telling is the child session in which a prompt with context is unanswered, or nil. Until the
+	// answer, further prompts are sent without context.
 	telling *childSession
 	// toldByFiles are the digests of what context files said about each topic when the child
 	// session was opened, nil if nothing.
@@ -60,7 +59,8 @@ func (s *session) running() *childSession {
 	return s.current
 }
 
-// use returns the session of the child, in use, or nil if the child is not running.
+// use returns the session of the child and begins a use of it, or returns nil if the child is not
+// running.
 func (s *session) use() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *session) use() *childSession {
 	return s.current
 }
 
-// replace sets the child session and returns the one before. It returns false if s was closed.
+// replace sets the child session and returns the previous one. It returns false if s was closed.
 func (s *session) replace(
 	cs *childSession, saved state, pendingHistory string,
 ) (before *childSession, ok bool) {
@@ -137,7 +137,7 @@ func (s *session) CloseFor(
 	return result, errors.Join(err, s.relays.leave(s))
 }
 
-// revive opens the child's session again after the child has ended, and returns it in use.
+// revive opens the child's session again after the child has ended, and begins a use of it.
 func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:

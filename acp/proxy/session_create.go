@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// create has the child create a session, as a copy of the one that was saved if method is byFork.
+// create asks the child to create a session. If method is byFork, it is a copy of the saved one.
 func (s *session) create(
 	ctx context.Context, method openMethod, r openPlan,
 ) (openResult, error) {
@@ -53,7 +53,7 @@ func (s *session) create(
 	return openResult{created.session, method, created.session.result, 0}, nil
 }
 
-// creation is a session that the child was asked to create. If the response comes after the request
+// creation is a request to the child to create a session. If the response comes after the request
 // was abandoned, the session is closed again.
 type creation struct {
 	owner  *session
@@ -87,8 +87,8 @@ func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 	}
 }
 
-// abandon has a later response discarded. If the session has been created already, abandon returns
-// it.
+// abandon makes a later response be discarded. If the session has been created already, abandon
+// returns it.
 func (cr *creation) abandon() *childSession {
 	cr.mu.Lock()
 	defer cr.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
-// openRequest says what a session of the child is opened for.
+// openRequest describes why and how to open a session of the child.
 type openRequest struct {
 	cause    backend.Cause
 	state    state                           // as saved; for a fork, that of its source
@@ -21,10 +21,10 @@ type openRequest struct {
 	mustExist       bool   // do not create a session if the child does not know that of state
 	historyOptional bool   // the history need not be readable
 	hideReplay      bool   // the child's replay must not be shown
-	record          record // after which the child's replay is shown, because it is incomplete
+	record          record // the child's replay is shown after this, because it is incomplete
 }
 
-// openPlan is what open decided about an openRequest.
+// openPlan is an openRequest with what open decided about it.
 type openPlan struct {
 	openRequest
 
@@ -44,9 +44,9 @@ func (r openRequest) current() *childSession {
 	return r.previous.running()
 }
 
-// showsReplay reports whether a replay by the child is shown to the client, or the part of it that
-// follows the record. If it lacks something, or if its end is unknown, the stored history is shown
-// instead.
+// showsReplay reports whether the client is shown a replay by the child, or the part of it after
+// the record. If the replay is incomplete, or if its end is unknown, the client is shown the stored
+// history instead.
 func (r openRequest) showsReplay() bool {
 	return r.cause == backend.Load && !r.hideReplay && (!r.state.Partial || r.record.times > 0)
 }
@@ -90,7 +90,7 @@ func (r openPlan) methods() []openMethod {
 	return append(methods, byNew)
 }
 
-// openResult is the child session that was obtained, and how.
+// openResult is the child session that open obtained, and how.
 type openResult struct {
 	session *childSession
 	method  openMethod
@@ -98,8 +98,8 @@ type openResult struct {
 	shown   int         // updates of its history that the client was shown
 }
 
-// open connects s to a session of a child. It tries the possible ways until one succeeds. Without
-// an error the child is in use.
+// open connects s to a session of a child. It tries the possible ways until one succeeds. If there
+// is no error, it has begun a use of the child.
 func (s *session) open(
 	ctx context.Context, request openRequest,
 ) (opened backend.Opened, c *child, err error) {
@@ -130,7 +130,8 @@ func (s *session) open(
 		var o openResult
 		if o, err = s.try(ctx, method, r); err == nil {
 			opened, err = s.commit(ctx, o, r)
-			// A rejected copy, because of removed roots, says nothing about the session.
+			// If the child rejects a copy, which was tried because of removed roots, the session
+			// may still exist.
 			if method == byNew && i > 0 && methods[0] != byFork {
 				opened.Notice = s.startedOver(c)
 			}
@@ -155,8 +156,8 @@ func (s *session) open(
 	return opened, c, err
 }
 
-// startedOver returns a text for the user about a session that the child rejected, "" if there is
-// no conversation that it must be told.
+// startedOver returns a text for the user about a session that the child rejected, or "" if there
+// is no conversation to tell the child.
 func (s *session) startedOver(c *child) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +200,8 @@ func worthAnotherTry(err error) bool {
 }
 
 // canReuse reports whether the child session of the activation to replace can be used without a
-// lifecycle request, because there is nothing new that only such a request could tell the child.
+// lifecycle request. It cannot if something has changed that only such a request can tell the
+// child.
 func (s *session) canReuse(r openPlan) bool {
 	current := r.current()
 	if current == nil || current.child != r.child || r.cause == backend.Fork ||
@@ -215,8 +217,8 @@ func (s *session) sameServers(other *session) bool {
 	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
 }
 
-// commit makes the child session that of s, and announces its roots and commands. If it fails, s
-// leaves the child session.
+// commit makes the opened child session the one of s, and announces its roots and commands. If it
+// fails, s leaves the child session.
 func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
 		lasting := context.WithoutCancel(ctx)
@@ -238,7 +240,7 @@ func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend
 	return opened, nil
 }
 
-// adopt saves the state of the child session, makes it that of s, and leaves the one before.
+// adopt saves the state of the child session, makes it the one of s, and leaves the previous one.
 func (s *session) adopt(ctx context.Context, o openResult, r openPlan) error {
 	saved, pendingHistory, err := s.plan(o, r)
 	if err != nil {
@@ -258,8 +260,8 @@ func (s *session) adopt(ctx context.Context, o openResult, r openPlan) error {
 	return nil
 }
 
-// plan returns the state to save for a child session, and the conversation that the child must be
-// told in its next prompt.
+// plan returns the state to save for a child session, and the conversation to tell the child in its
+// next prompt.
 func (s *session) plan(
 	o openResult, r openPlan,
 ) (saved state, pendingHistory string, err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// lifecycleParams returns the params of a lifecycle request to the child about the session of
-// saved. byNew names none. system is what the child is told in its system prompt.
+// lifecycleParams returns the params of a lifecycle request to the child. They name the session of
+// saved, unless the method is byNew. system is added to the child's system prompt.
 func (s *session) lifecycleParams(
 	method openMethod, mode RootsMode, saved state, system []contextPart,
 ) (backend.Raw, error) {
@@ -36,8 +36,8 @@ func (s *session) lifecycleParams(
 }
 
 // paramsWithRoots returns the params of a lifecycle request with the additional directories, each
-// once, if the child takes them by the protocol, and without them otherwise. A child that takes
-// them is always sent the list, except by a session/new of a client that left it out.
+// once, if the child takes them by the protocol. Otherwise it removes them. A child that takes them
+// always gets the list, except in a session/new in which the client left it out.
 func paramsWithRoots(
 	params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots,
 ) (backend.Raw, error) {
@@ -57,7 +57,7 @@ func paramsWithRoots(
 	if method != backend.New && method != backend.Load {
 		return params, nil
 	}
-	// These requests need mcpServers. The client may have sent one that does not.
+	// These requests need mcpServers. The client's own request may not have it.
 	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil ||
 		servers != nil {
 		return params, err
@@ -75,8 +75,8 @@ func mcpServers(params backend.Raw) []byte {
 	return bytes.TrimSpace(servers)
 }
 
-// listServers returns the entries of mcpServers, none if they are malformed: the agent will say
-// what is wrong.
+// listServers returns the entries of mcpServers. It returns none if they are malformed, because the
+// agent will report the error.
 func listServers(params backend.Raw) []json.RawMessage {
 	var servers []json.RawMessage
 	if json.Unmarshal(mcpServers(params), &servers) != nil {

@@ -59,7 +59,7 @@ func (s *session) reopen(
 	return o, err
 }
 
-// afterReplay returns what happens to updates after the response to a request that replays.
+// afterReplay returns the mode for updates after the response to a request that replays.
 func (s *session) afterReplay(method openMethod) updateMode {
 	if method == byLoad && s.proxy.options.Profile.LateReplay {
 		return discardingLate
@@ -67,8 +67,8 @@ func (s *session) afterReplay(method openMethod) updateMode {
 	return live
 }
 
-// undoJoin undoes joinSaved after the lifecycle request has failed. Without a response, the child
-// may have opened the session for s all the same.
+// undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
+// child may have opened the session for s anyway.
 func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 	left, before := cs.abandon(s)
 	switch {
@@ -91,8 +91,8 @@ func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, err
 		current = nil
 	}
 	if current != nil && r.stop != nil {
-		// The child cannot open a session with a running turn, and the turn's updates would be
-		// mixed with the replay.
+		// The child cannot open a session while a turn is running in it, and the turn's updates
+		// would be mixed with the replay.
 		if err := r.stop(ctx); err != nil {
 			return nil, err
 		}

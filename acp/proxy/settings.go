@@ -11,8 +11,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// settings are what was chosen in a session of the child: mode, model and options. They are applied
-// again when the child is restarted, so that the session stays in the mode that the user sees.
+// settings are the mode, model and options that were chosen in a session of the child. They are
+// applied again when the child is restarted, so that the session stays in the mode that the user
+// sees.
 type settings struct {
 	mu      sync.Mutex
 	changes []settingChange
@@ -26,7 +27,7 @@ type settingChange struct {
 	params         backend.Raw // without sessionId
 }
 
-// record notes a request of the client that succeeded, if it changes a setting.
+// record remembers a successful request of the client if it changes a setting.
 func (s *settings) record(method string, params, result backend.Raw) {
 	var p struct{ ModeID, ConfigID string }
 	switch method {
@@ -62,7 +63,7 @@ func (s *settings) put(c settingChange) {
 	}
 }
 
-// update notes an update by which the child reports a changed setting.
+// update remembers a changed setting that the child reports in an update.
 func (s *settings) update(u backend.Update) {
 	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
 		return

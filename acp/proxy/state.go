@@ -20,11 +20,11 @@ type state struct {
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
 	RootsMode RootsMode `json:"way,omitempty"`
-	// SentRoots is the digest of the roots that the child was told about in a prompt.
+	// SentRoots is the digest of the text about the roots that was sent to the child in a prompt.
 	SentRoots string `json:"told,omitempty"`
-	// SentInstructions is the digest of the instructions that it was told, "" if none.
+	// SentInstructions is the digest of the instructions that it was sent, "" if none.
 	SentInstructions string `json:"taught,omitempty"`
-	// SentSkills is the digest of the list of skills that it was told, "" if none.
+	// SentSkills is the digest of the list of skills that it was sent, "" if none.
 	SentSkills string `json:"skills,omitempty"`
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
 	SentTools bool `json:"tools,omitempty"`

@@ -18,24 +18,25 @@ import (
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
 
-// toolServer is an MCP server of ours. It has tools for all roots if the child is told about its
-// roots in a prompt, and asks us for the session's roots in each call, so it has none once the
-// session is closed. Its instructions tell the child what is in the roots, if the profile says that
-// they reach the model: for that alone, the server has no tools for files.
+// toolServer is our own MCP server. It has file tools for all roots if the child learns of its
+// roots from a prompt. It asks us for the session's roots in each call, so it can use none once the
+// session is closed. If the profile says that instructions of servers reach the model, its
+// instructions tell the child what is in the roots; a server that is only needed for that has no
+// file tools.
 type toolServer struct {
 	name     string // "" for none
 	files    bool   // it has tools for files
 	readOnly bool   // that do not change them
 }
 
-// ToolsMode says whether an agent that takes additional directories neither by the protocol nor by
-// flags gets an MCP server with tools for them.
+// ToolsMode says whether an agent gets an MCP server with tools for its additional directories if
+// it accepts them neither by the protocol nor by flags.
 type ToolsMode string
 
 // The choices of tools.
 const (
-	// ToolsOn means tools that read. If the agent is known to ask before it uses them, also tools
-	// that write.
+	// ToolsOn means tools that read, and also tools that write if the agent is known to ask before
+	// it uses them.
 	ToolsOn    ToolsMode = ""
 	ToolsWrite ToolsMode = "write" // tools that read and write
 	ToolsOff   ToolsMode = "off"   // none
@@ -55,22 +56,22 @@ func ParseToolsMode(s string) (ToolsMode, error) {
 // String returns the choice as ParseToolsMode reads it.
 func (m ToolsMode) String() string { return cmp.Or(string(m), "on") }
 
-// offersTools reports whether a child that is told about its roots in a prompt gets the server.
+// offersTools reports whether a child that learns of its roots from a prompt gets the server.
 func (p *proxy) offersTools() bool {
 	o := p.options
 	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
 }
 
-// wantsTools reports whether the server has tools for files of a child that is given its roots in
-// the given way. If the child session has such a server already, it is given it again even if there
-// is only one root, because some agents keep a server that is not named any more.
+// wantsTools reports whether the server has file tools for a child that learns of its roots in the
+// given way. A child session that already has such a server gets it again even for a single root,
+// because some agents keep a server that is no longer named.
 func (s *session) wantsTools(mode RootsMode, saved state) bool {
 	return mode == RootsByContext && s.proxy.offersTools() &&
 		(saved.SentTools || s.roots.Additional().Len() > 0)
 }
 
-// tellsByServer reports whether there is something to tell a child that is given its roots in the
-// given way, and the server's instructions do. It must be called before the session has relays.
+// tellsByServer reports whether the server's instructions have something to tell a child that
+// learns of its roots in the given way. It must be called before the session has relays.
 func (s *session) tellsByServer(mode RootsMode) bool {
 	if !s.proxy.options.Profile.ServerInstructions || !s.proxy.offersTools() {
 		return false
@@ -101,8 +102,8 @@ func (s *session) toolServer(mode RootsMode, saved state) toolServer {
 		readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
 }
 
-// askEnv returns the environment that makes the agent ask before it writes by the server's tools.
-// Variables that the user has set are left alone.
+// askEnv returns the environment that makes the agent ask before it writes with the server's tools.
+// It leaves out variables that the user has set.
 func (p *proxy) askEnv() []string {
 	if !p.offersTools() {
 		return nil
@@ -144,7 +145,7 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	}
 	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
 	if !ok {
-		return params, nil // the agent will say what is wrong with them
+		return params, nil // the agent will report what is wrong with them
 	}
 	return strictjson.Put(params, protocol.MCPServers, servers)
 }

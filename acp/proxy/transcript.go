@@ -10,9 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// conversation returns a history as text of about limit bytes: its end, if it is longer. It returns
-// "" if there is none. unsentBlocks is the number of blocks at the end of the history that are
-// about to be sent.
+// conversation returns a history as text. If that is longer than about limit bytes, it returns only
+// the end. It leaves out the last unsentBlocks blocks of the history, which are about to be sent,
+// and returns "" if nothing else is there.
 func conversation(
 	history iter.Seq2[backend.Update, error], limit, unsentBlocks int,
 ) (string, error) {
@@ -55,7 +55,7 @@ const (
 	speakerTool  = "You used a tool"
 )
 
-// parseUtterance returns what an update of a history says, if it says anything.
+// parseUtterance returns the text of an update of a history, if it has any.
 func parseUtterance(u backend.Update) (utterance, bool) {
 	var p struct {
 		Update struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// updateMode says what happens to the child's updates.
+// updateMode says what to do with the child's updates.
 type updateMode int
 
 const (
@@ -22,8 +22,9 @@ const (
 	discardingLate                   // drop them also after the response, until discardReplay
 )
 
-// updateFilter decides about the updates that the child sends while its session is opened. Of state
-// updates it keeps the latest of each kind, to be passed on once the session is open.
+// updateFilter decides what happens to the updates that the child sends while its session is
+// opened. It keeps the latest state update of each kind, which is passed on once the session is
+// open.
 type updateFilter struct {
 	mu       sync.Mutex
 	mode     updateMode
@@ -33,8 +34,8 @@ type updateFilter struct {
 	err      error // why the record could not be shown
 }
 
-// record is the end of a conversation that is stored: its last prompt, without white space, and how
-// often the conversation has it. The zero value means that nothing is stored.
+// record identifies the end of a stored conversation: its last prompt, without white space, and how
+// often that prompt occurs in the conversation. The zero value means that nothing is stored.
 type record struct {
 	prompt string
 	times  int
@@ -70,8 +71,8 @@ func readRecord(history iter.Seq2[backend.Update, error]) (r record, err error) 
 
 func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// skip notes that an agent replays a prompt, and reports whether that is not in the record any
-// more. Prompts of several blocks are taken for others: then nothing is.
+// skip counts a prompt that an agent replays, and reports whether it comes after the record. It
+// does not recognize prompts of several blocks; with those it never reports true.
 func (r *record) skip(said utterance) (over bool) {
 	if said.speaker != speakerUser {
 		return false
@@ -123,7 +124,7 @@ func (f *updateFilter) failure() error {
 }
 
 // take returns the mode for an update, and whether the filter keeps it. It counts an update that is
-// part of a history. It returns skipping once, for the first update after the record.
+// part of a history. For the first update after the record, and only then, it returns skipping.
 func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,15 +148,15 @@ func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	return f.mode, false
 }
 
-// state returns the mode, and how many updates of a history have come so far.
+// state returns the mode, and the number of updates of a history so far.
 func (f *updateFilter) state() (mode updateMode, replayed int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mode, f.replayed
 }
 
-// handleUpdate passes on an update of cs. t is the turn it belongs to, or nil. Updates of a turn
-// that was answered without waiting for the child are dropped.
+// handleUpdate passes on an update of cs. t is the turn it belongs to, or nil. It drops updates of
+// a turn that was answered without waiting for the child.
 func (s *session) handleUpdate(
 	ctx context.Context, cs *childSession, t *turn, u backend.Update,
 ) error {
@@ -196,12 +197,12 @@ func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Upda
 	return to.Update(ctx, u)
 }
 
-// pingMethod is a request that the child rejects. Its answer follows what the child has written
-// before.
+// pingMethod is a request that the child rejects. Its answer comes after everything that the child
+// has already written.
 const pingMethod = "_acp-agent/ping"
 
-// replayRecord shows the client the stored history, which the rest of the agent's replay follows.
-// If it cannot, it has the load fail.
+// replayRecord shows the client the stored history, before the rest of the agent's replay. If it
+// cannot, it makes the load fail.
 func (s *session) replayRecord(ctx context.Context) error {
 	for u, err := range sessionstore.Joined(s.history) {
 		if err == nil {
@@ -215,8 +216,8 @@ func (s *session) replayRecord(ctx context.Context) error {
 	return nil
 }
 
-// discardReplay waits until a late replay that is dropped is over, so that it is not taken for part
-// of the turn that is about to begin.
+// discardReplay waits until a late replay, which is dropped, is over, so that it is not mistaken
+// for part of the turn that is about to begin.
 func (s *session) discardReplay(ctx context.Context, cs *childSession) {
 	if mode, _ := s.updates.state(); mode == discardingLate {
 		s.awaitReplay(ctx, cs)
@@ -224,8 +225,9 @@ func (s *session) discardReplay(ctx context.Context, cs *childSession) {
 	}
 }
 
-// awaitReplay waits until a late replay is over. It is over when the child answers a request
-// without having replayed more: it writes the rest of a replay while it waits for input.
+// awaitReplay waits until a late replay is over. The child writes the rest of a replay while it
+// waits for input, so the replay is over when the child answers a request without having replayed
+// more.
 func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.EndTimeout, errNoAnswer)
 	defer cancel()

@@ -87,7 +87,7 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 	return result, c.showResult(context.WithoutCancel(ctx), result)
 }
 
-// shownCall is a tool call that the client is shown.
+// shownCall is a tool call that the client sees.
 type shownCall struct {
 	id      sdk.ToolCallId
 	updates backend.Updates
@@ -122,7 +122,8 @@ type call struct {
 	arguments backend.Raw  // empty for none
 }
 
-// start shows the pending call, or what it does if the client is shown it already.
+// start shows the pending call. If the client already sees it, start only fills in what the call
+// does.
 func (c *call) start(ctx context.Context) error {
 	if c.id != "" {
 		return c.update(ctx, sdk.SessionToolCallUpdate{

@@ -21,9 +21,9 @@ type Consents struct{ *consent.Store }
 func NewConsents(dir string) *Consents { return &Consents{consent.NewStore(dir)} }
 
 // Ask asks the user whether s may start, showing its whole configuration, unless they have always
-// allowed it with the same content of the files in w that it names. It returns nil if they allow it
-// and remembers an answer that is meant to last. If the request was cancelled with the turn, the
-// error is [backend.ErrCancelled].
+// allowed it with the same content of the files in w that it names. It returns nil if they allow
+// it, and remembers the answer "always". If the request was cancelled with the turn, the error is
+// [backend.ErrCancelled].
 func (c *Consents) Ask(
 	ctx context.Context, client backend.Client, w *workspace.Workspace, s FoundServer,
 ) error {

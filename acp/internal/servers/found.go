@@ -25,8 +25,7 @@ type FoundServer struct {
 	// Root is the real path of the root, File the configuration file.
 	Root workspace.Dir
 	File string
-	// Config is the configuration as written, with no variables replaced. All of it counts for the
-	// ID.
+	// Config is the configuration as written, with no variables replaced. The ID covers all of it.
 	Config mcpclient.Config
 	// EnvFile is a file in the roots with more environment variables for a Stdio server, as
 	// written; "" if there is none.
@@ -45,12 +44,12 @@ type FoundServer struct {
 // replacement is the value of a variable in a configuration.
 type replacement struct {
 	written, name, value string
-	ours                 bool // from our environment, and so not chosen by the file
+	ours                 bool // from our environment, so the file did not choose it
 }
 
-// ID returns the name of the consent for s: a hash of its root, name, whole configuration, of what
-// was shown of the variables in its command line or URL, and of the files that it names. Even
-// another environment variable can make the same command do something else.
+// ID returns the name of the consent for s: a hash of its root, its name, its whole configuration,
+// the shown values of the variables in its command line or URL, and the files that it names. The
+// environment is included because another variable can make the same command do something else.
 func (s FoundServer) ID() consent.ID {
 	sorted := func(pairs []mcpclient.Pair) []string {
 		all := make([]string, len(pairs))
@@ -82,7 +81,7 @@ func (s FoundServer) ID() consent.ID {
 }
 
 // describe returns everything that would be started or connected to, as Markdown for the user.
-// Values are quoted in a code block so that none can hide or imitate another.
+// Values are quoted in a code block, so that no value can hide or imitate another.
 func (s FoundServer) describe() string {
 	lines := []string{"File: " + text.Quote(s.File)}
 	if c := s.Config; c.Transport == mcpclient.Stdio {
@@ -124,7 +123,7 @@ func (s FoundServer) describe() string {
 	return about + "\n\n" + strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
 }
 
-// meaning says what the variables in a text stand for, for the end of a line. It returns "" if
+// meaning returns the end of a line that says what the variables in a text stand for, or "" if
 // there are none.
 func (s FoundServer) meaning(written string) string {
 	var b strings.Builder
@@ -147,7 +146,7 @@ func (s FoundServer) meaning(written string) string {
 	return b.String()
 }
 
-// destination says where a URL with variables leads, for the end of a line. It returns "" if it has
+// destination returns the end of a line that says where a URL with variables leads, or "" if it has
 // none.
 func (s FoundServer) destination() string {
 	at := origin(s.Start.URL)
@@ -166,7 +165,7 @@ func (s FoundServer) showValue(p mcpclient.Pair, equals string) string {
 	return text.Quote(p.Name + equals + p.Value)
 }
 
-// showPair is showValue, and says which variables of our environment are in the value.
+// showPair is showValue, and adds which variables of our environment the value contains.
 func (s FoundServer) showPair(p mcpclient.Pair, equals string) string {
 	shown := s.showValue(p, equals)
 	var names []string

@@ -26,13 +26,13 @@ type namedFile struct{ path, hash string }
 const (
 	// maxNamedBytes is the most bytes of named files that are hashed.
 	maxNamedBytes = 256 << 20
-	// maxNames is the most words of a configuration that are taken for names of files.
+	// maxNames is the most words of a configuration that are looked up as files.
 	maxNames = 10_000
 )
 
 // readFiles finds the files in the roots of w that the command line or an environment variable of
-// Start names, so that a consent covers their content. What cannot be covered is added to gaps. It
-// fails if w was closed, or if EnvFile has changed since it was read.
+// Start names, so that a consent covers their content. It adds what a consent cannot cover to gaps.
+// It fails if w was closed, or if EnvFile has changed since it was read.
 func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 	s.files, s.gaps = nil, nil
 	if s.Start.Transport != mcpclient.Stdio {

@@ -81,7 +81,7 @@ func withoutHeading(schema any) any {
 	return form
 }
 
-// describeHost returns the host of a page, and says if browsers show its name in other letters.
+// describeHost returns the host of a page, with a note if browsers show its name in other letters.
 func describeHost(host string) string {
 	for label := range strings.SplitSeq(strings.ToLower(host), ".") {
 		if strings.HasPrefix(label, "xn--") {
@@ -91,7 +91,8 @@ func describeHost(host string) string {
 	return host
 }
 
-// elicitationID returns the id of a question for the client, which has those of other servers too.
+// elicitationID returns a question's id for the client. It differs from the ids of other servers'
+// questions.
 func elicitationID(s mcpclient.ServerID, id string) string {
 	return s.Prefix + "." + text.Truncate(id, 200)
 }
@@ -106,7 +107,7 @@ func (h *host) elicitComplete(ctx context.Context, id string) error {
 	return h.Notify(ctx, protocol.ElicitationComplete, backend.Encode(params))
 }
 
-// notifyTimeout is how long a client may take to take a notification.
+// notifyTimeout is how long a client may take to read a notification.
 const notifyTimeout = time.Second
 
 // SignIn implements [mcpclient.Host]. The user is asked through the client if it takes URLs, and
@@ -137,7 +138,7 @@ func (h *host) SignIn(
 	return nil
 }
 
-// openPage says how to open a page that redirects to this machine.
+// openPage returns instructions for opening a page that redirects to this machine.
 func openPage(page string) string {
 	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
 }

@@ -52,7 +52,7 @@ func (c *call) askPermission(ctx context.Context) error {
 	return nil
 }
 
-// describeArguments returns the arguments of the call for a person.
+// describeArguments returns the arguments of the call as a person should see them.
 func (c *call) describeArguments() string {
 	var indented bytes.Buffer
 	if len(c.arguments) == 0 || json.Indent(&indented, c.arguments, "", "  ") != nil {
@@ -71,7 +71,7 @@ func (c *call) describeArguments() string {
 	return shown
 }
 
-// claims returns what the server says about the tool.
+// claims returns a description of the server's claims about the tool.
 func (c *call) claims() string {
 	server := text.Name(c.tool.Server)
 	claim := fmt.Sprintf("MCP server %s does not say whether this tool makes changes.", server)

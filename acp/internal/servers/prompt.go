@@ -69,8 +69,8 @@ var namedArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*([^\s="]+)=("[^"]*"|\S*)(\s|$)`)
 })
 
-// promptArguments returns the arguments of a prompt in what the user typed: NAME=VALUE for each, or
-// the values in order, of which the last takes the rest.
+// promptArguments parses the arguments of a prompt from the text that the user typed: NAME=VALUE
+// for each, or the values in order, where the last value is the rest of the text.
 func promptArguments(p *mcp.Prompt, typed string) (map[string]string, error) {
 	declared := slices.DeleteFunc(slices.Clone(p.Arguments),
 		func(a *mcp.PromptArgument) bool { return a == nil })

@@ -34,8 +34,8 @@ func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	return result
 }
 
-// boundedContent collects content blocks up to a number of bytes. It truncates text, and names the
-// first other blocks that are too large.
+// boundedContent collects content blocks up to a number of bytes. It truncates text, and adds notes
+// about the first other blocks that are too large.
 type boundedContent struct {
 	limit, left int
 	size        int // of all blocks
@@ -48,10 +48,11 @@ func newBoundedContent(limit int) *boundedContent {
 	return &boundedContent{limit: limit, left: limit}
 }
 
-// maxOmitted is how many notes about blocks that were left out are added.
+// maxOmitted is the most notes about blocks that were left out.
 const maxOmitted = 10
 
-// describeCut says how large the result is and how much of it may be used, if that is less.
+// describeCut returns a sentence about a result that is too large: its size, and how much of it is
+// used. It returns "" for other results.
 func (b *boundedContent) describeCut() string {
 	if !b.truncated {
 		return ""

@@ -23,7 +23,7 @@ import (
 // errRejected is the error for a request or an answer that the user rejected.
 var errRejected = &jsonrpc.Error{Code: -1, Message: "User rejected sampling request"}
 
-// modelError says why the model did not answer. That is for the user and not for the server.
+// modelError says why the model did not answer. The server is not told the cause, only the user.
 type modelError struct{ cause error }
 
 func (*modelError) Error() string { return "the model could not answer" }
@@ -39,7 +39,7 @@ func (h *host) Sample(ctx context.Context, s mcpclient.ServerID,
 	one.request.Model = h.model.SamplingModel(hintsOf(p.ModelPreferences))
 	began := time.Now()
 	result, err := one.run(ctx)
-	// This is to be kept, so it has a level that is logged by default.
+	// Users should find this later, so it has a level that is logged by default.
 	h.set.log.Warn("MCP server asked the model",
 		"server", s.Name, "model", text.Printable(one.request.Model), "outcome", outcome(ctx, err),
 		"inputTokens", result.Input, "outputTokens", result.Output, "duration", time.Since(began))
@@ -55,8 +55,8 @@ func (h *host) Sample(ctx context.Context, s mcpclient.ServerID,
 	}, nil
 }
 
-// hintsOf returns the names in a server's preferences. Its priorities for cost, speed and
-// intelligence are ignored: nothing is known about those of the models.
+// hintsOf returns the names in a server's preferences. It ignores priorities for cost, speed and
+// intelligence, because these are not known of the models.
 func hintsOf(p *mcp.ModelPreferences) (hints []string) {
 	if p == nil {
 		return nil
@@ -69,8 +69,8 @@ func hintsOf(p *mcp.ModelPreferences) (hints []string) {
 	return hints
 }
 
-// sampleRequest returns a server's request without a model and a context. The user is shown all of
-// it. Metadata and priorities are left out, and so are neither shown nor sent.
+// sampleRequest returns a server's request without a model and a context. The user sees all of it.
+// Metadata and priorities are left out, so they are neither shown nor sent.
 func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
 	r := backend.SampleRequest{
 		System: withLineFeeds(p.SystemPrompt), MaxTokens: int(min(p.MaxTokens, 1<<30)),
@@ -95,7 +95,7 @@ func sampleRequest(p *mcp.CreateMessageWithToolsParams) backend.SampleRequest {
 	return r
 }
 
-// withLineFeeds returns s with the line endings that are shown.
+// withLineFeeds returns s with "\n" as line endings, as it is shown.
 func withLineFeeds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 // sampling is one request of a server to the model. It is shown to the user as a tool call.
@@ -152,8 +152,8 @@ func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
 	return result, s.ask(ctx, s.describeAnswer(result), "Send the answer to the server", "Reject")
 }
 
-// addContext adds to the request what the server wants from the conversation, if the user allows
-// that.
+// addContext adds the part of the conversation that the server asks for to the request, if the user
+// allows that.
 func (s *sampling) addContext(ctx context.Context) error {
 	prefix, part := s.server.Prefix, "what this conversation says about its tools"
 	switch s.include {
@@ -178,7 +178,7 @@ func (s *sampling) addContext(ctx context.Context) error {
 	return err
 }
 
-// ask shows the user what is to be sent and returns nil if they allow it.
+// ask shows the user what would be sent, and returns nil if they allow it.
 func (s *sampling) ask(
 	ctx context.Context, content []sdk.ToolCallContent, allow, reject string,
 ) error {
@@ -195,7 +195,7 @@ func (s *sampling) ask(
 	return err
 }
 
-// outcome says for the log what came of a request.
+// outcome describes the outcome of a request for the log.
 func outcome(ctx context.Context, err error) string {
 	switch {
 	case err == nil:
@@ -215,7 +215,7 @@ func (s *sampling) title() string {
 	return fmt.Sprintf("MCP server %s asks the model %s", s.name(), text.Name(s.request.Model))
 }
 
-// describeRequest returns all that the model is sent, for a person.
+// describeRequest returns everything that the model would be sent, as a person should see it.
 func (s *sampling) describeRequest() []sdk.ToolCallContent {
 	r := s.request
 	intro := fmt.Sprintf("MCP server %s wants an answer of up to %s from the model %s. "+
@@ -258,7 +258,7 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 	return content
 }
 
-// describeImage says what a client shows that does not show images.
+// describeImage returns the text for clients that do not show images.
 func describeImage(image *sdk.ContentBlockImage) string {
 	size := base64.StdEncoding.DecodedLen(len(image.Data)) - strings.Count(image.Data, "=")
 	return fmt.Sprintf("an image (%s, %s)", image.MimeType, text.Size(size))
@@ -271,5 +271,5 @@ func (s *sampling) describeAnswer(r backend.SampleResult) []sdk.ToolCallContent 
 		text.Name(r.Model), s.name(), quoted(r.Text)))
 }
 
-// quoted returns a text of somebody else as a quotation that it cannot end.
+// quoted returns foreign text as a quotation that the text itself cannot end.
 func quoted(s string) string { return strings.TrimSuffix(text.Block("", text.Plain(s)), "\n") }

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Set is the MCP servers of one session. It is safe for concurrent use and must be closed.
+// Set manages the MCP servers of one session. It is safe for concurrent use and must be closed.
 type Set struct {
 	client              *mcpclient.Set
 	log                 *slog.Logger
@@ -64,7 +64,7 @@ type Session interface {
 
 // Prepare checks a change to the roots of w and to configs, the complete and ordered list of
 // servers. It has no effect, and the change may be dropped. The error is a
-// [*mcpclient.TooManyError], [backend.ErrClosed], or that w was closed.
+// [*mcpclient.TooManyError], [backend.ErrClosed], or [workspace.ErrClosed] if w was closed.
 func (s *Set) Prepare(
 	w *workspace.Workspace, configs []mcpclient.Config,
 ) (*mcpclient.Change, error) {
@@ -88,7 +88,7 @@ func (s *Set) Commit(change *mcpclient.Change, session Session, m backend.Sample
 	}
 }
 
-// border returns an error of package client as one of package backend.
+// border converts an error of package client to one of package backend.
 func border(err error) error {
 	if missing, ok := errors.AsType[*mcpclient.NotFoundError](err); ok {
 		return &backend.UnknownNameError{Kind: missing.Kind, Name: missing.Name}
