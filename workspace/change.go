@@ -39,7 +39,7 @@ type RemoveOptions struct {
 	// it now points somewhere else, the error is a *[MovedError].
 	At Ref
 	// Directory, unless zero, describes the directory that must still be there. If something else
-	// is, the error is a *[ChangedError].
+	// is there, the error is a *[ChangedError].
 	Directory Info
 }
 
@@ -74,10 +74,10 @@ type RenameOptions struct {
 }
 
 // Rename moves the file, directory or link at from to the path to, in the same root or another on
-// the same file system, and returns where it is then. A link is moved itself. Rename replaces
-// nothing: if something already has the new name the error is [fs.ErrExist]. Between file systems
-// it is [syscall.EXDEV], and for a root, a denied directory, or a directory that holds one a
-// *[ProtectedError].
+// the same file system, and returns its new place. It moves a link itself, not its target. Rename
+// replaces nothing: if something already has the new name the error is [fs.ErrExist]. Between file
+// systems it is [syscall.EXDEV], and for a root, a denied directory, or a directory that holds one
+// a *[ProtectedError].
 func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 	destination, err := parse(to)
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *Workspace) move(from, to target, expected Ref) error {
 	return nil
 }
 
-// renameNew moves the entry from to the name to, which nothing has.
+// renameNew moves the entry from to the unused name to.
 func renameNew(from, to target) error {
 	err := from.dir.RenameNew(from.name, to.dir, to.name)
 	if !errors.Is(err, errors.ErrUnsupported) {
@@ -173,9 +173,9 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 	return info, ref, err
 }
 
-// target is a name in an open directory, where an entry is to be made, removed or moved. Everything
-// is done through the directory's handle and the name, so that later changes to the path cannot
-// redirect it.
+// target is a name in an open directory at which an entry will be created, removed or moved. All
+// operations use the directory's handle and the name, so that later changes to the path cannot
+// redirect them.
 type target struct {
 	asked parsedPath
 	dir   *dirfd.Dir
@@ -262,7 +262,7 @@ func (w *Workspace) expect(path string, expected Ref, t target) error {
 	return nil
 }
 
-// checkRemovable returns an error unless t is an entry that may be taken away, by op.
+// checkRemovable returns an error unless op may take away the entry t.
 func (w *Workspace) checkRemovable(op string, t target) error {
 	switch {
 	case t.name == "":
@@ -276,8 +276,8 @@ func (w *Workspace) checkRemovable(op string, t target) error {
 	}
 }
 
-// checkHoldsNone returns a *ProtectedError if t is or contains a root or a denied directory, which
-// would escape the session's roots or policy when moved.
+// checkHoldsNone returns a *ProtectedError if t is or contains a root or a denied directory. If
+// that were moved, it would escape the session's roots or policy.
 func (w *Workspace) checkHoldsNone(t target) error {
 	for _, d := range w.entries {
 		if d.at.below(t.at) {
@@ -301,7 +301,7 @@ func (w *Workspace) checkHoldsNone(t target) error {
 	return nil
 }
 
-// checkFree returns an error unless nothing has the target's name.
+// checkFree returns an error if something has the target's name.
 func (t target) checkFree(op string) error {
 	if t.name == "" || t.info != nil {
 		return failed(op, t.asked.path, syscall.EEXIST)

@@ -79,9 +79,9 @@ func (d *Directory) refOf(e Entry) Ref {
 	return d.ref.child(e.Name)
 }
 
-// Entries lists the directory, sorted by name. If it has more than [Options].MaxEntries, it returns
-// any that many and a *[LimitError]. With another error, an *[fs.PathError] or the context's, it
-// returns what it has read so far.
+// Entries lists the directory, sorted by name. If there are more than [Options].MaxEntries, it
+// returns an arbitrary selection of that size and a *[LimitError]. With another error, an
+// *[fs.PathError] or the context's, it returns what it has read so far.
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	buf := d.w.buffer()
 	defer d.w.buffers.Put(buf)
@@ -213,7 +213,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 	return file, err
 }
 
-// openEntry is openFile for an entry that was listed. It saves a look at a regular file.
+// openEntry is openFile for an entry that was listed. For a regular file it saves a system call.
 func (d *Directory) openEntry(e Entry) (*File, error) {
 	if e.Type.IsRegular() && d.checkDenied(e.Name) == nil {
 		f, err := d.handle.OpenRegular(e.Name)

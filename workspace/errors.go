@@ -12,11 +12,11 @@ import (
 var ErrClosed = errors.New("the session's workspace is closed: " +
 	"its folders have changed or the session has ended, so ask again")
 
-// maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a
-// million errors.
+// maxRootErrors is the most errors in a RootErrors, so that a list of a million bad paths does not
+// result in a million errors.
 const maxRootErrors = 100
 
-// RootErrors holds the errors of a root set, in the order of the roots.
+// RootErrors lists what is wrong with a root set, in the order of the roots.
 type RootErrors []RootError
 
 // Error describes the first error and says how many more there are.
@@ -150,7 +150,7 @@ type NotTextError struct {
 	// Kind is "binary" for a file with a NUL, "UTF-16" or "UTF-32" for one with that byte order
 	// mark, and "not UTF-8" for any other.
 	Kind string
-	Line int // where that was found, counted from 1; 0 if not known
+	Line int // its line, counted from 1; 0 if not known
 }
 
 func (e *NotTextError) Error() string {
@@ -182,8 +182,8 @@ func (e *ProtectedError) Error() string {
 		"which is a folder of the session or denied by policy", e.Path, e.Dir)
 }
 
-// OutsideError is returned for a path that is not in the workspace, or leads through something that
-// is not.
+// OutsideError is returned for a path that is not in the workspace, or that leads through something
+// outside it.
 type OutsideError struct {
 	Path  string
 	Link  string // the real path of the link that leads out, "" if the path itself does
@@ -195,7 +195,7 @@ func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%s is outside the session's folders: %s (%s)", e.Path, e.Why, few(e.Roots))
 }
 
-// fewRoots is how many roots an error message names.
+// fewRoots is the most roots that an error message names.
 const fewRoots = 4
 
 // few lists the roots, or the first of many.

@@ -16,8 +16,8 @@ type File struct {
 }
 
 // Open opens a regular file for reading. For a FIFO, socket or device the error is a
-// *[SpecialFileError]; Open never waits for one or reads from it. One that takes the place of a
-// regular file at that moment may be opened and closed. The caller closes the file.
+// *[SpecialFileError]; Open never waits for one or reads from it. A special file that replaces a
+// regular file at that very moment may be opened and closed. The caller closes the file.
 func (w *Workspace) Open(path string) (*File, error) {
 	a, err := w.beginAt(path)
 	if err != nil {
@@ -90,7 +90,7 @@ type Info struct {
 	name string
 }
 
-// Name returns the last name of the path that was asked for.
+// Name returns the last name of the requested path.
 func (i Info) Name() string { return i.name }
 
 // Ref returns where the file was.

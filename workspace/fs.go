@@ -17,8 +17,8 @@ import (
 var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes whole ones",
 	errors.ErrUnsupported)
 
-// Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. Paths mean what they
-// mean to [Workspace.Open], and every operation is contained in the same way.
+// Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. It interprets and
+// confines paths as [Workspace.Open] does.
 //
 // It opens files and directories for reading, and describes them; it reports links as links
 // ([afero.Lstater], [afero.LinkReader]), so that afero.Walk does not follow them. A file is written
@@ -61,7 +61,7 @@ func (a aferoFs) Open(name string) (afero.File, error) {
 }
 
 // OpenFile opens a file to be written as a whole, or a file or directory for reading. A new file
-// gets the permissions that the process gives to files.
+// gets the process's default permissions.
 func (a aferoFs) OpenFile(name string, flag int, _ fs.FileMode) (afero.File, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC) == 0 {
 		return a.Open(name)
@@ -142,7 +142,7 @@ func (aferoFs) Chmod(name string, _ fs.FileMode) error    { return unsupported{n
 func (aferoFs) Chown(name string, _, _ int) error         { return unsupported{name}.op("chown") }
 func (aferoFs) Chtimes(name string, _, _ time.Time) error { return unsupported{name}.op("chtimes") }
 
-// unsupported is an afero.File, of this name, all of whose operations fail.
+// unsupported is an afero.File with this name whose operations all fail.
 type unsupported struct{ name string }
 
 func (u unsupported) op(op string) error {
@@ -283,7 +283,7 @@ func (d *aferoDir) ReadAt([]byte, int64) (int, error) {
 	return 0, failed("read", d.name, syscall.EISDIR)
 }
 
-// pathError gives err the form that users of afero expect.
+// pathError returns err in the form that users of afero expect.
 func pathError(op, name string, err error) error {
 	if _, ok := err.(*fs.PathError); ok {
 		return err

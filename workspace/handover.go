@@ -20,9 +20,9 @@ import (
 // which are started in our own working directory.
 
 // HandOverFile checks a path before it is given to another process, such as an editor, that opens
-// it as a file. It returns an error unless the process would reach what this workspace reaches: a
-// regular file without other hard links, or a name that is free in an existing directory. It
-// follows links, the last one too. path must be absolute.
+// it as a file. It returns an error unless the other process would reach the same file as this
+// workspace: a regular file without other hard links, or a name that is free in an existing
+// directory. It follows links, the last one too. path must be absolute.
 //
 // The workspace uses the directories that it opened, and other processes use what is at the path
 // now. So a path into a root that was replaced is an error. A replacement after the check goes
@@ -86,8 +86,8 @@ func (w *Workspace) handOver(path string, last lastLink, check func(arrival) err
 	})
 }
 
-// redirected returns the error for a path that does not lead where the workspace's handles lead: a
-// root was replaced, or something has just changed.
+// redirected returns the error for a path that leads elsewhere than the workspace's handles: a root
+// was replaced, or something has just changed.
 func (w *Workspace) redirected(path string) error {
 	for i, root := range w.opened {
 		if w.state(i) != OK {

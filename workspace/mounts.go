@@ -10,18 +10,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Mounts says which mounts below a root belong to it. A root that is itself a mount point is always
-// reached, and a later mount over a root is not seen.
+// Mounts says which mounts below a root belong to the root. A root that is itself a mount point is
+// always reached. A later mount over a root is not seen.
 type Mounts int
 
 const (
-	// ExistingMounts are those that exist when the workspace is opened, such as the node_modules of
-	// a development container.
+	// ExistingMounts includes the mounts that exist when the workspace is opened, such as the
+	// node_modules of a development container.
 	ExistingMounts Mounts = iota
 	// NoMounts restricts a root to the file system of its own directory.
 	NoMounts
-	// AnyMounts includes later mounts. Whoever can mount something below a root decides what is
-	// read.
+	// AnyMounts also includes later mounts. Then whoever can mount something below a root decides
+	// what is read there.
 	AnyMounts
 )
 
@@ -84,8 +84,8 @@ func (g *guard) CheckMount(id dirfd.MountID) error {
 	}
 }
 
-// CheckDir returns a *denialError for a denied directory, under whatever name it was reached, such
-// as in another case where names have none, or where it is mounted a second time.
+// CheckDir returns a *denialError for a denied directory, whatever name it was reached by: another
+// case on a file system that ignores case, or a second mount.
 func (g *guard) CheckDir(stat dirfd.FileStat) error {
 	for _, d := range g.denied {
 		if d.info != nil && stat.SameFile(d.info) {
@@ -109,8 +109,8 @@ func isMountError(err error) bool {
 		errors.Is(err, errMountUnknown)
 }
 
-// newGuard returns the guard of a root, whose real path is at: it grants the root's own mount and,
-// if the policy says so, those at the mount points below. It returns nil if everything may be
+// newGuard returns the guard of the root with the real path at. It grants the root's own mount and,
+// if the policy says so, the mounts at the mount points below. It returns nil if everything may be
 // reached.
 func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts,
 	points []location) (dirfd.Guard, error) {

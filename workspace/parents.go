@@ -14,13 +14,13 @@ const (
 )
 
 // MissingParents returns where path would lead if the directories on the way existed, and those
-// that are missing, outermost first. directory says whether path is to become a directory: only the
-// path of one may end with a separator. MissingParents changes nothing.
+// that are missing, outermost first. directory says whether path will be a directory: only then may
+// it end with a separator. MissingParents changes nothing.
 //
 // It only descends from a directory that exists: the error is [fs.ErrNotExist] if a link leads to
 // something missing, if a name after the first missing one is "..", and if a root is missing on the
-// way. It is a *[LimitError] for more than 16 directories, and [fs.ErrExist] if something has the
-// path. The containment rules apply to the path and to each of the directories.
+// way. It is a *[LimitError] for more than 16 directories, and [fs.ErrExist] if something already
+// has the path. The containment rules apply to the path and to each of the directories.
 func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing []Ref, err error) {
 	a, err := w.beginAt(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *resolver) arriveMissing() (arrival, error) {
 	}
 	top := r.child(r.rest[0])
 	for _, entry := range r.w.entries {
-		if entry.at.below(top) { // a root that is no longer there
+		if entry.at.below(top) { // a root whose directory is gone
 			return arrival{}, r.failed(syscall.ENOENT)
 		}
 	}

@@ -24,7 +24,7 @@ var (
 type parsedPath struct {
 	path string
 	at   location
-	dir  bool // it can only mean a directory, as "d/" does
+	dir  bool // it must be a directory, as "d/" must
 }
 
 func parse(path string) (parsedPath, error) {
@@ -57,8 +57,8 @@ func parseName(name string) error {
 	}
 }
 
-// failed returns err as an error about path, without the name that the system was given. errors.Is
-// still finds the cause.
+// failed returns err as an error about path, without the name that was passed to the system.
+// errors.Is still finds the cause.
 func failed(op, path string, err error) error {
 	if denial := (*denialError)(nil); errors.As(err, &denial) {
 		return &DeniedError{Path: path, By: denial.by}
@@ -69,7 +69,7 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
 }
 
-// cause returns the system's error in err, without the names it was given.
+// cause returns the system's error in err, without the names that were passed to the system.
 func cause(err error) error {
 	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
 		return pathErr.Err
@@ -80,7 +80,8 @@ func cause(err error) error {
 	return err
 }
 
-// notRegular returns why path, which leads to a file of this mode, is not a regular file.
+// notRegular returns the error that path, which leads to a file of this mode, is not a regular
+// file.
 func notRegular(path string, mode fs.FileMode) error {
 	switch {
 	case mode.IsDir():
@@ -147,8 +148,8 @@ type Ref struct {
 	rel  string
 }
 
-// Root returns the root that owns it: of nested roots the innermost, of roots with the same real
-// path the first.
+// Root returns the root that owns it: the innermost of nested roots, the first of roots with the
+// same real path.
 func (r Ref) Root() Root { return r.root }
 
 // Rel returns the slash-separated path inside the root, "." for the root itself.

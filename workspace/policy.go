@@ -14,11 +14,11 @@ import (
 type Policy struct {
 	// Allow, if not empty, lists the directories that every root must be or lie in.
 	Allow []Dir
-	// OnlyAllowed allows nothing if Allow is empty. It also denies what lies elsewhere before it is
-	// looked at, so that the error does not tell what exists there.
+	// OnlyAllowed allows nothing if Allow is empty. It also denies other directories before they
+	// are examined, so that the error does not reveal what exists there.
 	OnlyAllowed bool
-	// Deny lists files and directories. No root may be one or lie in one, and each access to one
-	// that lies in a root is refused.
+	// Deny lists files and directories. No root may be one of them or lie in one, and every access
+	// to one that lies in a root is refused.
 	Deny []Dir
 }
 
@@ -101,7 +101,7 @@ func below(denied []denial, roots []location) []denial {
 // links to what does not exist yet.
 func resolveDir(dir Dir) location { return resolveAt(locate(dir.path), maxLinks) }
 
-// resolveAt follows at most links links that lead to nothing.
+// resolveAt is resolveDir. It follows at most links links whose targets do not exist.
 func resolveAt(at location, links int) location {
 	real, err := filepath.EvalSymlinks(at.String())
 	if err == nil {

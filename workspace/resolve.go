@@ -29,7 +29,7 @@ type lastLink int
 const (
 	followLast lastLink = iota // follow a link
 	keepLast                   // do not follow a link
-	orMissing                  // follow a link; what it, or the path, leads to need not exist
+	orMissing                  // follow a link; the end of the path need not exist
 	// follow a link; leave info nil, since the caller opens what is there
 	toOpen
 	// follow a link; what the path leads to may be missing, with the directories above it
@@ -45,16 +45,16 @@ type arrival struct {
 	at   location
 	root int
 
-	// With missingParents: whether there is no such entry, and which directory dir is, because at
-	// may be several names below it.
+	// With missingParents: whether there is no such entry, and the location of dir, because at may
+	// be several names below it.
 	missing  bool
 	existing location
 }
 
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
 // handle: it opens each directory from the one before, and never by a path. It reads a link and
-// resolves its target instead of following it. It looks at nothing above the roots: there it only
-// compares names with those of the roots until they lead into a root.
+// resolves its target instead of following it. Above the roots it reads nothing: there it only
+// compares names with those of the roots, until they lead into a root.
 type resolver struct {
 	w     *Workspace
 	asked parsedPath
@@ -71,8 +71,8 @@ type resolver struct {
 	steps int        // names so far
 }
 
-// resolve finds out where a path leads and calls use with that. It does both again if something
-// changes in between.
+// resolve finds out where a path leads and calls use with the result. It does both again if
+// something changes in between.
 func (w *Workspace) resolve(a parsedPath, last lastLink, use func(arrival) error) error {
 	err := retry(func() error { return w.resolveOnce(a, last, use) })
 	if err == dirfd.ErrChanged {
@@ -91,7 +91,7 @@ func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) e
 	end, err := r.run()
 	if err != nil {
 		if r.root != above {
-			// An error must not tell what a denied directory contains.
+			// An error must not reveal what a denied directory contains.
 			err = cmp.Or(w.checkLocation(a.path, r.at), w.checkReplaced(a.path, r.root, err))
 		}
 		return err
@@ -183,13 +183,13 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 	}
 }
 
-// isMissing reports whether err says that the next name does not exist where that is allowed. The
-// target of a link must exist.
+// isMissing reports whether err means that the next name does not exist, in a place where that is
+// allowed. The target of a link must exist.
 func (r *resolver) isMissing(err error) bool {
 	return r.last == missingParents && len(r.ends) == 0 && errors.Is(err, fs.ErrNotExist)
 }
 
-// notDirectory reports whether err says that an entry is not a directory; it may be a link to one.
+// notDirectory reports whether err means that an entry is not a directory; it may be a link to one.
 func notDirectory(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
@@ -323,7 +323,7 @@ func (r *resolver) enterRoot() bool {
 	if !ok {
 		return false
 	}
-	// The entry point may lie behind, when ".." led out of a root inside another.
+	// The entry point may already be passed, if ".." led out of a root inside another.
 	if len(target) == len(r.rest) {
 		r.rest = ahead.names[taken:]
 	} else {

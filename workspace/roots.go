@@ -14,7 +14,7 @@ import (
 
 // Dir is an absolute path of a directory as its caller spelled it, normalised: without "."
 // components and repeated or trailing separators, but with ".." and links. Dirs compare with ==.
-// The zero Dir is no directory.
+// The zero Dir stands for no directory.
 type Dir struct{ path string }
 
 // ParseDir checks that path is a non-empty, absolute path of valid UTF-8 without NUL, and
@@ -67,9 +67,9 @@ func (d Dir) URI() string {
 	return native{}.uri(d.path)
 }
 
-// Locate returns the absolute path of a directory that a person writes as path: "~" is the home
-// directory, and a relative path starts at d. Like the system, it applies ".." at the beginning to
-// the path of d without links. Everything else stays as it is written.
+// Locate returns the absolute path for a path that a person has typed: "~" is the home directory,
+// and a relative path starts at d. Like the system, it applies ".." at the beginning to the path of
+// d without links. It leaves everything else as it was typed.
 func (d Dir) Locate(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -133,7 +133,7 @@ type entry struct {
 }
 
 // ParseDirs parses each path as [ParseDir] does, and drops repeated directories, keeping the first
-// of each. The error is a [RootErrors], in which the paths are the roots after cwd: the first is
+// of each. The error is a [RootErrors], which counts the paths as the roots after cwd: the first is
 // root 1.
 func ParseDirs(paths []string) (Dirs, error) {
 	var (
@@ -217,8 +217,8 @@ type Roots struct {
 }
 
 // NewRoots parses a root set without touching the file system: it normalises the paths and drops
-// repeated entries and those equal to cwd. The error is a [RootErrors] that lists everything wrong,
-// cwd first.
+// repeated entries and those equal to cwd. The error is a [RootErrors] that lists all problems, cwd
+// first.
 func NewRoots(cwd string, additional []string) (Roots, error) {
 	var errs RootErrors
 	first, err := ParseDir(cwd)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rules is how a platform spells paths. The rules of all platforms are compiled, and so tested,
-// everywhere; native has those of the running platform.
+// rules are a platform's rules for paths. The rules of all platforms are compiled, and so can be
+// tested, everywhere; native has those of the running platform.
 type rules interface {
 	// absolute reports whether path does not depend on a working directory.
 	absolute(path string) bool
@@ -162,7 +162,7 @@ func (drives) join(top string, names []string) string { return top + strings.Joi
 
 func (drives) same(a, b string) bool { return strings.EqualFold(a, b) && a != "?" }
 
-// plain returns path without the \\?\ that lifts the limit on its length.
+// plain returns path without the prefix \\?\, which lifts the limit on the length of a path.
 func plain(path string) string {
 	if share, ok := strings.CutPrefix(path, `\\?\UNC\`); ok {
 		return `\\` + share

@@ -17,7 +17,7 @@ const (
 	defaultMaxWhole = 16 << 20
 )
 
-// defaultMaxSkipped is how many bytes of a file are read to reach the first line asked for.
+// defaultMaxSkipped is the most bytes of a file that are read to reach the first requested line.
 const defaultMaxSkipped = 1 << 30
 
 // TextOptions configure [Workspace.ReadText]. Negative numbers are an error.
@@ -29,14 +29,14 @@ type TextOptions struct {
 	// MaxBytes is the maximum number of bytes to return. Zero means
 	// 256 KiB.
 	MaxBytes int
-	// MaxWhole is the size, in bytes, up to which a file is always read to its end, so that all of
-	// it is checked and its lines are counted. Zero means 16 MiB.
+	// MaxWhole is the size in bytes up to which a file is always read to its end, to check all of
+	// it and to count its lines. Zero means 16 MiB.
 	MaxWhole int64
 
 	maxSkipped int64 // zero means defaultMaxSkipped
 }
 
-// Cut says what ended a [Text] before its file did.
+// Cut says why a [Text] ends before its file.
 type Cut string
 
 // The reasons why a text is cut.
@@ -105,8 +105,8 @@ func (f *File) readText(ctx context.Context, path string, o TextOptions) (Text, 
 	return text, err
 }
 
-// ReadTextFrom is [Workspace.ReadText] of what r has in place of the file at path, which is of this
-// size unless it grows. The text has no Ref.
+// ReadTextFrom is [Workspace.ReadText], but reads r instead of the file at path. size is the size
+// of r's content, unless that grows. The text has no Ref.
 func ReadTextFrom(
 	ctx context.Context, r io.ReaderAt, size int64, path string, o TextOptions,
 ) (Text, error) {

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// ReadTextEndFrom reads the last MaxLines lines of UTF-8 text from its end, from what r has in place
-// of the file at path, which is of this size. If they do not fit into MaxBytes, it returns the last
-// ones, and CutByBytes or CutInLine says that the text begins later. It does not read a text larger
-// than MaxWhole completely, so First and Total are then -1. TextOptions.First is ignored. The text
-// has no Ref. Errors are those of [Workspace.ReadText].
+// ReadTextEndFrom reads the last MaxLines lines of UTF-8 text, starting from its end. It reads r,
+// which has size bytes, instead of the file at path. If they do not fit into MaxBytes, it returns
+// the last ones, and CutByBytes or CutInLine says that the text begins later. It does not read a
+// text larger than MaxWhole completely, so First and Total are then -1. TextOptions.First is
+// ignored. The text has no Ref. Errors are those of [Workspace.ReadText].
 func ReadTextEndFrom(
 	ctx context.Context, r io.ReaderAt, size int64, path string, o TextOptions,
 ) (Text, error) {
@@ -108,7 +108,7 @@ func (e *textEnd) read(ctx context.Context, r io.ReaderAt, size int64) error {
 	}
 }
 
-// trim removes the beginning that is not asked for or does not fit.
+// trim removes the beginning that was not requested or does not fit.
 func (e *textEnd) trim() {
 	first := len(e.content) // where the first line to return begins
 	for n := 0; n < e.o.MaxLines && first > 0; n++ {

@@ -25,9 +25,9 @@ const (
 	KeepIgnored IgnoredFiles = iota
 	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
 	// the top of the repository down, and of its .git/info/exclude. If the top of the repository is
-	// above the root, only the rules inside the root count. Outside of a repository every
-	// .gitignore counts. A repository inside another has only its own rules. A file of more than 1
-	// MiB, and what a walk finds after 4 MiB of rules, does not count.
+	// above the root, only the rules inside the root count. Outside a repository every .gitignore
+	// counts. A repository inside another has only its own rules. Files of more than 1 MiB do not
+	// count, nor do files after the first 4 MiB of rules in a walk.
 	LeaveIgnored
 )
 
@@ -61,8 +61,8 @@ type Folder struct {
 	// Entries are the entries of the directory or part, sorted by name, without those that the
 	// options leave out. They include directories, and links as links.
 	Entries []Entry
-	// System are the names of the directories among them that were left out because they hold no
-	// files: proc, sys and dev at the top of the file system.
+	// System are the names of directories that were left out of Entries because they contain no
+	// real files: proc, sys and dev at the top of the file system.
 	System []string
 	// Err is why the directory could not be opened or read to its end.
 	Err error
@@ -144,7 +144,7 @@ type walk struct {
 	crash      *crash
 }
 
-// maxAhead is how many nodes may be finished before their turn.
+// maxAhead is the most nodes that may be finished before their turn.
 const maxAhead = 128
 
 func newWalk(w *Workspace, ctx context.Context, o WalkOptions,
@@ -294,7 +294,7 @@ type walkNode struct {
 	next    *walkNode
 }
 
-// done finishes the node, and inserts the nodes below it after it.
+// done finishes the node, and inserts below, the nodes below it, after it.
 func (n *walkNode) done(deliver func() error, below []*walkNode) {
 	n.in, n.part = nil, nil
 	n.state, n.deliver = finished, deliver
@@ -423,7 +423,8 @@ const (
 )
 
 // rulesAbove returns the matcher of the parent of d, with the rules from the root down. It is nil
-// for a root, and if d is in an ignored directory: a walk that starts there is meant to see it.
+// for a root. It is also nil if d is in an ignored directory, because a walk that starts there
+// should see the files.
 func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
 	if d.ref.rel == "." {
 		return nil
@@ -473,8 +474,8 @@ func (wk *walk) enter(dir *Directory, entries []Entry,
 	return wk.matcher(dir, outer, top, own)
 }
 
-// matcher returns the matcher of dir, whose own rules are own. top reports whether dir is the top
-// of a repository.
+// matcher returns the matcher of dir, which has the rules own itself. top reports whether dir is
+// the top of a repository.
 func (wk *walk) matcher(dir *Directory, outer *gitignore.Matcher, top bool,
 	own *gitignore.Rules) *gitignore.Matcher {
 	switch {

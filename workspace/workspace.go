@@ -29,7 +29,7 @@ type Options struct {
 	// MaxEntries is the maximum number of entries that are listed of a directory. Listing a larger
 	// one fails with a *[LimitError] and returns that many. Zero means 250,000.
 	MaxEntries int
-	// Policy says which directories may be roots, and which are never reached.
+	// Policy says which directories may be roots, and which may never be reached.
 	Policy Policy
 }
 
@@ -57,10 +57,10 @@ type Workspace struct {
 }
 
 // Open opens every root of the set, or none. The caller closes the Workspace. The error is a
-// [RootErrors], or the context's. Each step reports everything it finds wrong: first too many
-// roots; then directories that cannot be opened; then those the policy denies. If it allows only
-// some directories, others are denied before they are opened, so that the error does not say what
-// exists.
+// [RootErrors], or the context's. Open checks in steps, and reports everything wrong in the first
+// step that fails: first too many roots, then directories that cannot be opened, then those the
+// policy denies. If the policy allows only some directories, others are denied before they are
+// opened, so that the error does not reveal what exists.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (w *Workspace) checkPolicy(p Policy) error {
 	return errs.err()
 }
 
-// guardRoots restricts what is reached through each root's handle.
+// guardRoots restricts what can be reached through each root's handle.
 func (w *Workspace) guardRoots(policy Mounts) error {
 	var points []location
 	if policy == ExistingMounts {
@@ -262,8 +262,8 @@ func (w *Workspace) buffer() *[]byte {
 	return &buf
 }
 
-// Labels returns a short name for each root, in order: that of its directory, with as many of its
-// parents as it takes to distinguish them.
+// Labels returns a short name for each root, in order: the name of its directory, with as many
+// parent directories as are needed to tell the roots apart.
 func (w *Workspace) Labels() []string {
 	labels := make([]string, len(w.opened))
 	for parts := 1; ; parts++ {
@@ -293,8 +293,8 @@ func lastParts(path string, n int) string {
 	return strings.Join(parts[len(parts)-n:], "/")
 }
 
-// State says what became of a root since it was opened, to show to a person. The workspace uses the
-// directory that it opened in any case.
+// State says what has happened to a root since it was opened, for a person. The workspace always
+// uses the directory that it opened.
 type State string
 
 // The states of a root.

@@ -53,11 +53,10 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // writes a temporary file, flushes it to disk and renames it, so that a reader sees the old content
 // or the new. On an error the old file is unchanged.
 //
-// It writes through a link: what the link leads to is replaced, or created if it does not exist,
-// never the link. The directory must exist. Other names (hard links) of the old file keep the old
-// content. A new file gets the process's default permissions; a replaced one keeps its permissions,
-// and its owner and group as far as the process may set them. A file that is marked read-only is
-// not replaced.
+// It writes through a link: it replaces or creates the file that the link leads to, never the link.
+// The directory must exist. Other names (hard links) of the old file keep the old content. A new
+// file gets the process's default permissions. A replaced file keeps its permissions, and its owner
+// and group if the process may set them. A file that is marked read-only is not replaced.
 //
 // In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], and the context's. The version is compared just before the
@@ -105,7 +104,7 @@ func checkSize(path string, size int) error {
 	return nil
 }
 
-// permit returns an error if the options forbid to write where the path led.
+// permit returns an error if the options forbid writing at the place where the path led.
 func (o WriteOptions) permit(a parsedPath, end arrival, ref Ref) error {
 	var zero Ref
 	switch {
@@ -175,7 +174,7 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	return err
 }
 
-// fill creates the file temp. If that fails it leaves nothing.
+// fill creates the file temp. If it fails, it leaves no file.
 func (r replacement) fill(ctx context.Context, temp string, data []byte) error {
 	mode := fs.FileMode(0o666) // less the process's umask
 	if r.old != nil {
@@ -212,8 +211,8 @@ func writeAll(ctx context.Context, f *os.File, data []byte) error {
 	return nil
 }
 
-// inherit gives f the owner, group and permissions of the old file. If it cannot have the group,
-// its own group gets no more permissions than everybody.
+// inherit gives f the owner, group and permissions of the old file. If the group cannot be set, the
+// file's own group gets no more permissions than everybody.
 func inherit(f *os.File, old os.FileInfo) error {
 	perm := old.Mode().Perm()
 	if !dirfd.CopyOwner(f, old) {
@@ -288,10 +287,10 @@ func VersionOf(content []byte) Version {
 	return Version{size: int64(len(content)), sum: sha256.Sum256(content)}
 }
 
-// isZero reports whether v is the zero Version. That of an empty file is not.
+// isZero reports whether v is the zero Version. The Version of an empty file is not zero.
 func (v Version) isZero() bool { return v == Version{} }
 
-// matches reports whether the file, which has this size, has the version.
+// matches reports whether the file, which has size bytes, has the version.
 func (v Version) matches(f *os.File, size int64) (bool, error) {
 	if size != v.size {
 		return false, nil

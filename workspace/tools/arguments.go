@@ -98,9 +98,9 @@ func (s *schema) oneOf(name string, values ...string) {
 	}
 }
 
-// decode decodes the arguments of a tool into a struct. Models are imprecise: null for an optional
-// argument, a number in a string and arguments that do not exist are accepted; note names the last,
-// and is "" for none. The error is an *argumentError that lists everything that is wrong, so that
+// decode decodes the arguments of a tool into a struct. Because models are imprecise, it accepts
+// null for an optional argument, a number in a string, and arguments that do not exist. note names
+// the latter, or is "". The error is an *argumentError that lists everything that is wrong, so that
 // a model can correct all of it at once.
 func (s *schema) decode(tool string, arguments json.RawMessage,
 	into any) (note string, err error) {
@@ -162,8 +162,8 @@ func (s *schema) decode(tool string, arguments json.RawMessage,
 	return note, nil
 }
 
-// misspelled returns the argument whose name differs from name only in case, or "". Ignoring it
-// would mislead whoever reads the arguments in another way.
+// misspelled returns the argument whose name differs from name only in case, or "". Ignoring such a
+// name would mislead anybody whose reader of the arguments does not distinguish case.
 func (s *schema) misspelled(name string) string {
 	for known := range s.Properties {
 		if strings.EqualFold(known, name) {
@@ -174,12 +174,12 @@ func (s *schema) misspelled(name string) string {
 }
 
 const (
-	// maxIgnored is how many names noSuch lists, and maxIgnoredName how much of each, in bytes.
+	// maxIgnored is the most names that noSuch lists, and maxIgnoredName the most bytes of each.
 	maxIgnored     = 10
 	maxIgnoredName = 100
 )
 
-// noSuch says that there are no arguments with these names.
+// noSuch returns a note that there are no arguments with these names.
 func (s *schema) noSuch(names []string) string {
 	var quoted []string
 	for _, name := range names[:min(len(names), maxIgnored)] {
@@ -216,8 +216,9 @@ func (s *schema) check(name string,
 	return value, unknown, wellFormed(s.Properties[name], field)
 }
 
-// normal returns a value with the numbers in strings as numbers, and without the members of objects
-// that are null and optional, or that the schema does not have, which it also returns.
+// normal returns a value in which numbers in strings are replaced by numbers, and optional null
+// members of objects are removed. It also removes members that the schema does not have, and
+// returns their names.
 func normal(s *jsonschema.Schema, value any) (_ any, unknown []string) {
 	switch value := value.(type) {
 	case string:
@@ -254,8 +255,8 @@ func normal(s *jsonschema.Schema, value any) (_ any, unknown []string) {
 }
 
 // wellFormed reports whether a value, which is valid, has neither lone surrogates nor a name twice.
-// It does not look into members that the schema does not have: reading each level of a deep value
-// anew would take long.
+// It does not look into members that the schema does not have, because parsing each level of a deep
+// value again would take long.
 func wellFormed(s *jsonschema.Schema, field strictjson.Field) bool {
 	switch field.Raw()[0] {
 	case '"':

@@ -14,8 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Change is a planned change to one file or directory. It can be shown to whoever decides about it,
-// and then be made.
+// Change is a planned change to one file or directory. It can be shown to the person who decides
+// about it, and then be made.
 type Change struct {
 	Kind ChangeKind
 	// Asked is the path as it was requested, and Ref where it leads. A write follows a link at the
@@ -31,9 +31,9 @@ type Change struct {
 	// leads.
 	AskedTo string
 	To      workspace.Ref
-	// What is the type of what is deleted or moved: "file", "directory", "link" or "other".
+	// What is the type of the entry to delete or move: "file", "directory", "link" or "other".
 	What string
-	// Parents are the missing directories above what is written or created, outermost first. They
+	// Parents are the missing directories above the new file or directory, outermost first. They
 	// are created with it.
 	Parents []workspace.Ref
 
@@ -59,12 +59,12 @@ const (
 type Permit func(ctx context.Context, c Change) error
 
 // Plan plans to write the file at path without changing anything. It calls rewrite with the current
-// text, nil if there is no file, for the new one. maxSize bounds the size of the file before and
-// after, in bytes; 0 means 8 MiB.
+// text, or nil if there is no file, to get the new text. maxSize bounds the size of the file before
+// and after, in bytes; 0 means 8 MiB.
 //
 // Besides those of the workspace and of rewrite, errors are *[workspace.NotTextError] for a file
-// that is not UTF-8 and *[workspace.TooLargeError]. The returned change has what was known before
-// an error.
+// that is not UTF-8 and *[workspace.TooLargeError]. With an error, the returned change has what was
+// known so far.
 func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
 	return plan(ctx, ws, nil, path, maxSize, rewrite)
@@ -155,7 +155,7 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string,
 		var notText *workspace.NotTextError
 		var tooLarge *workspace.TooLargeError
 		if errors.As(err, &notText) || errors.As(err, &tooLarge) {
-			err = nil // it is deleted without being shown
+			err = nil // it is deleted without showing its content
 		}
 	}
 	return c, err
@@ -195,7 +195,7 @@ func showable(path string, ref workspace.Ref) error {
 }
 
 // currentText returns the text of the file at path, which must be at ref, on the disk and in the
-// editor; nil if there is no file.
+// editor, or nil if there is no file.
 func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, path string,
 	ref workspace.Ref, maxSize int64) (*edited, error) {
 	file, err := ws.Open(path)
@@ -281,8 +281,8 @@ func (c Change) String() string {
 	}
 }
 
-// AlsoCreates describes the directories that are created on the way, such as " and its directories
-// /src/a, /src/a/b". It is "" if there are none.
+// AlsoCreates names the directories that are created too, as in " and its directories /src/a,
+// /src/a/b". It is "" if there are none.
 func (c Change) AlsoCreates() string {
 	switch paths := pathsOf(c.Parents); len(paths) {
 	case 0:
@@ -309,10 +309,10 @@ func (c Change) Diff() string {
 	return unified(from, to, old, c.New)
 }
 
-// Apply makes the change, unless something has changed since it was planned: a path that now leads
-// elsewhere is a *[workspace.MovedError], another text of the file a *[workspace.ChangedError], and
-// a file or directory that exists by now [fs.ErrExist]. Then nothing is changed. Files are replaced
-// as a whole.
+// Apply makes the change, unless something has changed since it was planned. The error is then a
+// *[workspace.MovedError] for a path that leads elsewhere, a *[workspace.ChangedError] for a file
+// with another text, or [fs.ErrExist] for a file or directory that was created in the meantime, and
+// nothing is changed. Files are replaced as a whole.
 func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
 	made, err := c.makeParents(ws)
 	if err == nil {
@@ -324,7 +324,7 @@ func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
 	return err
 }
 
-// removeMade removes directories that makeParents made, unless something was put there since.
+// removeMade removes directories that makeParents made, unless they are no longer empty.
 func removeMade(ws *workspace.Workspace, made []workspace.Info) {
 	for _, dir := range slices.Backward(made) {
 		at := dir.Ref()
@@ -332,8 +332,8 @@ func removeMade(ws *workspace.Workspace, made []workspace.Info) {
 	}
 }
 
-// makeParents creates the missing directories above the path, and returns those that it created. A
-// directory that somebody else has created in the meantime is the one that was shown.
+// makeParents creates the missing directories above the path, and returns those that it created. It
+// accepts a directory that somebody else has created in the meantime.
 func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err error) {
 	if len(c.Parents) == 0 {
 		return nil, nil
@@ -389,8 +389,8 @@ func (c Change) apply(ctx context.Context, ws *workspace.Workspace) error {
 	return err
 }
 
-// checkUnchanged returns an error unless what is to be deleted still has the type and text that
-// were shown.
+// checkUnchanged returns an error unless the entry to delete still has the type and text that were
+// shown.
 func (c Change) checkUnchanged(ctx context.Context, ws *workspace.Workspace) error {
 	now, err := planDelete(ctx, ws, c.Asked, defaultMaxFileSize)
 	switch {

@@ -18,8 +18,8 @@ const (
 	maxDiffLines = 100_000
 )
 
-// unified returns the difference between two texts as a unified diff, or "". Instead of too many
-// lines it shows their number.
+// unified returns the difference between two texts as a unified diff, or "". If there are too many
+// lines, it shows only their number.
 func unified(from, to, old, new string) string {
 	if old == new && from == to {
 		return ""
@@ -60,8 +60,8 @@ func lineRange(first, count int) string {
 	return fmt.Sprintf("%d,%d", first, count)
 }
 
-// trimCommon removes the lines that both texts begin or end with, but for the context of a diff. It
-// returns the number of lines removed at the beginning.
+// trimCommon removes the lines that both texts begin or end with, except for the context of a diff.
+// It returns the number of lines removed at the beginning.
 func trimCommon(old, new string) (lines int, oldRest, newRest string) {
 	same, shorter := 0, min(len(old), len(new))
 	for same < shorter && old[same] == new[same] {

@@ -29,7 +29,7 @@ type editText struct {
 	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
-// maxReplacements bounds the replacements of one call: each of them reads the whole text.
+// maxReplacements is the most replacements of one call. Each of them reads the whole text.
 const maxReplacements = 1000
 
 func editFileTool() definition {
@@ -117,11 +117,11 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	return out, err
 }
 
-// Replacement replaces one text with another, exactly as they are. Only line endings adapt: in a
-// file whose lines all end with "\r\n", a "\n" without "\r" in either text stands for that.
+// Replacement replaces one text with another, exactly as they are. Only line endings are adapted:
+// in a file whose lines all end with "\r\n", a "\n" without "\r" in either text stands for "\r\n".
 type Replacement struct {
 	Old, New string
-	// All allows Old to occur more than once and replaces every occurrence.
+	// All replaces every occurrence of Old. Otherwise Old must occur exactly once.
 	All bool
 }
 
@@ -154,9 +154,8 @@ func (r Replacement) withLineEndings(text string) Replacement {
 	return r
 }
 
-// Apply makes the replacement in text, which is that of the file at path. The error is a
-// *[MatchError], or a *[workspace.TooLargeError] if the result would be larger than maxSize bytes;
-// 0 means 8 MiB.
+// Apply makes the replacement in text, the text of the file at path. The error is a *[MatchError],
+// or a *[workspace.TooLargeError] if the result would be larger than maxSize bytes; 0 means 8 MiB.
 func (r Replacement) Apply(path, text string, maxSize int64) (string, error) {
 	r = r.withLineEndings(text)
 	count := 0

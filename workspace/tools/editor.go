@@ -11,10 +11,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Editor has files open that are possibly changed and not saved. Its methods are only called for
-// files that exist in the roots, with where they are.
+// Editor is an editor that may have files open with unsaved changes. Its methods are called only
+// for files that exist in the roots.
 type Editor interface {
-	// ReadTextFile returns the text of a file. After an error the text on the disk counts.
+	// ReadTextFile returns the text of a file. If it returns an error, the text on the disk is
+	// used.
 	ReadTextFile(ctx context.Context, at workspace.Ref) (string, error)
 	// WriteTextFile replaces the text of a file.
 	WriteTextFile(ctx context.Context, at workspace.Ref, text string) error
@@ -30,8 +31,8 @@ type edited struct {
 	disk   string // its text on the disk
 }
 
-// isUnsaved reports whether the editor has another text than the disk. Editors may leave out what
-// saving adds again.
+// isUnsaved reports whether the editor's text differs from the disk's, apart from what editors
+// leave out and add again when they save.
 func (e edited) isUnsaved() bool {
 	return e.editor != nil && e.shown != e.disk && canonical(e.shown) != canonical(e.disk)
 }
@@ -53,8 +54,8 @@ func (e edited) text() string {
 	return e.disk
 }
 
-// openIn returns what the editor has of an open file with this text. What is not text, or larger
-// than max bytes, does not count.
+// openIn returns what the editor has of an open file with this text on the disk. It ignores an
+// editor's content that is not text, or has more than max bytes.
 func openIn(ctx context.Context, editor Editor, file *workspace.File, disk string, max int64) edited {
 	e := edited{disk: disk}
 	if editor == nil || len(disk) > maxOpen {
@@ -67,7 +68,7 @@ func openIn(ctx context.Context, editor Editor, file *workspace.File, disk strin
 	return e
 }
 
-// unsaved returns the text that the editor has of an open file if it is not saved.
+// unsaved returns the editor's text of an open file if that is unsaved.
 func (s *Set) unsaved(ctx context.Context, file *workspace.File) (text string, ok bool) {
 	if s.editor == nil {
 		return "", false
@@ -80,8 +81,8 @@ func (s *Set) unsaved(ctx context.Context, file *workspace.File) (text string, o
 	return e.shown, e.isUnsaved()
 }
 
-// write has the editor write the change, unless something has changed since it was planned. It
-// returns false if the disk is to be written instead.
+// write lets the editor write the change, unless something has changed since it was planned. It
+// returns false if the file must be written on the disk instead.
 func (e edited) write(ctx context.Context, ws *workspace.Workspace, c Change) (done bool, err error) {
 	if e.editor == nil {
 		return false, nil
@@ -115,10 +116,10 @@ func (e edited) write(ctx context.Context, ws *workspace.Workspace, c Change) (d
 var errUnsaved = errors.New("the file has changes in the user's editor that are not saved, and the " +
 	"editor did not accept another one")
 
-// adapt returns a text with what the editor leaves out of what is on the disk left out.
+// adapt removes from a text what the editor leaves out of the text on the disk.
 func (e edited) adapt(s string) string {
 	if e.isUnsaved() {
-		return s // it was made from what the editor has
+		return s // it was made from the editor's text
 	}
 	if !strings.HasPrefix(e.shown, bom) {
 		s = strings.TrimPrefix(s, bom)

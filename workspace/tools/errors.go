@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxErrorText bounds the text of an error, in bytes: it may quote what the caller sent.
+// maxErrorText bounds the text of an error, which may quote the caller, in bytes.
 const maxErrorText = 2 << 10
 
 // argumentError reports the arguments that a tool rejects.
@@ -109,8 +109,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// elsewhere tells a caller whose relative path does not exist where such paths start, and which
-// other root has that path.
+// elsewhere returns a hint for a relative path that does not exist: where relative paths start, and
+// which other root has that path.
 func (s *Set) elsewhere(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return ""

@@ -17,7 +17,7 @@ type fileInfoInput struct {
 
 type fileInfo struct {
 	location
-	Type     string // type of what the path leads to: file, directory or other
+	Type     string // type of the entry that the path leads to: file, directory or other
 	Size     int64  // in bytes
 	Modified string // time of the last change, RFC 3339 in UTC
 	Mode     string // permissions, as ls shows them

@@ -18,7 +18,7 @@ type findFilesInput struct {
 	fileFilter
 }
 
-// fileFilter holds the arguments that leave files out of a walk.
+// fileFilter holds the arguments that exclude files from a walk.
 type fileFilter struct {
 	Exclude []string `json:"exclude,omitempty"`
 	Ignored string   `json:"ignored,omitempty"`
@@ -123,8 +123,8 @@ func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
 
 var errTimeLimit = errors.New("the time limit was reached")
 
-// withinTime calls walk with the time limit. It returns how the limits of time and files truncated
-// it, nil if they did not.
+// withinTime calls walk with the time limit. If the limit of time or of files truncated the walk,
+// it returns that truncation, otherwise nil.
 func (s *Set) withinTime(ctx context.Context,
 	walk func(context.Context) (Tally, error)) (Tally, *truncation, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)

@@ -13,7 +13,7 @@ type findSkillsInput struct {
 	Query string `json:"query" jsonschema:"words of the task"`
 }
 
-// maxSkills is how many skills find_skills lists.
+// maxSkills is the most skills that find_skills lists.
 const maxSkills = 20
 
 func findSkillsTool() definition {

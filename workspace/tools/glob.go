@@ -78,7 +78,7 @@ func NewGlob(text string) (*Glob, error) {
 	g := &Glob{text: strings.TrimPrefix(text, "./")}
 	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") &&
 		!strings.Contains(rest, "**") && rest != "" {
-		g.text = rest // the same, since the name is matched at any depth
+		g.text = rest // the same, because only the last name is matched
 	}
 	g.byName = !strings.Contains(g.text, "/")
 	g.simplify()
@@ -99,7 +99,7 @@ func (g *Glob) simplify() {
 	}
 }
 
-// match reports whether g matches the path of name in the slash-separated directory dir, "" for the
+// match reports whether g matches the path of name in dir, a slash-separated directory, "" for the
 // top.
 func (g *Glob) match(dir, name string) bool {
 	switch g.form {

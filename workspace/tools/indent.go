@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// adaptation says in what the text to replace differed from the file.
+// adaptation says how the text to replace differed from the file.
 type adaptation struct {
 	indentation bool
 	trailing    bool // white space at the ends of lines, or empty lines at its end
@@ -36,7 +36,7 @@ func (a adaptation) notes() (notes []string) {
 
 // applyLoosely is [Replacement.Apply], but if the text to replace does not occur exactly, it also
 // finds whole lines that differ from it only in their indentation or in white space at their ends,
-// and indents the new text as those lines are.
+// and gives the new text the indentation of those lines.
 func (r Replacement) applyLoosely(ctx context.Context, path, content string,
 	maxSize int64) (edited string, how adaptation, err error) {
 	edited, err = r.Apply(path, content, maxSize)
@@ -155,8 +155,8 @@ const (
 )
 
 // compareLines compares lines with old, and returns how their indentation differs. ok is false if
-// they differ in anything but indentation and white space at their ends, or if the indentation
-// cannot be determined.
+// anything else differs, except white space at the ends of lines, or if the indentation cannot be
+// determined.
 func compareLines(old, lines []string) (m indentMap, ok bool) {
 	told := false
 	m.same = true
@@ -229,10 +229,10 @@ func cutIndent(line string) (indent, rest string) {
 	return line[:len(line)-len(rest)], rest
 }
 
-// indentMap translates indentation. Each side uses only spaces or only tabs, and the width of one
-// is a linear function of the other's.
+// indentMap translates indentation. Each side uses only spaces or only tabs, and the width on one
+// side is a linear function of the width on the other.
 type indentMap struct {
-	from, to byte        // what they are made of, 0 if not known
+	from, to byte        // the character of each side, 0 if not known
 	points   map[int]int // widths that are known
 	same     bool        // whether all lines are indented alike, so that nothing is translated
 	mixed    bool        // whether the examples contradict each other

@@ -17,12 +17,12 @@ import (
 const (
 	// maxPattern is the longest pattern, in bytes.
 	maxPattern = 10_000
-	// maxSteps bounds the size of a compiled expression: each part of it may take a step for each
-	// character.
+	// maxSteps bounds the size of a compiled expression, because matching may take a step for each
+	// part of it and each character.
 	maxSteps = 10_000
 	// longLine is the length in bytes above which matching a line can be cancelled.
 	longLine = 4 << 10
-	// checkInterval is how much is searched between two checks of the context, in bytes.
+	// checkInterval is the number of bytes searched between two checks of the context.
 	checkInterval = 16 << 10
 )
 
@@ -81,8 +81,8 @@ func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 	return p, nil
 }
 
-// steps returns about the number of instructions that e compiles to, but not much more than
-// maxSteps. Compiling to find out takes a hundred thousand times the size of the pattern.
+// steps estimates the number of instructions that e compiles to, up to about maxSteps. Compiling e
+// to find out could take a hundred thousand times the size of the pattern.
 func steps(e *syntax.Regexp) int {
 	n := 1
 	if e.Op == syntax.OpLiteral {
@@ -168,7 +168,7 @@ func (c *cancellable) ReadRune() (rune, int, error) {
 const maxLiterals = 8
 
 // required returns texts of which every match of e contains at least one, preferably few and long
-// ones. It returns none if it finds none.
+// ones, or nil if it finds none.
 func required(e *syntax.Regexp) []string {
 	switch e.Op {
 	case syntax.OpLiteral:
@@ -277,8 +277,8 @@ func worth(texts []string) int {
 	return 4*shortest - len(texts) + maxLiterals
 }
 
-// spellings returns every mixture of upper and lower case of the longest part of runes, up to
-// maxExact, that does not have too many.
+// spellings returns every mixture of upper and lower case of a part of runes: the longest part, up
+// to maxExact, that does not have too many of them.
 func spellings(runes []rune) []string {
 	var best []string
 	size := 0

@@ -23,7 +23,7 @@ type readFileInput struct {
 
 type fileText struct {
 	location
-	Unsaved bool   // whether this is what the editor has, and not on the disk
+	Unsaved bool   // whether this is the editor's unsaved text
 	Content string // the lines with their line endings, exactly as in the file
 	First   int    // number of the first line, 0 if it is not known
 	Lines   int    // number of lines in content
@@ -93,7 +93,8 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	return out, nil
 }
 
-// readText reads lines of a file, as the editor has it if it is not saved.
+// readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
+// editor's text.
 func (s *Set) readText(
 	ctx context.Context, in readFileInput, o workspace.TextOptions,
 ) (read workspace.Text, unsaved bool, err error) {
@@ -124,7 +125,7 @@ func (s *Set) readText(
 // maxCounted is the size up to which a file is read to its end to count its lines, in bytes.
 const maxCounted = 1 << 20
 
-// cutAtEnd describes where the end of a text was truncated by a limit.
+// cutAtEnd describes how a limit truncated a text that was read from the end.
 func (s *Set) cutAtEnd(read workspace.Text, maxBytes int) *truncation {
 	c := s.limits.reached("lines")
 	if read.Cut != workspace.NotCut {
@@ -137,7 +138,7 @@ func (s *Set) cutAtEnd(read workspace.Text, maxBytes int) *truncation {
 	return c
 }
 
-// cutOf describes where a text was truncated by a limit.
+// cutOf describes how a limit truncated a text.
 func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	c := s.limits.reached("lines")
 	if read.Cut != workspace.CutByLines {
@@ -167,8 +168,8 @@ func hashOf(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hasVersion reports whether a content has the version, which may be a longer part of the hash: old
-// conversations have longer ones.
+// hasVersion reports whether a content has the version. Old conversations have versions with more
+// digits of the hash.
 func hasVersion(content, version string) bool {
 	version = strings.TrimSpace(version)
 	return len(version) >= versionLength && strings.HasPrefix(hashOf(content), version)

@@ -18,7 +18,7 @@ type readFilesInput struct {
 // readFiles is the result of read_files.
 type readFiles struct {
 	Files  []readResult
-	Unread []string // the files for which there was no room, as they were asked for
+	Unread []string // the files that did not fit, as they were requested
 	Cut    *truncation
 }
 

@@ -93,8 +93,8 @@ func (s *Set) content(ctx context.Context, path string, file *workspace.File,
 	return nil, context.Cause(ctx)
 }
 
-// mediaType returns the MIME type of a file that begins with head, "" if it is none of those that
-// models are shown.
+// mediaType returns the MIME type of a file that begins with head, or "" if it is not a type that
+// can be shown to models.
 func mediaType(head []byte) string {
 	for _, known := range []struct{ start, then, mime string }{
 		{"\x89PNG\r\n\x1a\n", "", "image/png"},

@@ -15,7 +15,7 @@ import (
 type location struct {
 	// Path is absolute.
 	Path string
-	// Root is the root that owns the file: of nested roots the deepest.
+	// Root is the root that owns the file: the deepest of nested roots.
 	Root string
 }
 
@@ -52,7 +52,7 @@ type truncation struct {
 	After string // the last item that is shown
 	Next  int    // the line to continue with
 	How   string // how to see more
-	// Roots are those that a walk did not visit to the end.
+	// Roots are the roots that a walk did not visit to the end.
 	Roots []string
 }
 
@@ -96,7 +96,7 @@ type omissions struct {
 	System     string // directories that hold the state of the system, not files
 }
 
-// omitted returns what a walk left out, nil for nothing.
+// omitted returns what a walk left out, or nil.
 func omitted(s Skipped, unnameable int) *omissions {
 	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable,
 		Unnameable: unnameable, System: strings.Join(s.System, ", ")}

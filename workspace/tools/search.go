@@ -220,8 +220,8 @@ type SearchOptions struct {
 	MaxText int
 	// Context is the number of lines shown before and after each match.
 	Context int
-	// Show returns what is shown of a line. at is the offset of the match, 0 for a line of context.
-	// It is called from several goroutines at once. Default the whole line.
+	// Show returns the part of a line to show. at is the offset of the match, 0 for a line of
+	// context. It is called from several goroutines at once. Default the whole line.
 	Show func(line []byte, at int) string
 }
 

@@ -27,8 +27,8 @@ type Set struct {
 type Options struct {
 	// Permit decides about each change. If it is nil, the set has only tools that read.
 	Permit Permit
-	// Editor, if not nil, is where read_file, read_files, write_file and edit_file find texts that
-	// are not saved. They change what it has open through it, others use the disk.
+	// Editor, if not nil, is asked by read_file, read_files, write_file and edit_file for unsaved
+	// texts. They change files that it has open through it. All other tools use the disk.
 	Editor Editor
 
 	limits limits
@@ -61,8 +61,8 @@ func (l limits) withDefaults() limits {
 	}
 }
 
-// New returns the tools of ws, which remains the caller's to close. If ws is nil, the tools can be
-// listed, but every call fails with [workspace.ErrClosed].
+// New returns the tools of ws, which the caller must close. If ws is nil, the tools can be listed,
+// but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
 	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
 	for _, define := range definitions() {

@@ -66,14 +66,14 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	return result, nil
 }
 
-// output is the result of a tool. Its String is the result for a model.
+// output is the result of a tool. String returns it as text for a model.
 type output interface{ String() string }
 
 // definition returns a tool of a set.
 type definition func(*Set) Tool
 
 // define completes t with the schema of In and the function that serves its calls. constrain, if
-// not nil, adds to the input schema what the type In cannot express.
+// not nil, adds constraints to the input schema that the type In cannot express.
 func define[In any, Out output](t Tool, constrain func(*schema),
 	run func(*Set, context.Context, In) (Out, error)) definition {
 	return bind(t, constrain, func(s *Set, ctx context.Context, in In,
@@ -93,11 +93,11 @@ func define[In any, Out output](t Tool, constrain func(*schema),
 	}, true)
 }
 
-// Define defines a tool of a host's own. It returns a function that binds the tool to the value
-// that serves its calls, such as a session. The tool's schema is the schema of In, whose fields may
-// have a description as their jsonschema tag. Its arguments are checked like those of the other
-// tools, with one exception: a tool that is not read-only rejects unknown arguments, because
-// without them it might do something else.
+// Define defines a host's own tool. It returns a function that binds the tool to the value that
+// serves its calls, such as a session. The tool's schema is the schema of In, whose fields may have
+// a description as their jsonschema tag. Its arguments are checked like those of the other tools,
+// with one exception: a tool that is not read-only rejects unknown arguments, because without them
+// it might do something else.
 func Define[Host, In any](t Tool,
 	run func(Host, context.Context, In) (string, error)) func(Host) Tool {
 	return bind(t, nil, func(h Host, ctx context.Context, in In,
@@ -136,7 +136,7 @@ type plain string
 
 func (p plain) String() string { return string(p) }
 
-// maxPaths is how many paths of one call [Paths] returns at most.
+// maxPaths is the most paths of one call that [Paths] returns.
 const maxPaths = 100
 
 // Paths returns the paths in the arguments of a call, as the model wrote them, up to a limit. Some

@@ -24,7 +24,7 @@ const (
 
 // Walk visits files of a workspace in a fixed order: root by root, the files of a directory before
 // its subdirectories, both sorted by name. Several goroutines read ahead, but results are delivered
-// one at a time. Links are not followed: a file in scope is visited where it is. A file that
+// one at a time. Links are not followed: a file in scope is visited at its own path. A file that
 // several roots contain, because one lies in another, is visited once, for the first root whose
 // ignore rules allow it.
 type Walk struct {
@@ -42,8 +42,8 @@ type Walk struct {
 	// MaxFiles is the most files that are visited in each root, whether they match Only or not.
 	// Default 1,000,000.
 	MaxFiles int
-	// Progress, if not nil, is called from time to time with what has been visited so far, while
-	// nothing else is called. An error stops the walk and is returned.
+	// Progress, if not nil, is called from time to time with the tally so far, never at the same
+	// time as another callback. An error stops the walk and is returned.
 	Progress func(Tally) error
 
 	maxDepth int // default defaultMaxDepth
@@ -93,7 +93,7 @@ type Skipped struct {
 	System []string
 }
 
-// incomplete counts what might have had matches.
+// incomplete returns the number of files and directories that might have had matches.
 func (s *Skipped) incomplete() int { return s.Large + s.Unreadable + len(s.System) }
 
 // Failure describes a file or directory that could not be opened or read.
@@ -118,7 +118,7 @@ type File struct {
 	name string
 }
 
-// Root returns the root that was scanned, which need not be the one that owns the file.
+// Root returns the root that was scanned, which need not be the root that owns the file.
 func (f File) Root() workspace.Root { return f.in.start.root }
 
 // Rel returns the slash-separated path in that root.
@@ -247,7 +247,7 @@ type result struct {
 	err   error
 }
 
-// roots scans all roots. One that cannot be opened is counted as unreadable.
+// roots walks all roots. A root that cannot be opened is counted as unreadable.
 func (r *run) roots(ctx context.Context) error {
 	opened := r.walk.Workspace.Opened()
 	if overlap(opened) {
@@ -331,7 +331,7 @@ func splitSlash(path string) (dir, name string) {
 	return path[:max(slash, 0)], path[slash+1:]
 }
 
-// tree scans a directory and everything below it.
+// tree walks a directory and everything below it.
 func (r *run) tree(ctx context.Context, path string, from *start) error {
 	o := workspace.WalkOptions{Ignored: r.walk.Ignored, MaxDepth: r.walk.maxDepth}
 	if len(r.walk.Exclude) > 0 {
@@ -493,7 +493,7 @@ const (
 	// binaryCheckSize is the length of the beginning of a file that must not contain a NUL, in
 	// bytes.
 	binaryCheckSize = 8 << 10
-	// firstRead is how much is read before the size of the file matters, in bytes.
+	// firstRead is the number of bytes that are read before the size of the file matters.
 	firstRead = 64 << 10
 )
 
@@ -503,7 +503,7 @@ var (
 )
 
 // readAll reads a file of at most limit bytes into buffer, which it grows as needed. The error is
-// errLarge, errBinary, that of ctx, or that of reading. The caller must check that the text is
+// errLarge, errBinary, the context's, or a read error. The caller must check that the text is
 // UTF-8.
 func readAll(ctx context.Context, file *workspace.File, limit int64,
 	buffer []byte) ([]byte, error) {

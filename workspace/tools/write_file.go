@@ -28,8 +28,8 @@ type changedFile struct {
 	Notes   []string // how an edit was adapted to the file
 }
 
-// The most of a difference that a result shows: the model knows what it wrote, and reads the result
-// again in each of the following requests.
+// Limits on the difference that a result shows. They are low because the model knows what it wrote,
+// and gets the result again in each of the following requests.
 const (
 	writeDiffLines = 8
 	editDiffLines  = 40
@@ -65,7 +65,7 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 	return s.rewrite(ctx, c, writeDiffLines)
 }
 
-// planText plans to write a file, which must have the given version, "" for any.
+// planText plans to write a file, which must have the given version unless that is "".
 func (s *Set) planText(ctx context.Context, path, version string,
 	newText func(old *string) (string, error)) (Change, error) {
 	return plan(ctx, s.ws, s.editor, path, s.limits.fileSize, func(old *string) (string, error) {
@@ -76,7 +76,7 @@ func (s *Set) planText(ctx context.Context, path, version string,
 	})
 }
 
-// rewrite asks for permission to write a file, and writes it. The result shows at most so many
+// rewrite asks for permission to write a file, and writes it. The result shows at most that many
 // lines of the difference.
 func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, error) {
 	if !c.Unchanged() {
