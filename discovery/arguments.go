@@ -57,7 +57,7 @@ const maxExpansion = 2 << 20
 // maxArgumentNames is the maximum number of names of arguments.
 const maxArgumentNames = 100
 
-// Expand returns the text of a skill or command as the file is now, with the arguments in it.
+// Expand returns the current text of a skill or command, with the arguments filled in.
 func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Expansion, error) {
 	body, err := c.text(ctx, a)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Exp
 }
 
 // patterns are the regular expressions of expand. A backslash before a place escapes it, and $$ is
-// no place.
+// not a place.
 var patterns = sync.OnceValue(func() (p struct {
 	place, name, geminiPlace, command,
 	geminiInert *regexp.Regexp
@@ -98,8 +98,8 @@ func placesOf(names []string) *regexp.Regexp {
 	return regexp.MustCompile(`\\?\$(?:\$|ARGUMENTS(?:\[(\d{1,4})\])?|(\d{1,4})` + named + `)`)
 }
 
-// readArguments reads what the frontmatter says about arguments: a hint, and names as a list or as
-// a text with spaces between them.
+// readArguments reads the hint and the argument names in the frontmatter. Names are a list, or a
+// text separated by spaces.
 func (a *Artifact) readArguments(f frontmatter) {
 	a.Hint = f.hint()
 	names := f.values["arguments"]
@@ -119,9 +119,9 @@ func (a *Artifact) readArguments(f frontmatter) {
 
 // expand puts the arguments into body, the text of a. $ARGUMENTS stands for everything that was
 // typed. $ARGUMENTS[0], $ with the first name in the frontmatter, and $1 stand for the first word;
-// if body contains $0, that is the first word, because tools count from one or from zero. Quotation
-// marks keep words together. A place for a word that was not typed stays as it is. In a command of
-// Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded.
+// if body contains $0, $0 stands for the first word, because some tools count from zero. Quotation
+// marks keep words together. A place for a word that was not typed is left as it is. In a command
+// of Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded.
 func (a Artifact) expand(body, arguments string) Expansion {
 	p := patterns()
 	if a.format == GeminiCommand {
@@ -136,7 +136,7 @@ func (a Artifact) expand(body, arguments string) Expansion {
 		return e
 	}
 	e := Expansion{inert: inert(body)}
-	words, _ := text.Words(arguments) // of an unclosed quote, what there is
+	words, _ := text.Words(arguments) // for an unclosed quote, the words so far
 	place := p.place
 	if len(a.arguments) > 0 {
 		place = placesOf(a.arguments)

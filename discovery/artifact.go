@@ -20,13 +20,14 @@ const (
 	Command Kind = "command"
 	// MCPServer is the configuration of a Model Context Protocol server.
 	MCPServer Kind = "mcp_server"
-	// Subagent is an agent that another one starts for a task. Subagents are listed and not used.
+	// Subagent is an agent that another agent starts for a task. Subagents are listed, but not
+	// used.
 	Subagent Kind = "subagent"
-	// Hook is a file with programs that an agent runs on certain events. Hooks are listed and not
+	// Hook is a file with programs that an agent runs on certain events. Hooks are listed, but not
 	// used.
 	Hook Kind = "hook"
-	// Plugin is a plugin in a marketplace or with a manifest that is not used. For a plugin that is
-	// used, its content is listed instead.
+	// Plugin is a plugin that is not used, from a marketplace or with a manifest. For a plugin that
+	// is used, its content is listed instead.
 	Plugin Kind = "plugin"
 )
 
@@ -128,7 +129,7 @@ type Artifact struct {
 	format          Format   // of the file
 	dir             string   // the directory in the root that an instruction is for
 	text            string   // of an instruction
-	line            int      // how many lines of the file are before the text
+	line            int      // number of lines of the file before the text
 	arguments       []string // the names of the first words that are typed after a skill or command
 	onePerDirectory bool
 }

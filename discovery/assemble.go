@@ -50,7 +50,7 @@ func (c *Catalog) Assemble(list []Artifact) Instructions {
 	return c.assemble(list, includeConditional)
 }
 
-// conditional says what to do with instructions for some files or tasks.
+// conditional tells a model what to do with instructions for some files or tasks.
 type conditional int
 
 const (
@@ -107,7 +107,7 @@ func (a Artifact) mention() string {
 	return line
 }
 
-// shares divides the session's bytes between the roots. Roots that need less than an even share get
+// shares divides the session's bytes among the roots. Roots that need less than an even share get
 // what they need; the others share the rest.
 func shares(byRoot [][]Source, session int) []int {
 	got, wanting := make([]int, len(byRoot)), 0
@@ -154,7 +154,8 @@ func fit(list []Source, budget int) []Source {
 // small sources is bounded too.
 const headingCost = 100
 
-// truncate returns the beginning of s, up to the end of a line if there is one in its second half.
+// truncate returns the beginning of s. It ends at the end of a line if there is one in the second
+// half.
 func truncate(s string, max int) string {
 	cut := text.Prefix(s, max)
 	if len(cut) == len(s) {
@@ -174,7 +175,7 @@ follow the user. If they contradict each other, follow the earlier folder.
 `
 
 // String returns the text, with a heading for each source that names its root and file, and the
-// content in a fence that it cannot close. It is "" if there are no sources.
+// content in a fence that the content cannot close. It is "" if there are no sources.
 func (in Instructions) String() string {
 	if len(in.Sources) == 0 {
 		return ""
@@ -220,7 +221,7 @@ func (in Instructions) emptyFrom(i int) int {
 	return n
 }
 
-// maxNamed is how many of the files that did not fit are named.
+// maxNamed is the most files that did not fit and are named.
 const maxNamed = 20
 
 // writeEmpty names files of one root that did not fit.

@@ -142,7 +142,7 @@ type SlashCommand struct {
 }
 
 // SlashCommands returns the active skills and commands that can be called by name. taken has those
-// whose name is reserved or was used by an earlier one.
+// whose name is reserved or belongs to an earlier one.
 func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashCommand) {
 	used := make(map[string]bool, len(reserved))
 	for _, name := range reserved {

@@ -59,7 +59,7 @@ func readCommand(a *Artifact, content string, l limits) {
 	}
 }
 
-// typeable returns name as it can be typed after a slash.
+// typeable returns name in a form that can be typed after a slash.
 func typeable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '/' {

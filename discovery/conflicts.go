@@ -88,7 +88,7 @@ func shadowSameNames(all []Artifact) {
 	}
 }
 
-// Losers returns the skills and commands that are not used because a, an active one, has their
+// Losers returns the skills and commands that are not used because the active artifact a has their
 // name.
 func (c *Catalog) Losers(a Artifact) []Artifact {
 	return c.filter(func(other *Artifact) bool {

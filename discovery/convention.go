@@ -12,8 +12,8 @@ import (
 // Convention is a row of the table: it says where files of one format are.
 type Convention struct {
 	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match
-	// parts of a name, and "**" any number of directories; it needs a literal directory before it.
-	// They do not match node_modules, and match names that begin with a dot only after a dot.
+	// parts of a name. "**" matches any number of directories, and needs a literal directory before
+	// it. Wildcards do not match node_modules, or the dot at the beginning of a name.
 	Pattern string
 	// Format says how the files are read.
 	Format Format
@@ -34,8 +34,8 @@ const (
 	RootOnly Level = iota
 	// EveryDirectory includes the directories below, which [Catalog.For] scans for a path in them.
 	EveryDirectory
-	// EachPlugin is the directory of each plugin in the root. Skills and commands have the plugin's
-	// name before theirs: plugin:name.
+	// EachPlugin is the directory of each plugin in the root. The names of its skills and commands
+	// begin with the plugin's name: plugin:name.
 	EachPlugin
 )
 
@@ -58,11 +58,10 @@ const (
 	KiroRule
 	// ContinueRule is an instruction file with the keys globs, regex, description and alwaysApply.
 	ContinueRule
-	// Microagent is an instruction file of OpenHands. The frontmatter may have the key triggers,
-	// which lists words of tasks that it is for.
+	// Microagent is an instruction file of OpenHands. The frontmatter may have the key triggers:
+	// words that occur in the tasks it is for.
 	Microagent
-	// RooModeRule is an instruction file for one mode of Roo Code, which the name of its directory
-	// says.
+	// RooModeRule is an instruction file for one mode of Roo Code, which is named by its directory.
 	RooModeRule
 	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not
 	// required to be YAML.
@@ -92,12 +91,12 @@ const (
 	// PluginManifest is the plugin.json of a plugin. The plugin is the parent of the manifest's
 	// directory.
 	PluginManifest
-	// SubagentFile defines a subagent, which is listed and not used. It is not read.
+	// SubagentFile defines a subagent, which is listed, but not used. The file is not read.
 	SubagentFile
-	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed and
-	// not used.
+	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed,
+	// but not used.
 	HookFile
-	// PluginScript is a program that an agent loads. It is listed and not used. It is not read.
+	// PluginScript is a program that an agent loads. It is listed, but neither read nor used.
 	PluginScript
 )
 
@@ -121,7 +120,8 @@ func (f Format) kind() Kind {
 	}
 }
 
-// Conventions returns a new copy of the table. To extend it, insert rows where they should rank.
+// Conventions returns a new copy of the table. To extend the table, insert rows at the place that
+// gives them the right precedence.
 func Conventions() []Convention {
 	const (
 		agentsMD   = "agents.md"

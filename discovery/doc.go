@@ -10,16 +10,16 @@
 //
 // Nothing above a root is read. Some conventions also apply to the directories between a root and a
 // path; [Catalog.For] reads them. A manifest or a marketplace at the top of a root names plugins.
-// Subagents and hooks are listed and not used.
+// Subagents and hooks are listed, but not used.
 //
 // Artifacts are ordered by root, then by the table, then by path. If several skills or commands
 // have the same name, the first is active; the same holds for MCP servers. All instructions are
-// active, except for alternatives in one directory. A file that is found twice is active once. A
-// root inside another root keeps its own artifacts.
+// active, except that only one of several alternatives in a directory is. A file that is found
+// twice is active once. A root inside another root keeps its own artifacts.
 //
-// Nothing is dropped: a [Catalog] contains what is shadowed or cannot be read, with the reason, and
-// reports which limits were reached. Files that break a rule are used if possible, with a
-// [Diagnostic].
+// Nothing is dropped: a [Catalog] also contains artifacts that are shadowed or cannot be read, with
+// the reason, and reports which limits were reached. Files that break a rule are used if possible,
+// with a [Diagnostic].
 //
 // Files are read through the [workspace.Workspace], so links work inside the roots only. Scanning
 // starts, runs and changes nothing. Found text is labelled with its root, and never presented as
@@ -28,7 +28,7 @@
 //
 // The package does not use [workspace.Workspace.Walk], which visits a whole tree in parallel. A
 // root can hold hundreds of thousands of files, while the table names a few directories, most of
-// them hidden; and links to skills and commands are followed here.
+// them hidden; and this package follows links to skills and commands.
 //
 // # Where to find things
 //

@@ -28,12 +28,12 @@ type value struct {
 
 func (v value) isScalar() bool { return v.kind == yaml.ScalarNode }
 
-// is reports whether the value is word in any case: YAML has true, True and TRUE.
+// is reports whether the value is word, in any case because YAML has true, True and TRUE.
 func (v value) is(word string) bool { return strings.EqualFold(v.text, word) }
 
 // parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is
-// read as lines of "key: value". YAML is read as a tree without following aliases, so that it needs
-// memory in proportion to its length.
+// read as lines of "key: value". YAML is read as a tree without following aliases, so that the
+// memory needed is proportional to its length.
 func parseFrontmatter(text string, max int) frontmatter {
 	head, body, found, fault := splitFrontmatter(text, max)
 	f := frontmatter{body: body, none: !found, fault: fault}
@@ -76,7 +76,8 @@ func splitFrontmatter(text string, max int) (head, body string, found bool, faul
 }
 
 // readPlain reads head if every line has a key and a text that the YAML reader and the lenient
-// reader read alike. Most files are like that, and this takes a tenth of the time.
+// reader would read in the same way. Most files are like that, and readPlain takes a tenth of the
+// time.
 func readPlain(head string) (values map[string]value, ok bool) {
 	values = make(map[string]value)
 	for line := range strings.SplitSeq(strings.TrimSuffix(head, "\n"), "\n") {
@@ -99,8 +100,8 @@ func isPlainKey(key string) bool {
 	return key != "" && key[0] != '-'
 }
 
-// isPlainText reports whether text begins with a letter and contains nothing with a meaning in
-// YAML.
+// isPlainText reports whether text begins with a letter and contains no character with a special
+// meaning in YAML.
 func isPlainText(text string) bool {
 	if text == "" || (text[0]|0x20 < 'a' || text[0]|0x20 > 'z') || text[len(text)-1] == ':' {
 		return false
@@ -117,7 +118,7 @@ func isPlainText(text string) bool {
 // readYAML reads the values of a YAML mapping.
 func readYAML(head string) (values map[string]value, err error) {
 	var doc yaml.Node
-	// The additional line makes line numbers in errors those of the file.
+	// With the additional line, line numbers in errors are those of the file.
 	if err := yaml.Unmarshal([]byte("\n"+head), &doc); err != nil {
 		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}

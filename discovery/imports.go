@@ -20,7 +20,7 @@ type importer struct {
 	a    *Artifact
 	read map[string]bool // real paths; a file is imported once
 	full bool            // whether a is known to import too many
-	seen int             // imports that were written, also those that are not read
+	seen int             // number of imports in the text, including those not read
 }
 
 // imports reads the files that a imports by words such as @path, and what they import. Relative
@@ -97,15 +97,15 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 	in.follow(ctx, target, content, depth+1)
 }
 
-// unread notes an import that was not read, up to a limit.
+// unread records an import that was not read, up to a limit.
 func (in *importer) unread(target string) {
 	if len(in.a.Unread) < maxUnread {
 		in.a.Unread = append(in.a.Unread, target)
 	}
 }
 
-// maxUnread is the most imports of a file that are noted without being read, maxWritten the most
-// that are looked at.
+// maxUnread is the most unread imports of a file that are recorded, and maxWritten the most imports
+// that are examined.
 const maxUnread, maxWritten = 1000, 2000
 
 // targetOf returns the path of the file that written names in the file from.
@@ -146,7 +146,7 @@ func (in *importer) refuseError(written string, err error) {
 	}
 }
 
-// importsOf returns the paths of the words @path in a Markdown text, outside of code.
+// importsOf returns the paths of the words @path in a Markdown text, outside code.
 func importsOf(markdown string) []string {
 	var all []string
 	fence := ""
@@ -179,7 +179,7 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// importsOfLine returns the paths in a line, outside of code spans. "\ " is a space in a path.
+// importsOfLine returns the paths in a line, outside code spans. "\ " is a space in a path.
 func importsOfLine(line string) []string {
 	var all []string
 	for i := 0; i < len(line); i++ {

@@ -58,8 +58,8 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 	}
 }
 
-// readApplies reads what a rule applies to. Each tool has its own key, and gives its absence
-// another meaning.
+// readApplies reads what a rule applies to. Each tool has its own key for that, and its own meaning
+// of a missing key.
 func (a *Artifact) readApplies(format Format, values map[string]value) {
 	globs, given := a.readGlobs(values[format.globsKey()])
 	a.Applies.Globs = globs
@@ -117,9 +117,9 @@ func (f Format) isByPath(values map[string]value) bool {
 	}
 }
 
-// isAnchored reports whether a glob without a slash matches only files in the directory of the
-// rule, as the documentation of the tool says. With the others it matches the name of a file
-// anywhere.
+// isAnchored reports whether, by the tool's documentation, a glob without a slash matches only
+// files in the directory of the rule. In other tools it matches the name of a file in any
+// directory.
 func (f Format) isAnchored() bool {
 	return f == CopilotRule || f == ClaudeRule || f == ContinueRule
 }
@@ -138,7 +138,7 @@ func (f Format) globsKey() string {
 	}
 }
 
-// Limits of the globs of a rule. Matching tries each expansion of their braces.
+// Limits on the globs of a rule. Matching tries each expansion of their braces.
 const (
 	maxGlobs      = 64
 	maxGlob       = 1024 // bytes

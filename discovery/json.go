@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// maxJSONBrackets is how many arrays and objects a file with comments can have. The library needs a
-// kilobyte of stack for each that is nested in the others.
+// maxJSONBrackets is the most arrays and objects in a file with comments. The library needs a
+// kilobyte of stack for each level of nesting.
 const maxJSONBrackets = 50_000
 
 // standardJSON replaces comments and trailing commas by spaces. Errors quote no values, which can
@@ -34,7 +34,7 @@ func standardJSON(content []byte) ([]byte, error) {
 }
 
 // parseMembers decodes JSON, which can have comments, into file. The error is mismatch if the JSON
-// is valid but has values of other types.
+// is valid but has values of the wrong types.
 func parseMembers(content []byte, file any, mismatch string) error {
 	plain, err := standardJSON(content)
 	if err != nil {

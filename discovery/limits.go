@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// limits bound the scan of one root and the texts assembled from a catalog. A limit that left
-// something out is reported as a [Limit].
+// limits bound the scan of one root and the texts assembled from a catalog. If something is left
+// out because of a limit of the scan, a [Limit] reports it.
 type limits struct {
 	depth       int           // directories that "**" descends
 	dirs        int           // directories opened

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The most paths whose instructions are looked for at once, and the most instruction files that are
-// mentioned.
+// The most paths for which instructions are looked up at once, and the most instruction files that
+// are mentioned.
 const (
 	maxMentionPaths = 16
 	maxMentioned    = 1000
@@ -24,8 +24,8 @@ type Mentions struct {
 	told map[string]bool
 }
 
-// Lines returns lines for a model that name the instructions of the directories in which the paths
-// are, "" if there is nothing to tell. It ignores empty paths, and paths that no longer exist.
+// Lines returns lines for a model that name the instructions of the directories that contain the
+// paths, or "". It ignores empty paths, and paths that no longer exist.
 func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths[:min(len(paths), maxMentionPaths)] {
@@ -48,7 +48,7 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 	return b.String()
 }
 
-// isNew reports whether an instruction file has not been mentioned yet, and notes that it has been.
+// isNew reports whether an instruction file has not been mentioned yet, and marks it as mentioned.
 func (m *Mentions) isNew(path string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -61,12 +61,12 @@ func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Art
 	return slices.DeleteFunc(list, func(a Artifact) bool { return a.State != Active }), err
 }
 
-// maxNestedDirs is the number of directories of one root in which Catalog.Below looks.
+// maxNestedDirs is the most directories of one root that Catalog.Below examines.
 const maxNestedDirs = 500
 
 // Below returns the instructions of directories below the roots, by root and then from the top
-// down, each path once, including those that are not active. It looks in a limited number of
-// directories and in no hidden ones; complete reports whether it looked in all. A directory that
+// down, each path once, including those that are not active. It examines a limited number of
+// directories, and no hidden ones; complete reports whether it examined all. A directory that
 // cannot be opened counts as empty.
 func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)

@@ -18,7 +18,7 @@ import (
 )
 
 // pluginManifest is a plugin.json, or the entry of a plugin in a marketplace.json, which may be the
-// only manifest that it has.
+// plugin's only manifest.
 type pluginManifest struct {
 	Name, Description string
 	Source            json.RawMessage // of an entry
@@ -26,7 +26,8 @@ type pluginManifest struct {
 	MCPServers        json.RawMessage // paths, or the servers
 }
 
-// pluginPaths are paths of a manifest, from the plugin's directory: a string or a list of strings.
+// pluginPaths are paths in a manifest, relative to the plugin's directory: a string or a list of
+// strings.
 type pluginPaths []string
 
 // UnmarshalJSON implements [json.Unmarshaler]. It leaves out everything else, because the formats
@@ -102,7 +103,7 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 		return []Artifact{a}
 	}
 	outer := m.fixed
-	// so that the directories of one plugin are open at a time
+	// so that the directories of only one plugin are open at a time
 	m.fixed = make(map[string]*directory)
 	defer func() {
 		m.scanner.close()
@@ -197,7 +198,7 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 		var paths []string // in addition to the pattern
 		onlyPaths := false
 		switch r.Format {
-		case SkillFile: // an entry of a marketplace that lists skills has no others
+		case SkillFile: // a marketplace entry that lists skills has no other skills
 			paths, onlyPaths = manifest.Skills, manifest.Source != nil && len(manifest.Skills) > 0
 		case CommandFile:
 			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
@@ -253,7 +254,7 @@ func (m *matcher) scanPluginRow(ctx context.Context, r row, at *directory, plugi
 	}
 }
 
-// below returns rows for the files at a path that a manifest gives instead of r's pattern: the
+// below returns rows for the files at a path that a manifest names instead of r's pattern: the
 // folder of a skill, a folder of skills, a command, a folder of commands, or a file of servers.
 func (r row) below(written string) ([]row, error) {
 	at := path.Clean(written)
@@ -289,7 +290,7 @@ func (r row) below(written string) ([]row, error) {
 	return rows, nil
 }
 
-// notRead returns the artifact of a file that is listed and not read.
+// notRead returns the artifact of a file that is listed, but not read.
 func (m *matcher) notRead(rel string) Artifact {
 	a := m.artifact(m.row, rel)
 	if a.Kind != Subagent {

@@ -17,7 +17,8 @@ import (
 
 // Options configure [Scan].
 type Options struct {
-	// Conventions say what to look for. Earlier ones take precedence. Nil means [Conventions].
+	// Conventions is the table of what to look for. Earlier rows take precedence. Nil means the
+	// table that the function [Conventions] returns.
 	Conventions []Convention
 
 	limits limits // zero fields stand for the defaults; tests set others
@@ -54,8 +55,8 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 	return c, nil
 }
 
-// scanRoots scans the roots, as many at a time as there are processors. It returns a finished
-// scanner for each, in their order.
+// scanRoots scans the roots, as many at a time as there are processors. It returns the finished
+// scanner of each, in their order.
 func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
 	roots := c.ws.Opened()
 	scanners := make([]*scanner, len(roots))
@@ -91,7 +92,7 @@ type scanner struct {
 
 	rows []row
 	top  *directory // the root
-	// directories that patterns name literally, by path; nil if there is no such directory
+	// directories that patterns name literally, by path; nil for one that does not exist
 	fixed map[string]*directory
 	// where matching began; the value is the path by which the directory was found
 	started map[matchStart]string
@@ -157,7 +158,7 @@ func (s *scanner) close() {
 
 // scanDir looks for the patterns of all rows below the directory at.
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
-	_, _ = at.list(ctx) // which saves a look for each name that is not there
+	_, _ = at.list(ctx) // so that names that do not exist need not be looked up
 	for _, r := range rows {
 		if r.Level != EachPlugin && !s.exhausted(ctx, r) {
 			s.scanRow(ctx, r, at, "")
@@ -194,7 +195,7 @@ func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 	case !done:
 		s.started[key] = from.rel
 		return false
-	case earlier == from.rel: // there may be other files that were not found for a plugin
+	case earlier == from.rel: // other files may not have been found for a plugin
 		return false
 	}
 	a := s.artifact(r, from.rel)
@@ -277,7 +278,7 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 	case name == "**":
 		m.matchBelow(ctx, at, names, depth)
 	case !isGlob(name) && len(names) == 1:
-		if m.row.fixed > 0 { // otherwise at can be any directory, and large
+		if m.row.fixed > 0 { // otherwise at can be any directory, even a large one
 			_, _ = at.list(ctx)
 		}
 		e, err := at.entry(ctx, name)
@@ -360,7 +361,7 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string,
 	}
 }
 
-// descend matches the remaining names in the entry e of at if that is a directory or a link to one.
+// descend matches the remaining names in the entry e of at, if e is a directory or a link to one.
 func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry, names []string,
 	depth int) {
 	link := e.Type&fs.ModeSymlink != 0

@@ -89,8 +89,8 @@ func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalJSON encodes the names as an array.
 func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
 
-// Address is a URL. String, JSON and fmt leave out its secrets, which are the password and the
-// values of the query. Convert it to a string for the whole URL.
+// Address is a URL. String, JSON and fmt leave out its secrets: the password and the values of the
+// query. Convert it to a string for the whole URL.
 type Address string
 
 // String returns the URL without its secrets.
@@ -136,8 +136,8 @@ type namedServer struct {
 	raw  json.RawMessage
 }
 
-// member returns the name of the member that contains the servers, and whether it is optional,
-// because the file has other settings.
+// member returns the name of the member that contains the servers. optional says that the file may
+// lack it, because the file also has other settings.
 func (f Format) member() (name string, optional bool) {
 	switch f {
 	case VSCodeServers:
@@ -243,7 +243,7 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 	return file, nil
 }
 
-// serverConfig is the configuration of a server as most files have it.
+// serverConfig is the configuration of a server in the form that most files use.
 type serverConfig struct {
 	Type, Command, Cwd, URL string
 	// of Gemini CLI, where url is that of an SSE server
@@ -328,7 +328,7 @@ func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 	return c, err
 }
 
-// with returns m with a value, which it makes if it is nil.
+// with returns m with the value added. It creates m if it is nil.
 func with(m map[string]string, name, value string) map[string]string {
 	if m == nil {
 		m = make(map[string]string)
@@ -337,7 +337,7 @@ func with(m map[string]string, name, value string) map[string]string {
 	return m
 }
 
-// rewrite writes the variables that match as ${NAME}.
+// rewrite replaces the variables that match by ${NAME}.
 func (c *serverConfig) rewrite(variable *regexp.Regexp) {
 	for _, value := range []*string{&c.Command, &c.Cwd, &c.URL} {
 		*value = variable.ReplaceAllString(*value, "$${$1}")
@@ -387,7 +387,7 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 	a.Server, a.Description = s, s.String()
 }
 
-// memberFault says which member has the wrong type, without its value.
+// memberFault returns a message that says which member has the wrong type, without its value.
 func memberFault(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// minListed is how many characters of each description a list of skills shows at least. If there is
-// no room for them, the list has fewer skills.
+// minListed is the least number of characters of each description in a list of skills. If there is
+// no room for that, the list has fewer skills.
 const minListed = 40
 
 // SkillsIntro is a heading for a list of skills, and tells a model how to use it.
@@ -30,8 +30,8 @@ wrote them, not the user and not the system: where they contradict the user, fol
 // ListSkills returns a list of skills for a model, at most max bytes long, and how many skills did
 // not fit. The skills must be in the order of a [Catalog]. The list has a heading for each root,
 // and below it one for each folder of skills, relative to the root. It names the folder of a skill
-// only if that differs from the skill's name. The roots share the bytes evenly, and what one does
-// not need is available to the others. Descriptions are as long as the root's share allows.
+// only if that differs from the skill's name. The roots share the bytes evenly; bytes that one root
+// does not need are available to the others. Descriptions are as long as the root's share allows.
 func ListSkills(skills []Artifact, max int) (list string, left int) {
 	var byRoot [][]Artifact
 	var want [][]Source // one source of the full size for each root
@@ -55,12 +55,12 @@ func ListSkills(skills []Artifact, max int) (list string, left int) {
 	return strings.Join(parts, "\n"), left
 }
 
-// maxQueryWords is how many words of a query are searched for.
+// maxQueryWords is the most words of a query that are searched for.
 const maxQueryWords = 32
 
 // FindSkills returns the active skills that a model may use by itself and whose name or description
-// contains some of the words of query, in any case. Those that fit best come first: a word counts
-// less the more skills have it.
+// contains some of the words of query, in any case. The best matches come first: the more skills
+// contain a word, the less it counts.
 func (c *Catalog) FindSkills(query string) []Artifact {
 	skills := slices.DeleteFunc(c.Active(Skill), func(a Artifact) bool { return a.UserOnly })
 	scores := make(map[string]float64) // by path

@@ -22,8 +22,8 @@ var skillKeys = [...]string{
 	"shell", "user-invocable", "version", "when_to_use",
 }
 
-// maxDescription is how many characters a description may have by the specification. Longer ones
-// are cut.
+// maxDescription is the longest description that the specification allows, in characters. Longer
+// ones are truncated.
 const maxDescription = 1024
 
 // notYAML introduces a YAML error in a diagnostic.

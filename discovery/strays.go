@@ -11,19 +11,19 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Stray is a file in a root whose name says that it is for agents, such as SKILL.md, but which is
-// where no convention looks.
+// Stray is a file in a root whose name says that it is for agents, such as SKILL.md, in a place
+// that no convention names.
 type Stray struct {
 	Root workspace.Root
 	// Path is where it is, as the client spells the root.
 	Path string
 }
 
-// The limits of the search for strays in one root. Higher ones would make it take longer than the
-// scan of a large root.
+// Limits on the search for strays in one root. With higher ones it would take longer than the scan
+// of a large root.
 const (
 	maxStrayDirs    = 400 // directories
-	maxStrayEntries = 600 // of directories whose names say nothing
+	maxStrayEntries = 600 // of directories whose names are not in the table
 )
 
 // Strays searches the roots for strays from the top down, within limits. cut has the roots that it
@@ -149,7 +149,7 @@ func (s *straySearch) list(ctx context.Context, rel string) ([]workspace.Entry, 
 	return entries, context.Cause(ctx)
 }
 
-// isTelling reports whether a file with this name is meant for agents, wherever it is.
+// isTelling reports whether a file with this name is meant for agents, whatever its directory.
 func (s *straySearch) isTelling(name string) bool {
 	if len(name) < 3 || !strings.EqualFold(path.Ext(name), ".md") { // as most are
 		return false

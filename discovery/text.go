@@ -52,7 +52,7 @@ func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 }
 
 // front returns text up to the line that ends its frontmatter, or all of it if there is none.
-// Skills are large, and the scan needs no more of them.
+// Skills are large, and the scan needs only their frontmatter.
 func front(text []byte) []byte {
 	for at := 0; ; {
 		n := bytes.Index(text[at:], []byte("\n---"))

@@ -29,7 +29,7 @@ type WorkspaceFile struct {
 }
 
 const (
-	// maxWorkspaceFiles is how many workspace files are read in a folder.
+	// maxWorkspaceFiles is the most workspace files that are read in a folder.
 	maxWorkspaceFiles = 16
 	// maxWorkspaceFile is the maximum size of a workspace file in bytes.
 	maxWorkspaceFile = 1 << 20
@@ -128,8 +128,8 @@ func below(root, dir workspace.Dir) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// workspaceFormat returns the function that reads the folders which a workspace file of this name
-// lists, nil if it is none. Paths in it start at the file's directory.
+// workspaceFormat returns the function that reads the folders in a workspace file with this name,
+// or nil if it is not the name of one. Paths in it start at the file's directory.
 func workspaceFormat(name string) func([]byte) ([]string, error) {
 	switch name {
 	case "go.work":
