@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Cursor is an opaque position in a list, valid for the filters it was made with.
+// Cursor is an opaque position in a list. It is valid only with the filters for which it was made.
 type Cursor string
 
 // Position is the position of a session in a list.
@@ -60,8 +60,8 @@ func (q Query) From() (p Position, ok bool, err error) {
 	return Position{Updated: time.UnixMilli(ms).UTC(), ID: ID(raw[cursorHead:])}, true, nil
 }
 
-// digest identifies q's filters. It does not include real paths and unused sessions, so that a
-// cursor stays valid if a link or the time changes between two pages.
+// digest identifies q's filters. It leaves out real paths and the filter for unused sessions, so
+// that a cursor stays valid if a link or the time changes between two pages.
 func (q Query) digest() []byte {
 	filters := struct {
 		Agent    Agent

@@ -10,7 +10,7 @@ var (
 	ErrClosed = errors.New("the session store is closed")
 	// ErrExists is returned if the id of a new session is taken.
 	ErrExists = errors.New("a session with this id exists")
-	// ErrReplaced is returned while reading a history that an activation has since replaced.
+	// ErrReplaced is returned if an activation replaces a history while it is being read.
 	ErrReplaced = errors.New(
 		"the history of the session was replaced while it was read; read it again")
 	// ErrDraft is returned for a draft that belongs to another store or session, that was used or
@@ -43,7 +43,7 @@ func (e *CursorError) Error() string {
 
 // UnavailableError is returned if the medium of a store cannot be used.
 type UnavailableError struct {
-	// Medium names what cannot be used: a file, a directory, or the address of a server.
+	// Medium names the file, the directory or the address of the server.
 	Medium string
 	// Hint tells a person what to do.
 	Hint string

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// MaxTombstones is how many deleted sessions of an agent a store remembers so that it does not
+	// MaxTombstones is how many deleted sessions of an agent a store remembers in order not to
 	// import them again.
 	MaxTombstones = 10_000
 	// TombstoneAge is how long a store remembers a deleted session after the agent last listed it.
 	TombstoneAge = 180 * 24 * time.Hour
 )
 
-// Deleted is what a store remembers of a session that was deleted, so that Import skips it.
+// Deleted is a store's record of a deleted session, which makes Import skip it.
 type Deleted struct {
 	Name [sha256.Size]byte // the SHA-256 of its StateKey
-	At   time.Time         // when it was deleted, or the agent listed it since
+	At   time.Time         // when it was deleted or, if later, last listed by the agent
 }
 
-// Imported is a session that an agent lists itself, see [Imports.Import].
+// Imported is a session in an agent's own list; see [Imports.Import].
 type Imported struct {
 	// ID is the session's id if it is new.
 	ID ID
@@ -48,8 +48,8 @@ type Imported struct {
 
 // Listed describes a complete list of an agent's sessions, see [Imports.Retain].
 type Listed struct {
-	// Asked is when the agent was asked. Sessions that it first listed later, perhaps to another
-	// process, stay.
+	// Asked is when the agent was asked for the list. Sessions that it first listed later, perhaps
+	// to another process, are kept.
 	Asked time.Time
 	// Cwds are the working directories whose sessions are listed; nil means all.
 	Cwds []workspace.Dir
@@ -67,8 +67,8 @@ func (s Imported) Validate() error {
 
 // NewTitle returns the title of a known session after s is imported: the present title, unless the
 // agent gave the session a better one. A title that the agent took from the first prompt is not
-// better, since it may contain text that the user did not type. Neither is a placeholder. first has
-// the first updates of the session's history.
+// better, because it may contain text that the user did not type. Nor is a placeholder. first
+// yields the first updates of the session's history.
 func (s Imported) NewTitle(present string, first []Update) string {
 	title := folded(strings.TrimRight(s.Title, ". …"))
 	switch {
@@ -86,7 +86,7 @@ func (s Imported) NewTitle(present string, first []Update) string {
 	if prompt == "" { // it comes later
 		prompt = present
 	}
-	// A title begins with a line, and may span several.
+	// A title from the prompt begins at the beginning of a line, and may span several.
 	var starts []int
 	all := ""
 	for line := range strings.Lines(prompt) {
@@ -99,8 +99,8 @@ func (s Imported) NewTitle(present string, first []Update) string {
 	return CleanTitle(s.Title)
 }
 
-// isPlaceholder reports whether a folded title is one that agents give sessions at first, such as
-// "New session - 2026-01-02T03:04:05.678Z".
+// isPlaceholder reports whether a folded title is one that agents give new sessions, such as "New
+// session - 2026-01-02T03:04:05.678Z".
 func isPlaceholder(title string) bool {
 	for _, first := range []string{"new", "child", "untitled"} {
 		rest, ok := strings.CutPrefix(title, first)

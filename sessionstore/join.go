@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxReplayed is how many chunks are joined at most for a replay, so that a client still sees a
+	// maxReplayed is the most chunks that are joined for a replay, so that a client still sees a
 	// long answer grow.
 	maxReplayed = 256
 	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer chunks are few, and
@@ -20,10 +20,10 @@ const (
 	maxRecordedBytes = 64 << 10
 )
 
-// Joined yields a history with neighbouring text chunks of the agent joined, which a client shows
-// as one anyway. Chunks are joined only if they are the same byte for byte except for their text,
-// and contain nothing but text: one with _meta, annotations or an unknown member stays as it is.
-// The user's chunks are not joined: two neighbours may be two prompts.
+// Joined yields a history in which neighbouring text chunks of the agent are joined. A client shows
+// them as one text anyway. Chunks are joined only if they are the same byte for byte except for
+// their text, and contain nothing but text: one with _meta, annotations or an unknown member stays
+// as it is. The user's chunks are not joined: two neighbours may be two prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		j := joiner{maxCount: maxReplayed, maxBytes: maxReplayedBytes}
@@ -67,7 +67,7 @@ func joinedSlice(history []Update) []Update {
 	return joined
 }
 
-// joiner holds a chunk and those that were joined to it.
+// joiner holds a chunk and the chunks that were joined to it.
 type joiner struct {
 	maxCount, maxBytes int
 
@@ -92,10 +92,10 @@ func (j *joiner) start(u Update) {
 	}
 }
 
-// join appends the text of u if possible, and reports whether it was.
+// join appends the text of u if possible, and reports whether it did.
 func (j *joiner) join(u Update) bool {
-	// The cheap conditions come first: most neighbours that are not joined are long or belong to
-	// other messages.
+	// The cheap conditions come first, because most neighbours that cannot be joined are long or
+	// belong to other messages.
 	if j.head == nil || j.count == j.maxCount ||
 		max(len(j.first.Raw), len(j.joined))+len(u.Raw) > j.maxBytes ||
 		!bytes.HasPrefix(u.Raw, j.head) || !j.examine() ||

@@ -6,7 +6,7 @@ import "time"
 // still listed. It does not do so each time, so that importing an unchanged list writes nothing.
 const tombstoneRenewal = 24 * time.Hour
 
-// Known is what a store has of a session that its agent lists. Times are milliseconds since 1970,
+// Known is a store's data about a session that its agent lists. Times are milliseconds since 1970,
 // UTC.
 type Known struct {
 	Created, Updated int64
@@ -27,8 +27,8 @@ func (k Known) Outdated(n Imported, now int64) bool {
 		!n.Updated.IsZero() && n.Updated.UnixMilli() > k.Updated
 }
 
-// ListedAs returns the time of listing once n is imported now. A session that is in different
-// folders here and in its agent is not missing in the list of either.
+// ListedAs returns the value of Listed after n is imported now. It is 0 for a session whose cwd
+// differs here and in its agent, so that the session never counts as missing from a list.
 func (k Known) ListedAs(n Imported, now int64) int64 {
 	cwd := n.Keys.Roots.Cwd().String()
 	switch {
@@ -40,7 +40,7 @@ func (k Known) ListedAs(n Imported, now int64) int64 {
 	return k.Listed
 }
 
-// UsedSince reports whether n shows that an unused session was used without this program.
+// UsedSince reports whether n shows that a session which is unused here has been used in the agent.
 func (k Known) UsedSince(n Imported) bool {
 	return k.Unused && !n.Updated.IsZero() &&
 		n.Updated.UnixMilli()-k.Created > UnusedGrace.Milliseconds()

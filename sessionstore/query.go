@@ -23,7 +23,7 @@ type Query struct {
 	// Additional matches sessions whose additional roots are exactly this list, in this order. An
 	// empty list matches sessions without any.
 	Additional *DirsFilter
-	// Archive matches sessions by whether they are archived.
+	// Archive says whether to match archived sessions, other sessions, or both.
 	Archive ArchiveFilter
 	// Unused leaves out unused sessions.
 	Unused UnusedFilter
@@ -59,10 +59,9 @@ const UnusedGrace = time.Minute
 // UnusedFilter leaves out unused sessions: no turn was started, the history is empty, and the
 // session was not imported. Archived sessions are never left out.
 type UnusedFilter struct {
-	// Before is the time from which on a session must have had no activity to be left out. The zero
-	// time leaves out none.
+	// Before leaves out sessions without activity since then. The zero time leaves out none.
 	Before time.Time
-	// Keep are sessions that are not left out, because they are open.
+	// Keep are open sessions, which are never left out.
 	Keep []ID
 }
 
@@ -74,7 +73,7 @@ type DirFilter struct {
 	Real workspace.Dir
 }
 
-// FilterDir returns a filter by d, whose real path it looks up.
+// FilterDir returns a filter for d. It looks up the real path of d.
 func FilterDir(d workspace.Dir) *DirFilter {
 	return &DirFilter{Spelling: d, Real: workspace.Real(d)}
 }
@@ -87,7 +86,7 @@ type DirsFilter struct {
 	Real []workspace.Dir
 }
 
-// FilterDirs returns a filter by dirs, whose real paths it looks up.
+// FilterDirs returns a filter for dirs. It looks up their real paths.
 func FilterDirs(dirs workspace.Dirs) *DirsFilter {
 	f := &DirsFilter{Spelling: dirs}
 	for _, d := range dirs.All() {

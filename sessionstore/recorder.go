@@ -28,7 +28,7 @@ func (o RecorderOptions) withDefaults() RecorderOptions {
 	}
 }
 
-// AppendFunc stores a segment of updates, such as with [Histories.Append] and a lease.
+// AppendFunc stores a segment of updates, for example with [Histories.Append] and a lease.
 type AppendFunc func(ctx context.Context, segment []Update) error
 
 // Recorder stores a session's updates in segments. It does not delay sending them to
@@ -112,9 +112,9 @@ func (r *Recorder) Err() error {
 	return r.err
 }
 
-// Close stores what is queued and stops the goroutine. If ctx ends first it gives up what is not
-// stored. It returns the error of the store or the cause of ctx. Record returns [ErrClosed] from
-// then on.
+// Close stores the queued updates and stops the goroutine. If ctx ends first, it drops the updates
+// that are not stored. It returns the error of the store or the cause of ctx. Record returns
+// [ErrClosed] from then on.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true
@@ -247,8 +247,8 @@ func (r *Recorder) finish(n int, err error) {
 	r.signalProgress()
 }
 
-// segment returns what is stored of batch: its events with their chunks joined, then its states, so
-// that a state does not separate two chunks.
+// segment returns batch as it is stored: the events, with their chunks joined, and then the states,
+// so that no state separates two chunks.
 func segment(batch []Update) []Update {
 	var history, states []Update
 	for _, u := range batch {

@@ -10,20 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// Searcher is the part of a [Store] that finds what was said. Not every store has it.
+// Searcher is implemented by a [Store] that can search the text of histories.
 type Searcher interface {
-	// Search returns the messages that contain all words of a text, those indexed last first. It
-	// finds everything that was stored before the call, except that a store may leave out what
-	// tools returned. The first search after an update of the program may take long: it reads all
-	// histories.
+	// Search returns the messages that contain all words of a text, the most recently indexed
+	// first. It finds everything that was stored before the call, except that a store may leave out
+	// the results of tools. The first search after an update of the program may take long: it reads
+	// all histories.
 	Search(ctx context.Context, q SearchQuery) ([]Found, error)
 }
 
 // SearchQuery says what to look for.
 type SearchQuery struct {
 	// Text has words and, in double quotes, phrases. A word is also found at the beginning of a
-	// longer one. Upper and lower case, accents and punctuation do not matter. Text without a word
-	// finds nothing.
+	// longer one. Case, accents and punctuation are ignored. A text without words finds nothing.
 	Text string
 	// Limit is the maximum number of results; 0 means [PageSize]. It is limited to [MaxPageSize].
 	Limit int
@@ -32,7 +31,7 @@ type SearchQuery struct {
 // Size returns the maximum number of results.
 func (q SearchQuery) Size() int { return Query{Limit: q.Limit}.Size() }
 
-// MaxFoundInSession is how many messages of a session a search returns at most.
+// MaxFoundInSession is the most messages of a session that a search returns.
 const MaxFoundInSession = 3
 
 // Found is a message that a search found.
@@ -41,7 +40,8 @@ type Found struct {
 	// shares with its source is found in both.
 	Session Session
 	Role    Role
-	// Time is about when it was said: the session's last activity when the message was indexed.
+	// Time is about the time of the message: the session's last activity when the message was
+	// indexed.
 	Time time.Time
 	// Segment is the number of the segment in which the message, or a part of a long one, begins.
 	Segment int64
@@ -71,7 +71,7 @@ const (
 // Term is a word or a phrase to look for.
 type Term struct {
 	Text   string
-	Prefix bool // its last word is also found at the beginning of a longer one
+	Prefix bool // its last word also matches the beginning of a longer word
 }
 
 // maxTerms limits the number of terms of a query.
@@ -108,9 +108,9 @@ type Passage struct {
 	Seq int64
 }
 
-// Passages collects the passages of a history. The pieces in which a message was streamed make one
-// passage, and so do the titles of a tool call that follow each other: that is the last one. The
-// zero value is ready to use.
+// Passages collects the passages of a history. The pieces in which a message was streamed become
+// one passage. Of successive titles of a tool call only the last becomes a passage. The zero value
+// is ready to use.
 type Passages struct {
 	// Done are the complete passages.
 	Done []Passage
@@ -155,7 +155,7 @@ func (p *Passages) Add(seq, turn int64, u Update) {
 	}
 }
 
-// isNewTitle notes the title of a tool call, and reports whether it has another one now.
+// isNewTitle remembers the title of a tool call, and reports whether it has changed.
 func (p *Passages) isNewTitle(call, title string) bool {
 	if title == "" || p.titles[call] == title {
 		return false
@@ -167,8 +167,8 @@ func (p *Passages) isNewTitle(call, title string) bool {
 	return true
 }
 
-// Open returns the segment in which the passage begins that further updates may continue, 0 if
-// there is none.
+// Open returns the segment in which the unfinished passage begins, which further updates may
+// continue, or 0.
 func (p *Passages) Open() int64 {
 	if p.message.Len() == 0 {
 		return 0
@@ -202,8 +202,8 @@ func passageEnd(text string, max int) int {
 	return max
 }
 
-// said returns the text of an update that a search finds, and the id of the message that it
-// belongs to. Of tool calls that is the title.
+// said returns the searchable text of an update, and the id of the message that it belongs to. For
+// a tool call the text is the title.
 func said(u Update) (role Role, message, text string) {
 	switch u.Kind {
 	case UserMessageChunk:
@@ -248,14 +248,14 @@ func said(u Update) (role Role, message, text string) {
 }
 
 const (
-	// maxFoundLine limits the length of Found.Line, foundBefore that of what precedes its first
-	// match.
+	// maxFoundLine limits the length of Found.Line, and foundBefore the length of the text before
+	// its first match.
 	maxFoundLine = 400
 	foundBefore  = 80
 )
 
-// BestLine returns the line of a text with the most matches, and its matches. Of a long line it
-// returns a part. matches are places in text, in order.
+// BestLine returns the line of a text with the most matches, and its matches. If the line is long,
+// it returns a part of it. matches are places in text, in order.
 func BestLine(text string, matches []Match) (line string, in []Match) {
 	start, end := 0, 0
 	for rest := matches; len(rest) > 0; {

@@ -26,24 +26,24 @@ type Session struct {
 	Keys  Keys
 	// Title is one line, or "".
 	Title string
-	// Created and Updated are UTC, with millisecond precision. Updated is set when the session is
-	// created or forked, and when a turn starts or ends.
+	// Created and Updated are in UTC, with millisecond precision. Updated is set when the session
+	// is created or forked, and when a turn starts or ends.
 	Created, Updated time.Time
-	// Generation is that of the newest lease. A store never uses a generation twice, so the lease
-	// of a deleted session is not valid for another session with the same id.
+	// Generation is the generation of the newest lease. A store never uses a generation twice, so
+	// the lease of a deleted session is not valid for another session with the same id.
 	Generation int64
 	// State is an opaque value of the backend, or nil.
 	State []byte
-	// StateKey is the name that the backend's agent has for the session, or "". It is unique among
-	// the sessions of an agent.
+	// StateKey is the agent's own id of the session, or "". It is unique among the sessions of an
+	// agent.
 	StateKey string
 	// Turns is the number of turns that were started. In a fork it includes the source's finished
 	// turns.
 	Turns int64
 	// Archived is set by [Labels.Archive], Renamed by [Labels.Rename].
 	Archived, Renamed bool
-	// Listed is when its agent first listed it with its cwd (see [Imports.Import]), or the zero
-	// time.
+	// Listed is the time when its agent first listed it with its cwd (see [Imports.Import]), or the
+	// zero time.
 	Listed time.Time
 	// Gone says that the agent no longer lists it (see [Imports.Retain]).
 	Gone bool
@@ -73,8 +73,8 @@ type NewSession struct {
 	// State is an opaque value of the backend. In a fork, nil copies the source's if both belong to
 	// the same agent.
 	State []byte
-	// StateKey is the name that the backend's agent has for the session, or "". A fork does not
-	// copy it: the copied state belongs to the source until the fork saves its own.
+	// StateKey is the agent's own id of the session, or "". A fork does not copy it: the copied
+	// state belongs to the source until the fork saves its own.
 	StateKey string
 	// Title is one line. In a fork, "" copies the source's.
 	Title string
@@ -93,7 +93,8 @@ type Activation struct {
 	State    []byte
 	StateKey string
 	// History, if not nil, replaces the history in the same transaction. It counts as finished
-	// turns. States in it are stored, others stay. If the activation fails, the draft is unchanged.
+	// turns. States in it are stored; other states stay as they are. If the activation fails, the
+	// draft is unchanged.
 	History Draft
 }
 

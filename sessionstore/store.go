@@ -32,21 +32,22 @@ type Shared interface {
 	Store
 
 	// For returns the store of an owner, whose name is UTF-8 without NUL. It has the same medium,
-	// and costs nothing. A session of another owner is to it as one that does not exist: it is not
-	// listed or found, its id and its StateKey are free, and nothing that happens in one store has
-	// an effect in another. Closing it does nothing, and a draft may be used in any store of its
+	// and costs nothing. For it, sessions of other owners do not exist: they are not listed or
+	// found, their ids and StateKeys are free, and nothing that happens in one owner's store has an
+	// effect in another's. Closing it does nothing, and a draft may be used in any store of its
 	// owner.
 	For(owner string) Store
 
-	// Owners returns the names of all owners who have sessions, or had some, in order.
+	// Owners returns the names of all owners who have or had sessions, in order.
 	Owners(ctx context.Context) ([]string, error)
 }
 
 // Watcher is a [Store] that announces what other processes do with a session.
 type Watcher interface {
-	// Watch returns a channel that gets a value when the newest lease of a session may be another
-	// one, or the session may have been deleted, and one at the beginning. It may get more, so an
-	// empty Append tells what happened. The caller calls stop when it no longer reads the channel.
+	// Watch returns a channel that receives a value at the beginning, and whenever the session may
+	// have a newer lease or may have been deleted. It may receive further values; use an empty
+	// Append to find out what has happened. The caller calls stop when it no longer reads the
+	// channel.
 	Watch(id ID) (changed <-chan struct{}, stop func())
 }
 
@@ -59,12 +60,11 @@ type Sessions interface {
 	// Get returns the record of a session.
 	Get(ctx context.Context, id ID) (Session, error)
 
-	// List returns a page of sessions in the order of [Position]: those with the newest activity
-	// first.
+	// List returns a page of sessions in the order of [Position]: the most recently active first.
 	List(ctx context.Context, q Query) (Page, error)
 
-	// Activate gives the session new roots and issues a new lease, in one transaction. A running
-	// turn ends with it, unless its holder continues it (see Activation.Held).
+	// Activate gives the session new roots and issues a new lease, in one transaction. This ends a
+	// running turn, unless its holder continues it (see Activation.Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
 	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
@@ -77,8 +77,8 @@ type Sessions interface {
 	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
 	// SaveState stores the state and the state key of a session; "" removes the key. Another
-	// session with this key loses it. If that session was imported and never used it is the same
-	// session, and is deleted.
+	// session with this key loses it. If that other session was imported and never used, it is the
+	// same session, and is deleted.
 	SaveState(ctx context.Context, l Lease, state []byte, key string) error
 
 	// Delete deletes a session. Its data may be erased from the medium later, but within a minute,
@@ -97,13 +97,13 @@ type Labels interface {
 	// Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
-	// Rename sets the title that a client chose, and notes that (see [Session]). If title is "",
-	// the session has no title and is not renamed any more. Unlike SetTitle, Rename needs no lease:
-	// any session can be renamed. It does not change Updated.
+	// Rename sets a title that a client chose, and marks the session as renamed (see [Session]). If
+	// title is "", it removes the title and the mark. Unlike SetTitle, Rename needs no lease: any
+	// session can be renamed. It does not change Updated.
 	Rename(ctx context.Context, id ID, title string) error
 
-	// Archive archives a session, Unarchive undoes that. Nothing changes but what lists contain,
-	// see [ArchiveFilter].
+	// Archive archives a session, and Unarchive undoes that. Only lists are affected; see
+	// [ArchiveFilter].
 	Archive(ctx context.Context, id ID) error
 	Unarchive(ctx context.Context, id ID) error
 }
@@ -111,7 +111,7 @@ type Labels interface {
 // Histories is the part of a [Store] that records what happens in sessions.
 type Histories interface {
 	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns
-	// the turn's number. Running turns end with it, unless t overlaps them.
+	// the turn's number. It ends running turns, unless t overlaps them.
 	BeginTurn(ctx context.Context, l Lease, t Turn) (number int64, err error)
 
 	// Append adds a segment of updates to the history, and stores the latest update of each state
@@ -122,8 +122,8 @@ type Histories interface {
 	// checks the lease, so that it can be repeated after an error.
 	EndTurn(ctx context.Context, l Lease, number int64) error
 
-	// History yields the history in order. It reads in pages, and holds nothing of the store in
-	// between. It yields what is stored when the iteration starts, and does not see later appends.
+	// History yields the history in order. It reads in pages, and holds no resources of the store
+	// in between. It yields the history as stored when the iteration starts, without later appends.
 	// It ends with ErrReplaced if an activation replaces the history, and with *NotFoundError if
 	// the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
@@ -139,56 +139,57 @@ type Histories interface {
 	// States returns the latest update of each state kind, in the order of [StateKinds].
 	States(ctx context.Context, id ID) ([]Update, error)
 
-	// NewDraft starts a history with which an activation of the session can replace the present
-	// one. If id is "", it is for Adopt.
+	// NewDraft starts a new history, which can replace the session's history in an activation. If
+	// id is "", the draft is for Adopt or Restore.
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 }
 
-// Imports is the part of a [Store] for sessions that an agent has without it.
+// Imports is the part of a [Store] for sessions that an agent keeps itself.
 type Imports interface {
-	// Import stores the sessions that an agent lists itself, in their order, and returns the number
-	// of new ones. If one is invalid, none is stored. A new session gets the id it comes with and
-	// an empty history. A known one (by StateKey) gets a later Updated, the Meta, and its title
-	// (see [Imported.NewTitle]) unless it was renamed or is unused. Whether it is archived stays.
-	// An unused one that the agent lists with later activity counts as imported from then on, see
-	// [UnusedGrace]. A session that was deleted here, or whose StateKey was replaced by another, is
-	// skipped as long as the store remembers it: for [TombstoneAge], and up to [MaxTombstones] of
-	// them.
+	// Import stores sessions from an agent's own list, in their order, and returns the number of
+	// new ones. If one is invalid, it stores none. A new session gets the id in s and an empty
+	// history. For a known session (by StateKey), Import updates Updated if it is later, Meta, and
+	// the title (see [Imported.NewTitle]) unless the session was renamed or is unused. It does not
+	// change whether a known session is archived. An unused session that the agent lists with later
+	// activity counts as imported from then on; see [UnusedGrace]. Import skips sessions that were
+	// deleted here, or whose StateKey was replaced by another, as long as the store remembers them:
+	// for [TombstoneAge], and up to [MaxTombstones] of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
-	// Named returns the id of the session with this StateKey. It returns [*NotFoundError] if the
-	// agent has none.
+	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].
 	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
 
-	// Retain removes the sessions that the agent listed once with their cwd (see Import) and which
-	// its complete list l no longer has, and returns their number. One that was never opened,
-	// renamed or archived here is deleted. Others are kept: they are gone until the agent lists
-	// them, has another StateKey for them, or they are moved or prompted.
+	// Retain removes the sessions that the agent once listed with their cwd (see Import) and that
+	// its complete list l no longer contains, and returns their number. It deletes those that were
+	// never opened, renamed or archived here. It keeps the others, but marks them as gone until the
+	// agent lists them again or has another StateKey for them, or until they are moved or prompted.
 	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
 
-	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had
-	// been imported and then activated. history, if not nil, is its history, see [Activation].
+	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
+	// been imported and then activated. history, if not nil, becomes its history; see [Activation].
 	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
 	// the id is taken, and [*NotFoundError] if Import would skip the session.
 	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
 
-	// Restore stores a session as another store has it, except for its Generation. history, if not
-	// nil, is a draft without an id and becomes its history, see [Activation]. The session takes
-	// the place of one with its id, and another session with its StateKey loses that. But if one of
-	// these was used as late as s, or later, nothing changes and Restore returns false.
+	// Restore stores a copy of a session from another store, except for its Generation. history, if
+	// not nil, is a draft without an id that becomes its history; see [Activation]. The copy
+	// replaces a session with the same id, and another session with its StateKey loses that. But if
+	// either of these was used as recently as s, or more recently, Restore changes nothing and
+	// returns false.
 	Restore(ctx context.Context, s Session, history Draft) (stored bool, err error)
 
 	// Deleted returns what the store remembers of deleted sessions, by agent.
 	Deleted(ctx context.Context) (map[Agent][]Deleted, error)
 
-	// RestoreDeleted makes the store remember what another store does. A session with such a
-	// StateKey is deleted if it was imported and never used, and otherwise not remembered.
+	// RestoreDeleted makes the store remember the deleted sessions of another store. If this store
+	// has a session with such a StateKey, RestoreDeleted deletes the session if it was imported and
+	// never used, and otherwise keeps it and remembers nothing.
 	RestoreDeleted(ctx context.Context, agent Agent, deleted []Deleted) error
 }
 
-// Draft is a history that is stored as it arrives, and is visible only once an [Activation] has
-// replaced the session's history by it. A store deletes a draft with its session, and some time
-// after its process has died. It must not be used concurrently.
+// Draft is a history that is stored as it arrives. It becomes visible when an [Activation] makes it
+// the session's history. A store deletes a draft together with its session, or some time after the
+// draft's process has died. It must not be used concurrently.
 type Draft interface {
 	// Append adds a segment, like [Histories.Append].
 	Append(ctx context.Context, segment []Update) error

@@ -23,8 +23,7 @@ func (a Agent) Validate() error {
 	return nil
 }
 
-// Validate returns an error unless a session can have the id. Looking for another one finds
-// nothing.
+// Validate returns an error unless a session can have the id. Stores find nothing for other ids.
 func (id ID) Validate() error {
 	if !isText(string(id)) {
 		return errors.New("the id of a session must be UTF-8 without NUL")

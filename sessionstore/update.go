@@ -23,8 +23,8 @@ type Update struct {
 // String returns the update's JSON.
 func (u Update) String() string { return string(u.Raw) }
 
-// Kind is the type of an update: one of the constants, another one, or "" if the update does not
-// state it as a string.
+// Kind is the type of an update: one of the constants or another kind, or "" if the update has no
+// such string.
 type Kind string
 
 // The kinds of updates that this program handles differently from others.
@@ -71,7 +71,7 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 
 // StoredUpdate returns an update that is known to be valid JSON, because [ParseUpdate] accepted it
 // before it was stored or because its message was parsed. It determines the kind without validating
-// the JSON again; for what [ParseUpdate] does not accept that is "".
+// the JSON again. The kind is "" for JSON that [ParseUpdate] does not accept.
 func StoredUpdate(raw json.RawMessage) Update {
 	kind, ok := leadingKind(raw)
 	if !ok {
@@ -80,8 +80,8 @@ func StoredUpdate(raw json.RawMessage) Update {
 	return Update{Kind: kind, Raw: raw}
 }
 
-// lenient accepts what other implementations may send: updates are passed on and stored byte for
-// byte.
+// lenient accepts everything that other implementations may send, because updates are passed on and
+// stored byte for byte.
 var lenient = []jsontext.Options{
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 }
@@ -95,7 +95,7 @@ var commonKinds = map[string]Kind{
 
 var kindPrefix = []byte(`{"update":{"sessionUpdate":"`)
 
-// leadingKind returns the kind of an update that starts with it, as nearly all do.
+// leadingKind returns the kind of an update that begins with its kind, as nearly all do.
 func leadingKind(raw []byte) (kind Kind, ok bool) {
 	rest, ok := bytes.CutPrefix(raw, kindPrefix)
 	if !ok {
@@ -135,8 +135,8 @@ func decodeKind(raw []byte) (Kind, error) {
 	return Kind(kind), nil
 }
 
-// Split separates updates by how a store keeps them. history are the events in order, states the
-// latest update of each state kind in the order of [StateKinds]. Neither contains
+// Split separates updates by how a store keeps them: history has the events in order, and states
+// the latest update of each state kind in the order of [StateKinds]. Neither contains
 // session_info_update, which is stored as the session's title. Each update in the result is on one
 // line.
 func Split(updates []Update) (history, states []Update) {

@@ -12,14 +12,14 @@ import (
 
 func isWord(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.So, unicode.Co) }
 
-// IsAlone reports whether a character is a word by itself: it is from a writing without spaces, or
-// an emoji or another symbol.
+// IsAlone reports whether a character is a word by itself: a character of a script without spaces,
+// an emoji, or another symbol.
 func IsAlone(r rune) bool {
 	return r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.So)
 }
 
-// isPrefix reports whether a word of a query is also found at the beginning of a longer one.
+// isPrefix reports whether a word of a query also matches the beginning of a longer word.
 func isPrefix(word string) bool {
 	last, _ := utf8.DecodeLastRuneInString(word)
 	return utf8.RuneCountInString(word) > 1 && !IsAlone(last)
@@ -71,7 +71,8 @@ func Words(text string) iter.Seq2[string, Match] {
 
 func isAccent(r rune) bool { return 0x300 <= r && r <= 0x36f }
 
-// plainLetter returns a letter in lower case and, if it is one of a to z then, without accents.
+// plainLetter returns a letter in lower case, and without accents if that leaves a letter from a to
+// z.
 func plainLetter(r rune) rune {
 	if r >= utf8.RuneSelf {
 		parts := []rune(string(norm.NFD.PropertiesString(string(r)).Decomposition()))

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// renameAgents gives the sessions of every agent to the one that renamed says, if that is another.
-// A file without such agents is not locked.
+// renameAgents gives the sessions of each agent to the agent that renamed returns for it, if that
+// differs. It does not lock a file without such agents.
 func renameAgents(
 	ctx context.Context, conn *sql.Conn, renamed func(sessionstore.Agent) sessionstore.Agent,
 ) error {
@@ -48,7 +48,7 @@ func renameAgents(
 	return err
 }
 
-// renameAgent gives what belongs to the agent with the given key to another one.
+// renameAgent gives everything that belongs to the agent with the given key to another agent.
 func renameAgent(ctx context.Context, tx *sql.Tx, from int64, to sessionstore.Agent) error {
 	known, err := agentsWhere(ctx, tx, "kind = ? AND profile = ?", to.Kind, to.Profile)
 	if err != nil {
@@ -61,7 +61,7 @@ func renameAgent(ctx context.Context, tx *sql.Tx, from int64, to sessionstore.Ag
 		to.Kind, to.Profile, from)
 }
 
-// mergeAgents gives what belongs to the agent from to the agent to.
+// mergeAgents gives everything that belongs to the agent from to the agent to.
 func mergeAgents(ctx context.Context, tx *sql.Tx, from, to int64) error {
 	if err := separateNamesakes(ctx, tx, from, to); err != nil {
 		return err
@@ -82,7 +82,7 @@ func mergeAgents(ctx context.Context, tx *sql.Tx, from, to int64) error {
 	return reconcileTombstones(ctx, tx, to)
 }
 
-// keyed is a session with the name that its agent has for it.
+// keyed is a session with its agent's own id.
 type keyed struct {
 	row
 	name   string
@@ -104,8 +104,8 @@ func readKeyed(ctx context.Context, tx *sql.Tx, query string, args ...any) (all 
 	return all, err
 }
 
-// separateNamesakes leaves one session with each name that two agents have. It is the one that was
-// used last. The other one loses the name; if it was never used it is deleted.
+// separateNamesakes handles ids that sessions of both agents have. The session that was used last
+// keeps the id. The other one loses it, or is deleted if it was never used.
 func separateNamesakes(ctx context.Context, tx *sql.Tx, from, to int64) error {
 	all, err := readKeyed(ctx, tx, "SELECT "+keyedColumns+` AS unused
 		FROM runtime_keys AS keys JOIN sessions ON sessions.key = keys.session
@@ -130,8 +130,8 @@ func separateNamesakes(ctx context.Context, tx *sql.Tx, from, to int64) error {
 	return nil
 }
 
-// reconcileTombstones deletes the tombstones of an agent's sessions that are in use, and those
-// sessions with a tombstone that were never used.
+// reconcileTombstones looks at an agent's sessions that have a tombstone. If a session was used, it
+// deletes the tombstone, otherwise the session.
 func reconcileTombstones(ctx context.Context, tx *sql.Tx, agent int64) error {
 	all, err := readKeyed(ctx, tx, "SELECT "+keyedColumns+`
 		FROM runtime_keys AS keys JOIN sessions ON sessions.key = keys.session

@@ -11,11 +11,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxDraftAge is the age at which a draft is deleted, since its process is taken to have died.
+// maxDraftAge is the age at which a draft is deleted, because its process has probably died.
 const maxDraftAge = 24 * time.Hour
 
 // draft is a [sessionstore.Draft]: a strand that does not belong to a session yet. Its states are
-// few and kept in memory.
+// kept in memory, because they are few.
 type draft struct {
 	store  *Store
 	id     sessionstore.ID
@@ -109,7 +109,7 @@ func (d *draft) checkExists(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// draftOf returns the draft d of a session as this package's type, nil for none.
+// draftOf returns the draft d of a session as this package's type, or nil if d is nil.
 func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error) {
 	if d == nil {
 		return nil, nil

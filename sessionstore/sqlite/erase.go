@@ -12,39 +12,39 @@ import (
 )
 
 // A delete removes the session's row, so that nothing returns the session any more, and drops its
-// strands: it notes them in the table dropped. Their segments, which may be many, are deleted
+// strands by recording them in the table dropped. Their segments, which may be many, are deleted
 // afterwards.
 //
 // A deleted row leaves copies in the files. secure_delete overwrites the row itself and, unless it
 // is set to FAST, the pages that it frees, which takes long if there are many. So deletes use FAST,
-// and the freed pages are given back to the file system afterwards, a few at a time. Left are the
-// old pages in the log, and cells that SQLite once moved to other b-tree pages: it does not
-// overwrite the place that they had before. Another process may use a freed page meanwhile. SQLite
-// clears it first, unless it is one of those that list the free pages, so these are overwritten
-// at the end of each transaction (overwriteLists).
+// and the freed pages are given back to the file system afterwards, a few at a time. Two kinds of
+// copies then remain: old pages in the log, and cells that SQLite once moved to other b-tree pages
+// without overwriting their old place. In the meantime another process may use a freed page. SQLite
+// clears such a page first, unless it becomes one of the pages that list the free pages, so those
+// are overwritten at the end of each transaction (overwriteLists).
 //
 // A delete counts itself in the table meta. Erasing deletes the segments, gives the freed pages
-// back, removes the copies, and records up to which delete that is done. Whoever opens or closes
-// the store continues what a killed process left.
+// back, removes the copies, and records the last delete for which that is done. If a process is
+// killed, the next one that opens or closes the store continues.
 
 const (
-	// eraseDelay is the time between a delete and the erasing of what it leaves, which deletes that
-	// come meanwhile share. eraseRetry is the time between two attempts if the first fails.
+	// eraseDelay is the time between a delete and the erasing of its data; deletes in that time are
+	// erased together. eraseRetry is the time between two attempts if the first fails.
 	eraseDelay = 5 * time.Second
 	eraseRetry = time.Minute
 	// closeTimeout limits how long erasing delays a program that exits.
 	closeTimeout = 5 * time.Second
 	// pieceTime limits how long erasing and pruning hold the write lock at a time, before the
-	// commit, which takes two or three times as long. pieceSteps limits what they do meanwhile,
-	// whatever the clock says.
+	// commit, which takes two or three times as long. pieceSteps limits the steps of a piece, even
+	// if the clock stands still.
 	pieceTime  = 2 * time.Millisecond
 	pieceSteps = 8
 	// minPause is the shortest pause between two pieces, maxPause the longest while another process
 	// has a lock.
 	minPause = 2 * time.Millisecond
 	maxPause = 50 * time.Millisecond
-	// vacuumPages is the number of pages that are given back at once, overwrittenPages that of
-	// those that are overwritten at once.
+	// vacuumPages is the number of pages that are given back at once, and overwrittenPages the
+	// number that are overwritten at once.
 	vacuumPages      = 4
 	overwrittenPages = 16
 	// scanPages is the number of pages that are examined at once.
@@ -58,7 +58,7 @@ const (
 	logPieces = 2
 )
 
-// countDelete records in the transaction of a delete that something is to be erased.
+// countDelete records, in the transaction of a delete, that there is something to erase.
 func countDelete(ctx context.Context, tx *sql.Tx) error {
 	return exec(ctx, tx, "UPDATE meta SET deletes = deletes + 1")
 }
@@ -71,7 +71,8 @@ func (s *medium) eraseSoon() {
 	}
 }
 
-// eraseInBackground erases what deletes leave, until the store is closed. Close does the rest.
+// eraseInBackground erases the data of deleted sessions until the store is closed. Close does the
+// rest.
 func (s *medium) eraseInBackground(db *database) {
 	for {
 		select {
@@ -92,7 +93,7 @@ func (s *medium) eraseInBackground(db *database) {
 	}
 }
 
-// erase erases what the deletes so far left, if anything. It ends with ctx. Errors are logged,
+// erase erases the data that earlier deletes have left, if any. It ends with ctx. It logs errors,
 // except those that are due to locks.
 func (s *medium) erase(ctx context.Context, db *database) error {
 	err := s.erasePending(ctx, db)
@@ -122,7 +123,7 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 		tidy(s.options.Dir, s.options.Logger)
 		unlock()
 	}
-	// A connection of its own does not wait for locks and keeps nobody in this process waiting.
+	// A separate connection does not wait for locks, and nothing in this process waits for it.
 	pool, err := openPool(dsn(db.path, "immediate", pragmas(db.journal, 0, "FAST")), 1)
 	if err != nil {
 		return err
@@ -217,8 +218,8 @@ func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx)
 	return tx.Commit()
 }
 
-// deleteDropped deletes the segments of dropped strands, and gives all free pages back: after a few
-// segments, because that takes longer the more there are.
+// deleteDropped deletes the segments of dropped strands. After every few segments it gives all free
+// pages back, because that takes longer the more there are.
 func (e *eraser) deleteDropped(ctx context.Context) error {
 	for done := false; !done; {
 		steps := 0
@@ -267,8 +268,8 @@ func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	return false, err
 }
 
-// vacuum gives the free pages back to the file system. Other pages move to where they were, so that
-// nothing is left of them.
+// vacuum gives the free pages back to the file system. Other pages take their place, so that their
+// content is gone.
 func (e *eraser) vacuum(ctx context.Context) error {
 	return e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 		var before, after int
@@ -287,9 +288,9 @@ func (e *eraser) vacuum(ctx context.Context) error {
 // emptyLog moves the log into the file and empties it, as soon as nobody reads from it.
 func (e *eraser) emptyLog(ctx context.Context) error { return e.checkpoint(ctx, "TRUNCATE", -1) }
 
-// checkpoint moves the log into the file. If it has more than longest pages it then begins a new
-// one in the given mode, as soon as nobody reads from it. Most of the work does not hold the write
-// lock. With another journal it does nothing.
+// checkpoint moves the log into the file. If the log has more than longest pages, checkpoint then
+// begins a new one in the given mode, as soon as nobody reads the old one. Most of the work does
+// not hold the write lock. With another journal it does nothing.
 func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error {
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		var busy, length, moved int
@@ -317,8 +318,8 @@ func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error
 }
 
 // overwrite overwrites what is left in the unallocated middle of b-tree pages. It goes from the
-// last page to the first, because a page that another process moves meanwhile moves towards the
-// first. Reading a page takes no lock that others wait for.
+// last page to the first, because a page that another process moves at the same time moves towards
+// the first. Reading a page takes no lock that others wait for.
 func (e *eraser) overwrite(ctx context.Context) error {
 	var last int64
 	row := e.pool.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA page_count")
@@ -381,7 +382,7 @@ func overwritePages(ctx context.Context, tx *sql.Tx, pages []int64) error {
 	return nil
 }
 
-// overwriteLists overwrites the unused part of the pages that list the free ones
+// overwriteLists overwrites the unused part of the pages that list the free pages
 // (sqlite.org/fileformat2.html, section 1.5).
 func overwriteLists(ctx context.Context, tx *sql.Tx) error {
 	var next, free uint32

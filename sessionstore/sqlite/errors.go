@@ -88,7 +88,7 @@ type fullError struct{ err error }
 func (e *fullError) Error() string { return "the disk is full" }
 func (e *fullError) Unwrap() error { return e.err }
 
-// describesCall reports whether err is about the call, not about the medium.
+// describesCall reports whether err is about the call rather than the medium.
 func describesCall(err error) bool {
 	for _, target := range []error{
 		context.Canceled, context.DeadlineExceeded,

@@ -34,7 +34,8 @@ func (s *Store) Finished(
 	return sessionstore.Updates(s.segments(ctx, id, 0, row.lastFinished))
 }
 
-// segments yields the segments of a history after one up to the one that last returns.
+// segments yields the segments of a history whose numbers are greater than after, up to the one
+// that last returns.
 func (s *Store) segments(
 	ctx context.Context, id sessionstore.ID, after int64, last func(row) int64,
 ) iter.Seq2[sessionstore.Segment, error] {
@@ -84,7 +85,7 @@ func (s *Store) newHistoryReader(
 	return h, err
 }
 
-// nextPage reads the next segments of the first span in a transaction of its own.
+// nextPage reads the next segments of the first span in a separate transaction.
 func (h *historyReader) nextPage(ctx context.Context) (page []sessionstore.Segment, err error) {
 	err = h.store.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		page, err = h.segments(ctx, tx)
@@ -168,7 +169,7 @@ func (s *Store) States(
 	return states, err
 }
 
-// span is a part of a history: the segments of a strand after those of the span before it, up to
+// span is a part of a history: the segments of a strand after those of the previous span, up to
 // last.
 type span struct {
 	strand, last int64

@@ -15,7 +15,7 @@ import (
 
 const (
 	// comparedSessions is the number of listed sessions that are compared with the store at once,
-	// importedSessions that of those that are stored in one transaction.
+	// and importedSessions the number that are stored in one transaction.
 	comparedSessions = 2000
 	importedSessions = 100
 )
@@ -153,7 +153,7 @@ func importRecords(
 	return found, err
 }
 
-// outdated returns the sessions of which the store does not have the latest.
+// outdated returns the sessions whose stored data differs from the list.
 func (s *Store) outdated(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) ([]sessionstore.Imported, error) {

@@ -190,7 +190,8 @@ func listingRanges(q sessionstore.Query) []indexRange {
 	return ranges
 }
 
-// either splits each range in two: one by the column name, one by that of its real path.
+// either splits each range in two: one for the column name, and one for the column of its real
+// path.
 func either(ranges []indexRange, name string, spelling, real column) []indexRange {
 	var out []indexRange
 	for _, r := range ranges {

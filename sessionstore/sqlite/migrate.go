@@ -15,7 +15,7 @@ var schema embed.FS
 type step struct {
 	sql string
 	// oldest is the oldest version whose programs may use the file afterwards. A step that only
-	// adds does not raise it.
+	// adds something does not raise it.
 	oldest int
 }
 
@@ -42,8 +42,8 @@ func schemaText(version int) string {
 	return string(text)
 }
 
-// migrate runs the steps that the file lacks. A newer file is left alone, and rejected if it says
-// so. A file that is up to date is not locked.
+// migrate runs the steps that the file lacks. It does not change a newer file, and rejects one that
+// says so. It does not lock a file that is up to date.
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true},
 		func(tx *sql.Tx) (int, error) {
@@ -105,7 +105,7 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 }
 
 // permitted returns a [*newerError] if a program of this version may not use the file. Every write
-// calls it, since a newer program may have migrated the file meanwhile.
+// calls it, because a newer program may have migrated the file in the meantime.
 func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 	var oldest int
 	err := tx.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)

@@ -11,19 +11,19 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// owner is who a session belongs to: a principal, or "" for the local user. In the tables, the ids
-// of a principal's sessions and the kinds of its agents begin with the principal's name and
-// ownerMark. So every index separates owners, and the rows of the local user are as programs that
-// know no owners read and write them.
+// owner is the owner of a session: a principal, or "" for the local user. In the tables, the ids of
+// a principal's sessions and the kinds of its agents begin with the principal's name and ownerMark.
+// So every index separates owners, and programs from before there were owners can read and write
+// the rows of the local user.
 type owner string
 
 // ownerMark follows the name of a principal. Valid text does not contain it.
 const ownerMark = "\xff"
 
-// firstWithOwners is the first schema version whose programs know owners.
+// firstWithOwners is the first schema version whose programs support owners.
 const firstWithOwners = 8
 
-// prefix returns what the owner's ids and kinds begin with.
+// prefix returns the prefix of the owner's ids and kinds.
 func (o owner) prefix() string {
 	if o == "" {
 		return ""
@@ -31,8 +31,8 @@ func (o owner) prefix() string {
 	return string(o) + ownerMark
 }
 
-// stored returns an id or a kind of the owner as it is in the tables. For text that is not valid,
-// which might name what belongs to another owner, it returns something that no table contains.
+// stored returns an id or a kind of the owner as it is in the tables. For invalid text, which might
+// name data of another owner, it returns something that no table contains.
 func (o owner) stored(text string) string {
 	if !utf8.ValidString(text) {
 		return ownerMark

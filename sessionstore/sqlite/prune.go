@@ -58,7 +58,7 @@ func pruneBounds(q sessionstore.PruneQuery, agents map[int64]sessionstore.Agent)
 	return []any{unused, all, asJSON(slices.Collect(maps.Keys(agents)))}
 }
 
-// prune deletes the sessions that match, whoever they belong to.
+// prune deletes the sessions that match, of all owners.
 func (s *medium) prune(ctx context.Context, bounds []any) (n int, err error) {
 	err = s.write(ctx, s.deleteOldDrafts)
 	for after := int64(0); err == nil; {
@@ -135,9 +135,9 @@ func (s *medium) pruneSome(
 	return gone, deleted, nil
 }
 
-// applyRetention prunes what Options.Retention allows, whoever it belongs to. It is called when the
-// store is closed, since nobody waits for an answer then. A program that is killed leaves it to the
-// next one, and so does an error.
+// applyRetention deletes the sessions of all owners that are older than Options.Retention. It is
+// called when the store is closed, because nobody waits for an answer then. If the program is
+// killed or an error occurs, the next program does it.
 func (s *medium) applyRetention() {
 	if s.options.Retention <= 0 || s.inMemory() || !s.isOpen() || !s.retentionIsDue() {
 		return

@@ -30,10 +30,10 @@ type Report struct {
 	Lost []sessionstore.ID
 }
 
-// Repair replaces a damaged store by what can be read of it. It works on copies, which need as much
-// space again, and moves the damaged file aside when the new file is complete. It fails if a
-// process has the store open, as far as the system tells. A file that is not a store, or needs a
-// newer program, is left alone.
+// Repair replaces a damaged store by a new one with everything that can be read. It works on
+// copies, which need as much space again, and moves the damaged file aside when the new file is
+// complete. It fails if a process has the store open, as far as the system can tell. It does not
+// change a file that is not a store or that needs a newer program.
 func Repair(ctx context.Context, o Options) (Report, error) {
 	s := New(o)
 	defer s.end()
@@ -59,8 +59,8 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 	return report, s.explain(err)
 }
 
-// rebuild creates the new file in a directory of its own, and puts it in the place of the damaged
-// one.
+// rebuild creates the new file in a separate directory, and then moves it to the place of the
+// damaged one.
 func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 	work, err := os.MkdirTemp(s.options.Dir, repairPrefix)
 	if err != nil {
@@ -104,9 +104,10 @@ func copyFile(from, to string) (err error) {
 	return err
 }
 
-// replaceStore moves the store at path to aside, and the file fresh to path. If that fails it moves
-// back what it moved, the log in particular, which contains commits. Where the file system has hard
-// links there is a store at path all the time: a program that found none would create an empty one.
+// replaceStore moves the store at path to aside, and the file fresh to path. If that fails, it
+// moves everything back, in particular the log, which contains commits. If the file system has hard
+// links, there is a store at path all the time, because a program that found none would create an
+// empty one.
 func replaceStore(path, aside, fresh string) (err error) {
 	var moved []string
 	defer func() {
@@ -181,8 +182,8 @@ func (s *Store) copyReadable(
 	return report, intact && !c.lossy, tx.Commit()
 }
 
-// examine checks a file for damage. It returns an error for an undamaged file of another program,
-// and for one that needs a newer program.
+// examine checks a file for damage. It returns an error for an undamaged file that belongs to
+// another program or needs a newer one.
 func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err error) {
 	var verdict string
 	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
@@ -475,8 +476,9 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 	return err
 }
 
-// finish makes the new file consistent: it deletes segments that no session needs, and makes sure
-// that no generation is used twice, and no program that knows no owners uses it if there are any.
+// finish makes the new file consistent. It deletes segments that no session needs, and makes sure
+// that no generation is used twice. If there are owners, it keeps out programs that do not support
+// them.
 func (c *copier) finish(ctx context.Context) error {
 	var generations int64
 	// If it cannot be read the sessions tell.

@@ -40,7 +40,7 @@ func (s *Store) Retain(
 	return n, err
 }
 
-// missingSessions returns the sessions that the agent listed before, and which are not in l.
+// missingSessions returns the sessions that the agent listed before and that are not in l.
 func (o owner) missingSessions(
 	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, l sessionstore.Listed,
 ) (missing []int64, err error) {

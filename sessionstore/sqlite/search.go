@@ -14,16 +14,16 @@ import (
 
 var _ sessionstore.Searcher = (*Store)(nil)
 
-// Messages are indexed when their turn ends, in the same transaction. What that leaves is indexed
-// by the next search: histories that a migration, a repair, a draft or an older program stored, the
-// rest of a very long turn, and turns that still run or never ended. The table unindexed says where
-// there is something to do.
+// Messages are indexed when their turn ends, in the same transaction. The next search indexes the
+// rest: histories that a migration, a repair, a draft or an older program stored, the rest of a
+// very long turn, and turns that are still running or never ended. The table unindexed records
+// where something is left to do.
 
 const (
 	// indexBytes limits how much of a history is read at the end of a turn, or in a piece of
 	// indexing.
 	indexBytes = 512 << 10
-	// indexTime limits how long a piece of indexing holds the write lock, about.
+	// indexTime is about how long a piece of indexing may hold the write lock.
 	indexTime = 20 * time.Millisecond
 )
 
@@ -138,8 +138,8 @@ func (s *medium) indexRest(ctx context.Context) error {
 	var strands []int64
 	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		strands = nil
-		// The drafts have no session. Those with the latest activity come last, as if they had been
-		// indexed when they were stored.
+		// Strands of drafts have no session. Sessions with the latest activity come last, as if
+		// they had been indexed when they were stored.
 		return each(ctx, tx, `
 			SELECT strand FROM unindexed AS u
 			WHERE EXISTS (SELECT 1 FROM segments WHERE strand = u.strand AND seq > u.seen)
@@ -288,7 +288,7 @@ func (s *Store) found(
 		}
 		text := strings.ReplaceAll(body, string(separator), "")
 		matches := q.Matches(text)
-		if len(matches) == 0 { // SQLite takes other characters for letters
+		if len(matches) == 0 { // SQLite treats other characters as letters
 			matches = []sessionstore.Match{{End: len(text)}}
 		}
 		f.Line, f.Matches = sessionstore.BestLine(text, matches)

@@ -146,8 +146,8 @@ func (s *Store) insert(
 	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
 }
 
-// agentKey returns the key of an agent, which it adds if it is new. A program that knows no owners
-// may not use the file any more once a principal has one.
+// agentKey returns the key of an agent, and adds a new agent. When the first agent of a principal
+// is added, programs that do not support owners can no longer use the file.
 func (o owner) agentKey(
 	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
 ) (key int64, err error) {
@@ -211,8 +211,8 @@ const (
 	recordTables = "sessions LEFT JOIN labels ON labels.session = sessions.key"
 )
 
-// scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It returns
-// the key of the session and that of its agent too.
+// scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It also
+// returns the keys of the session and of its agent.
 func scanRecord(
 	row interface{ Scan(...any) error }, parsed parsedKeys,
 ) (key, agent int64, r sessionstore.Session, err error) {
@@ -349,8 +349,8 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 	return s.label(ctx, id, "archived", 0, nil)
 }
 
-// label sets a column of a session's labels, and calls also, if it is not nil, in the same
-// transaction.
+// label sets a column of a session's labels. In the same transaction it calls also, unless that is
+// nil.
 func (s *Store) label(
 	ctx context.Context, id sessionstore.ID, column string, value any,
 	also func(context.Context, *sql.Tx, int64) error,

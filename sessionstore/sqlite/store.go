@@ -54,9 +54,10 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives warnings about the store's files; nil discards them.
 	Logger *slog.Logger
-	// Renamed, if not nil, returns what an agent in the store is called now. When the files are
-	// opened, sessions of an agent with another name are given to that one, with all that the store
-	// knows about them. It must return each name that it returns unchanged.
+	// Renamed, if not nil, returns the current name of an agent in the store. When the files are
+	// opened, the sessions of an agent whose name has changed are given to the agent with the new
+	// name, with everything that the store knows about them. Renamed must return a current name
+	// unchanged.
 	Renamed func(sessionstore.Agent) sessionstore.Agent
 
 	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a
@@ -64,8 +65,8 @@ type Options struct {
 	journal journal
 	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
 	lockTimeout time.Duration
-	// eraseDelay is the time between a delete and the erasing of what it leaves; 0 means the
-	// constant of that name.
+	// eraseDelay is the time between a delete and the erasing of its data; 0 means the constant of
+	// that name.
 	eraseDelay time.Duration
 }
 
@@ -121,8 +122,8 @@ type medium struct {
 	writing *semaphore.Weighted // of one writer
 	damaged sync.Map            // the keys of sessions whose damage was logged
 
-	// eraseDue has a token if a delete may have left something. background is the goroutine that
-	// erases it, which runs while db is open.
+	// eraseDue has a token if a delete may have left data. background is the goroutine that erases
+	// it, which runs while db is open.
 	eraseDue   chan struct{}
 	background sync.WaitGroup
 }
@@ -142,8 +143,8 @@ func New(o Options) *Store {
 // with other processes, and Close deletes it.
 func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 
-// CheckDir reports why files cannot be written in the store's directory, nil if nothing prevents
-// that. It changes nothing, and takes little time because it does not open the store.
+// CheckDir returns an error that says why files cannot be written in the store's directory, or nil.
+// It changes nothing, and is fast because it does not open the store.
 func (s *Store) CheckDir() error {
 	if s.inMemory() {
 		return nil
@@ -245,7 +246,7 @@ func (s *medium) read(ctx context.Context, do func(context.Context, *sql.Tx) err
 }
 
 // write runs do in a transaction that holds the write lock. It may run do several times. Writers
-// take turns: package sql would choose any of those that wait for the connection.
+// take turns, because package sql gives the connection to any of the waiting goroutines.
 func (s *medium) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return s.use(ctx, func(db *database) error {
 		if s.writing.Acquire(ctx, 1) != nil {
@@ -479,9 +480,9 @@ func pragmas(mode journal, timeout time.Duration, secureDelete string) []string 
 	if mode == journalRollback {
 		synchronous = "FULL"
 	}
-	// The timeout comes first since the others may have to wait. None of them writes. Parts of
-	// sessions stay out of temporary files, which are in a directory of the system that a sandbox
-	// may not let us write to.
+	// The timeout comes first because the other settings may have to wait. None of them writes.
+	// Temporary data stays in memory, because temporary files are in a directory of the system that
+	// a sandbox may not let us write to.
 	return []string{
 		fmt.Sprintf("busy_timeout(%d)", timeout.Milliseconds()),
 		"secure_delete(" + secureDelete + ")", "foreign_keys(ON)", "trusted_schema(OFF)",
@@ -536,7 +537,7 @@ func (d *database) prepare(ctx context.Context, o Options, steps []step) error {
 	return renameAgents(ctx, conn, o.Renamed)
 }
 
-// recognise rejects another program's database. A fresh one is still empty.
+// recognise rejects another program's database. It accepts an empty one, which is new.
 func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 	var id, tables int64
 	err = conn.QueryRowContext(ctx,

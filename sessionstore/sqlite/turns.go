@@ -108,8 +108,8 @@ func deleteEndedTurns(ctx context.Context, tx *sql.Tx, session int64) (more bool
 	return n == atOnce, err
 }
 
-// firstRunning returns the number of the first turn in the unbroken series of overlapping turns
-// that is still running. Their history begins with the segment r.open.
+// firstRunning returns the number of the first turn in the series of overlapping turns that is
+// still running. The history of that series begins with the segment r.open.
 func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT turn FROM segments WHERE strand = ? AND seq = ?),
