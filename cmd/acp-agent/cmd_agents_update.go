@@ -57,7 +57,7 @@ func newAgentsUpdate(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-// updateRegistry stores a copy of the registry that a file or URL has.
+// updateRegistry stores a copy of the registry in a file or at a URL.
 func updateRegistry(ctx context.Context, s streams, set *settings, source string) error {
 	read, shown := readRegistryFile, source
 	if strings.Index(source, "://") > 1 { // and not C://
@@ -101,7 +101,7 @@ func readRegistryFile(_ context.Context, path string) ([]byte, error) {
 	return raw, nil
 }
 
-// downloadRegistry returns what is at a URL. It uses encrypted connections only, except to this
+// downloadRegistry returns the content at a URL. It uses only encrypted connections, except to this
 // machine.
 func downloadRegistry(ctx context.Context, address string) ([]byte, error) {
 	const wait = time.Minute
@@ -146,7 +146,7 @@ func downloadRegistry(ctx context.Context, address string) ([]byte, error) {
 	return raw, nil
 }
 
-// checkDownload checks an address that is about to be asked.
+// checkDownload checks an address before a request is sent to it.
 func checkDownload(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
@@ -171,7 +171,7 @@ func downloadError(ctx context.Context, address string, err error) error {
 	return fmt.Errorf("cannot download %s: %w%s", secret.HideURL(address), err, hint)
 }
 
-// unwrapURL returns the cause of an error that repeats the address, which may hold secrets.
+// unwrapURL returns the cause of an error that quotes the address, which may contain secrets.
 func unwrapURL(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newConsents returns the commands for permissions that were given for good.
+// newConsents returns the commands for permissions that were given permanently.
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "consents",
@@ -43,8 +43,8 @@ func (set *settings) consents() (*consent.Store, error) {
 	return consent.NewStore(consentDir(dir)), nil
 }
 
-// consentsOf returns the consents for these roots, all if there are none. Roots that no longer
-// exist have no real path, so they are also compared as they are spelled.
+// consentsOf returns the consents for these roots, or all if there are no roots. Roots that no
+// longer exist have no real path, so they are also compared by spelling.
 func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, error) {
 	if len(roots) == 0 {
 		return consents.List()
@@ -75,7 +75,7 @@ type consentReport struct {
 	Allowed time.Time     `json:"allowedAt"`
 }
 
-// allows returns what a consent allows, for a person.
+// allows describes what a consent allows, for a person.
 func allows(c consent.Consent) string {
 	switch {
 	case c.Session != "":
@@ -157,7 +157,7 @@ type revokeFlags struct {
 	all   bool
 }
 
-// newConsentsForget returns the command by its earlier name.
+// newConsentsForget returns the same command under its earlier name.
 func newConsentsForget(s streams, set *settings) *cobra.Command {
 	cmd := newConsentsRevoke(s, set)
 	cmd.Use, cmd.Hidden = strings.Replace(cmd.Use, "revoke", "forget", 1), true

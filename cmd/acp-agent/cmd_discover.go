@@ -142,7 +142,7 @@ func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discove
 	return problems(list, nil)
 }
 
-// problems returns an error if not everything can be used. The output has explained why.
+// problems returns an error if something cannot be used. The output has already explained why.
 func problems(list []discovery.Artifact, limits []discovery.Limit) error {
 	broken := 0
 	for _, a := range list {
@@ -179,7 +179,7 @@ type findings struct {
 	*discovery.Catalog
 	files      []discovery.WorkspaceFile
 	strays     []discovery.Stray
-	unsearched []workspace.Root // that were not searched for strays completely
+	unsearched []workspace.Root // that were not completely searched for strays
 }
 
 // writeJSON prints the findings as a JSON object.

@@ -85,11 +85,11 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 // An examination says what doctor checks besides the configuration.
 type examination struct {
 	agents  []string // by name
-	command []string // of another agent, nil if there is none
+	command []string // of another agent, or nil
 	servers []string // files with MCP servers
 }
 
-// A finding is what doctor found out about one thing.
+// A finding is the result of one check.
 type finding struct {
 	Subject string `json:"subject"`
 	State   state  `json:"state"`
@@ -111,7 +111,7 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s %s: %s", mark, f.Subject, f.Text)
 }
 
-// judge returns what a check found: text if err is nil.
+// judge returns the finding of a check: err, or text if err is nil.
 func judge(subject, text string, err error) finding {
 	if err != nil {
 		return finding{subject, broken, err.Error()}
@@ -167,8 +167,8 @@ func (set *settings) examineRegistry() []finding {
 		r.CopiedFrom), err)}
 }
 
-// examineFiles checks the state directory, the session store, and who can change the program's
-// files.
+// examineFiles checks the state directory and the session store, and who else can change the
+// program's files.
 func (set *settings) examineFiles(ctx context.Context) []finding {
 	findings := set.examineStore(ctx)
 	for _, warning := range set.fileWarnings() {
@@ -177,8 +177,8 @@ func (set *settings) examineFiles(ctx context.Context) []finding {
 	return findings
 }
 
-// examineStore opens the session store and reads a session, if there is one, and checks that it can
-// be written to.
+// examineStore opens the session store, reads a session if there is one, and checks that the store
+// is writable.
 func (set *settings) examineStore(ctx context.Context) []finding {
 	const subject = "sessions"
 	if set.store != "" {
@@ -191,7 +191,7 @@ func (set *settings) examineStore(ctx context.Context) []finding {
 	return []finding{judge(subject, dir, err)}
 }
 
-// tryStore does what [settings.examineStore] says with a store in a file.
+// tryStore is [settings.examineStore] for a store in a file.
 func (set *settings) tryStore(ctx context.Context) error {
 	store, err := set.serverStore(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -234,7 +234,8 @@ func (set *settings) examineDatabase(ctx context.Context, subject string) []find
 	return findings
 }
 
-// examineAgent starts the agent with this name, or that of a command, and asks what it can do.
+// examineAgent starts the agent with this name, or the agent of a command, and asks for its
+// capabilities.
 func (set *settings) examineAgent(ctx context.Context, name string, args []string) []finding {
 	subject := "agent " + name
 	if name == "" {
@@ -294,8 +295,8 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	return findings
 }
 
-// commandSetting returns the key of the configuration file that names the program of an agent, or
-// "" if the rest of what starts it comes from elsewhere.
+// commandSetting returns the key of the configuration file that names the program of an agent. It
+// returns "" for an agent that is neither known nor configured.
 func (set *settings) commandSetting(name string, p proxy.Profile) string {
 	for _, own := range []string{name, p.Identity} {
 		if _, ok := proxy.FindProfile(set.config.profiles(), own); ok && name != "" {
@@ -305,8 +306,8 @@ func (set *settings) commandSetting(name string, p proxy.Profile) string {
 	return ""
 }
 
-// interpreterOf returns the program, such as node, that a script looks up in PATH to be run by it.
-// It returns "" for other programs.
+// interpreterOf returns the program, such as node, that runs a script and is looked up in PATH. It
+// returns "" for other programs.
 func interpreterOf(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -352,10 +353,10 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 	defer end()
 	stopErr := child.Stop(ending)
 	stop()
-	<-served // what it wrote after its answer does not matter
+	<-served // output after its answer does not matter
 	if err != nil {
 		if exit, ok := errors.AsType[*process.ExitError](child.Wait(ending)); ok {
-			err = exit // it says more than that the connection ended
+			err = exit // it is more specific than the end of the connection
 		}
 		return agent, errors.New("it does not answer as an ACP agent: " +
 			secrets.Text(unwrapError(err).Error()))
@@ -363,7 +364,7 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 	return agent, stopErr
 }
 
-// describeAgent says what an agent can do with sessions and folders.
+// describeAgent describes what an agent can do with sessions and folders.
 func describeAgent(a client.Agent) string {
 	var info struct {
 		AgentInfo struct{ Name, Version string }
@@ -394,7 +395,7 @@ func inDesktopPath(path string) bool {
 		[]string{"/usr/local/bin", "/usr/bin", "/bin"}, filepath.Dir(path))
 }
 
-// examineModels asks the servers of all configured models for what they offer.
+// examineModels asks the servers of all configured models which models they offer.
 func (set *settings) examineModels(ctx context.Context) []finding {
 	var findings []finding
 	for _, id := range set.config.modelIDs() {

@@ -39,7 +39,7 @@ type mcpFlags struct {
 	noAuth    bool
 	anyRoot   bool
 	readOnly  bool
-	tellOnly  bool // the model of the session what is in the roots
+	tellOnly  bool // only tell the session's model what is in the roots
 	timeout   time.Duration
 }
 
@@ -210,7 +210,7 @@ func (m mcpFlags) options(
 	return o, nil
 }
 
-// openedFlag returns the flag whose folders are opened at the start.
+// openedFlag returns the flag whose folders are opened when the server starts.
 func (m mcpFlags) openedFlag() string {
 	if len(m.roots) > 0 {
 		return "root"
@@ -274,7 +274,7 @@ func readToken(path, source string) (string, error) {
 	return token, nil
 }
 
-// isToken reports whether a token can be sent in a header and is not easily guessed.
+// isToken reports whether a token can be sent in a header and is hard to guess.
 func isToken(token string) bool {
 	return len(token) >= 16 && !strings.ContainsFunc(token, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
@@ -360,7 +360,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// explainHTTP prints what clients need, and what they can do.
+// explainHTTP prints what clients need to connect, and what they can do.
 func (m mcpFlags) explainHTTP(w io.Writer, addr net.Addr, token string) {
 	if addr.Network() == "unix" {
 		fmt.Fprintf(w, "acp-agent: serving MCP over HTTP on the socket %s\n", addr)

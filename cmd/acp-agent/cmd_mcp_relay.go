@@ -74,8 +74,9 @@ func relayMCP(
 	return err
 }
 
-// foundCommand returns the command of a server, whose Env has only names so far. If it has a
-// directory, it gets these variables and the basic ones.
+// foundCommand fills in the environment of the command of a server that was found in a root, which
+// has a directory, and an Env of names only. It gets only these variables and the basic ones. Other
+// commands are unchanged.
 func foundCommand(c process.Command) process.Command {
 	if c.Dir == "" {
 		return c

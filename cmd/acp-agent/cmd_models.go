@@ -119,8 +119,8 @@ type modelReport struct {
 	// Key says where the key comes from: "none", "from a command", "from VARIABLE" or "from
 	// VARIABLE, which is not set".
 	Key string `json:"key"`
-	// Offers are the models of the server, nil if it was not asked, and Error says why it did not
-	// tell them.
+	// Offers are the models that the server offers, nil if it was not asked. Error says why the
+	// server did not list them.
 	Offers []string `json:"offers,omitempty"`
 	Error  string   `json:"error,omitempty"`
 }
@@ -153,7 +153,7 @@ func (set *settings) reportModels(ctx context.Context, names []string) ([]modelR
 	return reports, nil
 }
 
-// ask asks the server for its models, and how long the context of this one is.
+// ask asks the server for its models, and for the context size of this one.
 func (r *modelReport) ask(ctx context.Context, client *llm.Client) {
 	const wait = 5 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
@@ -202,8 +202,8 @@ func unreachable(reports []modelReport) error {
 	return fmt.Errorf("cannot reach the server of: %s", strings.Join(names, ", "))
 }
 
-// maxOffers is how much is printed of what a server offers, in characters. Some offer hundreds of
-// models.
+// maxOffers is the longest list of a server's models that is printed, in characters. Some servers
+// offer hundreds.
 const maxOffers = 20_000
 
 func printModels(s streams, reports []modelReport) error {

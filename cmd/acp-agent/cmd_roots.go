@@ -80,7 +80,7 @@ type rootReport struct {
 	Verdict string `json:"verdict"`
 }
 
-// errRejected is returned for a root set with problems, which the report has explained.
+// errRejected is returned for a root set with problems, after the report has explained them.
 var errRejected = errors.New("a session on these folders would be rejected")
 
 // checkRoots reports on each root. The error is errRejected if a session would be rejected; other
@@ -176,8 +176,8 @@ func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	return table.Flush()
 }
 
-// describeRootError explains what is wrong with a folder, naming what it was given with: cwd for
-// root 0 and dir for others.
+// describeRootError explains what is wrong with a folder. It names the flag or setting of the
+// folder: cwd for root 0 and dir for others.
 func describeRootError(e workspace.RootError, cwd, dir string) string {
 	switch {
 	case e.Root < 0:
@@ -195,7 +195,7 @@ func describeRootError(e workspace.RootError, cwd, dir string) string {
 	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
 }
 
-// tooMany says that there are more folders than limit.
+// tooMany returns the error for more folders than limit.
 func tooMany(limit string) string {
 	return fmt.Sprintf("too many folders: the limit is %s; --max-roots N changes it", limit)
 }
@@ -246,8 +246,8 @@ func absolute(paths ...string) (workspace.Dirs, error) {
 	return workspace.ParseDirs(full)
 }
 
-// absolutePaths makes paths given on the command line absolute. It does not resolve "..": after a
-// symbolic link that can mean another directory than the text suggests.
+// absolutePaths makes paths given on the command line absolute. It does not resolve "..", because
+// after a symbolic link that can lead to a different directory than the text suggests.
 func absolutePaths(paths ...string) ([]string, error) {
 	here, err := os.Getwd()
 	if err != nil {

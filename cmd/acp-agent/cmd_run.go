@@ -30,14 +30,14 @@ import (
 type runFlags struct {
 	rootFlags
 	json, yes bool
-	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files of them.
+	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files with MCP servers.
 	mcp, mcpConfigs []string
 	// load, resume or fork is the stored session to continue, and last means the last one of cwd;
 	// at most one is set.
 	load, resume, fork string
 	last               bool
 	cwdGiven           bool // cwd is not the default
-	// mode and thoughtLevel are what to choose in the session, "" for nothing.
+	// mode and thoughtLevel are the values to choose in the session, "" for none.
 	mode, thoughtLevel string
 }
 
@@ -119,7 +119,8 @@ command line is invalid, and 130 if you interrupted it.`,
 	return cmd
 }
 
-// readPrompt returns the prompt in args, or on standard input, where it may have max bytes.
+// readPrompt returns the prompt in args, or the one on standard input, which may have up to max
+// bytes.
 func readPrompt(s streams, args []string, max int) (string, error) {
 	prompt := strings.Join(args, " ")
 	if prompt == "-" || len(args) == 0 && !s.interactive() {
@@ -258,8 +259,8 @@ func (r runFlags) turn(
 	return done, c.CloseSession(lasting, session.ID)
 }
 
-// open opens the session that the flags ask for. A stored session keeps its folders unless others
-// are given.
+// open opens the session that the flags select. A stored session keeps its folders unless the flags
+// name others.
 func (r runFlags) open(
 	ctx context.Context, c *client.Client, setup client.Setup,
 ) (client.Session, error) {
@@ -333,7 +334,7 @@ func (r runFlags) stored() string { return cmp.Or(r.load, r.resume, r.fork) }
 // creates reports whether the session is a new one.
 func (r runFlags) creates() bool { return r.fork != "" || r.stored() == "" && !r.last }
 
-// keepsDirs reports whether the agent process itself gives a stored session its folders.
+// keepsDirs reports whether the agent process keeps the folders of a stored session by itself.
 func (r runFlags) keepsDirs() bool {
 	return len(r.dirs) == 0 && (r.load != "" || r.resume != "" || r.last)
 }
@@ -395,7 +396,7 @@ func (p *printer) messages(sent bool, line []byte) {
 	p.line(sent, line)
 }
 
-// unwrapError returns an error of the agent as it would be reported for a command line.
+// unwrapError returns an error of the agent in the form in which a command line reports it.
 func unwrapError(err error) error {
 	answer, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok {

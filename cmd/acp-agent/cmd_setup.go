@@ -47,7 +47,7 @@ const setupExample = `  acp-agent setup
   acp-agent setup --yes --model qwen3
   acp-agent setup --yes --editor jetbrains -- my-agent --acp`
 
-// setupNeedsAnswers is told where nobody can be asked.
+// setupNeedsAnswers is the error if nobody can be asked.
 const setupNeedsAnswers = `setup asks questions on a terminal, and this is none. With flags it does the same:
 
   acp-agent setup --yes --agent NAME --cwd DIR --dir DIR --editor EDITOR
@@ -398,7 +398,7 @@ func (o *setup) open(ctx context.Context, r rootFlags) ([]folder, error) {
 	return folders, nil
 }
 
-// chooseEditor returns the editor that a flag or the user names.
+// chooseEditor returns the editor that a flag names or the user chooses.
 func (o *setup) chooseEditor(ctx context.Context) (editor, error) {
 	all := editors()
 	if o.editor != "" || o.user == nil {
@@ -511,8 +511,8 @@ func (o *setup) printSnippet(e editor, agent string) error {
 	return err
 }
 
-// programPath returns the path of this program: the one in PATH if that is the same file, which
-// stays when the program is replaced.
+// programPath returns the path of this program. It prefers the path in PATH if that is the same
+// file, because that path stays valid when the program is replaced.
 func programPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

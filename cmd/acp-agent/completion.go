@@ -74,7 +74,7 @@ func (set *settings) completeAgents(
 	return profileNames(profiles), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeOwners offers what a session can belong to.
+// completeOwners offers the agents to which a session can belong.
 func (set *settings) completeOwners(
 	cmd *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {

@@ -32,7 +32,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// config is the content of the configuration file. The zero value means that there is none.
+// config is the content of the configuration file. The zero value stands for a missing file.
 type config struct {
 	StateDir   string                  `json:"stateDir"`
 	LogLevel   string                  `json:"logLevel"`
@@ -55,7 +55,7 @@ type config struct {
 	path string
 }
 
-// whenOmitted says which folders a session has that is loaded by a request without
+// whenOmitted says which folders a session gets if it is loaded by a request without
 // additionalDirectories.
 type whenOmitted string
 
@@ -64,7 +64,7 @@ const (
 	useStored     whenOmitted = "stored"     // those that it had
 )
 
-// agentConfig changes a known agent or describes another one. What is absent stays as it is.
+// agentConfig changes a known agent or describes another one. Absent members change nothing.
 type agentConfig struct {
 	Command    string            `json:"command"`
 	Args       *[]string         `json:"args"`
@@ -99,7 +99,7 @@ type serverConfig struct {
 	sandboxConfig
 }
 
-// The words of a configuration for members of [acp.MCPPolicy].
+// The values in the configuration for members of [acp.MCPPolicy].
 type (
 	onOff        bool
 	keepOnShrink bool
@@ -247,7 +247,7 @@ func defaultConfigText() string {
 func parseConfig(path string, text []byte) (config, error) {
 	c := config{path: path}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
-	// The library needs a kilobyte of stack for each bracket that is nested in the others.
+	// The library needs a kilobyte of stack for each level of nested brackets.
 	const maxBrackets = 50_000
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets {
 		return config{}, usagef("%s: has more than %d brackets", path, maxBrackets)
@@ -340,7 +340,7 @@ func parsed[T any](parse func(string) (T, error)) *json.Unmarshalers {
 	})
 }
 
-// choice returns a function that parses one of a few words.
+// choice returns a function that accepts one of a few words.
 func choice[T any](choices map[string]T) func(string) (T, error) {
 	return func(word string) (T, error) {
 		value, known := choices[word]
@@ -366,8 +366,8 @@ func describeSyntaxError(path string, err error) string {
 	return fmt.Sprintf("%s: not a JSON object: %s", path, problem)
 }
 
-// describeConfigError explains an error of the decoder: the file, the key or the line, and what is
-// allowed.
+// describeConfigError explains an error of the decoder: it names the file, the key or the line, and
+// the allowed values.
 func describeConfigError(path string, text []byte, err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
@@ -467,7 +467,8 @@ var variableName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 })
 
-// check checks what decoding does not. Its errors have no values that may be keys by mistake.
+// check checks what decoding does not. Its errors do not quote values, because a user may have put
+// a secret key there by mistake.
 func (m modelConfig) check(id string) error {
 	hasKey := m.KeyEnv != "" || m.KeyCommand != nil
 	switch {
@@ -513,7 +514,7 @@ func (m modelConfig) check(id string) error {
 	return nil
 }
 
-// checkURL checks the address of a server, which is sent a key or not.
+// checkURL checks the address of a server. keyed says whether it gets a key.
 func (m modelConfig) checkURL(hasKey bool) error {
 	u, err := url.Parse(m.BaseURL)
 	switch {
@@ -542,7 +543,7 @@ func (m modelConfig) checkURL(hasKey bool) error {
 	return nil
 }
 
-// endpointPath matches what a client adds to the address of a server.
+// endpointPath matches the paths that a client adds to the address of a server.
 var endpointPath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`/(chat/completions|responses|messages)/?$`)
 })
@@ -572,8 +573,8 @@ func (c config) resolveWorkspace(i int) error {
 func isPath(program string) bool { return strings.Contains(filepath.ToSlash(program), "/") }
 
 // resolvePath makes a path in the configuration file absolute: "~/" is the home directory, and
-// other relative paths start in the file's directory, because editors start acp-agent anywhere,
-// including in folders that are not trusted.
+// other relative paths start in the file's directory, because editors start acp-agent in any
+// directory, even an untrusted one.
 func resolvePath(file, path string) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return path, nil
@@ -628,7 +629,7 @@ func override[T any](value, configured *T) {
 func (c config) modelIDs() []string { return slices.Sorted(maps.Keys(c.Models)) }
 
 // keyVariables returns the names of the environment variables with the models' keys. No process
-// that acp-agent starts gets them, except an agent: it may use the same ones.
+// that acp-agent starts gets them, except an agent, which may need the same variables.
 func (c config) keyVariables() []string {
 	var names []string
 	for _, m := range c.Models {
@@ -640,7 +641,7 @@ func (c config) keyVariables() []string {
 	return names
 }
 
-// modelsFrom returns all configured models, first the one with this ID.
+// modelsFrom returns all configured models, beginning with the one with this ID.
 func (c config) modelsFrom(id string) ([]model.Model, error) {
 	if len(c.Models) == 0 {
 		return nil, fmt.Errorf(
@@ -681,7 +682,8 @@ func (c sandboxConfig) settings() sandbox.Settings {
 	return s
 }
 
-// resolvePaths makes the paths absolute, except for variables of what is started.
+// resolvePaths makes the paths absolute, except for those that begin with a variable of the started
+// program.
 func (c sandboxConfig) resolvePaths(file string) (err error) {
 	for _, list := range [][]string{c.SandboxWrite, c.SandboxRead} {
 		for i := range list {

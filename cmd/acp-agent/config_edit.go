@@ -10,7 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// configText is a configuration file that is changed. Comments, and what is not changed, stay.
+// configText is a configuration file that is being changed. Comments and all other parts stay as
+// they are.
 type configText struct {
 	root hujson.Value
 	unit string // of indentation
@@ -85,7 +86,7 @@ func (c *configText) addDirectory(index int, dir string) {
 	}
 }
 
-// find returns the value of a member, nil if there is none.
+// find returns the value of a member, or nil.
 func find(object *hujson.Object, name string) *hujson.Value {
 	for i := range object.Members {
 		if object.Members[i].Name.Value.(hujson.Literal).String() == name {
@@ -119,9 +120,9 @@ func (c *configText) addMember(object *hujson.Object, name string, value any, de
 	})
 }
 
-// room returns what comes before a new last element, and whether that is on lines of its own:
-// unless the elements before it, beginning with first, are all on one line. Comments that were
-// behind the last element stay there.
+// room returns the text before a new last element, and whether the element gets its own lines. It
+// does unless the existing elements, beginning with first, are all on one line. Comments after the
+// last existing element stay there.
 func (c *configText) room(
 	first *hujson.Value, after *hujson.Extra, depth int,
 ) (before hujson.Extra, spread bool) {
@@ -135,7 +136,7 @@ func (c *configText) room(
 	return before, true
 }
 
-// encode returns a value at a depth of the file, on several lines if it is spread.
+// encode returns a value for this depth of the file, on several lines if spread is set.
 func (c *configText) encode(value any, depth int, spread bool) hujson.ValueTrimmed {
 	layout := json.JoinOptions(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
 	if spread {

@@ -40,7 +40,7 @@ func (set *settings) examineServers(ctx context.Context, files []string) []findi
 	return findings
 }
 
-// listServers starts MCP servers and returns what each offers or why it does not answer.
+// listServers starts MCP servers, and returns what each offers or why it does not answer.
 func (set *settings) listServers(
 	ctx context.Context, servers []sdk.McpServer,
 ) ([]mcpclient.Listing, error) {

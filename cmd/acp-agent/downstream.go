@@ -34,19 +34,20 @@ type downstream struct {
 	tools   process.Command // an MCP server with tools for the roots
 	relay   process.Command // stands in front of other MCP servers
 
-	// pool has the processes that connections of the same user share, nil if there is one
-	// connection.
+	// pool has the processes that connections of the same user share. It is nil if there is only
+	// one connection.
 	pool *proxy.Pool
 	user string
 }
 
-// behindVariable is set for agents behind acp-agent. If one is acp-agent again, the configuration
-// file does not choose what answers: it would be the same agent, without end.
+// behindVariable is set for agents behind acp-agent. If such an agent is acp-agent again, it does
+// not let the configuration file choose what answers, because that would start the same agent
+// endlessly.
 const behindVariable = "ACP_AGENT_BEHIND"
 
-// answering returns the names of the agent and the model that answer: those of --agent and --model,
-// or of the configuration file if there is neither a flag nor a command args. setting describes
-// where they are named.
+// answering returns the name of the agent or model that answers: from --agent or --model, or from
+// the configuration file if there is neither a flag nor a command in args. setting describes where
+// it is named.
 func (set *settings) answering(args []string) (agent, model, setting string) {
 	if len(args) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") ||
 		os.Getenv(behindVariable) != "" {
@@ -113,7 +114,7 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 }
 
 // errModelElsewhere is the error for a model on another machine that only the configuration file
-// chooses: that alone must not make a session send what it reads.
+// chooses. The file alone must not make a session send what it reads to another machine.
 func errModelElsewhere(name string) error {
 	return fmt.Errorf("the model %q is on another machine: let your editor start acp-agent --model %s",
 		name, name)
@@ -179,8 +180,8 @@ func isInstalled(program string) bool {
 	return err == nil || filepath.Base(program) != program
 }
 
-// shownCommand returns a stored command line as a person may copy it into a shell. An imported
-// session may have any text there.
+// shownCommand returns a stored command line in a form that is safe to copy into a shell. In an
+// imported session it may be any text.
 func shownCommand(line string) string {
 	for _, word := range strings.Fields(line) {
 		if text.ShellWord(word) != word {
@@ -190,8 +191,8 @@ func shownCommand(line string) string {
 	return line
 }
 
-// modelSandbox returns what restricts the commands of models, as configured for each or as
-// --sandbox says.
+// modelSandbox returns a function for the sandbox of a model's commands, as configured for the
+// model or set by --sandbox.
 func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String()))
 	if err != nil {
@@ -206,7 +207,7 @@ func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 	}, nil
 }
 
-// sandboxLine returns the command line that restricts another one, appended to it.
+// sandboxLine returns the command line to which another one can be appended to restrict it.
 func (set *settings) sandboxLine(s sandbox.Settings, roots []string) []string {
 	flags := []string{"--sandbox", s.Mode.String()}
 	for flag, paths := range map[string][]string{"--dir": roots, "--write": s.Write, "--read": s.Read} {
@@ -261,8 +262,8 @@ func (d downstream) name() string {
 	return proxy.ProgramName(d.command.Path)
 }
 
-// newBackend returns the backend that answers: a model, a proxy for the downstream agent, or the
-// one without either.
+// newBackend returns the backend that answers: a model, a proxy for the downstream agent, or
+// package explore.
 func newBackend(
 	d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger,
 ) backend.Backend {

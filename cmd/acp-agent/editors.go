@@ -123,10 +123,11 @@ func editors() []editor {
 	}
 }
 
-// defaultName is the name of an agent that a plugin knows, for all that it does not know.
+// defaultName is the name of an agent that a plugin knows. It is used for agents that the plugin
+// does not know.
 const defaultName = "opencode"
 
-// nameOf returns the editor's name for an agent, "" for none of the known ones.
+// nameOf returns the editor's name for an agent, or "" if the editor does not know the agent.
 func (e editor) nameOf(agent string) string {
 	if e.names == nil {
 		return "acp-agent"
@@ -139,7 +140,7 @@ func (e editor) render(name, program string, args []string) string {
 	between := cmp.Or(e.between, ", ")
 	words := make([]string, len(args)+1)
 	for i, word := range append([]string{program}, args...) {
-		quoted, _ := json.Marshal(word) // which Lua and Lisp understand as well
+		quoted, _ := json.Marshal(word) // which is also valid in Lua and Lisp
 		words[i] = string(quoted)
 	}
 	return strings.NewReplacer("<name>", name, "<program>", words[0],

@@ -46,7 +46,7 @@ func readBounded(path string, max int64) ([]byte, error) {
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// fileError explains why a file cannot be opened, in words.
+// fileError returns the error of opening a file in plain language.
 func fileError(err error) error {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	switch {
@@ -71,7 +71,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// appendFile appends to a log or trace. The first error of a write is told on stderr.
+// appendFile appends to a log or trace. It reports the first write error on stderr.
 type appendFile struct {
 	file   io.WriteCloser
 	flag   string
@@ -115,7 +115,7 @@ func (set *settings) warnAboutFiles(logger *slog.Logger) {
 	}
 }
 
-// A fileWarning says who else can change a file of the program.
+// A fileWarning is a warning that others can change a file of the program.
 type fileWarning struct{ path, text string }
 
 // fileWarnings returns warnings about a configuration file and a state directory that other users

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ownedByAnother is not known: files inherit the permissions of their folder.
+// ownedByAnother returns false: on Windows files inherit the permissions of their folder.
 func ownedByAnother(fs.FileInfo) bool { return false }
 
 // writableByOthers is not known either.

@@ -47,8 +47,9 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	return folders
 }
 
-// workspaceOf returns the index of the entry for sessions with the working directory cwd, or -1: of
-// the entries whose cwd is that directory or above it, as spelled or without links, the deepest.
+// workspaceOf returns the index of the entry for sessions with the working directory cwd, or -1. It
+// is the entry with the deepest cwd that is that directory or above it, as spelled or without
+// links.
 func (c config) workspaceOf(cwd workspace.Dir) int {
 	found, depth := -1, -1
 	if len(c.Workspaces) == 0 {

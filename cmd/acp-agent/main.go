@@ -79,8 +79,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	return 1
 }
 
-// outputClosed reports whether err means that the reader of standard output has read enough, such
-// as head, or has left, such as an editor that closes it before standard input.
+// outputClosed reports whether err means that the reader of standard output has closed it: because
+// it has read enough, like head, or because it has ended, like an editor that closes it before
+// standard input.
 func outputClosed(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && failed.Path == os.Stdout.Name() && errors.Is(failed, syscall.EPIPE)
@@ -110,8 +111,8 @@ func (e *servingError) Error() string { return e.err.Error() }
 
 func (e *servingError) Unwrap() error { return e.err }
 
-// statusError ends the program with a status, after somebody else has told why: a child process
-// that ended with it, or whoever returns it.
+// statusError ends the program with a status. The reason was already reported, by the child process
+// that ended with this status or by the function that returns the error.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("ended with status %d", e.status) }

@@ -81,7 +81,7 @@ func (m *markdown) line(line string) string {
 	}
 }
 
-// inline renders what is emphasized, code and links in a line.
+// inline renders emphasis, code and links in a line.
 func inline(line string) string {
 	var b strings.Builder
 	for _, s := range syntax.Spans(line) {

@@ -19,23 +19,23 @@ func boundGarbage() {
 }
 
 const (
-	// memoryLimit is how much memory there may be before the collector runs more often.
+	// memoryLimit is the amount of memory above which the collector runs more often.
 	memoryLimit = 160 << 20
 	// idleTime is how long after the last collection unused memory is given back.
 	idleTime = 5 * time.Second
-	// worthFreeing is how much memory there must be.
+	// worthFreeing is how much memory the program must have before unused memory is given back.
 	worthFreeing = 64 << 20
 )
 
-// garbage follows the collections of the program.
+// garbage observes the collections of the program.
 type garbage struct {
 	mu      sync.Mutex
 	idle    *time.Timer // nil before there was much memory
 	freeing bool        // the next collection is that of free
 }
 
-// collected is called after each collection. The memory limit is at least half as high again as
-// what is live: below that, the collector would run without end.
+// collected is called after each collection. The memory limit is at least one and a half times the
+// live memory, because below that the collector would run all the time.
 func (g *garbage) collected() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +50,7 @@ func (g *garbage) collected() {
 	default:
 		g.idle.Reset(idleTime)
 	}
-	// The runtime has no notification of a collection other than the end of an object.
+	// The runtime announces a collection only by the finalizer or cleanup of an object.
 	runtime.AddCleanup(&struct{ next *garbage }{}, (*garbage).collected, g)
 }
 

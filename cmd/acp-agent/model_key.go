@@ -20,9 +20,9 @@ import (
 // keyTimeout is how long a command may take to print a key. Password managers ask the user.
 const keyTimeout = time.Minute
 
-// key returns the function that gives a model its key, or nil if it needs none. It gets the key
-// that the server has rejected, "" before that, and its errors must not contain a key. dir is the
-// folder of the configuration file. A keyCommand does not get the variables withheld.
+// key returns the function that gives a model its key, or nil if it needs none. The function gets
+// the key that the server has rejected, or "". Its errors must not contain a key. dir is the folder
+// of the configuration file. A keyCommand does not get the withheld variables.
 func (m modelConfig) key(
 	dir string, withheld []string,
 ) func(context.Context, string) (string, error) {
@@ -148,8 +148,8 @@ func isHeaderValue(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
-// headers returns the function that returns the headers of requests with what the environment says,
-// nil if there are none.
+// headers returns a function that returns the headers of requests with variables of the environment
+// filled in, or nil if there are no headers.
 func (m modelConfig) headers() func() (map[string]string, error) {
 	if len(m.Headers) == 0 {
 		return nil

@@ -34,7 +34,8 @@ func (set *settings) storeVariables() []string {
 	return []string{storeVariable, "PGPASSWORD", "PGSSLPASSWORD"}
 }
 
-// storelessEnvironment returns our environment without these variables, nil for all of it.
+// storelessEnvironment returns our environment without these variables, or nil for the whole
+// environment.
 func (set *settings) storelessEnvironment() []string {
 	if set.store == "" {
 		return nil
@@ -48,7 +49,7 @@ func (set *settings) withheld() []string {
 }
 
 // serverStore returns the session store for serving an editor. It fails if sessions cannot be
-// written there, as far as that can be told without opening it.
+// written there, as far as that can be determined without opening it.
 func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
 	if set.store != "" {
 		return openPostgres(set.store, sessionstore.Retention)
@@ -79,9 +80,9 @@ func isPostgres(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// commandStore returns the session store of a command, and its name. If there is none, it is empty
-// and in memory, so that looking for sessions creates no file. Warnings about its files are written
-// to stderr.
+// commandStore returns the session store of a command, and its name. If the store does not exist,
+// it returns an empty one in memory, so that looking for sessions creates no file. It writes
+// warnings about the store's files to stderr.
 func (set *settings) commandStore(stderr io.Writer) (sessionstore.Shared, string, error) {
 	store, name, err := set.openStore(stderr)
 	if err == nil && set.store == "" && !sqlite.Exists(name) {
@@ -90,8 +91,8 @@ func (set *settings) commandStore(stderr io.Writer) (sessionstore.Shared, string
 	return store, name, err
 }
 
-// namedStore returns the store with a name of the command line, which is the configured one if it
-// is "", and a name by which stores are compared.
+// namedStore returns the store with this name from the command line, "" for the configured one, and
+// a name by which stores can be compared.
 func (set *settings) namedStore(
 	name string, stderr io.Writer,
 ) (sessionstore.Shared, string, error) {
@@ -196,15 +197,14 @@ func findSession(
 	return one, ambiguous(name, len(matches))
 }
 
-// lastSession names the session with the newest activity.
+// lastSession names the most recently active session.
 const lastSession = "last"
 
 func ambiguous(name string, n int) error {
 	return usagef("%d session ids begin with %q: give more of the id", n, name)
 }
 
-// listed yields the sessions that q selects, those with the newest activity first. It stops after
-// an error.
+// listed yields the sessions that q selects, most recently active first. It stops after an error.
 func listed(
 	ctx context.Context, store sessionstore.Sessions, q sessionstore.Query,
 ) iter.Seq2[sessionstore.Session, error] {

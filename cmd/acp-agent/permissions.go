@@ -72,7 +72,8 @@ func allowing(kind sdk.PermissionOptionKind) bool {
 	return kind == sdk.PermissionOptionKindAllowOnce || kind == sdk.PermissionOptionKindAllowAlways
 }
 
-// choose returns the option that answers a request, nil to cancel it, and how that is told.
+// choose returns the option that answers a request, or nil to cancel it, and a text that tells the
+// user.
 func (p *permissions) choose(
 	ctx context.Context, options []sdk.PermissionOption,
 ) (*sdk.PermissionOption, string) {
@@ -126,8 +127,8 @@ func (p *permissions) ask(
 	}
 }
 
-// chosen returns the index of the option that the user typed, -1 for none: its key, its name, or
-// yes, no or always.
+// chosen returns the index of the option that the user typed, or -1. An option is typed as its key,
+// its name, or yes, no or always.
 func chosen(line string, keys []string, options []sdk.PermissionOption) int {
 	line = strings.ToLower(line)
 	if line == "" {

@@ -25,14 +25,14 @@ import (
 type printer struct {
 	mu       sync.Mutex
 	out      io.Writer
-	width    int              // of the terminal, 0 if out is none
+	width    int              // of the terminal, 0 if out is not a terminal
 	markdown *markdown        // nil to print messages unchanged
 	inLine   bool             // the last text did not end with a newline
 	calls    map[string]*call // by id
 	message  string           // the id of the last message of the agent
 	thought  bool             // the agent thought since
 	live     *call            // the call on the last line, which can be replaced
-	untold   []*call          // pending calls without a line yet, if out is no terminal
+	untold   []*call          // pending calls without a line yet, if out is not a terminal
 	asking   bool             // a permission request is shown and not yet answered
 	held     []client.Update  // that arrived meanwhile
 	title    string           // of the permission request
@@ -55,7 +55,7 @@ func newPrinter(out io.Writer) *printer {
 }
 
 // obeysEscapes reports whether a terminal obeys escape sequences. The console of Windows does not
-// unless it is told to.
+// by default.
 func obeysEscapes() bool { return os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows" }
 
 // print writes text.
@@ -106,8 +106,8 @@ func writeJSON(w io.Writer, v any) error {
 
 // update prints messages, tool calls and retries, and ignores other updates.
 //
-// Updates that arrive while the user is asked are printed after the answer: they could pass for
-// another question.
+// Updates that arrive while the user is being asked are printed after the answer, because they
+// could look like another question.
 func (p *printer) update(_ context.Context, u client.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +155,7 @@ func (p *printer) printUpdate(u client.Update) {
 	}
 }
 
-// tellCalls prints the pending calls. Their titles may have grown since they were announced.
+// tellCalls prints the pending calls, whose titles may have grown since they were announced.
 func (p *printer) tellCalls() {
 	calls := p.untold
 	p.untold = nil
@@ -233,8 +233,8 @@ func (p *printer) tool(update json.RawMessage) {
 	}
 }
 
-// show prints the line of a call. On a terminal it replaces the line before, if that is about the
-// same call, and does not end it while the call may change.
+// show prints the line of a call. On a terminal it replaces the previous line if that is about the
+// same call, and does not end the line while the call may change.
 func (p *printer) show(c *call, mark, plain string, s style) {
 	if p.width == 0 {
 		p.note("%s%s", plain, c.title)
@@ -252,8 +252,8 @@ func (p *printer) show(c *call, mark, plain string, s style) {
 	}
 }
 
-// shownLines returns the lines of what a tool call says that are neither empty nor begin or end a
-// code block.
+// shownLines returns the lines of a tool call's text, without empty lines and the marks of code
+// blocks.
 func shownLines(said string) (lines []string) {
 	for line := range strings.Lines(said) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
@@ -327,7 +327,8 @@ func (p *printer) diff(d *sdk.ToolCallContentDiff) {
 }
 
 // noteWrapped writes s in a style as separate lines that fit the terminal, all behind the same
-// indent. What is shown could otherwise go on at the beginning of a line, as if acp-agent said it.
+// indent. Otherwise the text could continue at the beginning of a line and look like a message of
+// acp-agent.
 func (p *printer) noteWrapped(indent, s string, style style) {
 	room := max(p.width-columns(indent)-1, 20)
 	for p.width > 0 && columns(s) > room {
@@ -338,7 +339,8 @@ func (p *printer) noteWrapped(indent, s string, style style) {
 	p.note("%s%s", indent, p.styled(s, style))
 }
 
-// answered prints how a permission request was answered, and what arrived since it was shown.
+// answered prints how a permission request was answered, and the updates that arrived in the
+// meantime.
 func (p *printer) answered(how string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -360,7 +362,7 @@ func (p *printer) ask(options string) {
 	p.print("  " + options + " ")
 }
 
-// typed notes that the user has ended the line of a question.
+// typed records that the user has ended the line of a question.
 func (p *printer) typed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -393,7 +395,7 @@ func (p *printer) err() error {
 	return p.failed
 }
 
-// describe returns the sentences in a value of JSON: what it says to a person, without what is for
+// describe returns the sentences in a JSON value: the parts for a person, without those for
 // programs.
 func describe(raw json.RawMessage) string {
 	var value any
@@ -409,7 +411,7 @@ func describe(raw json.RawMessage) string {
 // maxDescription is the most bytes of a description.
 const maxDescription = 4 << 10
 
-// sentences appends the strings of several words in a value of JSON to list.
+// sentences appends the strings of several words in a JSON value to list.
 func sentences(value any, list []string) []string {
 	switch value := value.(type) {
 	case map[string]any:

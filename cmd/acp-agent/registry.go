@@ -26,7 +26,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// A registry has the agents of a registry.json of the ACP registry.
+// A registry holds the agents in a registry.json of the ACP registry.
 type registry struct {
 	// CopiedFrom is the file or URL that our copy comes from, without secrets.
 	CopiedFrom string          `json:"copiedFrom"`
@@ -57,12 +57,11 @@ type registryProgram struct {
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// maxRegistry is the maximum size of a registry in bytes. That of the ACP registry has about
-// 100,000.
+// maxRegistry is the maximum size of a registry in bytes. The ACP registry has about 100,000.
 const maxRegistry = 16 << 20
 
-// parseRegistry reads a registry.json, and leaves out the entries that it returns errors for. It
-// ignores what it does not know.
+// parseRegistry reads a registry.json. It leaves out invalid entries and returns their errors. It
+// ignores unknown members.
 func parseRegistry(raw []byte) (r registry, leftOut []error, err error) {
 	var file struct {
 		CopiedFrom string           `json:"copiedFrom"`
@@ -97,8 +96,9 @@ func parseRegistry(raw []byte) (r registry, leftOut []error, err error) {
 	return r, leftOut, nil
 }
 
-// registryPatterns are what the strings of a registry must look like, and the environment variables
-// that it must not set. What matches means nothing special to a shell and begins with no dash.
+// registryPatterns has the patterns that the strings of a registry must match, and the environment
+// variables that it must not set. A string that matches has no special meaning to a shell and does
+// not begin with a dash.
 var registryPatterns = sync.OnceValue(func() (p struct {
 	id, version, program, npm, pypi, reserved *regexp.Regexp
 }) {
@@ -185,8 +185,8 @@ func (r *registryProgram) isInArchive() bool {
 		registryPatterns().program.MatchString(path.Base(cmd))
 }
 
-// program returns the name of the program, without the extension that Windows adds. That of an npm
-// package which is not installed is a guess.
+// program returns the name of the program, without the extension that Windows adds. For an npm
+// package that is not installed, it is a guess.
 func (r *registryProgram) program() string {
 	if r.Cmd == "" {
 		_, name := path.Split(proxy.PackageName(r.Package))
@@ -257,8 +257,8 @@ func (set *settings) agents() ([]proxy.Profile, error) {
 	return append(profiles, r.profiles(profiles)...), nil
 }
 
-// profiles returns the profiles of the agents that are not in own, sorted by name. What is known
-// about an agent that has another name here stays known.
+// profiles returns the profiles of the agents that are not in own, sorted by name. It keeps what is
+// known about an agent that has another name here.
 func (r registry) profiles(own []proxy.Profile) []proxy.Profile {
 	var profiles []proxy.Profile
 	known, taken := make(map[string]proxy.Profile), make(map[string]bool)
@@ -365,8 +365,8 @@ func npmFolders() []string {
 	return found
 }
 
-// npmProgram returns the name of the program that npx runs of a package in one of these folders, ""
-// if it is not in any or has the package's name.
+// npmProgram returns the name of the program that npx runs for a package in one of these folders.
+// It returns "" if the package is in none of them, or if the program has the package's name.
 func npmProgram(folders []string, pkg string) string {
 	const maxManifest = 1 << 20
 	_, own := path.Split(pkg)

@@ -49,7 +49,7 @@ const rootExample = `  acp-agent                                     what an edi
 // newRoot returns the whole command line. Without a subcommand the program serves an editor.
 func newRoot(s streams) *cobra.Command {
 	set := newSettings()
-	// Cobra's own version flag links its templates, which make the program a fifth larger.
+	// Cobra's own version flag would link its templates, which make the program a fifth larger.
 	var showVersion bool
 	root := &cobra.Command{
 		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
@@ -98,7 +98,7 @@ func newRoot(s streams) *cobra.Command {
 	return root
 }
 
-// newACP returns the command that does the same as the program without a command.
+// newACP returns a command that is equivalent to the program without a command.
 func newACP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acp [flags] [-- COMMAND ARGS...]",
@@ -111,7 +111,7 @@ func newACP(s streams, set *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().AddFlagSet(set.flags)
-	setup := newSetup(s, set) // which such editors put behind it to let the user sign in
+	setup := newSetup(s, set) // which such editors append to let the user sign in
 	setup.Hidden = true
 	cmd.AddCommand(setup)
 	return cmd
@@ -127,9 +127,8 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
 }
 
-// swallowedFlags returns the flags of the program that args pass to the agent behind it, because
-// they follow one that the program does not have, and flags that may be misspelled ones of the
-// program.
+// swallowedFlags returns the program's own flags in args that would be passed to the agent, because
+// they follow an unknown flag, and flags that may be misspellings of the program's own.
 func swallowedFlags(root *cobra.Command, args []string) (own []string, similar []similarFlag) {
 	separated := separateAgentArgs(root, args)
 	if len(separated) == len(args) {
@@ -149,7 +148,7 @@ func swallowedFlags(root *cobra.Command, args []string) (own []string, similar [
 	return own, similar
 }
 
-// similarFlag is a flag that is given, and the program's own that it resembles.
+// similarFlag is a given flag, and the program's own flag that it resembles.
 type similarFlag struct{ given, own string }
 
 // misspelled returns the flag of the root command that a longer flag differs from in one or two
@@ -171,12 +170,11 @@ func misspelled(root *cobra.Command, given string) string {
 	return ""
 }
 
-// separateAgentArgs returns args with "--" before the first one that is for the agent behind
-// acp-agent: after --agent NAME one that is neither a flag of the program nor a command that
-// accepts
-// --agent, and if the configuration file names an agent, one that is not for the program. Editors
-// append arguments of the agent, such as --terminal-login, to the command that they are configured
-// with.
+// separateAgentArgs inserts "--" into args before the first argument for the agent behind
+// acp-agent. After --agent NAME, that is the first argument that is neither a flag of the program
+// nor a command that accepts --agent. If the configuration file names an agent, it is the first
+// argument that is not for the program. Editors append arguments of the agent, such as
+// --terminal-login, to the command that they are configured with.
 func separateAgentArgs(root *cobra.Command, args []string) []string {
 	root.InitDefaultHelpFlag()
 	behindAgent, behindACP, file := false, false, ""
@@ -210,8 +208,8 @@ func separateAgentArgs(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// agentFor returns the agent that the configuration file names if arg is neither a command nor
-// similar to one, otherwise "". A file that cannot be read is reported later.
+// agentFor returns the agent that the configuration file names, or "" if arg is a command or
+// similar to one. A file that cannot be read is reported later.
 func agentFor(root *cobra.Command, arg, file string) string {
 	root.SuggestionsMinimumDistance = 2
 	if len(root.SuggestionsFor(arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
@@ -292,8 +290,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	return nil
 }
 
-// serving returns the options of a connection to a client that d answers. dir is the state
-// directory.
+// serving returns the options of a connection whose prompts d answers. dir is the state directory.
 func (set *settings) serving(
 	d downstream, dir string, roots workspace.Options, store sessionstore.Store, trace traceFunc,
 	logger *slog.Logger,

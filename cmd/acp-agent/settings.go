@@ -19,10 +19,11 @@ import (
 )
 
 // settings are the values of the program's flags. Each flag, such as --state-dir, can also be given
-// as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir. But
-// --agent and --model are no variables (see answering), --sandbox is only a flag, --config and --dir
-// are flags and variables, and --keep-dirs is whenOmitted in the file. A flag takes precedence over
-// the environment, and the environment over the file. An empty variable counts as unset.
+// as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir.
+// There are exceptions: --agent and --model have no variables (see answering), --sandbox is only a
+// flag, --config and --dir are only flags and variables, and --keep-dirs is called whenOmitted in
+// the file. A flag takes precedence over the environment, and the environment over the file. An
+// empty variable counts as unset.
 type settings struct {
 	stateDir   string
 	store      string
@@ -130,8 +131,9 @@ func (set *settings) load() (err error) {
 	return nil
 }
 
-// workspace returns the options for opening root folders. They deny acp-agent's own files: whoever
-// can write these decides which agent runs, and which MCP servers start without a question.
+// workspace returns the options for opening root folders. They deny access to acp-agent's own
+// files, because whoever can write these decides which agent runs, and which MCP servers start
+// without a question.
 func (set *settings) workspace() (workspace.Options, error) {
 	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts}
 	for _, path := range set.ownPaths() {
@@ -148,8 +150,8 @@ func (set *settings) workspace() (workspace.Options, error) {
 	return o, nil
 }
 
-// ownPaths returns the state directory and the configuration file, both those in use and the
-// default ones.
+// ownPaths returns the state directories and configuration files: those in use and the default
+// ones.
 func (set *settings) ownPaths() []string {
 	paths := []string{set.stateDir, set.config.path, defaultConfig()}
 	if dir, err := defaultStateDir(); err == nil {
@@ -270,7 +272,8 @@ func (v levelValue) Set(text string) error {
 	return errors.New("must be debug, info, warn or error")
 }
 
-// allowValue is a pflag.Value for what is allowed without a question, separated by commas.
+// allowValue is a pflag.Value for the kinds of actions that are allowed without a question,
+// separated by commas.
 type allowValue struct{ reads *bool }
 
 func (v allowValue) String() string {

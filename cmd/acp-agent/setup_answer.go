@@ -16,21 +16,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
-// An answerer is an agent or a model that can answer, or neither if it has no name.
+// An answerer is an agent or a model that can answer. Without a name it is neither.
 type answerer struct {
 	title string
-	// agent or model is its name in the configuration.
+	// One of agent and model is its name in the configuration.
 	agent, model string
-	// define adds what the configuration must say about it besides its name, if anything.
+	// define, if not nil, adds what the configuration must say about it besides its name.
 	define func(*configText)
-	hint   string // what the user should know, if anything
+	hint   string // a message to the user, or ""
 }
 
-// neither is an answerer without an agent or a model.
+// neither stands for neither an agent nor a model.
 var neither = answerer{title: "neither: acp-agent answers commands such as /search"}
 
-// addAnswer adds what should answer to the configuration, as a flag or the user says. It returns
-// the name of the agent, "" for none.
+// addAnswer adds the agent or model that a flag names or the user chooses to the configuration. It
+// returns the name of the agent, or "".
 func (o *setup) addAnswer(ctx context.Context) (string, error) {
 	c := o.set.config
 	chosen, err := o.chooseAnswer(ctx)
@@ -75,7 +75,7 @@ func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
 	return err
 }
 
-// chooseAnswer returns what should answer, nil for what answers now.
+// chooseAnswer returns the chosen answerer, or nil to keep the current one.
 func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
 	named := o.flags.Changed("agent") || o.flags.Changed("model")
 	switch {
@@ -103,7 +103,7 @@ func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
 	return o.askAnswer(ctx)
 }
 
-// askAnswer lets the user choose among what was found.
+// askAnswer lets the user choose among the agents and models that were found.
 func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
 	var all []answerer
 	profiles, err := o.set.agents()
@@ -160,8 +160,8 @@ func (o *setup) answererOf(p proxy.Profile) answerer {
 	return a
 }
 
-// agentOfCommand returns the agent that the command after "--" starts: a known one if that is its
-// command, otherwise one that is called like its program.
+// agentOfCommand returns the agent that the command after "--" starts: a known agent with that
+// command, otherwise an agent with the name of the program.
 func (o *setup) agentOfCommand() answerer {
 	path, args := o.command[0], o.command[1:]
 	if isPath(path) {
@@ -187,7 +187,7 @@ func (o *setup) agentOfCommand() answerer {
 	return a
 }
 
-// A localServer is one on this machine that may offer models.
+// A localServer is a server on this machine that may offer models.
 type localServer struct{ name, url string }
 
 // servers returns the server of --server, or the usual ones.
@@ -256,7 +256,7 @@ func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
 	return all, nil
 }
 
-// offeredModel returns a model that a server offers, which is called the same in the configuration.
+// offeredModel returns a model that a server offers, with the same name in the configuration.
 func (o *setup) offeredModel(s localServer, name string) answerer {
 	a := answerer{title: fmt.Sprintf("model %s, offered by %s at %s", name, s.name, s.url),
 		model: name}
@@ -273,7 +273,8 @@ func (o *setup) offeredModel(s localServer, name string) answerer {
 	return a
 }
 
-// namedModel returns the model of --model: one that is configured, or offered on this machine.
+// namedModel returns the model of --model, which is configured or offered by a server on this
+// machine.
 func (o *setup) namedModel(ctx context.Context) (*answerer, error) {
 	name := o.set.model
 	if m, known := o.set.config.Models[name]; known {

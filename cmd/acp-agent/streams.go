@@ -21,7 +21,7 @@ func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, er
 // interactive reports whether standard input is a terminal.
 func (s streams) interactive() bool { return isTerminal(s.in) }
 
-// widthOf returns the number of columns of the terminal that w is, 0 if it is none.
+// widthOf returns the number of columns of w if it is a terminal, otherwise 0.
 func widthOf(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
@@ -38,7 +38,7 @@ func isTerminal(stream any) bool {
 	return ok && (isatty.IsTerminal(file.Fd()) || isatty.IsCygwinTerminal(file.Fd()))
 }
 
-// columns returns how many columns of a terminal s takes.
+// columns returns how many columns s takes on a terminal.
 func columns(s string) int {
 	n := 0
 	for _, r := range s {

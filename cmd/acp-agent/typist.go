@@ -11,10 +11,10 @@ import (
 type typist struct {
 	terminal *os.File
 	in       *bufio.Reader  // from terminal
-	typed    chan typedLine // receives what a read returns that has not been used, nil if none runs
+	typed    chan typedLine // receives the result of a running read; nil if none runs
 }
 
-// typedLine is a line that the user typed, or why there is none.
+// typedLine is a line that the user typed, or an error.
 type typedLine struct {
 	text string
 	err  error
@@ -24,11 +24,11 @@ func newTypist(terminal *os.File) *typist {
 	return &typist{terminal: terminal, in: bufio.NewReader(terminal)}
 }
 
-// read returns the next line, without white space around it. At the end of the input it returns
-// what there is with the error.
+// read returns the next line, without white space around it. At the end of the input it returns the
+// unfinished line with the error.
 func (t *typist) read(ctx context.Context) (string, error) {
 	if t.typed == nil {
-		// The read cannot be interrupted. It ends with the program, or with what the user types at
+		// The read cannot be interrupted. It ends with the program, or gets what the user types at
 		// the next question.
 		typed := make(chan typedLine, 1)
 		t.typed = typed
@@ -46,7 +46,8 @@ func (t *typist) read(ctx context.Context) (string, error) {
 	}
 }
 
-// forget discards what was typed before a question is shown: it answers another, or none.
+// forget discards what was typed before a question is shown, because it cannot be meant as the
+// answer.
 func (t *typist) forget() {
 	if t.typed != nil {
 		select {

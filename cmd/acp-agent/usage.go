@@ -17,7 +17,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...)}
 }
 
-// words returns the words that call cmd, without the program.
+// words returns the words of the command line that call cmd, without the program.
 func words(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
@@ -75,8 +75,8 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 	return cmd
 }
 
-// suggest returns "; did you mean …?" with the subcommand that word may be a misspelling of, or
-// refers to the help.
+// suggest returns "; did you mean …?" with the subcommand that word may misspell, or a reference to
+// the help.
 func suggest(cmd *cobra.Command, word string) string {
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(word); len(similar) > 0 {
