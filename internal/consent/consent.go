@@ -1,6 +1,6 @@
-// Package consent remembers what the user allowed for good: MCP servers that were found in roots,
-// folders that were added to sessions, and commands of models. Each consent is a file of its own in
-// a directory below the state directory, never in a root.
+// Package consent remembers what the user allowed permanently: MCP servers that were found in
+// roots, folders that were added to sessions, and commands of models. Each consent is a separate
+// file in a directory below the state directory, never in a root.
 package consent
 
 import (
@@ -34,7 +34,7 @@ func (id ID) isValid() bool {
 // Short returns the digits that are shown to people. [Store.Find] accepts them.
 func (id ID) Short() string { return text.Prefix(string(id), 12) }
 
-// NewID returns the ID of a consent to what the parts say. Different parts have different IDs.
+// NewID returns the ID of the consent that the parts describe. Different parts have different IDs.
 func NewID(parts ...[]string) ID {
 	hash := sha256.New()
 	for _, part := range parts {
@@ -58,12 +58,12 @@ type Consent struct {
 	// the origin of another, such as https://example.com. The server's arguments, environment and
 	// headers, which may hold secrets, are not kept.
 	File, Command, Origin string
-	// Folder is the real path of the folder, zero for others. Session is the only session that
-	// has it, "" for all in Root.
+	// Folder is the real path of the folder, zero for other consents. Session is the only session
+	// that gets it, or "" for all sessions in Root.
 	Folder  workspace.Dir
 	Session string
-	// Prefix are the words that the commands begin with which models may run in Root, nil for
-	// others.
+	// Prefix holds the first words of the commands that models may run in Root, nil for other
+	// consents.
 	Prefix []string
 	// Allowed is when the user allowed it.
 	Allowed time.Time
@@ -212,7 +212,7 @@ func (s *Store) ForgetSession(session string) error {
 
 func (s *Store) path(id ID) string { return filepath.Join(s.dir, string(id)) }
 
-// record is the content of a consent's file. Of a server's it only informs the user; a folder's
+// record is the content of a consent's file. For a server it only informs the user; for a folder it
 // says what is allowed.
 type record struct {
 	Server  string    `json:"server,omitempty"`

@@ -2,11 +2,11 @@
 //
 // A [Dir] takes names of a single component, or "." for the directory itself, and rejects all
 // others with EINVAL. It never follows a link. So nothing done through a Dir can leave its
-// directory, whatever happens to the file system in the meantime. A [Guard] restricts further what
-// may be reached: the mounts, and directories that are not to be touched.
+// directory, whatever happens to the file system in the meantime. A [Guard] adds restrictions:
+// which mounts may be reached, and which directories must not be touched.
 //
 // On Linux a Dir is a file descriptor. Elsewhere it is an [os.Root]: a link that replaces an entry
-// between a look and an open leads within the directory at most. The package compiles on macOS and
+// between a check and an open cannot lead out of the directory. The package compiles on macOS and
 // Windows, but has not been run there. On Windows junctions and volume mount points count as links.
 package dirfd
 
@@ -81,8 +81,8 @@ func ReadFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) 
 	return content, info, err
 }
 
-// readUpTo reads a file that had size bytes a moment ago, up to limit. It takes a first read of
-// size bytes for all of it.
+// readUpTo reads a file that had size bytes a moment ago, up to limit. If the first read returns
+// size bytes, it assumes that this is the whole file.
 func readUpTo(f io.Reader, size int64, buf []byte, limit int64) ([]byte, error) {
 	if int64(cap(buf)) <= size {
 		buf = make([]byte, size+4096)

@@ -18,7 +18,7 @@ const (
 	linkTypes = fs.ModeSymlink
 	// maxPath is PATH_MAX, the size that F_GETPATH needs.
 	maxPath = 1024
-	// noWait makes Getfsstat answer from what the kernel has, without asking file systems that may
+	// noWait makes Getfsstat return what the kernel knows, without asking file systems that may
 	// hang.
 	noWait = 2
 )

@@ -408,8 +408,8 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 	return d.doBoth(name, to, newname, "renameat", unix.Renameat)
 }
 
-// RenameNew is Rename that fails with EEXIST if newname exists. Where the file system cannot do
-// that, the error is [errors.ErrUnsupported].
+// RenameNew is Rename that fails with EEXIST if newname exists. If the file system cannot do that,
+// the error is [errors.ErrUnsupported].
 func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
 	err := d.doBoth(name, to, newname, "renameat2",
 		func(olddir int, oldname string, newdir int, newname string) error {
@@ -555,7 +555,7 @@ func statWithoutMount(fd int, name string) (FileStat, error) {
 }
 
 // mountFields ask statx for the mount. The id of a mount is used again once it is unmounted; a
-// unique id is not. A kernel before 6.8 has no unique ids, and returns the other.
+// unique id is not. A kernel before 6.8 has no unique ids, and returns the other kind.
 const mountFields = unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 
 // mountOf returns the mount in the result of statx, 0 if the kernel did not fill it in.
@@ -635,7 +635,7 @@ func (i *fileInfo) Mode() fs.FileMode {
 	return mode
 }
 
-// statAll is stat that returns everything that an [os.FileInfo] tells.
+// statAll is stat that returns everything that an [os.FileInfo] needs.
 func statAll(fd int, name string) (*fileInfo, MountID, error) {
 	stat, err := statx(fd, name, unix.STATX_BASIC_STATS)
 	if err == unix.ENOSYS {

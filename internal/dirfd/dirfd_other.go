@@ -17,7 +17,7 @@ import (
 // ListBuffer is the size of the buffer for [Dir.List]; the standard library has its own.
 const ListBuffer = 0
 
-// entriesAtOnce is how many entries List reads between two looks at the context.
+// entriesAtOnce is how many entries List reads between two checks of the context.
 const entriesAtOnce = 1024
 
 // Dir is an open directory. It is safe for concurrent use.
@@ -274,8 +274,8 @@ func (d *Dir) checkMount(info os.FileInfo) error {
 	return d.guard.CheckMount(mountOf(info))
 }
 
-// checkName fails for a name that can mean anything but an entry of a directory, or the directory
-// itself.
+// checkName fails for a name that could mean anything other than an entry of the directory or the
+// directory itself.
 func checkName(op, name string) error {
 	if name != "." && !oneName(name) {
 		return &fs.PathError{Op: op, Path: name, Err: syscall.EINVAL}

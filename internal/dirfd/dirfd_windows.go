@@ -18,17 +18,17 @@ const (
 	linkTypes = fs.ModeSymlink | fs.ModeIrregular
 )
 
-// mountOf returns the same mount for all files: on Windows a volume is mounted below a directory by
-// something that counts as a link.
+// mountOf returns the same mount for all files: on Windows a volume that is mounted below a
+// directory counts as a link.
 func mountOf(os.FileInfo) MountID { return 1 }
 
 // MountPoints returns nil.
 func MountPoints() []string { return nil }
 
-// CopyOwner does nothing: permissions here name no group.
+// CopyOwner does nothing: on Windows a file's permissions do not name a group.
 func CopyOwner(*os.File, os.FileInfo) bool { return true }
 
-// Links returns 1: what describes a file here does not count its names.
+// Links returns 1: on Windows a FileInfo does not contain the number of names.
 func Links(os.FileInfo) uint64 { return 1 }
 
 // realPath returns the path of an open directory as the system knows it, without the \\?\ that

@@ -2,8 +2,8 @@
 //
 // It reads no files. A caller that walks a tree parses each .gitignore with [Parse] and keeps a
 // [Matcher] for each directory: [NewMatcher] for the top, [Matcher.Enter] for a directory below,
-// which inherits and adds rules. A Matcher decides about the entries of its own directory, one name
-// at a time, in a few comparisons.
+// which inherits and adds rules. A Matcher decides about the entries of its directory, one name at
+// a time, in a few comparisons.
 //
 //	top := gitignore.NewMatcher(gitignore.Parse(rules), gitignore.Parse(infoExclude))
 //	if top.Match("build", gitignore.Directory) == gitignore.Ignored {
@@ -23,7 +23,7 @@
 // core.ignoreCase off. A tracked file that matches a rule is Ignored, since the index is not read.
 //
 // Deciding about an entry takes about a millisecond at most, whatever the rules are. Rules that
-// would need more match nothing.
+// would take longer match nothing.
 package gitignore
 
 import (
@@ -74,9 +74,8 @@ func NewMatcher(sources ...*Rules) *Matcher {
 	return m
 }
 
-// Enter returns the matcher of the directory name in m's directory. rules are those of its own
-// .gitignore, nil if it has none. If the directory is ignored, so is everything in it, whatever its
-// rules say.
+// Enter returns the matcher of the directory name in m's directory. rules are the rules of its
+// .gitignore, or nil. If the directory is ignored, so is everything in it, whatever its rules say.
 func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	child := &Matcher{
 		sources: m.sources,
@@ -214,7 +213,8 @@ func (r *Rules) empty() bool {
 }
 
 // match returns the verdict of the last rule that matches the entry name in dir, a path from the
-// rules' directory with a slash at its end, or "". It takes at most about the steps that are left.
+// rules' directory with a slash at its end, or "". It takes no more than about the steps that are
+// left.
 func (r *Rules) match(dir, name string, kind Kind, left *steps) Verdict {
 	var last *rule
 	if len(r.names) > 0 {

@@ -30,12 +30,12 @@ type pattern struct {
 	glob glob
 }
 
-// steps counts work: a token that is tried, or some bytes that are compared.
+// steps counts work. Trying a token is one step, and so is comparing stepBytes bytes.
 type steps int
 
 const (
-	// maxSteps is the most work for deciding about an entry. All rules of a large repository take a
-	// hundredth of it.
+	// maxSteps is the most work for deciding about an entry. All rules of a large repository
+	// together take a hundredth of it.
 	maxSteps steps = 1 << 18
 	// stepBytes is the number of bytes that are compared or copied in a step.
 	stepBytes = 16
@@ -45,7 +45,7 @@ const (
 func (s *steps) take(n int) { *s -= 1 + steps(n/stepBytes) }
 
 // matches compares the pattern with the entry name in dir, a path with a slash at its end or "". It
-// avoids to join the two.
+// avoids joining the two.
 func (p *pattern) matches(dir, name string, left *steps) bool {
 	left.take(len(p.text))
 	if p.scope == nameScope || dir == "" {
@@ -241,8 +241,8 @@ type retry struct {
 	at    int
 }
 
-// match reports whether g matches all of s. It needs no stack: of the stars only the last can gain
-// from a longer match, since what an earlier one could match the last can too, unless a slash is in
+// match reports whether g matches all of s. It needs no stack: only the last star needs to be tried
+// with a longer match, because it can match whatever an earlier star could, unless a slash is in
 // between. The same holds for opDeep and opDirs, which stars never cross. It reports false if no
 // steps are left.
 func (g glob) match(s string, left *steps) bool {
@@ -297,7 +297,7 @@ func (t token) size(s string) int {
 	return -1
 }
 
-// lengthen moves at to the next position where the rest after opDeep or opDirs may begin.
+// lengthen moves at to the next position at which the rest after opDeep or opDirs may begin.
 func (t token) lengthen(at *int, s string) bool {
 	if t.op == opDeep {
 		*at++

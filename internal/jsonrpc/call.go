@@ -38,7 +38,7 @@ func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessa
 			return r.result, r.err
 		case <-ctx.Done():
 			if c.calls.abandon(id) {
-				// An error means that the connection has ended, and the request with it.
+				// An error means that the connection has ended, and so has the request.
 				_ = c.ForceNotify(cancelMethod, json.RawMessage(`{"requestId":`+id+`}`))
 			}
 			return nil, context.Cause(ctx)
@@ -46,7 +46,7 @@ func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessa
 	}
 }
 
-// calls are the requests we sent that are not answered yet.
+// calls holds the requests that we sent and that are not answered yet.
 type calls struct {
 	mu      sync.Mutex
 	last    int64

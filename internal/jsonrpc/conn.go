@@ -18,9 +18,9 @@ import (
 // Options configure a connection. The zero value is usable.
 type Options struct {
 	// MaxQueue is the number of queued output bytes at which Call and TryNotify fail and responses
-	// wait. Notify waits at 1/256 of it: a stream of notifications leaves room for what cannot wait
-	// and does not run far ahead of a slow peer. The message that reaches the limit may exceed it.
-	// Default 4 MiB.
+	// wait. Notify waits at 1/256 of it, so that a stream of notifications leaves room for messages
+	// that cannot wait, and does not run far ahead of a slow peer. The message that reaches the
+	// limit may exceed it. Default 4 MiB.
 	MaxQueue int
 	// Grace is how long Serve waits for unanswered requests after the input has ended, and for the
 	// peer to take the output. Default 2 s.
@@ -46,10 +46,10 @@ type limits struct {
 	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at
 	// the next one.
 	unanswered int
-	// bytes bounds the size of the unanswered requests, their methods and params, together with the
-	// responses that wait while the output is full. A request over it is rejected rather than
-	// delayed, because the running ones may be waiting for what comes after it. An error replaces
-	// a response over it.
+	// bytes bounds the size of the methods and params of unanswered requests, together with the
+	// responses that wait while the output is full. A request over the bound is rejected rather
+	// than delayed, because the running ones may be waiting for a message that comes after it. A
+	// response over the bound is replaced by an error.
 	bytes int
 	// abandoned is how many calls with an onResponse function are remembered for a late response
 	// after their Work returned. The oldest is forgotten first.
@@ -126,7 +126,7 @@ func NewConn(t Transport, h Handler, o Options) *Conn {
 //
 // Serve closes the transport only if a Read or Write has not returned by then, which is the case
 // when ctx or the output ended first, or when the peer does not take the output in time. It leaves
-// no goroutine behind, except one in a Read or Write that does not return even then.
+// no goroutine behind, unless a Read or Write does not return even then.
 func (c *Conn) Serve(ctx context.Context) error {
 	if c.serving.Swap(true) {
 		return errors.New("jsonrpc: Serve called twice")
@@ -186,7 +186,7 @@ func (c *Conn) finishRequests(deadline time.Time) {
 	c.log.Warn("requests did not end with their connection", "unanswered", len(late))
 }
 
-// flush waits until the closed queue is written, and reports whether that ended before the
+// flush waits until the closed queue is written, and reports whether that happened before the
 // deadline.
 func (c *Conn) flush(written <-chan error, deadline time.Time) bool {
 	select {
@@ -362,9 +362,9 @@ func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
 	}()
 }
 
-// send queues a response, or waits while the output is full. If too much waits or is unanswered
-// already, an error takes the place of the response. Once the connection has ended the response is
-// dropped.
+// send queues a response, or waits while the output is full. If too many bytes are waiting or
+// unanswered already, it sends an error instead of the response. Once the connection has ended the
+// response is dropped.
 func (c *Conn) send(m outgoing) {
 	if err := c.queue.try(m, c.queue.limit); !errors.Is(err, ErrQueueFull) {
 		return
@@ -377,8 +377,8 @@ func (c *Conn) send(m outgoing) {
 	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }
 
-// sendNow queues a response after awaitRoom. Others may have taken the room meanwhile, so the queue
-// may exceed its limit by one response for each one that waited.
+// sendNow queues a response after awaitRoom. Others may have taken the room in the meantime, so the
+// queue may exceed its limit by one response for each goroutine that waited.
 func (c *Conn) sendNow(m outgoing) { _ = c.queue.force(m) }
 
 // Notify queues a notification. While the queue is full it waits until ctx or the connection ends

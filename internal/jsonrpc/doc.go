@@ -18,9 +18,9 @@
 //	c := jsonrpc.NewConn(t, handler, jsonrpc.Options{})
 //	err := c.Serve(ctx) // until the input ends or ctx does
 //
-// [Transport] is the connection made of messages, and the place for another kind of one.
+// [Transport] is the connection made of messages; implement it for another kind of connection.
 // [NewLines] implements it with one message per line.
 //
-// [Reader] and [Writer] are the lines alone, for programs that forward messages of another
-// protocol.
+// [Reader] and [Writer] read and write lines without JSON-RPC, for programs that forward messages
+// of another protocol.
 package jsonrpc

@@ -46,8 +46,8 @@ type Error struct {
 // Error returns the message with its code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// maxMessage bounds the message of an error of our own, in bytes: it may quote what the peer sent.
-// The errors of other peers are passed on as they are.
+// maxMessage bounds the message of our own errors, in bytes, because they may quote what the peer
+// sent. Errors of other peers are passed on as they are.
 const maxMessage = 4 << 10
 
 // Errorf returns an *Error without data. A long message is shortened in the middle.

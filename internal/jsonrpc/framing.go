@@ -29,7 +29,7 @@ type Reader struct {
 	in     *bufio.Reader
 	max    int
 	inLine bool  // the last line was too long and has not been read to its end
-	err    error // of the stream, once all of it has been read
+	err    error // of the stream, after its last byte was read
 }
 
 // NewReader returns a Reader for lines of at most max bytes, not counting their newlines. It reads
@@ -69,8 +69,9 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 	return dst, r.err
 }
 
-// grow makes room for n more bytes of a line. A long line is copied only a few times, because each
-// copy is garbage that stays for a while; what is never written to needs no memory.
+// grow makes room for n more bytes of a line. It grows in large steps, because each copy of a long
+// line becomes garbage that stays for a while. Unused capacity needs no memory until it is written
+// to.
 func (r *Reader) grow(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) >= n {
 		return dst

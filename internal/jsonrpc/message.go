@@ -94,8 +94,8 @@ func isID(raw json.RawMessage) bool {
 	return c == '"' || c == '-' || '0' <= c && c <= '9'
 }
 
-// decodeBeginning decodes the members at the beginning of a line, up to one that is incomplete. The
-// message has no id unless the line is known to be a request or a response.
+// decodeBeginning decodes the members at the beginning of a line, up to an incomplete one. The
+// message has an id only if the line is known to be a request or a response.
 func decodeBeginning(line []byte) message {
 	const enough = 64 << 10
 	line = line[:min(len(line), enough)]

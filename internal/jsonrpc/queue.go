@@ -117,8 +117,7 @@ func (q *queue) wake() {
 	}
 }
 
-// writeTo writes queued messages to t, as many at once as there are, until the queue is closed and
-// empty or t fails.
+// writeTo writes queued messages to t, all at once, until the queue is closed and empty or t fails.
 func (q *queue) writeTo(ctx context.Context, t Transport, tap Tap) error {
 	for {
 		messages := q.take()

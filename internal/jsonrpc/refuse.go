@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Refuse answers the first request of a peer that is not served with the reason: programs show
-// that, and not why a connection has ended. It waits for the request for up to 3 seconds. The caller
-// closes the transport.
+// Refuse tells a peer that is not served the reason, as the answer to its first request: programs
+// show that, but not why a connection has ended. It waits for the request for up to 3 seconds. The
+// caller closes the transport.
 func Refuse(ctx context.Context, t Transport, reason *Error) {
 	const patience = 3 * time.Second
 	ctx, stop := context.WithTimeout(ctx, patience)

@@ -42,8 +42,8 @@ type Request struct {
 	ID ID
 	// Method is the method's name, never empty.
 	Method string
-	// Params is the params member as sent, nil when absent, and nil once Work has returned. What is
-	// passed on from it must not change any more.
+	// Params is the params member as sent, nil when absent, and nil once Work has returned. Parts
+	// of it that are passed on must not be modified.
 	Params json.RawMessage
 
 	before func(json.RawMessage, error) (json.RawMessage, error)
@@ -173,7 +173,8 @@ func (t *task) asError(err error) *Error {
 	}
 }
 
-// recover is deferred around calls to the handler's code. It logs a panic and calls then.
+// recover is deferred around calls to the handler's code. If the code panics, it logs the panic and
+// calls then.
 func (t *task) recover(then func()) {
 	value := recover()
 	if value == nil {

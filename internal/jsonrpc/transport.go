@@ -25,8 +25,8 @@ type Transport interface {
 }
 
 // Messages are one or more messages to be sent: JSON texts without line breaks, each followed by a
-// newline. A message with large params or a large result is spread over several pieces, so that
-// these need not be copied.
+// newline. A message with large params or a large result consists of several pieces, so that the
+// large part need not be copied.
 type Messages struct {
 	pieces [][]byte // the last one can be appended to
 	size   int
@@ -125,8 +125,8 @@ func NewLines(in io.Reader, out io.Writer, maxLine int) Transport {
 	return &lines{in: in, out: out, reader: NewReader(in, LineLimit(maxLine))}
 }
 
-// LineLimit returns the length of the longest message that is read, in bytes, if maxLine was
-// configured, which may be 0.
+// LineLimit returns the length of the longest message that is read, in bytes, for a configured
+// maxLine, which may be 0.
 func LineLimit(maxLine int) int { return cmp.Or(maxLine, 64<<20) }
 
 // Read implements [Transport].

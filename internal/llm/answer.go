@@ -11,30 +11,29 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Limits on answers: servers and models do not always end.
+// Limits on answers, because servers and models do not always stop.
 const (
-	// maxAnswer is how much an answer may say, think and write as arguments of tool calls, in
-	// bytes.
+	// maxAnswer is the most bytes of text, thinking and arguments of tool calls in an answer.
 	maxAnswer = 8 << 20
-	// maxCalls is how many tools an answer may call.
+	// maxCalls is the most tool calls of an answer.
 	maxCalls = 128
-	// maxParts is how many parts of an answer that is not streamed are read.
+	// maxParts is the most parts that are read of an answer that is not streamed.
 	maxParts = 256
 	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON
 	// with more than 128 levels.
 	maxNesting = 64
-	// maxTokenCount is the largest number of tokens that is believed.
+	// maxTokenCount is the largest number of tokens that is plausible.
 	maxTokenCount = 1 << 30
 )
 
-// answerSize counts the tool calls of an answer, and the bytes that it says, thinks and writes as
-// arguments. news is the part of bytes that the model has written, without what surrounds it.
+// answerSize counts the tool calls of an answer, and the bytes of its text, thinking and arguments.
+// news counts only the bytes that the model itself has written.
 type answerSize struct{ bytes, calls, news int }
 
-// written returns how much has arrived of what the model writes. It grows with each piece.
+// written returns how many bytes of the model's words have arrived. It grows with each piece.
 func (s answerSize) written() int { return s.news + s.calls }
 
-// check returns an error if that is more than an answer may have: most bytes, and maxCalls.
+// check returns an error if that exceeds the limits of an answer: most bytes, and maxCalls.
 func (s answerSize) check(most int) error {
 	switch {
 	case s.calls > maxCalls:
@@ -81,7 +80,7 @@ type answer struct {
 	stream  *sseReader
 	decoder decoder
 	yield   func(Event) bool
-	// progress is called when something of the answer has arrived.
+	// progress is called when a part of the answer has arrived.
 	progress func()
 }
 
@@ -138,7 +137,8 @@ func (a *answer) readWhole() error {
 	return a.give(last)
 }
 
-// decode yields what an event of the stream means. It reports whether it is the last one.
+// decode yields the events that an event of the stream stands for. It reports whether it was the
+// last one.
 func (a *answer) decode(e sseEvent) (done bool, err error) {
 	before := a.decoder.written()
 	events, done, err := a.decoder.decode(e)

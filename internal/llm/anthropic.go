@@ -20,7 +20,7 @@ func (anthropicFormat) complete(m Model) Model {
 	if m.PDF == nil {
 		m.PDF = new(claudeVersion(m.Name) >= 305)
 	}
-	if m.MaxTokens == 0 { // has to be sent: one that the model accepts
+	if m.MaxTokens == 0 { // a limit must be sent: one that the model accepts
 		m.MaxTokens = 8_192
 		if claudeVersion(m.Name) >= 400 {
 			m.MaxTokens = 32_000
@@ -69,7 +69,7 @@ func (anthropicFormat) encode(m Model, r Request) requestBody {
 		body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
 	}
 	if body["thinking"] == nil && 0 < version && version < 500 {
-		// It thinks only if told to, and is not sent what it thought otherwise.
+		// The model thinks only if it is told to. Otherwise its earlier thoughts must not be sent.
 		messages = merged(withoutEmpty(withoutThinking(r.Messages)))
 	}
 	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
@@ -92,8 +92,8 @@ var claude = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // claudeVersion returns the version of one of Anthropic's models, such as 406 for "claude-opus-4-6"
-// and 400 for "claude-opus-4-20250514". It is 0 for models of others, and high for names without a
-// version, which only new models have.
+// and 400 for "claude-opus-4-20250514". It is 0 for models of other companies, and high for names
+// without a version, which only new models have.
 func claudeVersion(name string) int {
 	found := claude().FindStringSubmatch(name)
 	switch {
@@ -118,7 +118,7 @@ func thinkingBudget(effort string, maxTokens int) int {
 	return maxTokens / 4 * 3
 }
 
-// withoutThinking returns messages without what a model thought.
+// withoutThinking returns messages without the model's thoughts.
 func withoutThinking(messages []Message) []Message {
 	messages = slices.Clone(messages)
 	for i, m := range messages {
@@ -154,8 +154,8 @@ func isBlank(p Part) bool {
 	return ok && strings.TrimSpace(string(text)) == ""
 }
 
-// anthropicMessage returns a message. The end of the conversation is marked for the cache, and so
-// is that of the previous request, because the server does not look for it far back.
+// anthropicMessage returns a message. The end of the conversation is marked for the cache. So is
+// the end of the previous request, because the server does not search far back for it.
 func anthropicMessage(m Message, marked bool) []byte {
 	content := anthropicContent(m.Parts)
 	slices.SortStableFunc(content, func(a, b object) int { return place(a) - place(b) })
@@ -165,12 +165,12 @@ func anthropicMessage(m Message, marked bool) []byte {
 	return elements([]object{{"role": m.Role, "content": content}})
 }
 
-// isThought reports whether a part of a message is what the model thought.
+// isThought reports whether a part of a message is a thought of the model.
 func isThought(part object) bool {
 	return part["type"] == "thinking" || part["type"] == "redacted_thinking"
 }
 
-// place returns where a part of a user's message belongs: results of tools have to come first.
+// place returns the place of a part in a user's message, in which results of tools must come first.
 func place(part object) int {
 	if part["type"] == "tool_result" {
 		return 0
@@ -221,9 +221,9 @@ func anthropicContent(parts []Part) []object {
 	return content
 }
 
-// mayThink reports whether the server accepts a request to think within a budget: if the messages
-// end with the results of tools, the model must have thought before it called them. It has not if
-// it was told to think only since then, or is not the same.
+// mayThink reports whether the server accepts a request to think within a budget. If the messages
+// end with the results of tools, it does so only if the model has thought before it called the
+// tools. That is not so if the user has changed the model or its effort since then.
 func mayThink(messages []Message) bool {
 	thinks := true
 	for _, m := range slices.Backward(messages) {
@@ -246,7 +246,7 @@ func (anthropicFormat) decoder() decoder {
 type anthropicDecoder struct {
 	answerSize
 	blocks map[int]*anthropicBlock // those that have started and not stopped
-	// held is a tool call that can have been cut off by the limit of tokens.
+	// held is a tool call that may have been cut off by the limit of tokens.
 	held   *ToolCall
 	began  bool   // something has arrived
 	spoke  bool   // some of it was text
@@ -255,7 +255,7 @@ type anthropicDecoder struct {
 	usage  anthropicUsage
 }
 
-// anthropicBlock is a part of an answer: as it started, with what has been added since.
+// anthropicBlock is a part of an answer: its start, and everything that was added later.
 type anthropicBlock struct {
 	Type, Text, Thinking, Signature, Data, ID, Name string
 
@@ -282,8 +282,8 @@ type anthropicUsage struct {
 	Output  int `json:"output_tokens"`
 }
 
-// update takes over what a later count says. All counts are totals, but not every server sends all
-// of them each time.
+// update merges a later count. All counts are totals, but not every server sends all of them each
+// time.
 func (u *anthropicUsage) update(later anthropicUsage) {
 	u.Input = cmp.Or(later.Input, u.Input)
 	u.Written = cmp.Or(later.Written, u.Written)
@@ -441,7 +441,7 @@ func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
 	return nil
 }
 
-// release returns the tool call that was held back, which has turned out to be complete.
+// release returns the tool call that was held back, because it has turned out to be complete.
 func (d *anthropicDecoder) release() []Event {
 	if d.held == nil {
 		return nil

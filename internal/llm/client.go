@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// attempts is how often a request is sent if it fails for a while.
+	// attempts is how often a request is sent while it keeps failing.
 	attempts = 4
 	// longestDelay is the longest wait before a request is sent again.
 	longestDelay = time.Minute
-	// connectTimeout bounds each of the two parts of connecting: TCP, and TLS.
+	// connectTimeout bounds each of the two steps of connecting: TCP and TLS.
 	connectTimeout = 10 * time.Second
-	// errorSize is how much is read of a response with an error.
+	// errorSize is the most bytes that are read of a response with an error.
 	errorSize = 64 << 10
 )
 
@@ -40,18 +40,18 @@ type Client struct {
 	thoughts rejectedThoughts
 	window   window
 	http     *http.Client
-	// silence is how long a server may send nothing of an answer. Local servers load a model before
+	// silence is how long a server may send no part of an answer. Local servers load a model before
 	// they answer, and many servers send nothing while the model writes the arguments of a tool
 	// call.
 	silence time.Duration
-	// longest is how long an answer may be, and idle how much a server may send without anything
-	// of an answer in it: maxAnswer and maxIdle, except in tests.
+	// longest is the most bytes of an answer, and idle the most bytes that a server may send
+	// without a part of an answer: maxAnswer and maxIdle, except in tests.
 	longest, idle int
 	// delay is the time before the second attempt. It doubles with each further one.
 	delay time.Duration
 }
 
-// New returns a client for m. It connects when it is used. It panics if it does not know the API.
+// New returns a client for m. It connects when it is used. It panics if the API is unknown.
 func New(m Model) *Client {
 	m.API = cmp.Or(m.API, OpenAI)
 	var query string
@@ -91,10 +91,11 @@ func (c *Client) Model() Model {
 // Close closes the connections that are kept for further requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Stream sends the request and yields what arrives, in order: complete tool calls, each once, and
-// at the end a [Finish]. An error ends it, and is an [*Error] unless ctx has ended, which returns
-// its cause. A request that failed for a reason that may pass is sent again after a [Retry], also
-// if a part of the answer has arrived. Breaking out of the loop ends the request.
+// Stream sends the request and yields the events of the answer as they arrive. Each tool call is
+// yielded once, when it is complete, and a [Finish] comes last. An error ends the stream. It is an
+// [*Error], or the cause of ctx if that has ended. If a request fails for a temporary reason, it is
+// sent again after a [Retry], even if a part of the answer has arrived. Breaking out of the loop
+// ends the request.
 func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r.Messages = c.model.returned(c.model.Readable(r.Messages))
@@ -129,7 +130,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 	}
 }
 
-// try sends a request once, and again if the server rejects it and has said what to send instead.
+// try sends a request once. If the server rejects it and says what to send instead, try sends that.
 func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *failure {
 	path, _ := c.format.paths()
 	var sent requestBody
@@ -198,7 +199,7 @@ type failure struct {
 	rejection []byte
 }
 
-// do sends a request once, or twice if the key is replaced, and has use read the response.
+// do sends a request once, or twice if the key is replaced, and lets use read the response.
 func (c *Client) do(
 	ctx context.Context, method, path string, body requestBody, use func(io.Reader) error,
 ) *failure {
@@ -325,12 +326,12 @@ func (c *Client) requestHeader(key string, headers map[string]string, body bool)
 	return h
 }
 
-// maxIdle is how much a server may send without anything of an answer in it, in bytes: an event of
-// the largest size, and what comes between events.
+// maxIdle is the most bytes that a server may send without a part of an answer: an event of the
+// largest size, and the bytes between events.
 const maxIdle = 2 * maxEvent
 
-// watchedBody is the body of a response. It fails with errSilent if no progress is made for too
-// long while somebody reads, and with errIdle if too much arrives meanwhile.
+// watchedBody is the body of a response. While somebody reads, it fails with errSilent if there is
+// no progress for too long, and with errIdle if too many bytes arrive without progress.
 type watchedBody struct {
 	io.ReadCloser
 	ctx     context.Context
@@ -343,7 +344,7 @@ type watchedBody struct {
 	room     int // what is left of idle
 }
 
-// progress notes that a piece of an answer has arrived.
+// progress records that a piece of an answer has arrived.
 func (b *watchedBody) progress() { b.patience, b.room = b.silence, b.idle }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
@@ -368,7 +369,7 @@ func (b *watchedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// drain reads what little comes after the last event, so that the connection can be used again.
+// drain reads the few bytes after the last event, so that the connection can be used again.
 func (b *watchedBody) drain() {
 	defer time.AfterFunc(100*time.Millisecond, func() { b.cancel(nil) }).Stop()
 	_, _ = io.CopyN(io.Discard, b.ReadCloser, 4<<10)
@@ -396,7 +397,7 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 	return f
 }
 
-// roundly returns a time of more than a minute, rounded up: "90 minutes" or "5 hours".
+// roundly returns a duration of more than a minute, rounded up: "90 minutes" or "5 hours".
 func roundly(d time.Duration) string {
 	if d >= 2*time.Hour {
 		return fmt.Sprintf("%g hours", math.Ceil(d.Hours()))
@@ -441,7 +442,7 @@ func (c *Client) unreachable(err error) *Error {
 	return &Error{Kind: Unreachable, Message: message}
 }
 
-// through names the proxy that the requests go through, if there is one.
+// through returns a phrase that names the proxy through which the requests go, if there is one.
 func (c *Client) through() string {
 	u, err := url.Parse(c.model.BaseURL)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// Encoded keeps the messages of a conversation as they were last sent, so that a request costs only
-// what is new in it. The zero value is empty. It must not be used by two requests at once.
+// Encoded keeps the messages of a conversation as they were last sent, so that only new messages of
+// a request must be encoded. The zero value is empty. It must not be used by two requests at once.
 type Encoded struct {
-	by       any // who has encoded them, and how: comparable
+	by       any // who has encoded them and how, a comparable value
 	messages []encodedMessage
 }
 
-// encodedMessage is a message, or several of one role, and what is sent for it.
+// encodedMessage is a message, or several of one role, in encoded form.
 type encodedMessage struct {
 	Message
 	json []byte // elements of a list
@@ -111,10 +111,11 @@ func (r *bodyReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// maxEncoded is how long an encoded message is at most to be kept: images are not kept twice.
+// maxEncoded is the longest encoded message that is kept, in bytes, so that images are not kept
+// twice.
 const maxEncoded = 1 << 20
 
-// same reports whether e is what is sent for m. Texts that share memory are compared in no time.
+// same reports whether e is the encoded form of m. Comparing texts that share memory is fast.
 func (e encodedMessage) same(m Message) bool {
 	return e.Role == m.Role && slices.EqualFunc(e.Parts, m.Parts, samePart)
 }
@@ -139,8 +140,8 @@ func samePart(a, b Part) bool {
 	return false // or an image, which is large
 }
 
-// merged returns messages with those of one role that follow each other as one: many servers want
-// roles to alternate.
+// merged returns messages in which successive messages of one role are joined, because many servers
+// require that roles alternate.
 func merged(messages []Message) []Message {
 	alternate := true
 	for i, m := range messages {

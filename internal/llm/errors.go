@@ -23,9 +23,9 @@ var (
 	// errCut means that the connection was lost.
 	errCut = &Error{Kind: Unreachable, Message: "the connection to the model's server was lost " +
 		"before the answer was complete"}
-	// errSilent means that the server has sent nothing of an answer for too long.
+	// errSilent means that the server has sent no part of an answer for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
-	// errIdle means that the server sends, but nothing of an answer.
+	// errIdle means that the server sends bytes, but no part of an answer.
 	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without anything to say")
 	// errEmpty means that there was no answer in the response.
 	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check " +
@@ -89,9 +89,9 @@ func isTemporary(err error) bool {
 	}
 }
 
-// describe returns what an answer with an error says went wrong: the body of a response with this
-// status, or an event in a stream, with status 0. All formats put errors into JSON in the same
-// places. Its message is as long as the server's.
+// describe returns the error in the body of a response with this status, or in an event of a
+// stream, with status 0. All formats put errors into JSON in the same places. Its message is as
+// long as the server's.
 func describe(status int, body []byte) *Error {
 	var decoded any
 	body = body[:min(len(body), errorSize)]
@@ -167,7 +167,7 @@ func (s *serverError) kind(status int) Kind {
 			"incorrect api key", "api key not valid", "api key expired"):
 		return KeyRejected
 	case status == http.StatusRequestEntityTooLarge, has("request too large"):
-		return TooLong // also for a limit of tokens per minute, if one request exceeds it
+		return TooLong // also used if one request exceeds a limit of tokens per minute
 	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
 		return Overloaded
 	case has("context_length_exceeded", "exceed_context_size", "context length", "context size",
@@ -212,8 +212,8 @@ func title(page []byte) string {
 // address returns u without what can be secret.
 func address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// explain returns e as the user sees it: on one line of limited length, with what to do and without
-// secrets: the key, and the values of headers.
+// explain returns e as the user sees it: on one line of limited length, with advice, and without
+// the key and the values of headers.
 func (c *Client) explain(e *Error, secrets ...string) *Error {
 	var scrubber secret.Scrubber
 	for _, value := range secrets {

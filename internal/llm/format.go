@@ -12,9 +12,10 @@ import (
 // responses.go and anthropic.go have one implementation each. It is safe for concurrent use and
 // serves one client.
 type format interface {
-	// complete returns m with the format's defaults for what is not set: BaseURL and MaxTokens.
+	// complete returns m with the format's defaults for BaseURL and MaxTokens if they are not set.
 	complete(m Model) Model
-	// paths returns the paths of the answers and of the list of models, below the model's BaseURL.
+	// paths returns the paths for requesting answers and the list of models, below the model's
+	// BaseURL.
 	paths() (answer, list string)
 	// maxTools returns how many tools a request may have, 0 if that is not known.
 	maxTools() int
@@ -22,7 +23,7 @@ type format interface {
 	header(key string) http.Header
 	// encode returns the body of a request.
 	encode(m Model, r Request) requestBody
-	// learn notes what the server does not accept or requires, according to its response to a
+	// learn remembers what the server does not accept or requires, according to its response to a
 	// request that it rejected. Later requests are encoded accordingly.
 	learn(response []byte)
 	// decoder returns a decoder for the stream of one answer.
@@ -32,15 +33,15 @@ type format interface {
 // decoder decodes the stream of one answer, event by event. It embeds an [answerSize], which it
 // keeps up to date.
 type decoder interface {
-	// decode returns what an event of the stream means. done reports whether it is the last one of
-	// interest, after which end is called. An error says that the stream is an error, see
-	// [describe], or not of the format, see [malformed].
+	// decode returns the events that an event of the stream stands for. done reports whether it is
+	// the last one of interest, after which end is called. An error means that the stream contains
+	// an error (see [describe]) or is not of the format (see [malformed]).
 	decode(e sseEvent) (events []Event, done bool, err error)
-	// check returns an error if more has arrived than an answer may have: most bytes, and maxCalls.
+	// check returns an error if more has arrived than the limits allow: most bytes, and maxCalls.
 	check(most int) error
-	// written returns how much has arrived of what the model writes.
+	// written returns how many bytes of the model's words have arrived.
 	written() int
-	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or
+	// end returns the remaining events, the last of them a [Finish], when the stream has ended or
 	// the connection was lost. It returns [errCut] if the answer is not complete.
 	end() ([]Event, error)
 }
@@ -76,11 +77,11 @@ func maxTokens(m Model, r Request) int {
 	return min(m.MaxTokens, r.MaxTokens)
 }
 
-// isSet reports whether a member is there, and not null.
+// isSet reports whether a member is present, and not null.
 func isSet(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
 
 // input returns the arguments, or an empty object if they are not a JSON object. Servers reject a
-// conversation with anything else, also if the model wrote it.
+// conversation with anything else, even if the model wrote it.
 func (c ToolCall) input() json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(c.Arguments), &object) != nil || object == nil {
@@ -135,7 +136,7 @@ func (m Model) readable(parts []Part) []Part {
 	return parts
 }
 
-// documentName is what servers are told that a PDF document is called.
+// documentName is the name of a PDF document that is sent to servers.
 const documentName = "document.pdf"
 
 // url returns the content as a data URL.

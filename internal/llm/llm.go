@@ -5,7 +5,7 @@
 //	request := llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}
 //	for event, err := range client.Stream(ctx, request) { … }
 //
-// Nothing is kept between requests, and nothing but the request is sent to the server.
+// No conversation is kept between requests, and nothing but the request is sent to the server.
 //
 // # Where to find things
 //
@@ -16,13 +16,13 @@
 //	encoded.go     messages as they were sent, for the next request
 //	tools.go       which tools a server accepts
 //	schema.go      schemas of tools as servers accept them
-//	returned.go    what a server attaches to an answer, and gets back
+//	returned.go    members that a server attaches to an answer and must get back
 //	openai.go      chat completions, with the members that a server has not rejected
 //	responses.go   responses
 //	anthropic.go   messages
 //	window.go      how long a server's context is
 //	sse.go         streams of server-sent events
-//	errors.go      explaining what a server answered instead
+//	errors.go      explaining the errors of servers
 //
 // # A further wire format
 //
@@ -70,10 +70,10 @@ type Model struct {
 	Fallback      string
 }
 
-// Prices are those of a model's tokens, each of a million of them.
+// Prices are the prices of a million tokens of a model.
 type Prices struct {
-	// Input is that of a request, Cached of what the server had cached of it, and Output of the
-	// answer with what was thought.
+	// Input is the price of requests, Cached of the part that the server had cached, and Output of
+	// answers, including thinking.
 	Input, Cached, Output float64
 	// Currency is a code of ISO 4217, such as "USD".
 	Currency string
@@ -86,8 +86,9 @@ func (p Prices) Cost(u Usage) float64 {
 		float64(u.Output)*p.Output) / 1e6
 }
 
-// Origin identifies the model and its server, without revealing the server's address. What a server
-// expects back in responses is another model's for its chat completions, which have the same address.
+// Origin identifies the model and its server, without revealing the server's address. OpenAI's
+// responses and chat completions have the same address, but one cannot use what the other has
+// attached to answers. So they count as different models.
 func (m Model) Origin() string {
 	server := sha256.Sum256([]byte(m.BaseURL))
 	origin := fmt.Sprintf("%s@%x", m.Name, server[:6])
@@ -118,7 +119,7 @@ type Request struct {
 	// Temperature and Stop are nil for the server's defaults.
 	Temperature *float64
 	Stop        []string
-	// Encoded, if not nil, has what was sent of the conversation before.
+	// Encoded, if not nil, holds the part of the conversation that was sent before.
 	Encoded *Encoded
 	// CallDeltas asks for tool calls while they arrive, as [CallDelta].
 	CallDeltas bool
@@ -158,15 +159,15 @@ type Media struct {
 const PDF = "application/pdf"
 
 // Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek and
-// Kimi, expect it back, unchanged. Text can be empty, and Anthropic recognises it by Signature or
-// Redacted.
+// Kimi, must get them back unchanged. Text can be empty. Anthropic identifies thoughts by Signature
+// or Redacted.
 type Thinking struct {
-	// From is the [Model.Origin] of the model, the only one that is sent it back.
+	// From is the [Model.Origin] of the model. Only that model gets the thoughts back.
 	From string
 
 	Text, Signature, Redacted string
-	// Attached is nil or a JSON object: the members of the message that have no meaning here. They
-	// are sent back with it, because some servers need them.
+	// Attached is nil or a JSON object with the members of the message that have no meaning here.
+	// They are sent back with it, because some servers need them.
 	Attached json.RawMessage
 }
 
@@ -174,14 +175,15 @@ type Thinking struct {
 type ToolCall struct {
 	// ID is unique in the conversation.
 	ID, Name string
-	// Arguments are what the model wrote, which need not be a JSON object.
+	// Arguments are the arguments as the model wrote them. They need not be a JSON object.
 	Arguments string
-	// From is the [Model.Origin] of the model, the only one that is sent Given and Attached.
+	// From is the [Model.Origin] of the model. Only that model gets Given and Attached back.
 	From string
-	// Given, if not "", is what the model is told instead of ID: its own ID for the call.
+	// Given, if not "", is the model's own ID of the call, which is sent to the model instead of
+	// ID.
 	Given string
-	// Attached is nil or a JSON object: the members of the call that have no meaning here. They are
-	// sent back with it. Gemini signs its calls that way.
+	// Attached is nil or a JSON object with the members of the call that have no meaning here. They
+	// are sent back with it. Gemini signs its calls that way.
 	Attached json.RawMessage
 }
 
@@ -213,11 +215,11 @@ type Event interface{ event() }
 // TextDelta is a piece of the answer's text.
 type TextDelta string
 
-// ThinkingDelta is a piece of what the model thinks.
+// ThinkingDelta is a piece of the model's thinking.
 type ThinkingDelta string
 
-// CallDelta is a piece of a tool call that arrives, to be shown. What it says counts only once
-// there is a [ToolCall]. That need not come, and a retry starts over.
+// CallDelta is a piece of a tool call that is arriving. It is only for display: the call is valid
+// once there is a [ToolCall], which may never come. After a [Retry] the pieces start again.
 type CallDelta struct {
 	// Index counts the calls of an answer from 0.
 	Index int
@@ -226,8 +228,8 @@ type CallDelta struct {
 	Arguments string
 }
 
-// Retry says that a request has failed, and will be sent again after a delay. What has arrived of
-// its answer is void: the answer begins again.
+// Retry says that a request has failed, and will be sent again after a delay. The part of the
+// answer that has arrived is void: the answer begins again.
 type Retry struct {
 	Err   *Error
 	After time.Duration
@@ -254,19 +256,19 @@ type Reason string
 
 // All reasons.
 const (
-	// Stopped means that the model has said what it wanted to.
+	// Stopped means that the model has finished.
 	Stopped Reason = "stop"
 	// StopText means that a text of Request.Stop was reached. Chat completions report it as
 	// Stopped.
 	StopText Reason = "stop text"
 	// CallsTools means that the model waits for the results of its tool calls.
 	CallsTools Reason = "tools"
-	// Length means that the answer reached its maximum of tokens. Tool calls that were not complete
-	// are left out.
+	// Length means that the answer reached its maximum of tokens. Incomplete tool calls are left
+	// out.
 	Length Reason = "length"
-	// Refused means that the model or its server does not answer.
+	// Refused means that the model or its server refuses to answer.
 	Refused Reason = "refused"
-	// Paused means that the model goes on when it is sent its answer.
+	// Paused means that the model continues if it gets its answer back.
 	Paused Reason = "paused"
 	// Other means that the server gives a reason that is not known here, see Finish.Said.
 	Other Reason = "other"
@@ -275,7 +277,7 @@ const (
 // Usage counts tokens. Zero means that the server did not say.
 type Usage struct {
 	// Input is the whole request, Cached the part of it that the server had cached, and Output the
-	// answer with what was thought.
+	// answer, including thinking.
 	Input, Cached, Output int
 }
 
@@ -292,7 +294,8 @@ const (
 	Unpaid Kind = "unpaid"
 	// TooLong means that the conversation does not fit into the model's context.
 	TooLong Kind = "too long"
-	// Overloaded means that the server is too busy, has failed, or allows no more requests for now.
+	// Overloaded means that the server is too busy, has failed, or accepts no more requests for
+	// now.
 	Overloaded Kind = "overloaded"
 	// Rejected means that the server does not accept the request for another reason.
 	Rejected Kind = "rejected"
@@ -305,8 +308,8 @@ type Error struct {
 	Kind Kind
 	// Status is the status of the HTTP response, 0 if there was none.
 	Status int
-	// Message says what happened, in the server's words if there are any, on one line of limited
-	// length, without the key.
+	// Message says what happened, on one line of limited length and without the key. It quotes the
+	// server if possible.
 	Message string
 }
 

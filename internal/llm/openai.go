@@ -20,26 +20,26 @@ type openAIFormat struct {
 	// newMaxTokens is set for servers that know max_completion_tokens instead of max_tokens:
 	// OpenAI's for newer models.
 	newMaxTokens bool
-	// noUsage is set for servers that do not know stream_options: Mistral's, which count tokens
-	// without being told to.
+	// noUsage is set for servers that do not know stream_options, such as Mistral's, which always
+	// count tokens.
 	noUsage bool
-	// noTemperature is set for models that accept only their own.
+	// noTemperature is set for models that accept only their own temperature.
 	noTemperature bool
-	// noEffort is set for models that do not think if there are tools, and want to be told:
-	// OpenAI's from 2026.
+	// noEffort is set for models that cannot think if there are tools, and require that the request
+	// says so: OpenAI's from 2026.
 	noEffort bool
-	// sent are the names of the attached members that were sent back, and unwanted those that the
-	// server does not accept.
+	// sent has the names of the attached members that were sent back, and unwanted the names of
+	// those that the server does not accept.
 	sent, unwanted map[string]bool
-	// needsSignatures is set for Gemini's models from 3, which want tool calls to be signed, also
-	// those of other models.
+	// needsSignatures is set for Gemini's models from 3 on, which require signatures even for tool
+	// calls of other models.
 	needsSignatures bool
 	// noMarks is set for servers that do not accept marks of what to cache.
 	noMarks bool
-	// noThoughts is set for servers that do not accept what the model thought.
+	// noThoughts is set for servers that do not accept the model's thoughts.
 	noThoughts bool
-	// allThoughts is set for servers that want to have thoughts in all messages: DeepSeek's and
-	// Kimi's, also for conversations from before.
+	// allThoughts is set for servers that require thoughts in all messages, even older ones:
+	// DeepSeek's and Kimi's.
 	allThoughts bool
 }
 
@@ -116,7 +116,7 @@ func (f *openAIFormat) encode(m Model, r Request) requestBody {
 	if f.noEffort && r.Effort == "" && len(r.Tools) > 0 {
 		body.ReasoningEffort = "none"
 	}
-	// Gateways such as OpenRouter and LiteLLM pass marks on to models of Anthropic, which cache
+	// Gateways such as OpenRouter and LiteLLM pass the marks on to Anthropic's models, which cache
 	// nothing without them.
 	marks := claudeVersion(m.Name) > 0 && !f.noMarks
 	for _, t := range r.Tools {
@@ -153,7 +153,7 @@ func (f *openAIFormat) encode(m Model, r Request) requestBody {
 		messageList{"messages", by, first, marks, encode})
 }
 
-// chatEncoding is how messages are encoded: what the server has not accepted.
+// chatEncoding says how to encode messages for what the server has not accepted.
 type chatEncoding struct {
 	by                                       *openAIFormat
 	needsSignatures, noThoughts, allThoughts bool
@@ -189,13 +189,13 @@ func (f *openAIFormat) attach(o object, attached json.RawMessage) {
 	}
 }
 
-// unsigned is what Gemini accepts in place of the signature of a call that it has not made.
+// unsigned is a value that Gemini accepts instead of a signature for a call that it has not made.
 var unsigned = object{
 	"google": object{"thought_signature": "skip_thought_signature_validator"},
 }
 
-// messages returns the messages for what one side has said: one for each result of a tool, and one
-// for the rest.
+// messages returns the encoded messages for a message: one for each result of a tool, and one for
+// the rest.
 func (f *openAIFormat) messages(role Role, parts []Part) []object {
 	var messages, calls []object
 	var content []Part
@@ -228,7 +228,7 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 			}
 			messages = append(messages,
 				object{"role": "tool", "tool_call_id": p.ID, "content": text})
-			if len(media) > 0 { // only messages of the user can have any
+			if len(media) > 0 { // only messages of the user can have media
 				from := Text("The images or documents in the result of the tool call " + p.ID + ":")
 				content = append(append(content, from), media...)
 			}
@@ -301,10 +301,10 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
 	answerSize
-	thought strings.Builder // of servers that want it back: those that send reasoning_content
-	listed  strings.Builder // thoughts in the content, where Mistral wants them back
+	thought strings.Builder // thoughts that must be sent back, as reasoning_content
+	listed  strings.Builder // thoughts in the content, where Mistral needs them back
 	// reasoning are thoughts of servers that send only a member of this name, as Groq's and
-	// Cerebras's do, and want them back there.
+	// Cerebras's do, and need them back in it.
 	reasoning strings.Builder
 	content   tagged
 	// attached are the members of the message that have no meaning here, piece by piece.
@@ -325,8 +325,8 @@ type chatPending struct {
 	attached  []json.RawMessage // see ToolCall.Attached
 }
 
-// chatChunk is an event. What it has several of are arrays, whose further elements are skipped when
-// they are decoded: as slices, elements of a few bytes would take a hundred times as much memory.
+// chatChunk is an event. Its lists are arrays, so that further elements are skipped when they are
+// decoded. In slices, elements of a few bytes would take a hundred times as much memory.
 type chatChunk struct {
 	Choices [8]*struct {
 		Index        int
@@ -472,8 +472,8 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	return events
 }
 
-// tagged separates what a model thinks from what it says, if its text begins with thoughts in tags.
-// Local servers leave that in the text, unless they are told how the model marks its thoughts.
+// tagged separates a model's thoughts from its answer if its text begins with thoughts in tags.
+// Local servers leave the tags in the text unless they are configured for the model.
 type tagged struct {
 	begun  bool   // it is known whether the text begins with the tag
 	thinks bool   // after the opening tag
@@ -515,7 +515,7 @@ func (t *tagged) split(piece string) (said, thought string) {
 	return piece, thought
 }
 
-// chatTexts returns the text in the content of a message, and what the model thought.
+// chatTexts returns the text and the thoughts in the content of a message.
 func chatTexts(content json.RawMessage) (said, thought string) {
 	if json.Unmarshal(content, &said) == nil {
 		return said, ""
@@ -539,8 +539,8 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 
 // add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name,
 // but servers differ: some give all calls the same index or none, or each piece a new ID, or leave
-// out IDs. Without an index, it is a piece of the call that is that far from the end, or of a new
-// one.
+// out IDs. Without an index, the piece belongs to the call at the same distance from the end, or to
+// a new one.
 func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) CallDelta {
 	var call *chatPending
 	if at := len(d.pending) - fromEnd; piece.Index == nil && at >= 0 {

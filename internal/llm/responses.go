@@ -11,17 +11,17 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// responsesFormat is OpenAI's responses. The server is told not to store anything, so that a
-// request has everything, with the model's thoughts in encrypted form. Addresses and headers are
-// those of chat completions.
+// responsesFormat is OpenAI's responses. The server is told to store nothing, so each request
+// contains everything, with the model's thoughts in encrypted form. Addresses and headers are those
+// of chat completions.
 type responsesFormat struct {
 	openAIFormat
 
 	mu sync.Mutex
 	// plain is set for models that do not think, or servers that do not encrypt thoughts.
 	plain bool
-	// noSummary is set for servers that do not say what the model thinks: OpenAI's do it for
-	// verified organisations only.
+	// noSummary is set for servers that do not show summaries of thoughts: OpenAI's show them only
+	// to verified organisations.
 	noSummary     bool
 	noTemperature bool
 }
@@ -75,8 +75,8 @@ func (f *responsesFormat) encode(m Model, r Request) requestBody {
 	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: f, encode: encode})
 }
 
-// responsesItems returns the items for a message. What the model thought has to be followed by what
-// it said or did then.
+// responsesItems returns the items for a message. A thought must be followed by what the model then
+// said or did.
 func responsesItems(message Message) []object {
 	items := []object{}
 	var content []object // of an item that is not complete
@@ -131,8 +131,8 @@ func responsesItems(message Message) []object {
 	return items
 }
 
-// isWholeThought reports whether a thought can be sent back: the server stores nothing, so it has to
-// be complete.
+// isWholeThought reports whether a thought can be sent back. It must be complete, because the
+// server stores nothing.
 func isWholeThought(attached json.RawMessage) bool {
 	var thought struct {
 		Encrypted string `json:"encrypted_content"`
@@ -184,7 +184,7 @@ type responsesDecoder struct {
 	answerSize
 	began, called, refused, done bool
 
-	item    int    // the one that events are about: its number from 1
+	item    int    // the current item: its number, from 1
 	spoke   int    // the last item of which text has arrived
 	thought int    // likewise, of thoughts
 	counted bool   // the last item that has begun, as a call
@@ -219,8 +219,8 @@ func (i *responsesItem) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// thought returns what the model has thought: the summary, or, from servers that do not summarize,
-// the whole of it.
+// thought returns the model's thought: the summary, or the whole thought from servers that do not
+// summarize.
 func (i responsesItem) thought() string {
 	var summary, whole []string
 	for _, s := range i.Summary {
@@ -236,7 +236,7 @@ func (i responsesItem) thought() string {
 	return cmp.Or(strings.Join(summary, "\n\n"), strings.Join(whole, "\n\n"))
 }
 
-// responsesWhole is a response, complete or as far as it is known.
+// responsesWhole is a response, complete or as far as it has arrived.
 type responsesWhole struct {
 	Status string
 	Error  json.RawMessage
@@ -333,8 +333,8 @@ func (d *responsesDecoder) begin(item responsesItem) {
 	}
 }
 
-// forget notes that nothing has arrived of an item, which may have the number of one before: not
-// every server numbers items.
+// forget resets what is known about an item that begins. It may have the number of an earlier one,
+// because not every server numbers items.
 func (d *responsesDecoder) forget() {
 	if d.spoke == d.item {
 		d.spoke = 0
@@ -352,7 +352,7 @@ func (d *responsesDecoder) piece(arguments string) []Event {
 	return []Event{CallDelta{d.calls - 1, d.name, arguments}}
 }
 
-// endItem returns the events for the end of an item, with what was not streamed of it.
+// endItem returns the events for the end of an item, including the parts that were not streamed.
 func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
 	defer d.forget()
 	switch item.Type {

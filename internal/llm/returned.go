@@ -16,8 +16,8 @@ import (
 // newID returns an ID for a tool call without one. Some models only accept nine letters and digits.
 func newID() string { return rand.Text()[:9] }
 
-// returned returns messages as the model is sent them: with its own IDs of tool calls, as far as
-// they are unique, and without what belongs to other models.
+// returned returns messages in the form in which the model gets them back: with its own IDs of tool
+// calls, if they are unique, and without what belongs to other models.
 func (m Model) returned(messages []Message) []Message {
 	origin := m.Origin()
 	ids, taken := map[string]string{}, map[string]bool{}
@@ -50,14 +50,16 @@ func (m Model) returned(messages []Message) []Message {
 	return messages
 }
 
-// rejectedThoughts are what the model thought and the server does not accept, because another one
-// has signed or encrypted it: gateways have several. The methods are safe for concurrent use.
+// rejectedThoughts are thoughts of the model that the server does not accept, because another
+// server has signed or encrypted them: a gateway has several servers. The methods are safe for
+// concurrent use.
 type rejectedThoughts struct {
 	mu     sync.Mutex
 	hashes map[[sha256.Size]byte]bool
 }
 
-// learn notes the thoughts in messages if the response says that the server rejects some of them.
+// learn remembers the thoughts in messages if the response says that the server rejects some of
+// them.
 func (r *rejectedThoughts) learn(response []byte, messages []Message) {
 	said := strings.ToLower(string(response))
 	says := func(parts ...string) bool { return containsAny(said, parts...) }
@@ -106,7 +108,7 @@ func (r *rejectedThoughts) without(messages []Message) []Message {
 	return messages
 }
 
-// thoughtHash returns the hash of what a part has of thoughts. ok is false if it has nothing.
+// thoughtHash returns the hash of the thoughts in a part. ok is false if there are none.
 func thoughtHash(part Part) (hash [sha256.Size]byte, ok bool) {
 	switch p := part.(type) {
 	case Thinking:
@@ -117,8 +119,8 @@ func thoughtHash(part Part) (hash [sha256.Size]byte, ok bool) {
 	return hash, false
 }
 
-// unknownMembers returns the members of a JSON object that are set and not among the known ones, as
-// an object, or nil if there are none.
+// unknownMembers returns an object with the members of a JSON object that are set and not among the
+// known ones, or nil if there are none.
 func unknownMembers(raw json.RawMessage, known ...string) json.RawMessage {
 	o, err := strictjson.ParseObject(raw)
 	if err != nil {
@@ -148,9 +150,9 @@ func (o object) attach(attached json.RawMessage) {
 }
 
 // joinMembers returns an object with the members of all pieces, which arrived one after another, or
-// nil if there are none. One piece is returned as it is. Otherwise lists are continued; elements
-// with the same index and type that have text are pieces of one, as OpenRouter sends
-// reasoning_details, and so are thoughts up to the one with the signature.
+// nil if there are none. A single piece is returned unchanged. Otherwise lists are concatenated.
+// Successive elements with text, the same index and the same type are pieces of one element, as in
+// OpenRouter's reasoning_details. So are thoughts up to the one with the signature.
 func joinMembers(pieces []json.RawMessage) json.RawMessage {
 	pieces = slices.DeleteFunc(slices.Clone(pieces), func(p json.RawMessage) bool {
 		return p == nil
@@ -180,7 +182,7 @@ type growing struct{ strings.Builder }
 func (g *growing) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
 // joinPieces returns the value of a member after another piece of it has arrived. Texts are
-// continued if that is what the name says, and replaced otherwise.
+// concatenated or replaced, depending on the member's name.
 func joinPieces(name string, before, more any) any {
 	switch more := more.(type) {
 	case map[string]any:

@@ -10,14 +10,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// maxSchemaNodes is how many schemas the schema of a tool may consist of, with those that are
-// referred to. It ends recursion, and what grows too much without references.
+// maxSchemaNodes is the most schemas of which the schema of a tool may consist, including
+// referenced ones. It ends recursion, and stops schemas that grow too large.
 const maxSchemaNodes = 5000
 
-// adaptSchema returns the schema of a tool's arguments as servers accept it: that of an object,
-// without alternatives at the top. If plain is set, it has only what Gemini knows, which is the
-// least. The result accepts whatever schema does, as far as that is possible. It reports whether
-// there is such a schema.
+// adaptSchema returns the schema of a tool's arguments in a form that servers accept: as the schema
+// of an object, without alternatives at the top. If plain is set, it uses only the few keywords
+// that Gemini knows. If possible, the result accepts everything that schema accepts. adaptSchema
+// reports whether there is such a schema.
 func adaptSchema(schema json.RawMessage, plain bool) (json.RawMessage, bool) {
 	o, err := strictjson.ParseObject(schema)
 	if err != nil {
@@ -63,7 +63,7 @@ type schemaNode = map[string]any
 type schemaAdapter struct {
 	root  schemaNode
 	nodes int // how many were looked at
-	// open are the references that are being followed.
+	// open has the references that are being followed.
 	open []string
 }
 
@@ -73,8 +73,9 @@ func (a *schemaAdapter) visit() bool {
 	return a.nodes <= maxSchemaNodes
 }
 
-// object returns a schema that may be combined of others as that of one object: with the properties
-// of all, and those required that all alternatives require. It reports whether s can be an object.
+// object returns a schema, which may be a combination of others, as the schema of one object. It
+// has the properties of all, and requires those that all alternatives require. It reports whether s
+// can be an object.
 func (a *schemaAdapter) object(s schemaNode) (schemaNode, bool) {
 	if !a.visit() || !mayBeObject(s["type"]) {
 		return nil, false
@@ -144,7 +145,7 @@ func (a *schemaAdapter) object(s schemaNode) (schemaNode, bool) {
 	return flat, true
 }
 
-// alternative returns a part of a combined schema as that of an object.
+// alternative returns a part of a combined schema as the schema of an object.
 func (a *schemaAdapter) alternative(part any) (schemaNode, bool) {
 	switch part := part.(type) {
 	case schemaNode:
@@ -155,8 +156,8 @@ func (a *schemaAdapter) alternative(part any) (schemaNode, bool) {
 	return nil, false
 }
 
-// follow returns what a reference refers to, nil if that is not known or being followed. The caller
-// must call close when it does not use it any more.
+// follow returns the schema that a reference refers to, or nil if it is unknown or already being
+// followed. The caller must call close when it has used it.
 func (a *schemaAdapter) follow(ref string) (target schemaNode, close func()) {
 	none := func() {}
 	path, local := strings.CutPrefix(ref, "#")
@@ -183,7 +184,7 @@ func (a *schemaAdapter) follow(ref string) (target schemaNode, close func()) {
 // plainKeywords are copied to a plain schema as they are.
 var plainKeywords = []string{"description", "minimum", "maximum", "minItems", "maxItems"}
 
-// plain returns a schema with only what Gemini knows:
+// plain returns a schema with only the keywords that Gemini knows:
 // https://ai.google.dev/api/caching#Schema.
 func (a *schemaAdapter) plain(schema any) schemaNode {
 	s, _ := schema.(schemaNode)
@@ -317,8 +318,8 @@ func (a *schemaAdapter) plainProperties(p, s schemaNode) {
 	}
 }
 
-// addProperties adds the properties of an object to others. One that is there with another schema
-// can have both.
+// addProperties adds the properties of an object to others. A property with two different schemas
+// may then have either.
 func addProperties(to schemaNode, of schemaNode) {
 	more, _ := of["properties"].(schemaNode)
 	for name, property := range more {
@@ -333,7 +334,7 @@ func addProperties(to schemaNode, of schemaNode) {
 	}
 }
 
-// either returns a schema that accepts what one of two accepts.
+// either returns a schema that accepts whatever either of two schemas accepts.
 func either(a, b any) schemaNode {
 	one, _ := a.(schemaNode)
 	other, _ := b.(schemaNode)
@@ -354,7 +355,8 @@ func either(a, b any) schemaNode {
 	return schemaNode{"anyOf": []any{a, b}}
 }
 
-// choicesOf returns the texts that a schema allows, nil if it allows others.
+// choicesOf returns the texts that a schema allows, or nil if it does not list all allowed values
+// as texts.
 func choicesOf(s schemaNode) []any {
 	choices := list(s["enum"])
 	if value, has := s["const"]; has {

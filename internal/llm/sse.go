@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// maxEvent is how long a line and the data of an event may be, in bytes.
+// maxEvent is the most bytes of a line, and of the data of an event.
 const maxEvent = 8 << 20
 
 var errEventTooLong = errors.New("an event of the stream is too long")
@@ -38,7 +38,7 @@ func (s *sseReader) next() (sseEvent, error) {
 			switch string(field) {
 			case "event":
 				event.name = string(value)
-			case "error": // llama.cpp before 2026 reports errors in a field of its own
+			case "error": // llama.cpp before 2026 reports errors in this field
 				event.name = "error"
 				fallthrough
 			case "data":

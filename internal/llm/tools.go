@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// Offer separates tools into those that the model gets and those that it does not: beyond the
-// number that its server accepts, or with a schema that it does not accept. What it accepts can
-// become known with a request. The order stays the same.
+// Offer separates tools into those that the model gets and the others: tools beyond the number that
+// the server accepts, or with a schema that it does not accept. The answer can change after a
+// request, because only then some servers say what they accept. The order stays the same.
 func (c *Client) Offer(tools []Tool) (offered []Tool, surplus, unfit []string) {
 	return c.tools.offer(tools)
 }
 
-// toolRules are what a server accepts as tools. The methods are safe for concurrent use.
+// toolRules records which tools a server accepts. The methods are safe for concurrent use.
 type toolRules struct {
 	mu   sync.Mutex
 	most int // 0 for any number
@@ -25,12 +25,11 @@ type toolRules struct {
 	plain bool
 	// refused are the names of tools that the server does not accept.
 	refused map[string]bool
-	// adapted has schemas that were adapted, by what they were before, nil for those that cannot
-	// be.
+	// adapted has the adapted schemas by their original, nil for those that cannot be adapted.
 	adapted map[string]json.RawMessage
 }
 
-// maxAdapted bounds toolRules.adapted. Tools of servers that change all the time are rare.
+// maxAdapted bounds toolRules.adapted. Few servers change their tools all the time.
 const maxAdapted = 4096
 
 func (t *toolRules) offer(tools []Tool) (offered []Tool, surplus, unfit []string) {
@@ -67,7 +66,7 @@ func (t *toolRules) schema(of json.RawMessage) json.RawMessage {
 	return adapted
 }
 
-// What servers say about tools that they do not accept.
+// The messages of servers about tools that they do not accept.
 var (
 	aboutSchemas = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)schema|unknown name|function_declarations|tools[.\[]`)
@@ -80,8 +79,8 @@ var (
 	})
 )
 
-// learn notes what the server does not accept, according to its response to a request with these
-// tools, which it has rejected.
+// learn remembers what the server does not accept, according to its response to a rejected request
+// with these tools.
 func (t *toolRules) learn(response []byte, sent []Tool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// defaultWindow is how many tokens a request and its answer may have if nobody says it.
+	// defaultWindow is how many tokens a request and its answer may have if that is not known.
 	defaultWindow = 128_000
-	// windowTimeout bounds asking a server for it, and windowSize each of its answers.
+	// windowTimeout bounds the time to ask a server for that number, and windowSize the size of
+	// each of its answers.
 	windowTimeout = 2 * time.Second
 	windowSize    = 1 << 20
 )
@@ -36,9 +37,9 @@ type window struct {
 }
 
 // AskWindow asks a server on this machine or in a private network how many tokens a request and its
-// answer may have, unless that is configured. [Client.Model] returns it then. It is to be called
-// before each request: it asks before the first, and if that fails before the second, because some
-// servers load a model only when it is used. It fails silently.
+// answer may have, unless that is configured. [Client.Model] returns it then. Call it before each
+// request: it asks before the first one and, if that fails, before the second, because some servers
+// load a model only when it is used. It fails silently.
 func (c *Client) AskWindow(ctx context.Context) {
 	c.window.mu.Lock()
 	defer c.window.mu.Unlock()
@@ -60,7 +61,7 @@ func (c *Client) AskWindow(ctx context.Context) {
 	}
 }
 
-// isLocal reports whether the address of a server is of this machine or a private network.
+// isLocal reports whether a server is on this machine or in a private network, by its address.
 func isLocal(baseURL string) bool {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -70,8 +71,8 @@ func isLocal(baseURL string) bool {
 	return secret.IsLoopback(u.Hostname()) || err == nil && ip.IsPrivate()
 }
 
-// windowOfOllama returns the context of a model that is loaded, or that its file demands. That of
-// others depends on the server's environment and its graphics card:
+// windowOfOllama returns the context of a loaded model, or the one that the model's file sets.
+// Otherwise the context depends on the server's environment and its graphics card:
 // https://docs.ollama.com/api/ps
 func (c *Client) windowOfOllama(ctx context.Context, root string) int {
 	var loaded struct {
@@ -111,7 +112,7 @@ func (c *Client) windowOfLlamaCpp(ctx context.Context, root string) int {
 	return props.Settings.Tokens
 }
 
-// windowOfLMStudio returns the context of a model that is loaded:
+// windowOfLMStudio returns the context of a loaded model:
 // https://lmstudio.ai/docs/developer/rest/endpoints
 func (c *Client) windowOfLMStudio(ctx context.Context, root string) int {
 	return c.listedWindow(ctx, root+"/api/v0/models")
@@ -141,8 +142,8 @@ func (c *Client) listedWindow(ctx context.Context, address string) int {
 	return 0
 }
 
-// ask sends a request that is no request for an answer. It reports whether the response is of the
-// form of into.
+// ask sends a request for something other than an answer of the model. It reports whether the
+// response could be decoded into into.
 func (c *Client) ask(ctx context.Context, method, address string, body []byte, into any) bool {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package markdown reads the Markdown that language models write: headings, emphasis, code, lists,
 // quotations, rules and links. It reads a line at a time, so that text can be shown while it
-// arrives. What it does not know it leaves as it is.
+// arrives. It leaves everything that it does not know as it is.
 package markdown
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// MaxLine is the length of the longest line that is read as Markdown, in bytes: reading takes time
-// that is quadratic in it. Longer lines are text.
+// MaxLine is the length of the longest line that is read as Markdown, in bytes, because the time to
+// read a line is quadratic in its length. Longer lines are text.
 const MaxLine = 8 << 10
 
 // Kind says what a line is.
@@ -94,8 +94,8 @@ type Span struct {
 	URL   string // of a Link
 }
 
-// Spans splits the text of a line that is not code. A span inside of another one has the outer
-// one's style.
+// Spans splits the text of a line that is not code. A span inside another one has the style of the
+// outer one.
 func Spans(text string) []Span {
 	if len(text) > MaxLine {
 		return []Span{{Text: text}}

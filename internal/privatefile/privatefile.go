@@ -1,4 +1,4 @@
-// Package privatefile keeps small files in a state directory that only the user may read.
+// Package privatefile writes small files that only the user may read, in a state directory.
 //
 // A file is replaced as a whole: a reader, in this process or another, finds either the old or the
 // new content, and what was written survives a power failure. If several processes write a file at

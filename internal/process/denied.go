@@ -6,10 +6,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ExplainDenial returns which setting would allow what the child says it was not permitted to do,
-// as Markdown for the user, and the path that it would allow. They are "" if that is not due to the
-// child's sandbox, as far as can be known. who is the child, and owner the section of the
-// configuration file with its settings.
+// ExplainDenial looks for an error in message that the child's sandbox has probably caused. It
+// returns a text in Markdown that tells the user which setting would permit the access, and the
+// path that this setting would name. Both are "" if there is no such error. who names the child,
+// and owner the section of the configuration file with its settings.
 func (p *Process) ExplainDenial(message, who, owner string) (explanation, path string) {
 	d, denied := p.sandbox.Denied(message)
 	if !denied {

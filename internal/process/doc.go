@@ -25,9 +25,9 @@
 //   - On Linux the descendants that left the group, by setsid or as a daemon, end in the same way.
 //     They are recognized by a variable in their environment. One that has removed it lives on.
 //   - When our process is killed, the child's stdin is closed, and on Linux the kernel also kills
-//     the child and its group. What left the group lives on.
-//   - Elsewhere on Unix, what left the group lives on in any case, and a group that ignores the end
-//     of its input does so when our process is killed.
+//     the child and its group. Processes that left the group live on.
+//   - On other Unix systems, processes that left the group always live on, and a group that ignores
+//     the end of its input lives on when our process is killed.
 //   - On Windows the group is a job object, which ends with our process. A process that the child
 //     starts before it has been assigned to the job escapes.
 package process

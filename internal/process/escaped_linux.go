@@ -55,8 +55,8 @@ func processes() (ids []int) {
 
 // family recognizes the descendants of a child by an environment variable that only they inherit.
 // It also finds those that left the group, by setsid or as a daemon. The name of the variable is
-// unique, so that what an acp-agent starts below the child is found too. The zero family has no
-// members.
+// unique, so that processes which another acp-agent below the child has started are found too. The
+// zero family has no members.
 type family struct{ variable string }
 
 func newFamily() family { return family{"ACP_AGENT_CHILD_" + rand.Text() + "=1"} }
@@ -92,7 +92,7 @@ func (f family) signal(id int, s syscall.Signal) bool {
 	if p.WithHandle(func(uintptr) {}) != nil {
 		return false
 	}
-	// If the process behind the handle has not been waited for, its id was not reused meanwhile.
+	// If the process behind the handle has not been waited for, its id cannot have been reused.
 	return f.has(id) && p.Signal(syscall.Signal(0)) == nil && p.Signal(s) == nil
 }
 

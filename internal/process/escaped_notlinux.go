@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// family cannot recognize the descendants of a child here: those that left the group live on.
+// family is not implemented on this system: descendants of a child that left its group live on.
 type family struct{}
 
 func newFamily() family { return family{} }
@@ -19,8 +19,8 @@ func (family) signalOutside(int, syscall.Signal) []int { return nil }
 
 func (family) has(int) bool { return false }
 
-// awaitEnd waits for a child. Its id may be reused from then on, but that of its group is not while
-// the group has members.
+// awaitEnd waits for a child. From then on its id may be reused, but the id of its group is not
+// reused while the group has members.
 func awaitEnd(cmd *exec.Cmd) { _ = cmd.Wait() }
 
 // hasMembers reports whether a group has members. An error other than ESRCH means that it has one

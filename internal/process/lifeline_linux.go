@@ -2,16 +2,16 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// lifeline has the kernel kill a process group when our process ends, however it ends. It is a pipe
-// of which only we have the ends. When the write end is closed, the owner of the read end, which is
-// the group, is sent a signal.
+// lifeline makes the kernel kill a process group when our process ends, however it ends. It is a
+// pipe, and only we have its ends. When the write end is closed, the owner of the read end, which
+// is the group, is sent a signal.
 //
 // When a process ends, Linux releases its files beginning with the highest descriptor. So the write
 // end has a higher one than the read end, which is still open when the signal is sent.
 type lifeline struct{ read, write int }
 
-// newLifeline returns a lifeline of the group pgid. Where the system does not offer that, such as
-// in some sandboxes, it does nothing.
+// newLifeline returns a lifeline of the group pgid. If the system does not support that, as in some
+// sandboxes, the lifeline does nothing.
 func newLifeline(pgid int) lifeline {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

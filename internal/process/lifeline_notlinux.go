@@ -2,8 +2,8 @@
 
 package process
 
-// lifeline does nothing here: a group whose members ignore the end of their input lives on when our
-// process is killed.
+// lifeline does nothing on this system: a group whose members ignore the end of their input lives
+// on when our process is killed.
 type lifeline struct{}
 
 func newLifeline(int) lifeline { return lifeline{} }

@@ -52,13 +52,13 @@ func (p pipes) closeOurEnds() {
 
 const (
 	// drainTime is how long a read waits for more after the child has ended. The kernel's buffer is
-	// read at once; anything later comes from a process that left the group with our pipe.
+	// read at once. Later output comes from a process that left the group and still has our pipe.
 	drainTime = 100 * time.Millisecond
-	// maxDrainTime is how long all these reads take together, as such a process may write again and
-	// again.
+	// maxDrainTime is how long all these reads may take together, because such a process may write
+	// again and again.
 	maxDrainTime = time.Second
-	// drainBytes is how much is read after the child has ended: the most a pipe can hold that an
-	// unprivileged user has enlarged. Anything more was written by another process.
+	// drainBytes is the most bytes that are read after the child has ended: the largest capacity
+	// that an unprivileged user can give a pipe. Any further bytes were written by another process.
 	drainBytes = 1 << 20
 )
 
@@ -113,7 +113,7 @@ func (o *output) read(p []byte) (int, error) {
 	return 0, nil
 }
 
-// Close makes reads fail. What the child still writes is discarded.
+// Close makes reads fail. Later output of the child is discarded.
 func (o *output) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -96,7 +96,7 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 // run starts the child and waits for it and its group to end.
 func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	// On Linux the kernel kills the child when the thread that started it ends, so this goroutine
-	// keeps its thread.
+	// must keep its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -137,8 +137,8 @@ func (p *Process) PID() int { return p.pid }
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
 // Stdout returns the child's output, which ends with io.EOF after everything the child wrote. The
-// caller must read it, or the child may block, and close it. What the child writes after that is
-// discarded.
+// caller must read it, or the child may block, and close it. Output that the child writes after
+// that is discarded.
 func (p *Process) Stdout() io.ReadCloser { return p.stdout }
 
 // Done returns a channel that is closed once the child and its group have ended and its stderr has

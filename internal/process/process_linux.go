@@ -7,8 +7,8 @@ import (
 )
 
 // attributes make c a group leader that the kernel kills when the thread that started it ends. The
-// thread that starts a command in the sandbox ends at once, so the kernel does not kill such a
-// command. In a session of its own a command cannot read from our terminal or type into it.
+// thread that starts a command in the sandbox ends at once, so for such a command this is not set.
+// In its own session a command cannot read from our terminal or type into it.
 func attributes(c Command) *syscall.SysProcAttr {
 	restricted := c.Sandbox.Mode != sandbox.Off
 	a := &syscall.SysProcAttr{Setsid: restricted || c.Batch}

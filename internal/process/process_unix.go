@@ -60,10 +60,10 @@ func (g *group) end(grace time.Duration) {
 	g.lifeline.close()
 }
 
-// endsWith sends s to what is left of the group and the family, once to each, and reports whether
-// all of it ended in time.
+// endsWith sends s once to each remaining process of the group and the family, and reports whether
+// all of them ended in time.
 func (g *group) endsWith(s syscall.Signal, grace time.Duration) bool {
-	const interval = 5 * time.Millisecond // there is no notification of a grandchild's end
+	const interval = 5 * time.Millisecond // nothing announces the end of a grandchild
 	deadline := time.Now().Add(grace)
 	found := hasMembers(g.pgid)
 	g.signal(s)

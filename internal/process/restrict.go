@@ -24,7 +24,7 @@ func (c Command) Restrict(s sandbox.Settings, roots []string) (Command, error) {
 	if err == nil {
 		return restricted, nil
 	}
-	if unavailable := s.Available(); unavailable != nil { // which is found at the start otherwise
+	if unavailable := s.Available(); unavailable != nil { // otherwise starting the command fails
 		err = &StartError{c, c.startHint(unavailable), unavailable}
 	}
 	return c, err
@@ -67,8 +67,8 @@ func (c Command) restrict(s sandbox.Settings, roots []string) (Command, error) {
 
 var errNotAbsolute = errors.New("not an absolute path, or the variable is not set to one")
 
-// allow lets p write to a path. A path in a directory that is listed already is part of it. It is
-// not followed: a command may have put a link there.
+// allow lets p write to a path. A path in a directory that is already listed is not added, and not
+// followed: a command may have put a link there.
 func allow(p *sandbox.Policy, path string) error {
 	path = filepath.Clean(path)
 	if slices.ContainsFunc(p.Write, func(dir string) bool { return isIn(dir, path) }) {
@@ -87,8 +87,8 @@ func isIn(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// allowState lets p write to an entry of [sandbox.Settings].State, and creates a directory. One
-// that cannot be created here cannot be used by c either.
+// allowState lets p write to an entry of [sandbox.Settings].State, and creates a directory. A
+// directory that cannot be created here cannot be used by c either.
 func (c Command) allowState(p *sandbox.Policy, name string) error {
 	path := c.Expand(name)
 	if path == "" {
@@ -129,8 +129,8 @@ func (c Command) Expand(path string) string {
 	return filepath.Join(value, rest)
 }
 
-// installation returns what a program needs to read of itself, and the directories in which it
-// looks for others. "" stands for what is unknown.
+// installation returns the files of its own that a program must be able to read, and the
+// directories in which it looks for other programs. "" stands for an unknown path.
 func installation(c Command) []string {
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	if found, err := exec.LookPath(c.Path); err == nil {

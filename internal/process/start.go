@@ -54,7 +54,7 @@ func (c Command) base() []string {
 
 func (c Command) name() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
 
-// stdio is what a child is given besides its [Command].
+// stdio holds the streams and settings with which a child is started, in addition to its [Command].
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
@@ -62,9 +62,9 @@ type stdio struct {
 }
 
 // start starts c with the given streams and attributes. Every child process of the program starts
-// here. So this is the place for what holds for all of
-// them, such as the sandbox. A test in internal/test/conformance keeps other packages from starting
-// processes. When ctx ends, the child is sent an interrupt. The error is a [*StartError].
+// here, so rules for all of them, such as the sandbox, belong here. A test in
+// internal/test/conformance keeps other packages from starting processes. When ctx ends, the child
+// is sent an interrupt. The error is a [*StartError].
 func start(
 	ctx context.Context, c Command, s stdio, attributes *syscall.SysProcAttr,
 ) (*exec.Cmd, error) {

@@ -67,8 +67,9 @@ type stderrLine struct {
 	read time.Time
 }
 
-// maxRecent is the number of lines that are kept to explain how the child ended, so many that a
-// usage text does not displace the error before it, and maxRecentLine is the most bytes of one.
+// maxRecent is the number of lines that are kept to explain how the child ended. It is so large
+// that a usage text does not displace the error before it. maxRecentLine is the most bytes of a
+// line.
 const maxRecent, maxRecentLine = 100, 1 << 10
 
 // keep adds a line to the recent ones.
@@ -92,10 +93,10 @@ const (
 	usageLine = `(?i)^usage\b`
 )
 
-// explanation returns the lines that explain why a child ended whose stderr ended in recent: the
-// first that looks like an error, or else like a complaint, or begins a usage text, and what
-// follows it, or the last line. Lines that were written a while before the last one are older
-// messages.
+// explanation returns the lines in recent, the end of a child's stderr, that explain why the child
+// ended. They begin with the first line that looks like an error, otherwise the first that looks
+// like a complaint or begins a usage text, otherwise the last line. Lines that were written a while
+// before the last one are older messages, and do not count.
 func explanation(recent []stderrLine) []string {
 	const (
 		maxLines = 5

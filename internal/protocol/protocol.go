@@ -99,8 +99,8 @@ func TakeSessionID(
 	return id, cut, nil
 }
 
-// leadingSessionID returns the id if params begin with it, as nearly all do, and cannot contain
-// another one, and what follows it from the comma on. It does not read params as JSON.
+// leadingSessionID returns the id, and the rest of params from the comma after it, if params begin
+// with the id, as nearly all do, and cannot contain a second one. It does not parse params as JSON.
 func leadingSessionID(params json.RawMessage) (id string, others json.RawMessage) {
 	behind, leads := bytes.CutPrefix(params, []byte(`{"`+SessionID+`":"`))
 	end := bytes.IndexByte(behind, '"')

@@ -35,8 +35,8 @@ func (t target) executable() string {
 	return "acp-agent"
 }
 
-// compile builds the program for each target and reads the version from the first. An archive needs
-// a date that is the same in every run, so it must be known.
+// compile builds the program for each target, and reads the version from the first. The version
+// must contain the commit's date, so that archives have the same date in every run.
 func (r *release) compile(ctx context.Context, work string, targets []target) error {
 	for _, t := range targets {
 		p := program{t, filepath.Join(work, t.os+"_"+t.arch, t.executable())}
@@ -85,8 +85,8 @@ func (r *release) run(
 	return out, err
 }
 
-// collect collects what goes into each archive beside the program: documents, licences, shell
-// completions and manual pages.
+// collect collects the files that each archive contains besides the program: documents, licences,
+// shell completions and manual pages.
 func (r *release) collect(ctx context.Context, work string) error {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		content, err := os.ReadFile(filepath.Join(r.checkout, name))
@@ -152,7 +152,7 @@ func (r *release) collectManual(ctx context.Context, work string) error {
 	return missing(len(pages), "manual pages")
 }
 
-// missing returns an error if there are none of something.
+// missing returns an error if n, the number of something, is 0.
 func missing(n int, what string) error {
 	if n == 0 {
 		return fmt.Errorf("there are no %s", what)

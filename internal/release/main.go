@@ -1,6 +1,6 @@
-// Command release builds what is published for a version of acp-agent: an archive for each
-// platform, npm packages, the entry of the ACP registry, a bill of materials and checksums. The
-// version is that of the commit's tag. It publishes nothing.
+// Command release builds everything that is published for a version of acp-agent: an archive for
+// each platform, npm packages, the entry of the ACP registry, a bill of materials and checksums.
+// The version is the commit's tag. The command publishes nothing.
 //
 //	main.go      what is built, in order
 //	build.go     the programs, their completions and manual pages

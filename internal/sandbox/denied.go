@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// Denial is a path that a process reported not to be permitted, and that its policy denies.
+// Denial is a path that a process could not access by its own report, and that its policy denies.
 type Denial struct {
 	Path string
 	// Reading says that the process may not read it. Otherwise it may not write it.
 	Reading bool
-	// Grant is what to add to Write, or to Read: the file or directory, or one above it that
-	// belongs to the same program. It may not exist.
+	// Grant is the path to add to Write or Read: the file or directory, or a directory above it
+	// that belongs to the same program. It may not exist.
 	Grant string
 }
 
@@ -32,8 +32,8 @@ var absolutePath = sync.OnceValue(func() *regexp.Regexp {
 // Refused reports whether a message is about an error of permission.
 func Refused(message string) bool { return refusal().MatchString(message) }
 
-// Denied returns the first path that a message says to be refused, and that p denies although we
-// have access to it. The message may lie.
+// Denied returns the first path in a message about a refused access that p denies, although our own
+// process has access to it. The message may lie.
 func (p Policy) Denied(message string) (Denial, bool) {
 	if p.Mode == Off || !Refused(message) {
 		return Denial{}, false
@@ -43,7 +43,8 @@ func (p Policy) Denied(message string) (Denial, bool) {
 		if at == nil {
 			continue
 		}
-		// Most programs name the path just before, after their own name. Others name it after.
+		// Most programs name the path just before the refusal, after their own name. Others name it
+		// after the refusal.
 		before, after := absolutePath().FindAllStringSubmatch(line[:at[0]], -1),
 			absolutePath().FindStringSubmatch(line[at[1]:])
 		match := after
@@ -60,7 +61,7 @@ func (p Policy) Denied(message string) (Denial, bool) {
 	return Denial{}, false
 }
 
-// denies reports whether p denies access to a path, and to what of it.
+// denies reports whether p denies access to a path, and returns the denial.
 func (p Policy) denies(path string) (Denial, bool) {
 	existing, missing := path, ""
 	for {
@@ -103,7 +104,7 @@ func listed(paths []string, real string) bool {
 	})
 }
 
-// ofTool returns the directory of the home directory that belongs to the tool that uses a path, or
+// ofTool returns the directory in the home directory that belongs to the tool that uses a path, or
 // "".
 func ofTool(path string) string {
 	home, err := os.UserHomeDir()

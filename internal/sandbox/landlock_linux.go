@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions of Landlock, by what they introduced.
+// Versions of Landlock, named by what they introduced.
 const (
 	withTruncate = 3 // Linux 6.2, the first that can keep all contents of files
 	withPorts    = 4 // Linux 6.7
@@ -18,7 +18,7 @@ const (
 	withScopes   = 6 // Linux 6.12
 )
 
-// Rights to files. What is handled by a ruleset and not granted by one of its rules is denied.
+// Rights to files. A right that a ruleset handles and none of its rules grants is denied.
 const (
 	reading uint64 = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
 		unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -75,7 +75,7 @@ func tooOld(version, needed int, linux string) error {
 		"which comes with Linux %s", version, needed, linux)
 }
 
-// restrict restricts the calling thread for good.
+// restrict restricts the calling thread permanently.
 func (p Policy) restrict() error {
 	version, err := available()
 	if err != nil {
@@ -143,15 +143,16 @@ func signalsOwnThreads() bool {
 
 // protectThread prepares the calling thread for being restricted.
 //
-// The kernel lets a process trace what is restricted in the same way. Until it ends, that is true
-// of this thread, which shares its memory with the rest of our process. So our process is made one
-// that only a process with CAP_SYS_PTRACE can trace, which the child does not have.
+// The kernel lets a restricted process trace others with the same restrictions. Until this thread
+// ends, it has the same restrictions as the child and shares memory with the rest of our process.
+// So our process is marked as one that only a process with CAP_SYS_PTRACE can trace, which the
+// child does not have.
 func protectThread() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
 	for _, capability := range lostCapabilities() {
-		// An ordinary user may not drop capabilities, and has none.
+		// This fails for an ordinary user, who has no capabilities anyway.
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if err != nil && !errors.Is(err, unix.EPERM) {
 			return err
@@ -160,9 +161,9 @@ func protectThread() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// lostCapabilities returns what a restricted process cannot do even as root: trace processes, type
-// into the terminals of others (part of CAP_SYS_ADMIN), and change the kernel or reach disks and
-// memory without a file.
+// lostCapabilities returns the capabilities that a restricted process loses, even as root: trace
+// processes, type into the terminals of others (part of CAP_SYS_ADMIN), and change the kernel or
+// reach disks and memory without a file.
 func lostCapabilities() []uintptr {
 	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
 		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
@@ -237,8 +238,8 @@ func (r ruleset) allow(p Policy) error {
 	return add(slices.Concat(systemPaths(), p.Read), reading)
 }
 
-// allowPath allows rights to the file or directory at path, and to all in it. Whatever is at the
-// path later has no such rights.
+// allowPath allows rights to the file or directory that is at path now, and to everything in it. If
+// something else takes its place, no rights apply to that.
 func (r ruleset) allowPath(path string, rights, resolve uint64) error {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
 	file, err := unix.Openat2(unix.AT_FDCWD, path, &how)

@@ -1,13 +1,13 @@
-// Package sandbox restricts what a child process, and whatever that starts, may do with files.
+// Package sandbox restricts what a child process and its descendants may do with files.
 //
-// A user configures [Settings], from which internal/process makes the [Policy] of a command. It
-// lists the places. On Linux the kernel enforces it with Landlock, for root too: a thread restricts
-// itself, starts the child, and ends. On macOS the child is started by sandbox-exec. Nothing else
-// in our process is restricted, and a child cannot lift a restriction.
+// A user configures [Settings], from which internal/process makes the [Policy] of a command: the
+// list of permitted places. On Linux the kernel enforces it with Landlock, for root too: a thread
+// restricts itself, starts the child, and ends. On macOS the child is started by sandbox-exec.
+// Nothing else in our process is restricted, and a child cannot lift a restriction.
 //
-// What the rules do not cover: modes, owners, times and extended attributes of files, files that
-// the child was given open, sockets in the file system, the network except for TCP ports, and
-// kernel interfaces other than files that root can use. docs/security.md describes this for users.
+// The rules do not cover: modes, owners, times and extended attributes of files, open files that
+// the child inherits, sockets in the file system, the network except for TCP ports, and kernel
+// interfaces for root that are not files. docs/security.md describes this for users.
 package sandbox
 
 import (
@@ -53,13 +53,13 @@ type Settings struct {
 	// mode Strict. They are absolute, or begin with "~/" or with "$NAME/", a variable of the
 	// command's environment. Those in Write must exist.
 	Write, Read []string
-	// State are such paths that it may write if they exist. Those that end with "/" are directories
-	// and are created. A variable may be unset.
+	// State are paths in the same notation that it may write if they exist. Those that end with "/"
+	// are directories, which are created. A variable may be unset.
 	State []string
 	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
 	Ports []uint16
-	// Optional says to start the command without a sandbox where there is none, and to tell the
-	// user. Otherwise it does not start.
+	// Optional says to start the command without a sandbox if the system has none, and to tell the
+	// user. Otherwise the command does not start.
 	Optional bool
 }
 
@@ -90,12 +90,12 @@ func (s Settings) InEffect() string {
 type Policy struct {
 	Mode Mode
 	// Write are the directories in which it may create, change and remove files, and files that it
-	// may change. They are absolute, exist, and have no links on the way: a link could have been
-	// planted by a process that was restricted to the place of the link. Terminals, /dev/null and
-	// /dev/shm are added.
+	// may change. They are absolute, exist, and contain no links, because a restricted process
+	// could have planted a link in a directory that it may write. Terminals, /dev/null and /dev/shm
+	// are added.
 	Write []string
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
-	// and those of the system. What does not exist is left out.
+	// and those of the system. Paths that do not exist are left out.
 	Read []string
 	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
 	Ports []uint16

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// seatbelt returns p as a profile of macOS: what sandbox-exec enforces. The last rule that matches
-// decides.
+// seatbelt returns p as a profile for macOS, which sandbox-exec enforces. The last rule that
+// matches decides.
 func (p Policy) seatbelt() string {
 	var b strings.Builder
 	rule := func(action, operation string, filters ...string) {
@@ -28,7 +28,7 @@ func (p Policy) seatbelt() string {
 	rule("deny", "file-write*")
 	rule("allow", "file-write*", append(below(p.Write...), `(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`,
 		`(subpath "/dev/fd")`)...)
-	// what would have others act for it, and what reaches other processes
+	// means to make other processes act for it, or to reach them
 	for _, operation := range []string{"appleevent-send", "lsopen"} {
 		rule("deny", operation)
 	}

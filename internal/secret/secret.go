@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// shortest is the length from which a value is replaced. Shorter ones, such as "1" or "true",
-	// are too common.
+	// shortest is the shortest value that is replaced, in bytes. Shorter ones, such as "1" or
+	// "true", are too common.
 	shortest = 6
 	// mark replaces a secret.
 	mark = "[secret]"
@@ -46,8 +46,8 @@ func (s *Scrubber) Add(value string) {
 	}))
 }
 
-// OfCommand returns a Scrubber with the secrets that a child process is given: those of our
-// environment, of its own variables (NAME=VALUE) and of URLs in its arguments.
+// OfCommand returns a Scrubber with the secrets that a child process gets: in our environment, in
+// its own variables (NAME=VALUE) and in URLs in its arguments.
 func OfCommand(args, env []string) *Scrubber {
 	s := &Scrubber{}
 	s.AddEnvironment()
@@ -59,8 +59,8 @@ func OfCommand(args, env []string) *Scrubber {
 	return s
 }
 
-// AddServer adds the secrets that an MCP server is given: the values of its variables or headers,
-// and those in its URL and in URLs in its arguments.
+// AddServer adds the secrets that an MCP server gets: the values of its variables or headers, and
+// the secrets in its URL and in URLs in its arguments.
 func (s *Scrubber) AddServer(address string, args, values []string) {
 	for _, value := range values {
 		s.Add(value)
@@ -179,8 +179,9 @@ var numbers = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(v?[0-9]{1,4}([.][0-9]{1,3}){0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
 })
 
-// isPlainSegment reports whether a part of the path of a URL is no secret: a number, or up to four
-// words that are not long together. A token of a few small letters cannot be told from a word.
+// isPlainSegment reports whether a part of the path of a URL is not a secret: it is a number, or up
+// to four words of limited total length. A token of a few small letters cannot be distinguished
+// from a word.
 func isPlainSegment(segment string) bool {
 	const longest, most, longestOfAll = 12, 4, 24
 	words := strings.FieldsFunc(segment, func(r rune) bool { return strings.ContainsRune("-_.", r) })
@@ -220,8 +221,8 @@ func (s *Scrubber) text(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// Start returns the Text of the beginning of a longer text. A secret of which only the beginning is
-// there is replaced too.
+// Start is Text for the beginning of a longer text. It also replaces a secret that is cut off at
+// the end.
 func (s *Scrubber) Start(text string) string {
 	if s == nil {
 		return text
@@ -294,8 +295,8 @@ func (s *Scrubber) json(value any) (clean any, changed bool) {
 	return value, changed
 }
 
-// credentials matches the names of credentials. It matches no exported shell functions, such as
-// BASH_FUNC_x%%, no PWD, no LESSKEY and no GIT_CONFIG_KEY_0.
+// credentials matches the names of credentials. It does not match exported shell functions, such as
+// BASH_FUNC_x%%, or PWD, LESSKEY and GIT_CONFIG_KEY_0.
 var credentials = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|` +
 		`(api|access|secret|private)key|cookie|authorization)$` +
@@ -343,7 +344,7 @@ func HideURL(address string) string {
 }
 
 // IsLoopback reports whether the host of a URL or a listener stands for this machine only, so that
-// secrets may be sent to it without encryption.
+// secrets can be sent to it without encryption.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")

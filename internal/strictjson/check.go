@@ -52,8 +52,8 @@ func (s *Shape) items() *Shape {
 // Check walks raw once and reports, in order, each duplicate name in an object at any depth
 // ([DuplicateKey]), and each name that differs from a name known to shape only in case
 // ([WrongCase], with the right spelling as Expected). Other unknown names are allowed. The
-// violations contain no values, and there are at most [MaxViolations]. What follows a syntax error
-// is not checked.
+// violations contain no values, and there are at most [MaxViolations]. Nothing after a syntax error
+// is checked.
 func Check(raw json.RawMessage, shape *Shape) []Violation {
 	if len(raw) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (c *checker) report(reason Reason, expected string) {
 }
 
 // Parse combines [ParseObject] and [Check] in one pass. Objects and arrays that shape describes are
-// parsed along the way, so that reading them does not scan them again. Nothing is read behind an
+// parsed along the way, so that reading them does not scan them again. Nothing is read after an
 // array with more than [MaxItems] entries.
 func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if isAbsent(raw) {
@@ -178,13 +178,13 @@ func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	return o, c.found, nil
 }
 
-// MaxItems is the number of entries of an array, and of members of an object, that are read. A
-// longer one is refused: an entry takes a hundred times more memory than the two bytes that it
-// needs in a request.
+// MaxItems is the most entries of an array, and the most members of an object. Longer ones are
+// refused, because an entry takes a hundred times more memory than the two bytes that it needs in a
+// request.
 const MaxItems = 10_000
 
 var (
-	// errTooManyItems ends Parse at an array that is too long, which it has reported.
+	// errTooManyItems ends Parse at an array that is too long, after that was reported.
 	errTooManyItems = errors.New("too many entries")
 	// errTooManyMembers is the error for an object that is too long.
 	errTooManyMembers = fmt.Errorf("an object has more than %d members", MaxItems)
@@ -228,7 +228,7 @@ func (c *checker) parseObject(shape *Shape, at place) (Object, error) {
 	return o, c.delim()
 }
 
-// parseValue reads a value and returns its position. What shape describes is also parsed.
+// parseValue reads a value and returns its position. It also parses the parts that shape describes.
 func (c *checker) parseValue(shape *Shape, at place) (start, end int, p parsed, err error) {
 	kind := c.dec.PeekKind()
 	if kind != '{' && kind != '[' {

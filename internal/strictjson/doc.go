@@ -10,9 +10,9 @@
 //   - [Take] removes a member of an object, [Put] and [Set] set one. All other bytes stay as they
 //     were, for messages that are passed on. [Encode] writes our own messages.
 //
-// JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a
-// violation only where the string is read with [Field.Text]; in names it counts as U+FFFD. Nesting
-// is limited to 10,000 levels.
+// JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. They are a
+// violation only if the string is read with [Field.Text]; in names they count as U+FFFD. Nesting is
+// limited to 10,000 levels.
 //
 // Returned slices share memory with the input, which must not change.
 package strictjson

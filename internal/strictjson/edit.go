@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Encode returns value as JSON, with <, > and & as they are: code is full of them. It panics if
-// value cannot be encoded.
+// Encode returns value as JSON. It does not escape <, > and &, which are common in code. It panics
+// if value cannot be encoded.
 func Encode(value any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -19,9 +19,9 @@ func Encode(value any) json.RawMessage {
 }
 
 // Take removes a member from an object. It returns the member's value, or nil, and the object
-// without it, in which all other members are the same bytes as before. If the name is given twice
-// the last value counts and all are removed. Empty input and null are an empty object, returned as
-// {}. The errors are those of [ParseObject].
+// without the member, in which the bytes of all other members are unchanged. If the name is given
+// twice, it removes all of them and returns the last value. Empty input and null are an empty
+// object, returned as {}. The errors are those of [ParseObject].
 func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err error) {
 	if isAbsent(raw) {
 		return nil, json.RawMessage("{}"), nil
@@ -67,8 +67,7 @@ func IsObject(raw json.RawMessage) bool {
 }
 
 // Find returns the value at a path of member names, or nil. It reads no further than the value, so
-// it is not an error if what follows is malformed, and if a name is given twice the first one
-// counts.
+// it ignores errors after that, and if a name is given twice it uses the first.
 func Find(raw json.RawMessage, path ...string) json.RawMessage {
 	s := newScanner(raw)
 	defer s.release()
@@ -85,9 +84,9 @@ func Find(raw json.RawMessage, path ...string) json.RawMessage {
 }
 
 // Put sets a member of an object to value, which must be valid JSON. An existing member keeps its
-// position; a new one comes first. All other members are the same bytes as before. If the name is
-// given twice one is left. Empty input and null are an empty object. The errors are those of
-// [ParseObject].
+// position; a new one comes first. The bytes of all other members are unchanged. If the name is
+// given twice, one member is left. Empty input and null are an empty object. The errors are those
+// of [ParseObject].
 func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
 	if isAbsent(raw) {
 		raw = json.RawMessage("{}")

@@ -234,8 +234,8 @@ func (f Field) Items() ([]Field, []Violation) {
 	return items, nil
 }
 
-// Texts reads an array of strings. Each entry that is not a string is a violation with its index,
-// up to [MaxViolations].
+// Texts reads an array of strings. It returns a violation with the index for each entry that is not
+// a string, up to [MaxViolations].
 func (f Field) Texts() ([]string, []Violation) {
 	var texts []string
 	var wrong []Violation

@@ -26,7 +26,8 @@ type decoder struct {
 	in bytes.Buffer
 }
 
-// decoders are used again, because most messages are so short that making one takes longer.
+// decoders are reused, because most messages are so short that making a decoder takes longer than
+// reading them.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // lenient accepts duplicate names and lone surrogates, which callers check themselves.

@@ -53,7 +53,7 @@ type Violation struct {
 	// Expected is the right value, if there is just one: the stored working directory, the limit,
 	// the right spelling.
 	Expected string `json:"expected,omitempty"`
-	// Hint tells a person what else to do, if there is something: a command to run.
+	// Hint tells a person what else they can do, such as run a command, or is "".
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -179,8 +179,8 @@ func expecting(words, lead, expected string) string {
 	return words + ": " + lead + expected
 }
 
-// MaxViolations is the most violations that an Error holds: a list of a million nulls need not be
-// answered with a million violations.
+// MaxViolations is the most violations in an Error, so that a list of a million nulls does not
+// result in a million violations.
 const MaxViolations = 100
 
 // Error is the error for an invalid request. It has between 1 and [MaxViolations] violations, in

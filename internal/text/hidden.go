@@ -7,8 +7,9 @@ import (
 
 // FirstHidden returns the first character of s that a reader cannot see, and whether there is one:
 // a control character other than a tab or a line ending, one that reorders text, or one that is
-// invisible. A joiner counts as hidden except after an emoji or a letter of a script that needs
-// it, and a variation selector except after a symbol. Such a text can say more than it shows.
+// invisible. A joiner counts as hidden except after an emoji or a letter of a script that needs it,
+// and a variation selector except after a symbol. A text with hidden characters can say more than a
+// reader sees.
 func FirstHidden(s string) (rune, bool) {
 	found, hidden := rune(0), false
 	eachHidden(s, func(_ int, r rune) bool {

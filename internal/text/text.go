@@ -1,6 +1,6 @@
 // Package text prepares text for people: it truncates it, flattens it to one line, makes invisible
-// characters visible, and quotes it as Markdown. Nothing it returns can close the quotation it
-// stands in or send control characters to a terminal.
+// characters visible, and quotes it as Markdown. Its results cannot close the quotation that
+// contains them, or send control characters to a terminal.
 package text
 
 import (
@@ -35,8 +35,8 @@ func Truncate(s string, max int) string {
 }
 
 // Shorten returns s if it has at most max bytes, otherwise its beginning and its end with "…" in
-// between: an error often begins with a path and ends with what is wrong with it. Bytes that are
-// not UTF-8 are removed.
+// between, because an error often begins with a path and ends with the problem. Bytes that are not
+// UTF-8 are removed.
 func Shorten(s string, max int) string {
 	if len(s) <= max {
 		return s
@@ -55,7 +55,7 @@ func Line(s string, max int) string {
 	if len(s) <= max && isPlainLine(s) {
 		return s
 	}
-	var line strings.Builder // no more of s is looked at than is shown
+	var line strings.Builder // reads no more of s than is shown
 	characters, gap := 0, false
 	for i, r := range s {
 		if unicode.IsSpace(r) || misleads(r) && !joins(r) {
@@ -89,9 +89,9 @@ func isPlainLine(s string) bool {
 	return word || s == ""
 }
 
-// Printable returns a file name, path or other identifier as it can be shown on one line:
-// unchanged, or as Quote does if it contains characters that would break the line, reorder it or
-// not be visible, or begins or ends with white space.
+// Printable returns a file name, path or other identifier for display on one line. It is unchanged,
+// or quoted by Quote if it contains characters that would break the line, reorder it or not be
+// visible, or begins or ends with white space.
 func Printable(name string) string {
 	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 &&
 		strings.TrimSpace(name) == name {
@@ -103,12 +103,12 @@ func Printable(name string) string {
 // MaxName is the most bytes of a name that are shown in a sentence.
 const MaxName = 100
 
-// Name returns a name that somebody else has chosen for use in a sentence: truncated, and with
-// invisible characters marked.
+// Name returns a foreign name for use in a sentence: truncated, and with invisible characters
+// marked.
 func Name(name string) string { return Printable(Truncate(name, MaxName)) }
 
-// CutWord returns what is before the first white space in s, and what follows, without white space
-// around it.
+// CutWord returns the part of s before the first white space, and the rest without surrounding
+// white space.
 func CutWord(s string) (word, rest string) {
 	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
 		return s[:i], strings.TrimSpace(s[i:])
@@ -116,8 +116,8 @@ func CutWord(s string) (word, rest string) {
 	return s, ""
 }
 
-// Attributed returns a description that somebody else wrote on one line of at most max characters,
-// after the label that says whose it is.
+// Attributed returns a foreign description on one line of at most max characters, after a label
+// that names its source.
 func Attributed(label, description string, max int) string {
 	label = Printable(label)
 	description = Line(description, max)
@@ -135,7 +135,7 @@ func Quote(s string) string {
 		return quoted
 	}
 	var b strings.Builder
-	for _, r := range quoted { // strconv takes some invisible characters for letters and symbols
+	for _, r := range quoted { // strconv treats some invisible characters as letters and symbols
 		if misleads(r) {
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		} else {
@@ -153,9 +153,9 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Plain returns s without what would be obeyed instead of shown: carriage returns are removed,
-// other control characters except tabs and line feeds, and characters that reorder text or are not
-// visible, become U+FFFD.
+// Plain returns s without characters that a terminal would obey instead of show. It removes
+// carriage returns. It replaces other control characters, except tabs and line feeds, and
+// characters that reorder text or are not visible, by U+FFFD.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -169,9 +169,9 @@ func Plain(s string) string {
 	}, s)
 }
 
-// IsVisible reports whether everything in s can be seen, and told from an ASCII space: Plain
-// returns it unchanged, and what Plain leaves for other scripts and emoji, such as joiners and
-// their spaces, does not follow ASCII.
+// IsVisible reports whether every character of s is visible or an ASCII space. That means that
+// Plain returns s unchanged, and that characters which Plain keeps for other scripts and emoji,
+// such as joiners and special spaces, do not follow an ASCII character.
 func IsVisible(s string) bool {
 	ascii := true
 	for _, r := range s {
@@ -185,7 +185,7 @@ func IsVisible(s string) bool {
 }
 
 // EscapeJSON returns JSON text in which each character that would break the line, reorder it or not
-// be visible is written as an escape. It stands for the same value.
+// be visible is written as an escape. The value stays the same.
 func EscapeJSON(raw []byte) []byte {
 	if bytes.IndexFunc(raw, escapedInJSON) < 0 {
 		return raw
@@ -238,9 +238,9 @@ func Block(info, s string) string {
 	return f + info + "\n" + s + f + "\n"
 }
 
-// CutBlock returns what the fenced Markdown code block at the beginning of s contains, without its
-// last line end, and what follows the block. Empty lines may precede it. ok is false if s does not
-// begin with a complete block.
+// CutBlock returns the content of the fenced Markdown code block at the beginning of s, without its
+// last line end, and the text after the block. Empty lines may precede it. ok is false if s does
+// not begin with a complete block.
 func CutBlock(s string) (content, rest string, ok bool) {
 	opening, body, _ := strings.Cut(s, "\n")
 	for strings.TrimSpace(opening) == "" && body != "" {

@@ -7,8 +7,8 @@ import (
 
 // Words splits a command line into words like a shell, without expanding anything. Except in single
 // quotes, a backslash escapes a quote, white space or a backslash. Before anything else it is
-// literal, so that Windows paths work. If a quote is not closed, Words returns an error, and the
-// words as if it were.
+// literal, so that Windows paths work. If a quote is not closed, Words returns an error, together
+// with the words as if it were closed.
 func Words(line string) (words []string, err error) {
 	var word strings.Builder
 	inWord, quote := false, byte(0)

@@ -1,5 +1,5 @@
-// Package token keeps the tokens with which clients of a server authenticate. It stores only hashes
-// of them, a file each.
+// Package token keeps the tokens with which clients of a server authenticate. It stores only their
+// hashes, each in its own file.
 package token
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Token is what is known about a token.
+// Token describes a token, without the token itself.
 type Token struct {
 	// Name names the user who has it.
 	Name string
 	// Within are the directories in which the roots of the user's sessions must be.
 	Within workspace.Dirs
-	// Agent names the agent that answers the user, "" for that of the server.
+	// Agent names the agent that answers the user, "" for the server's own.
 	Agent string
 	// Created is when it was added.
 	Created time.Time
@@ -55,7 +55,8 @@ func NewStore(dir string) *Store { return &Store{dir} }
 // ErrExists is returned by [Store.Add] if the name is taken.
 var ErrExists = errors.New("there is a token with this name")
 
-// Add adds a token for t.Name and returns it. It is not stored, so it can be seen only now.
+// Add creates a token for t.Name and returns it. Only its hash is stored, so this is the only time
+// that it can be seen.
 func (s *Store) Add(t Token) (string, error) {
 	path, err := s.path(t.Name)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Store) Add(t Token) (string, error) {
 	return secret, privatefile.WriteFile(path, content)
 }
 
-// ErrInvalid is returned by [Store.Find] if there is no such token, or not any more.
+// ErrInvalid is returned by [Store.Find] if there is no such token, perhaps because it was revoked.
 var ErrInvalid = errors.New("there is no such token")
 
 // Find returns what is known about a token.
@@ -164,8 +165,8 @@ const (
 var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', and begins "+
 	"with a letter or a digit", longest)
 
-// path returns the file of a token. Names can be told apart on any file system, and can be part of
-// a header.
+// path returns the file of a token. Names must be distinct on any file system, and valid in a
+// header.
 func (s *Store) path(name string) (string, error) {
 	valid := name != "" && len(name) <= longest && name[0] != '.' && name[0] != '-'
 	for _, c := range []byte(name) {

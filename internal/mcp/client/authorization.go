@@ -27,7 +27,7 @@ import (
 const (
 	// authorizationTimeout is how long the user has to authorize a server.
 	authorizationTimeout = 5 * time.Minute
-	// maxAuthorizations is how often the user is asked before a server takes a connection.
+	// maxAuthorizations is the most times that the user is asked for one connection to a server.
 	maxAuthorizations = 2
 	redirectPath      = "/callback"
 )
@@ -43,8 +43,7 @@ func (e *authorizationError) Error() string {
 
 func (e *authorizationError) Unwrap() error { return e.cause }
 
-// unauthorizedError is returned for a connection that needs an authorization, which is being
-// obtained.
+// unauthorizedError is returned for a connection whose authorization is still being obtained.
 type unauthorizedError struct{ authorization *authorization }
 
 func (e *unauthorizedError) Error() string { return errNeedsAuthorization.Error() }
@@ -54,9 +53,10 @@ var (
 	errAskedAgain         = errors.New("it asks for authorization again, right after it was given")
 )
 
-// mayAuthorize reports whether the user may be asked to sign in to the server. Credentials that are
-// configured have to be corrected there, and those in a URL must not become part of the address of
-// a page. A file in a root must not send the user to a page.
+// mayAuthorize reports whether the user may be asked to sign in to the server. The user may not if
+// credentials are configured, which must be corrected in the configuration; if the URL has
+// credentials, which must not become part of the address of a page; or if a file in a root
+// configures the server, because it must not send the user to a page.
 func (c Config) mayAuthorize() bool {
 	u, err := url.Parse(c.URL)
 	if err != nil || c.Transport != HTTP || c.File != "" || u.User != nil {
@@ -84,11 +84,11 @@ type authorizer struct {
 	network tokenNetwork // of handler
 }
 
-// authorization is one attempt to have the user authorize a server.
+// authorization is one attempt to get the user's authorization for a server.
 type authorization struct {
 	listener net.Listener
 	asked    bool          // the user is asked to open a page
-	waiting  string        // what is waited for; guarded by the server's mu, as is page
+	waiting  string        // reason for waiting; guarded by the server's mu, as is page
 	page     string        // its address, "" if it is not known yet
 	done     chan struct{} // closed at the end
 	err      error         // set before done is closed
@@ -151,14 +151,14 @@ func isUnauthorized(req *http.Request, res *http.Response) bool {
 		slices.ContainsFunc(bearerChallenges(res), lacks)
 }
 
-// bearerChallenges returns the challenges of a response that ask for a token, as many as can be
-// read.
+// bearerChallenges returns the challenges of a response that ask for a token, without those that
+// cannot be parsed.
 func bearerChallenges(res *http.Response) []oauthex.Challenge {
 	all, _ := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate"))
 	return slices.DeleteFunc(all, func(c oauthex.Challenge) bool { return c.Scheme != "bearer" })
 }
 
-// isReplaced reports whether there is a newer token than that of a request.
+// isReplaced reports whether there is a newer token than the one of a request.
 func (a *authorizer) isReplaced(ctx context.Context, req *http.Request) bool {
 	source, err := a.TokenSource(ctx)
 	if err != nil || source == nil {
@@ -168,8 +168,8 @@ func (a *authorizer) isReplaced(ctx context.Context, req *http.Request) bool {
 	return err == nil && req.Header.Get("Authorization") != "Bearer "+token.AccessToken
 }
 
-// begin begins to obtain the authorization that the server's response asks for, unless that has
-// begun already.
+// begin starts to obtain the authorization that the server's response asks for, unless it is
+// already being obtained.
 func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Response) (
 	*authorization, error) {
 	a.mu.Lock()
@@ -202,7 +202,8 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 	return one, nil
 }
 
-// obtain obtains an authorization. If the server offers none, the error is that of its refusal.
+// obtain obtains an authorization. If the server does not offer authorization, the error is the one
+// for its response.
 func (a *authorizer) obtain(
 	t *httpTransport, one *authorization, req *http.Request, refusal *http.Response,
 ) error {
@@ -234,9 +235,8 @@ func (a *authorizer) obtain(
 	return cmp.Or(refused, error(&authorizationError{err}))
 }
 
-// listen listens for the redirect of a browser. It uses the same port each time if that is
-// possible, because the tokens and scopes of one handler belong to one redirect URL. The caller
-// holds mu.
+// listen listens for the redirect of a browser. It uses the same port each time if possible,
+// because the tokens and scopes of a handler belong to one redirect URL. The caller holds mu.
 func (a *authorizer) listen() (net.Listener, error) {
 	if a.handler != nil {
 		if l, err := net.Listen("tcp", a.address); err == nil {
@@ -269,7 +269,7 @@ func (a *authorizer) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// newTokenSource returns the source of the tokens after t.
+// newTokenSource returns a source of tokens that begins with t and refreshes it.
 func (s *server) newTokenSource(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (
 	oauth2.TokenSource, error) {
 	s.redactor.Add(c.ClientSecret)
@@ -278,8 +278,8 @@ func (s *server) newTokenSource(ctx context.Context, c *oauth2.Config, t *oauth2
 	return &knownTokens{source: source, redactor: s.redactor, refreshes: t.RefreshToken != ""}, nil
 }
 
-// knownTokens keeps the tokens of a source out of logs and errors. Once there are no more tokens it
-// does not ask for them again.
+// knownTokens keeps the tokens of a source out of logs and errors. Once the source has no more
+// tokens, it is not asked again.
 type knownTokens struct {
 	source    oauth2.TokenSource
 	redactor  redactor
@@ -309,8 +309,7 @@ func (s *knownTokens) Token() (*oauth2.Token, error) {
 	return nil, cmp.Or(s.end, err)
 }
 
-// isFinal reports whether an authorization server's refusal to refresh a token is not about the
-// moment.
+// isFinal reports whether an authorization server's refusal to refresh a token is permanent.
 func isFinal(refusal *oauth2.RetrieveError) bool {
 	switch refusal.Response.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -386,7 +385,8 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	}
 }
 
-// redirect receives the browser that the authorization page redirects to this machine.
+// redirect handles the request of the browser that the authorization page redirects to this
+// machine.
 type redirect struct {
 	host, state string
 	received    chan url.Values
@@ -411,8 +411,8 @@ func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// showPage asks the user to open the authorization page. tokens is the host that issues tokens
-// then.
+// showPage asks the user to open the authorization page. tokens is the host that will issue the
+// tokens.
 func (s *server) showPage(
 	ctx context.Context, one *authorization, page *url.URL, tokens string,
 ) error {

@@ -18,9 +18,9 @@ import (
 type ProgressFunc func(ctx context.Context, p *mcp.ProgressNotificationParams)
 
 // Call calls a tool, unless its server has changed it since t was returned. arguments is a JSON
-// object, empty for none. progress is called now and then, but never twice at the same time, and
-// not after Call has returned. When ctx ends, the server is told to cancel the call. The failure of
-// a tool is a result, not an error.
+// object, empty for none. progress is called from time to time, but never concurrently and not
+// after Call has returned. When ctx ends, the server is told to cancel the call. The failure of a
+// tool is a result, not an error.
 func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progress ProgressFunc) (
 	*mcp.CallToolResult, error) {
 	c := &call{set: s, tool: t, progress: progress}
@@ -38,7 +38,7 @@ type call struct {
 	progress ProgressFunc
 }
 
-// connect returns the current connection to the server, provided that the tool is still the same.
+// connect returns the current connection to the server if the tool has not changed.
 func (c *call) connect(ctx context.Context) (*connection, error) {
 	t, conn, err := c.set.findTool(ctx, c.tool.Name)
 	if err == nil && t.key != c.tool.key {
@@ -94,8 +94,8 @@ func resultText(r *mcp.CallToolResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// begin records the call at conn, or at the next connection if conn has just ended, since nothing
-// was sent yet.
+// begin records the call at conn. If conn has just ended, it uses the next connection, because
+// nothing was sent yet.
 func (c *call) begin(
 	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
 ) (context.Context, *connection, *activeCall, error) {
@@ -113,7 +113,7 @@ func (c *call) begin(
 	return nil, nil, nil, serverError(c.tool.Server, errEndedInCall)
 }
 
-// callError returns why a call failed: the cause of ctx, that the server ended, or the server's
+// callError returns why a call failed: the cause of ctx, the end of the server, or the server's
 // error.
 func callError(ctx context.Context, conn *connection, err error) error {
 	s, cause := conn.server, context.Cause(ctx)
@@ -155,7 +155,7 @@ func (c *call) report(ctx context.Context, a *activeCall) {
 	}
 }
 
-// activeCalls are the calls in progress on a connection.
+// activeCalls tracks the calls in progress on a connection.
 type activeCalls struct {
 	mu        sync.Mutex
 	closed    bool
@@ -205,8 +205,8 @@ func (s *activeCalls) begin(ctx context.Context, timeout time.Duration, late err
 	return ctx, a, true
 }
 
-// pause stops the timeouts of all calls, since the server waits for the user. They start over when
-// resume is called.
+// pause stops the timeouts of all calls, because the server waits for the user. They start again
+// when resume is called.
 func (s *activeCalls) pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *activeCalls) during(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel, true
 }
 
-// close cancels all calls, since the connection has ended.
+// close cancels all calls, because the connection has ended.
 func (s *activeCalls) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,10 +42,10 @@ type Config struct {
 	URL     string
 	Headers []Pair
 	// File is the path of the file in a root that configures the server, which then gets only the
-	// basic variables of our environment. It is "" for a server of the client's.
+	// basic variables of our environment. It is "" for a server from the client.
 	File string
 	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and
-	// what may be a secret in URLs, are kept out anyway.
+	// possible secrets in URLs, are always kept out.
 	Secrets []string
 	// Policy is set by Apply.
 	Policy Policy
@@ -74,8 +74,8 @@ const (
 	Off
 )
 
-// Apply makes the server follow a policy. To a server that a file in a root configures, and so
-// named, nothing is granted, but what the policy denies stays denied.
+// Apply makes the server follow a policy. For a server that a file in a root configures, the policy
+// can only deny: the file chose the server's name, so what the policy would grant is ignored.
 func (c *Config) Apply(p Policy) {
 	if c.File != "" {
 		p.Trusted, p.Templates = false, false
@@ -103,7 +103,8 @@ func (c Config) declaresRoots() bool {
 	}
 }
 
-// equal reports whether a server started with one configuration can be kept under the other.
+// equal reports whether a server that was started with one configuration can be kept with the
+// other.
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
 		c.URL == other.URL && c.Dir == other.Dir && reflect.DeepEqual(c.Policy, other.Policy) &&

@@ -42,7 +42,7 @@ type connection struct {
 	sent   []string // the roots last sent to the server, as URIs
 	sentAt time.Time
 
-	authorization *authorization // that the server asked for while it was being connected
+	authorization *authorization // which the server required while it was being connected
 }
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
@@ -78,7 +78,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		c.calls.close()
 		close(c.ended)
 	}()
-	if needed != nil { // it rejected server/discover, so that it was taken for a legacy server
+	if needed != nil { // it rejected server/discover, so the SDK treated it as a legacy server
 		c.close(ctx)
 		return nil, &unauthorizedError{needed}
 	}
@@ -196,7 +196,7 @@ func (c *connection) begin() {
 	}
 }
 
-// isReady reports whether calls can be sent at once.
+// isReady reports whether calls can be sent without waiting.
 func (c *connection) isReady() bool {
 	if c.calls.isClosed() {
 		return false
@@ -234,8 +234,8 @@ func (c *connection) rootsSent(roots mcproots.Snapshot) {
 	}
 }
 
-// isOwn reports whether the server is a part of this program, such as acp-agent mcp, which will
-// follow the protocol.
+// isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
+// certainly follows the protocol.
 func (c *connection) isOwn(peer *mcproots.Session) bool {
 	info := peer.InitializeResult().ServerInfo
 	return info != nil && info.Name == c.server.set.options.Name
@@ -249,7 +249,8 @@ func (c *connection) sentRoots() ([]string, time.Time) {
 	return slices.Clone(c.sent), c.sentAt
 }
 
-// rootsChanged tells the server of new roots. It is not ready until it has had time to read them.
+// rootsChanged tells the server of new roots. The server is not ready until it has had time to read
+// them.
 func (c *connection) rootsChanged() {
 	if !c.server.config.declaresRoots() || c.peer.Modern() {
 		return
@@ -267,7 +268,7 @@ func (c *connection) rootsChanged() {
 }
 
 // announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
-// until it has taken it.
+// until the server has read it.
 func (c *connection) announceRoots() {
 	if c.peer.Modern() || !c.server.config.declaresRoots() {
 		return
@@ -288,7 +289,8 @@ func (c *connection) announceRoots() {
 	}
 }
 
-// enableLogMessages asks a legacy server for its log messages, which some send only on request.
+// enableLogMessages asks a legacy server for its log messages, because some servers send them only
+// on request.
 func (c *connection) enableLogMessages() {
 	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
 	defer cancel()
@@ -359,8 +361,8 @@ func (c *connection) stopProcess(ctx context.Context) {
 	c.stdio.writer.Wait()
 }
 
-// abandon undoes a failed connect and returns the most helpful error: what ended the process, or
-// else cause.
+// abandon undoes a failed connect and returns the most helpful error: the reason why the process
+// ended, otherwise cause.
 func (c *connection) abandon(ctx context.Context, cause error) error {
 	defer c.cancel(errStopped)
 	if c.http != nil {
@@ -389,8 +391,8 @@ func (c *connection) limitExceeded() error {
 	return nil
 }
 
-// explainDenial tells the user, once for each path, which setting would allow what the server was
-// not permitted to do, if that is known.
+// explainDenial tells the user, once for each path, which setting would permit an access that the
+// sandbox has denied the server, if that is known.
 func (c *connection) explainDenial(message string) {
 	if c.process == nil {
 		return

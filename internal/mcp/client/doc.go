@@ -13,9 +13,9 @@
 //	result, err := set.Call(ctx, tool, arguments, report)  // if the user allows it
 //	err = set.Close(ctx)                                   // stops the process groups
 //
-// The package knows nothing of ACP, and never asks anybody for permission. A server's questions go
-// to a [Host], and those to the session's model to a [Sampler]. Package acp/internal/servers
-// implements both.
+// The package knows nothing about ACP, and never asks anybody for permission. It passes a server's
+// questions to a [Host], and its requests to the session's model to a [Sampler]. Package
+// acp/internal/servers implements both.
 //
 // Commit keeps the servers whose configuration is unchanged and tells them of new roots, stops
 // those that were removed, and never waits.

@@ -45,8 +45,8 @@ func (c *connection) offerElicitation(o *mcproots.Options) {
 	o.SDK.ElicitationCompleteHandler = c.server.elicitComplete
 }
 
-// elicit asks the user what the server wants to know, one question at a time and without a limit of
-// time. A question in a mode that is not offered is declined.
+// elicit asks the user a question of the server, one at a time and without a time limit. It
+// declines a question in a mode that was not offered.
 func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
 	*mcp.ElicitResult, error) {
 	defer c.calls.pause()()
@@ -79,11 +79,11 @@ func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
 const (
 	// maxQuestion is the most bytes of a question.
 	maxQuestion = 4 << 10
-	// maxLabel is the most bytes of a text in a form that is to be on one line.
+	// maxLabel is the most bytes of a one-line text in a form.
 	maxLabel = 200
 )
 
-// checkElicit returns an error unless the user can be shown honestly what the server asks.
+// checkElicit returns an error if showing the server's question could mislead the user.
 func checkElicit(p *mcp.ElicitParams) error {
 	if len(p.Message) > maxQuestion {
 		return rpcError(jsonrpc.CodeInvalidParams,
@@ -163,8 +163,9 @@ func (s *server) elicitComplete(
 	}
 }
 
-// visitURLs shows the user the URLs that a server wants them to visit before it answers a call that
-// has failed with err. It returns err, or what to do if there are any.
+// visitURLs handles an error with which a server asks that the user visits URLs before it answers a
+// call. It shows the user the URLs, and returns an error that says what to do then. It returns any
+// other err unchanged.
 func (c *connection) visitURLs(ctx context.Context, err error) error {
 	var data struct {
 		Elicitations []*mcp.ElicitParams `json:"elicitations"`

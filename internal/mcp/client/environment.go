@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// BasicVariables returns the names of the environment variables that a server that a
-// file in a root configures gets although the file does not name them. Others may be secrets, or
-// make it do something else than the file says.
+// BasicVariables returns the names of the environment variables that every server gets, even one
+// that a file in a root configures without naming them. Other variables may be secrets, or change
+// what the configured command does.
 func BasicVariables() []string {
 	if runtime.GOOS == "windows" { // where programs do not start without some of them
 		return []string{

@@ -17,7 +17,7 @@ import (
 // ErrClosed is returned by the methods of a [Set] that was closed.
 var ErrClosed = errors.New("the MCP servers were stopped")
 
-// NotFoundError is returned for a name that no server has or offers.
+// NotFoundError is returned for a name that is neither a server nor something that a server offers.
 type NotFoundError struct {
 	Kind string // "tool", "prompt" or "server named"
 	Name string
@@ -51,8 +51,8 @@ var (
 	errDirectory  = errors.New("cannot start it in its working directory")
 )
 
-// describeError returns the text of err. If a server's answer could not be read, that is said
-// without types of Go.
+// describeError returns the text of err. If a server's answer could not be decoded, it says so
+// without naming Go types.
 func describeError(err error) string {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {

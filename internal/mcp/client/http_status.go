@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// statusError reports a response of an HTTP server that is not one of MCP.
+// statusError reports an HTTP response that is not an MCP response.
 type statusError struct {
 	code int
 	text string
@@ -26,19 +26,19 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// isPermanent reports whether the server would only answer the same again.
+// isPermanent reports whether another request would only get the same response.
 func (e *statusError) isPermanent() bool {
 	return e.code < 500 && e.code != http.StatusTooManyRequests
 }
 
 const (
-	maxRefusal   = 64 << 10 // bytes read of the body of a response that is not one of MCP
+	maxRefusal   = 64 << 10 // bytes read of the body of a response that is not an MCP response
 	maxFirstLine = 300      // bytes shown of it
 )
 
-// checkStatus returns a [*statusError] for a response that is not one of MCP. Those that the MCP
-// SDK understands are left to it: errors of JSON-RPC, that a session has ended, and that there is
-// no stream of events.
+// checkStatus returns a [*statusError] for a response that is not an MCP response. It accepts error
+// responses that the MCP SDK understands: a JSON-RPC error, the end of a session, and the absence
+// of an event stream.
 func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	page := kind == "text/html" && res.StatusCode == http.StatusOK
@@ -83,7 +83,7 @@ type readCloser struct {
 	io.Closer
 }
 
-// firstLine returns the first line of a body that says something.
+// firstLine returns the first line of a body that is not blank.
 func firstLine(body []byte) string {
 	for line := range bytes.Lines(body) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -93,7 +93,7 @@ func firstLine(body []byte) string {
 	return ""
 }
 
-// explainUnauthorized says what a server needs that has answered 401.
+// explainUnauthorized explains what a server needs that has answered with status 401.
 func (t *httpTransport) explainUnauthorized(req *http.Request, res *http.Response) string {
 	const where = "to this server in the configuration of your editor"
 	explanation := "add the header that it needs, such as Authorization, " + where

@@ -31,7 +31,7 @@ type listCache[T any] struct {
 	list    list[T]
 }
 
-// invalidate has the list fetched again when it is next needed.
+// invalidate makes the next get fetch the list again.
 func (c *listCache[T]) invalidate() { c.version.Add(1) }
 
 // get returns the items, from the cache if possible. Several callers share one fetch.
@@ -50,7 +50,7 @@ func (c *listCache[T]) get(
 	return c.list.items, nil
 }
 
-// latest returns the items that were fetched last, nil while they are being fetched.
+// latest returns the items that were fetched last, or nil while they are being fetched.
 func (c *listCache[T]) latest() []T {
 	if !c.mu.TryLock() {
 		return nil
@@ -59,7 +59,7 @@ func (c *listCache[T]) latest() []T {
 	return c.list.items
 }
 
-// describeCut says what is left out of the list, if it was cut.
+// describeCut returns a sentence about what is left out of the list, or "".
 func (c *listCache[T]) describeCut(kind string, l limits) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func collect[T any](c *connection, kind string, fetch func(cursor string) (page[
 	}
 }
 
-// withNames returns a list of what named makes of each item and a unique name for it.
+// withNames gives each item a unique name, and returns the results of calling named with both.
 func withNames[T, N any](
 	l list[*T], name func(*T) string, named func(item *T, unique string) N,
 ) list[N] {
@@ -134,13 +134,14 @@ func withNames[T, N any](
 	return result
 }
 
-// Listing is what a server offers, and its status afterwards. If it could not list everything, Err
-// says why.
+// Listing describes what a server offers, and its status afterwards. If it could not list
+// everything, Err says why.
 type Listing struct {
 	Status
 	Tools     []Tool
 	Resources []*mcp.Resource
-	// Cut says of each list that was too long how much is left out, as a sentence without its end.
+	// Cut says, for each list that was too long, how much is left out, as a sentence without its
+	// full stop.
 	Cut []string
 }
 
@@ -196,11 +197,11 @@ func (s *server) list(ctx context.Context) Listing {
 	return l
 }
 
-// maxConnections is how many connections of one server are tried for one request.
+// maxConnections is the most connections to a server that are tried for one request.
 const maxConnections = 3
 
-// fromServer gets something from a server, again if its connection had just ended. It returns what
-// the last get returned, even if that failed.
+// fromServer gets something from a server. If the connection has just ended, it tries again with
+// the next one. It returns the result of the last try, even if that failed.
 func fromServer[T any](
 	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
 ) (got T, err error) {
@@ -227,8 +228,8 @@ func fromServer[T any](
 	return got, serverError(s.config.Name, errEndedInCall)
 }
 
-// maxNameLength bounds a server's and a tool's part of a full name, so that the name fits what
-// models accept.
+// maxNameLength bounds the server's part and the tool's part of a full name, so that models accept
+// the name.
 const maxNameLength = 64
 
 // uniqueNames turns names into unique names of letters, digits, "_" and "-", in order. Where given

@@ -15,17 +15,17 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// fixMessage makes a server's message readable for the MCP SDK, if it is not. It never changes
-// message.
+// fixMessage returns a server's message in a form that the MCP SDK can read. It never changes
+// message itself.
 func fixMessage(message []byte) []byte { return fixContent(mcproots.FixInputRequests(message)) }
 
-// blockType matches the type of a content block, in a message that is not text inside of a string.
+// blockType matches the type of a content block in a message, but not in text inside a string.
 var blockType = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"type"\s*:\s*"([^"]*)"`)
 })
 
-// fixContent replaces the content blocks of a result that the MCP SDK cannot read by texts that say
-// so. One of them would make the SDK reject the whole result.
+// fixContent replaces content blocks that the MCP SDK cannot read by texts that say so, because the
+// SDK rejects a whole result for one such block.
 func fixContent(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"content"`)) || !mayBeUnreadable(message) {
 		return message
@@ -49,8 +49,8 @@ func fixContent(message []byte) []byte {
 		strictjson.Set(result, "content", strictjson.Encode(blocks)))
 }
 
-// mayBeUnreadable reports whether a message has a content block, or something that looks like one,
-// of another type than text.
+// mayBeUnreadable reports whether a message has something that looks like a content block of
+// another type than text.
 func mayBeUnreadable(message []byte) bool {
 	for _, match := range blockType().FindAllSubmatch(message, -1) {
 		if string(match[1]) != "text" {
@@ -60,7 +60,7 @@ func mayBeUnreadable(message []byte) bool {
 	return bytes.Contains(message, []byte("null"))
 }
 
-// unreadable says why a content block cannot be read, "" if it can.
+// unreadable returns why a content block cannot be read, or "".
 func unreadable(block json.RawMessage) string {
 	alone := slices.Concat([]byte(`{"content":[`), block, []byte(`]}`))
 	err := json.Unmarshal(alone, &mcp.CallToolResult{})

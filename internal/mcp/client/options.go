@@ -13,11 +13,11 @@ type Options struct {
 	Logger *slog.Logger
 	// Name and Version identify acp-agent to the servers. Default "acp-agent", "dev".
 	Name, Version string
-	// Elicitation are the ways in which the host can ask the user what servers want to know:
-	// "form", "url".
+	// Elicitation are the ways in which the host can ask the user questions of servers: "form",
+	// "url".
 	Elicitation []string
-	// Withheld are the names of our environment variables that servers do not inherit. Their
-	// configuration can still name them.
+	// Withheld are the names of our environment variables that servers do not inherit unless their
+	// configuration names them.
 	Withheld []string
 	// Environment, if not nil, is the environment of servers, as NAME=VALUE, in place of ours.
 	Environment []string
@@ -30,15 +30,15 @@ type Options struct {
 // limits bound what a server may use and how long it is waited for.
 type limits struct {
 	StartTimeout time.Duration // to start and answer initialize; some download themselves first
-	ProbeTimeout time.Duration // to answer server/discover, before it is taken for a legacy server
+	ProbeTimeout time.Duration // to answer server/discover; then it counts as a legacy server
 	CallTimeout  time.Duration // to answer a tool call
-	SettleMax    time.Duration // to become ready, answer pings and take answers to its requests
+	SettleMax    time.Duration // to become ready, answer pings and read answers to its requests
 	CheckRoots   time.Duration // interval between checks that the roots exist
 	Backoff      time.Duration // before the first restart; doubles up to maxBackoff
-	MaxRestarts  int           // failures in a row before the server is given up
+	MaxRestarts  int           // failures in a row before giving up the server
 	MaxMessage   int           // bytes of one message; a longer one ends the connection
 	MaxNotices   int           // notifications and events per second; the server waits beyond
-	MaxRequests  int           // requests of a server that wait for it to take the answers
+	MaxRequests  int           // requests of a server whose answers it has not read
 	MaxListBytes int           // bytes of JSON of one list; the rest is left out
 }
 
@@ -47,7 +47,7 @@ const (
 	maxServers    = 64               // of a set
 	maxItems      = 1000             // tools or resources of a server
 	maxBackoff    = 30 * time.Second // between restarts
-	stableAfter   = time.Minute      // of life, then failures are forgotten
+	stableAfter   = time.Minute      // time after which earlier failures are forgotten
 	listTimeout   = 15 * time.Second // to list tools and resources, or to return a resource
 	notifyTimeout = time.Second      // to take a notification
 	stopTimeout   = 2 * time.Second  // to end before it is killed

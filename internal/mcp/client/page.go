@@ -10,9 +10,9 @@ import (
 // maxPage is the most bytes of the address of a page.
 const maxPage = 8 << 10
 
-// parsePage parses the address of a page that a server wants the user to open. It fails unless the
-// address is what it looks like: http or https, in the characters that RFC 3986 allows, with a
-// plain host and without a user name, which can pass for a host.
+// parsePage parses the address of a page that a server wants the user to open. It rejects an
+// address that could mislead the user: it must be http or https, in the characters that RFC 3986
+// allows, with a plain host and without a user name, which could be mistaken for the host.
 func parsePage(address string) (*url.URL, error) {
 	if len(address) > maxPage {
 		return nil, errors.New("it is too long")
@@ -37,7 +37,7 @@ func parsePage(address string) (*url.URL, error) {
 }
 
 // isPlainHost reports whether a host is an IP address in its usual form, or a name of ASCII
-// letters, digits, hyphens and underscores that no browser takes for an address.
+// letters, digits, hyphens and underscores that no browser interprets as an address.
 func isPlainHost(host string) bool {
 	if net.ParseIP(host) != nil {
 		return true

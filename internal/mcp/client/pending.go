@@ -9,12 +9,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pendingRequests are the requests of a server whose answers it has not taken yet. The MCP SDK
+// pendingRequests limits the requests of a server whose answers it has not read yet. The MCP SDK
 // handles every request that it reads at once and keeps it until the answer is written, so a server
 // that asks without reading would fill our memory.
 type pendingRequests struct {
 	limit   int
-	timeout time.Duration // how long a server may take no answers
+	timeout time.Duration // how long a server may read no answers
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]bool
@@ -29,7 +29,7 @@ func newPendingRequests(l limits) *pendingRequests {
 }
 
 // wait waits until there is room for one more request, or done is closed. It fails if the server
-// takes no answers in time.
+// reads no answers in time.
 func (p *pendingRequests) wait(done <-chan struct{}) error {
 	var late <-chan time.Time
 	for {
@@ -63,7 +63,7 @@ func (p *pendingRequests) add(id jsonrpc.ID) {
 	p.pending[id] = true
 }
 
-// remove records that the server has taken an answer, or never will.
+// remove records that the server has read an answer, or never will.
 func (p *pendingRequests) remove(id jsonrpc.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *pendingRequests) remove(id jsonrpc.ID) {
 	p.removed = make(chan struct{})
 }
 
-// waitFor takes an event of l, and waits until its time comes, unless done is closed first.
+// waitFor waits until l permits another event, or done is closed.
 func waitFor(l *rate.Limiter, done <-chan struct{}) {
 	delay := l.Reserve().Delay()
 	if delay == 0 {

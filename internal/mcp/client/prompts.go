@@ -13,7 +13,7 @@ import (
 type Prompt struct {
 	// Name is unique in the set: "server:prompt", of letters, digits, "_", "-" and that one colon.
 	Name string
-	// Definition is what the server says about the prompt. It must not be modified.
+	// Definition is the server's definition of the prompt. It must not be modified.
 	Definition *mcp.Prompt
 }
 
@@ -38,8 +38,8 @@ func (c *connection) listPrompts(ctx context.Context) ([]Prompt, error) {
 	})
 }
 
-// GetPrompt gets the prompt called name, starting its server if necessary. arguments returns the
-// arguments for it. The error is a [*NotFoundError] if there is no such prompt.
+// GetPrompt gets the prompt called name, starting its server if necessary. arguments is called to
+// get the arguments for it. The error is a [*NotFoundError] if there is no such prompt.
 func (s *Set) GetPrompt(
 	ctx context.Context, name string, arguments func(*mcp.Prompt) (map[string]string, error),
 ) (*mcp.GetPromptResult, error) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// readiness says whether a server has had time to read the roots. That it has asked for them proves
-// nothing, since it has yet to process the answer. Nor does time alone, on a busy machine: a server
-// must also answer a ping before and after the waiting time, and a server that answers slowly is
-// given more.
+// readiness tracks whether a server has had time to read the roots. A request for the roots is not
+// enough, because the server must still process the answer. Nor is waiting, on a busy machine. So a
+// server must also answer a ping before and after the waiting time, and a server that answers
+// slowly gets more time.
 type readiness struct {
 	withoutRoots, afterRoots, max time.Duration
 	event                         chan struct{} // receives when lastEvent changes
@@ -26,7 +26,8 @@ type readiness struct {
 	settleBefore time.Time // when the server counts as ready, whatever happens
 }
 
-// pingFactor is how many times longer than a ping a server may take to process the roots.
+// pingFactor says how much time a server gets to process the roots, as a multiple of the time that
+// it takes to answer a ping.
 const pingFactor = 10
 
 // newReadiness returns the readiness of a server that is ready.
@@ -108,7 +109,7 @@ func (r *readiness) settle(ctx context.Context, ping func(context.Context) error
 		return
 	}
 	r.mu.Lock()
-	if r.sent == r.sentBefore { // only now it has certainly read that it may ask
+	if r.sent == r.sentBefore { // only now has it certainly read that it may ask
 		r.requireQuiet(r.withoutRoots)
 	}
 	r.mu.Unlock()
@@ -170,8 +171,8 @@ func (r *readiness) waitQuiet(ctx context.Context) bool {
 	}
 }
 
-// due returns when the server will have been quiet for long enough, if nothing happens until then.
-// The caller holds mu.
+// due returns the time at which the server will have been quiet for long enough if nothing happens
+// before. The caller holds mu.
 func (r *readiness) due() time.Time {
 	return r.lastEvent.Add(max(r.quiet, pingFactor*r.slowestPing))
 }

@@ -24,8 +24,8 @@ func (c *connection) listResources(ctx context.Context) ([]*mcp.Resource, error)
 	})
 }
 
-// ReadResource returns the content of a resource of the server with this prefix, or else this name.
-// The error is a [*NotFoundError] if there is no such server.
+// ReadResource returns the content of a resource of the server with this prefix, otherwise with
+// this name. The error is a [*NotFoundError] if there is no such server.
 func (s *Set) ReadResource(ctx context.Context, server, uri string) (
 	*mcp.ReadResourceResult, error) {
 	one, err := s.find(server)

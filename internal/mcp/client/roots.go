@@ -10,7 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// currentRoots returns the session's roots that exist: the answer to a server that asks.
+// currentRoots returns the session's roots that exist, which is the answer to a server that asks
+// for the roots.
 func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
 	s.mu.Lock()
 	roots, visible, closed := s.roots, s.visible, s.closed
@@ -43,7 +44,7 @@ func (s *Set) watchRoots() {
 	}
 }
 
-// checkRoots tells the servers and the user of roots that vanished or came back.
+// checkRoots tells the servers and the user about roots that have disappeared or come back.
 func (s *Set) checkRoots() {
 	s.mu.Lock()
 	roots, before := s.roots, s.visible

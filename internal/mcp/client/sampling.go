@@ -36,15 +36,15 @@ func (c *connection) offerSampling(o *mcproots.Options) {
 	o.SDK.CreateMessageWithToolsHandler = c.sample
 }
 
-// currentSampler returns who answers for the model, nil if there is none.
+// currentSampler returns the sampler, or nil if there is none.
 func (s *Set) currentSampler() Sampler {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sampler
 }
 
-// sample asks the model for a server, during a call of one of its tools and without a limit of
-// time.
+// sample passes a server's request to the model, during a call of one of the server's tools and
+// without a time limit.
 func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRequest) (
 	result *mcp.CreateMessageWithToolsResult, err error) {
 	s, p := c.server, r.Params
@@ -140,8 +140,8 @@ func checkSample(p *mcp.CreateMessageWithToolsParams) error {
 	return nil
 }
 
-// isImage reports whether the data is an image of the type that the server says. Another might be
-// shown to the user as nothing.
+// isImage reports whether the data is an image of the stated type. The user might not see an image
+// of another type.
 func isImage(b *mcp.ImageContent) bool {
 	if http.DetectContentType(b.Data) != b.MIMEType {
 		return false

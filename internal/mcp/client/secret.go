@@ -16,7 +16,7 @@ const maxErrorText = 2 << 10
 type redactor struct{ *secret.Scrubber }
 
 // err returns err with secrets replaced in its text, which is truncated. It still unwraps to err.
-// Of an error about the status of an HTTP response, it leaves out which request the MCP SDK was
+// For an error about the status of an HTTP response, it leaves out the request that the MCP SDK was
 // sending.
 func (r redactor) err(err error) error {
 	if err == nil {

@@ -32,14 +32,14 @@ type server struct {
 
 	questions chan struct{}        // holds one value while the server has a question
 	samples   *rate.Limiter        // of its requests to the model
-	restarts  chan []mcproots.Root // tells run to reconnect; holds the roots that were lost
+	restarts  chan []mcproots.Root // tells run to reconnect; has the roots that were lost
 
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
 	mu         sync.Mutex
 	state      State
-	waiting    string         // what is waited for while the server is starting
-	signingIn  *authorization // that is waited for, nil if none is
+	waiting    string         // what a starting server waits for
+	signingIn  *authorization // the one it waits for, or nil
 	err        error
 	changed    chan struct{} // closed and replaced when state or connection changes
 	running    bool          // run is running
@@ -89,7 +89,7 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		case c != nil && !c.calls.isClosed():
 			settled = c.readiness.ready()
 		case state == Failed, state == Waiting && failures > 1:
-			return nil, err // it may recover, but waiting for that is not worthwhile
+			return nil, err // it may recover, but waiting is not worthwhile
 		case state == Stopped:
 			return nil, ErrClosed
 		}
@@ -116,7 +116,7 @@ func (s *server) explain(err error) error {
 	return err
 }
 
-// sayWhenRetried adds to err when the server may be started again, if it may not be now.
+// sayWhenRetried adds the time at which the server may be started again to err, unless that is now.
 func (s *server) sayWhenRetried(err error) error {
 	if status := s.status(); !status.RetryAt.IsZero() {
 		left := max(time.Until(status.RetryAt), time.Second).Round(time.Second)
@@ -139,7 +139,7 @@ func (s *server) ensureRunning() {
 	if s.running || s.ctx.Err() != nil || time.Now().Before(s.retryAt) {
 		return
 	}
-	select { // a restart requested before the server ended is no longer needed
+	select { // a restart requested before the end of the server is no longer needed
 	case <-s.restarts:
 	default:
 	}
@@ -202,7 +202,7 @@ func (s *server) run() {
 	}
 }
 
-// isPermanent reports whether err would only occur again.
+// isPermanent reports whether trying again would only result in the same error.
 func isPermanent(err error) bool {
 	if errors.As(err, new(*authorizationError)) {
 		return true
@@ -317,7 +317,8 @@ func (s *server) serve(c *connection) error {
 	}
 }
 
-// hasOldRoots reports whether the server fetched roots while it started that have changed since.
+// hasOldRoots reports whether the server has fetched roots during its start that have changed
+// since.
 func (s *server) hasOldRoots(c *connection) bool {
 	sent, _ := c.sentRoots()
 	now, err := s.set.currentRoots(s.ctx)
@@ -340,8 +341,8 @@ func (s *server) connectionError(c *connection) error {
 	return err
 }
 
-// restart ends a connection to a server that is to be reconnected. It tells the server and the user
-// if that is because the server knows roots that were lost.
+// restart ends a connection in order to reconnect to the server. It tells the server and the user
+// if the reason is that the server knows roots that were lost.
 func (s *server) restart(c *connection, lost []mcproots.Root) error {
 	if sent, _ := c.sentRoots(); len(lost) > 0 && sent != nil {
 		c.announceRoots()
@@ -365,7 +366,7 @@ func (s *server) disconnect(c *connection) {
 	c.close(ctx)
 }
 
-// rootsChanged tells the server of new roots, or has it reconnected.
+// rootsChanged tells the server about new roots, or reconnects to it.
 func (s *server) rootsChanged(lost []mcproots.Root) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -388,8 +389,8 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 	}
 }
 
-// mustRestart reports whether a connection cannot be kept under new roots. c is nil while the
-// server is connecting, when it is not known yet what it has been told.
+// mustRestart reports whether a connection cannot be kept with new roots. c is nil while the server
+// is connecting; the roots that it knows are then unknown.
 func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	switch {
 	case s.config.Transport == Stdio &&
@@ -405,7 +406,7 @@ func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	}
 }
 
-// markStopped sets the state of a stopped server that run does not set because it is not running.
+// markStopped sets the state of a stopped server if run is not running and so does not set it.
 func (s *server) markStopped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Set is the MCP servers of one session. It is safe for concurrent use and must be closed.
+// Set manages the MCP servers of one session. It is safe for concurrent use and must be closed.
 type Set struct {
 	starter *Starter
 	options Options
@@ -28,7 +28,7 @@ type Set struct {
 	sampler  Sampler // nil if there is no model
 	ws       *workspace.Workspace
 	roots    mcproots.Snapshot
-	visible  mcproots.Snapshot // the roots that the servers were last told of
+	visible  mcproots.Snapshot // the roots that the servers were last told about
 	servers  []*server
 }
 
@@ -97,7 +97,7 @@ func (s *Set) spawn(f func()) bool {
 	return true
 }
 
-// use returns the servers for use by the backend, and makes sure that the roots are watched.
+// use returns the servers, and makes sure that the roots are watched.
 func (s *Set) use() ([]*server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Set) use() ([]*server, error) {
 	return s.servers, nil
 }
 
-// find returns the server with the given prefix, or else with the given name.
+// find returns the server with the given prefix, otherwise with the given name.
 func (s *Set) find(name string) (*server, error) {
 	servers, err := s.use()
 	if err != nil {
@@ -175,8 +175,8 @@ type Change struct {
 }
 
 // Prepare checks a change to the roots of w and to configs, the complete and ordered list of
-// servers. It has no effect. The error is a [*TooManyError], [ErrClosed], or that w was
-// closed.
+// servers. It has no effect. The error is a [*TooManyError], [ErrClosed], or [workspace.ErrClosed]
+// if w was closed.
 func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error) {
 	if len(configs) > maxServers {
 		return nil, &TooManyError{Count: len(configs), Limit: maxServers}
@@ -193,9 +193,9 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
 }
 
-// Commit makes the change. From then on h answers the servers, and m those that ask the model; it
-// is nil if there is none. Commit cannot fail and does not wait for servers. Changes are committed
-// in the order in which they were prepared.
+// Commit makes the change. From then on h answers the servers, and m their requests to the model; m
+// is nil if there is no model. Commit cannot fail and does not wait for servers. Changes are
+// committed in the order in which they were prepared.
 func (c *Change) Commit(h Host, m Sampler) {
 	s := c.set
 	s.mu.Lock()

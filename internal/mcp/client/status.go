@@ -26,8 +26,8 @@ type Status struct {
 	// File is that of the server's Config.
 	File  string
 	State State
-	// Waiting says what a server that is starting waits for. SignIn is the page where the user is
-	// to sign in, if it waits for that.
+	// Waiting says what a starting server waits for. If it waits for the user to sign in, SignIn is
+	// the page for that.
 	Waiting, SignIn string
 	// Err is the reason why the server failed or ended, nil otherwise.
 	Err error
@@ -36,7 +36,7 @@ type Status struct {
 	// Restarts counts how often it was started again.
 	Restarts int
 	// Product is the name and version that the server reports, Revision the revision of MCP that it
-	// speaks, and Instructions what it says about its use. They are "" until it was connected.
+	// speaks, and Instructions its instructions for use. They are "" until it was connected.
 	Product, Revision, Instructions string
 	// Prompts are those that were listed last, nil if they were not.
 	Prompts []Prompt

@@ -50,7 +50,7 @@ func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pa
 		})
 	}
 	for i, arg := range c.Args {
-		if arg == "${roots}" { // becomes one argument for each root
+		if arg == "${roots}" { // replaced by one argument for each root
 			args = append(args, paths...)
 		} else {
 			args = append(args, expand(arg))

@@ -18,23 +18,24 @@ import (
 	"time"
 )
 
-// tokenNetwork decides which hosts take part in signing in to a server. The server names them, so
-// they must not be in a network that the server itself is not in, whatever their names resolve to.
-// It is safe for concurrent use.
+// tokenNetwork decides which hosts take part in signing in to a server. The server names them. So
+// they must not be in a network in which the server itself is not, whatever addresses their names
+// resolve to. It is safe for concurrent use.
 type tokenNetwork struct {
-	// lookup resolves names where a browser or proxy connects, nil for the system's way. A proxy
-	// resolves them itself, so what they resolve to here counts only if they can be resolved here.
+	// lookup resolves the names of hosts to which a browser or proxy connects; nil means the
+	// system's resolver. A proxy resolves names itself, so a name is checked only if it can be
+	// resolved here.
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
 	server reach
-	// endpoints are the hosts of the token endpoints by the authorization endpoints that were
+	// endpoints maps authorization endpoints to the hosts of the token endpoints that were
 	// announced with them.
 	endpoints map[string]string
-	tokens    string // the host that the user was told issues tokens, "" before that
+	tokens    string // the host that issues tokens, as the user was told; "" before that
 }
 
-// reach says from where an address can be reached.
+// reach says in which network an address can be reached.
 type reach int
 
 const (
@@ -43,8 +44,8 @@ const (
 	loopback              // from this machine
 )
 
-// reachOf returns the reach of an address. One in which another address is embedded, because a
-// gateway or tunnel leads there, counts as that one.
+// reachOf returns the reach of an address. For an address of a gateway or tunnel, in which another
+// address is embedded, it returns the reach of the embedded one.
 func reachOf(ip netip.Addr) reach {
 	ip = ip.Unmap().WithZone("") // no prefix contains an address with a zone
 	switch {
@@ -97,7 +98,7 @@ func embedded(ip netip.Addr) []netip.Addr {
 	return nil
 }
 
-// reachOfHost returns the reach of a host in a URL as far as it is literal.
+// reachOfHost returns the reach of a host in a URL. It does not resolve names.
 func reachOfHost(host string) reach {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	ip, err := netip.ParseAddr(host)
@@ -111,8 +112,9 @@ func reachOfHost(host string) reach {
 	}
 }
 
-// setServer sets the server's reach to that of the address which a response of it came from, and
-// forgets what was announced before. If a proxy connected to the server, only its URL counts.
+// setServer sets the server's reach to the reach of the address from which a response came, and
+// forgets earlier announcements. If a proxy connected to the server, it uses the server's URL
+// instead.
 func (n *tokenNetwork) setServer(address string, res *http.Response) {
 	at := public
 	if body, ok := res.Body.(*responseBody); ok && body.from.IsValid() {
@@ -139,8 +141,8 @@ func (n *tokenNetwork) check(host string, at reach) error {
 	}
 }
 
-// checkURL returns an error unless u is https, or leads to this machine, and only for a server that
-// is there too.
+// checkURL returns an error unless u is https, or leads to this machine and the server is on this
+// machine too.
 func (n *tokenNetwork) checkURL(u *url.URL) error {
 	at := reachOfHost(u.Hostname())
 	if u.Scheme != "https" && (u.Scheme != "http" || at != loopback) {
@@ -152,8 +154,8 @@ func (n *tokenNetwork) checkURL(u *url.URL) error {
 // lookupTimeout is how long a name may take to be resolved.
 const lookupTimeout = 5 * time.Second
 
-// checkNames is checkURL for what a browser or a proxy connects to. A name that cannot be resolved
-// here may be known to the proxy.
+// checkNames is checkURL for hosts to which a browser or a proxy connects. It accepts a name that
+// cannot be resolved here, because the proxy may know it.
 func (n *tokenNetwork) checkNames(ctx context.Context, u *url.URL) error {
 	if err := n.checkURL(u); err != nil {
 		return err
@@ -175,7 +177,7 @@ func (n *tokenNetwork) checkNames(ctx context.Context, u *url.URL) error {
 	return nil
 }
 
-// bindTokens returns the host that issues tokens to those who have signed in at page. From now on
+// bindTokens returns the host that issues tokens after the user has signed in at page. From then on
 // no other host gets codes or tokens.
 func (n *tokenNetwork) bindTokens(page *url.URL) string {
 	n.mu.Lock()
@@ -187,7 +189,7 @@ func (n *tokenNetwork) bindTokens(page *url.URL) string {
 	return n.tokens
 }
 
-// endpointOf returns what identifies an endpoint, whatever its parameters.
+// endpointOf returns the identity of an endpoint: its URL without parameters.
 func endpointOf(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 // learn remembers the endpoints in a response that describes an authorization server.
@@ -209,8 +211,8 @@ func (n *tokenNetwork) learn(document []byte) {
 	n.endpoints[endpointOf(page)] = tokens.Host
 }
 
-// checkForm returns an error if a form with a code or token is about to be sent to another host
-// than the user was told.
+// checkForm returns an error if a form with a code or token would be sent to a host other than the
+// one that the user was told.
 func (n *tokenNetwork) checkForm(host string, form url.Values) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,7 +222,7 @@ func (n *tokenNetwork) checkForm(host string, form url.Values) error {
 	return nil
 }
 
-// dialContext connects to a host, but not to one that is nearer than the server.
+// dialContext connects to a host, unless it is nearer than the server.
 func (n *tokenNetwork) dialContext(ctx context.Context, network, host string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second,
@@ -235,7 +237,7 @@ func (n *tokenNetwork) dialContext(ctx context.Context, network, host string) (n
 	return dialer.DialContext(ctx, network, host)
 }
 
-// maxMetadata is the most bytes of an answer while signing in.
+// maxMetadata is the most bytes of a response during sign-in.
 const maxMetadata = 1 << 20
 
 // client returns the client for requests to authorization servers. They do not get the server's
@@ -253,11 +255,11 @@ func (a *authorizer) client() *http.Client {
 	}
 }
 
-// tokenTransport makes the requests to authorization servers.
+// tokenTransport sends the requests to authorization servers.
 type tokenTransport struct {
 	authorizer      *authorizer
 	proxy           func(*http.Request) (*url.URL, error)
-	direct, proxied *http.Transport // proxied leaves connecting to the proxy
+	direct, proxied *http.Transport // with proxied, the proxy connects
 }
 
 func newTokenTransport(
@@ -309,8 +311,8 @@ func formOf(req *http.Request) (url.Values, error) {
 	return form, err
 }
 
-// addForm adds the secrets in a form that is about to be sent to an authorization server, which may
-// repeat it in an error.
+// addForm adds the secrets in a form for an authorization server, which may repeat them in an
+// error.
 func (r redactor) addForm(form url.Values) {
 	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
 		r.Add(form.Get(name))

@@ -19,9 +19,9 @@ type Tool struct {
 	Name string
 	// Server is the configured name of the server.
 	Server string
-	// Definition is what the server says about the tool. It must not be modified.
+	// Definition is the server's definition of the tool. It must not be modified.
 	Definition *mcp.Tool
-	// Trusted says that the user trusts what the server says.
+	// Trusted says that the user trusts the server's definition.
 	Trusted bool
 
 	key ToolKey

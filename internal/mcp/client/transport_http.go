@@ -20,8 +20,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// httpTransport is the HTTP client of a connection. It sends the configured headers, but only to
-// the server's own origin, wherever the server redirects to.
+// httpTransport is the HTTP client of a connection. It sends the configured headers only to the
+// server's own origin, even after a redirect.
 type httpTransport struct {
 	kind    Transport
 	origin  *url.URL
@@ -145,7 +145,7 @@ func (t *httpTransport) traceAddress(
 	})
 }
 
-// answeredRequest returns the id of the server's request that req answers, if it does.
+// answeredRequest returns the id of the server's request that req answers, if it answers one.
 func answeredRequest(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
 	if req.Method != http.MethodPost {
 		return id, false
@@ -161,7 +161,7 @@ func answeredRequest(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
 	return id, false
 }
 
-// bodyOf returns a copy of what a request sends.
+// bodyOf returns a copy of a request's body.
 func bodyOf(req *http.Request) ([]byte, error) {
 	if req.GetBody == nil {
 		return nil, nil
@@ -175,7 +175,7 @@ func bodyOf(req *http.Request) ([]byte, error) {
 }
 
 // waitPending waits until the server may send more requests. It ends the connection if the server
-// takes no answers.
+// reads no answers.
 func (t *httpTransport) waitPending(done <-chan struct{}) error {
 	err := t.pending.wait(done)
 	if err != nil {
@@ -187,8 +187,8 @@ func (t *httpTransport) waitPending(done <-chan struct{}) error {
 // close closes idle connections.
 func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 
-// responseBody is a body with limits, whose messages are changed so that the MCP SDK can read them:
-// see [fixMessage].
+// responseBody is a body with limits. It changes messages so that the MCP SDK can read them; see
+// [fixMessage].
 type responseBody struct {
 	body   io.ReadCloser
 	events *jsonrpc.Reader // the lines of an event stream, nil if the body is one message
@@ -217,7 +217,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads the next line of an event stream, or all of a single message.
+// fill reads the next line of an event stream, or the whole of a single message.
 func (b *responseBody) fill() {
 	if b.events == nil {
 		var all []byte

@@ -25,7 +25,7 @@ import (
 // before initialize; and it does not answer requests of modern servers, which may not send any.
 type stdioTransport struct {
 	log     *slog.Logger
-	secrets *secret.Scrubber // of what is logged of the server's output; nil for none
+	secrets *secret.Scrubber // to remove from logged output of the server; nil for none
 	writer  *jsonrpc.Writer  // ends with the connection
 	pending *pendingRequests
 
@@ -41,11 +41,11 @@ type stdioTransport struct {
 const (
 	// maxEarly is the most requests kept until initialize is sent.
 	maxEarly = 64
-	// maxInvalid is how many lines that are not messages are logged.
+	// maxInvalid is the most lines that are logged because they are not messages.
 	maxInvalid = 5
 )
 
-// newStdioTransport communicates over in and out, which it closes with the connection.
+// newStdioTransport returns a transport over in and out, which it closes with the connection.
 func newStdioTransport(
 	in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger,
 ) *stdioTransport {
@@ -65,7 +65,7 @@ func (t *stdioTransport) Connect(context.Context) (mcp.Connection, error) { retu
 // SessionID implements [mcp.Connection].
 func (t *stdioTransport) SessionID() string { return "" }
 
-// errClosedByUs ends a connection that has not ended before.
+// errClosedByUs is the error of a connection that we closed before it ended for another reason.
 var errClosedByUs = fmt.Errorf("the connection was closed: %w", io.EOF)
 
 // Close implements [mcp.Connection]. It does not wait.
@@ -74,7 +74,7 @@ func (t *stdioTransport) Close() error {
 	return nil
 }
 
-// err returns what ended the connection first, nil while it lasts.
+// err returns the first error that ended the connection, or nil while it lasts.
 func (t *stdioTransport) err() error { return t.writer.Err() }
 
 // Read implements [mcp.Connection]. The SDK calls it from one goroutine. Close interrupts it.
@@ -109,9 +109,9 @@ func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
 	}
 }
 
-// holdBack keeps back a request received before initialize is sent, which it never is to a modern
-// server. The request is returned after the next message, at the latest after the answer to
-// initialize.
+// holdBack keeps back a request that is received before initialize is sent (which never happens for
+// a modern server). The request is returned after the next message, at the latest after the answer
+// to initialize.
 func (t *stdioTransport) holdBack(m mcpjsonrpc.Message) bool {
 	r, ok := m.(*mcpjsonrpc.Request)
 	if !ok || !r.IsCall() || t.legacy.Load() {
@@ -179,9 +179,9 @@ func (t *stdioTransport) logInvalid(line []byte) {
 	}
 }
 
-// cancellation tells when notifications/cancelled for a call has been written. The SDK writes it
-// after the call has returned, but a turn must not end before its calls, and later messages must
-// come after it.
+// cancellation tracks when notifications/cancelled for a call has been written. The SDK writes it
+// after the call has returned. But a turn must not end before its calls, and later messages must
+// come after the notification.
 type cancellation struct {
 	once    sync.Once
 	written chan struct{}

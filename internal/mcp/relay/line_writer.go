@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxQueued bounds the number of the relay's own messages to a peer that does not read, and
+	// maxQueued bounds the number of our own messages to a peer that does not read, and
 	// maxQueuedBytes their size. The message that reaches maxQueuedBytes may exceed it.
 	maxQueued      = 1024
 	maxQueuedBytes = 4 << 20
@@ -20,7 +20,7 @@ const (
 )
 
 // lineWriter writes lines to one peer. The other peer's lines are written directly, so that it
-// waits. The relay's own are queued, so that two peers that write without reading cannot block the
+// waits. Our own lines are queued, so that two peers that write without reading cannot block the
 // relay.
 type lineWriter struct {
 	own      chan []byte
@@ -35,8 +35,8 @@ func newLineWriter(out io.Writer) *lineWriter {
 	return &lineWriter{out: out, own: make(chan []byte, maxQueued)}
 }
 
-// copyLines passes on each line as edit returns it, nothing if that is nil. Lines that are too long
-// pass in pieces, unedited. The errors are nil at the end of in.
+// copyLines passes on what edit returns for each line, or nothing if that is nil. Lines that are
+// too long pass in pieces, unedited. The errors are nil at the end of in.
 func copyLines(
 	to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte,
 ) (readErr, writeErr error) {
@@ -58,7 +58,7 @@ func copyLines(
 	return readErr, writeErr
 }
 
-// writeEdited edits and writes a line. What edit queues is written after it.
+// writeEdited edits and writes a line. Messages that edit queues are written after it.
 func (w *lineWriter) writeEdited(line []byte, edit func([]byte) []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +87,8 @@ func (w *lineWriter) write(line []byte) error {
 	return err
 }
 
-// queue has a message of the relay's own written, without waiting. It returns false if too many are
-// queued, or too much.
+// queue queues one of our own messages, without waiting for it to be written. It returns false if
+// too many messages or bytes are queued.
 func (w *lineWriter) queue(message []byte) bool {
 	size := int64(len(message))
 	if w.ownBytes.Add(size)-size < maxQueuedBytes {

@@ -26,7 +26,7 @@ import (
 // SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
 const SecretVariable = "ACP_AGENT_RELAY_SECRET"
 
-// Publisher sends a session's roots to its relays, and to whoever asks for them with
+// Publisher sends a session's roots to its relays, and to processes that ask for them with
 // [SessionRoots]. It is safe for concurrent use and must be closed.
 type Publisher struct {
 	log      *slog.Logger
@@ -90,8 +90,8 @@ func (p *Publisher) removeTempDir() error {
 	return os.Remove(p.tempDir)
 }
 
-// removeStale removes sockets that killed processes left behind. It leaves recent ones alone, since
-// another process may be about to listen.
+// removeStale removes sockets that killed processes left behind. It does not remove recent ones,
+// because another process may be about to listen.
 func removeStale(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -122,7 +122,8 @@ func randomHex(n int) string {
 // Address returns the path of the socket.
 func (p *Publisher) Address() string { return p.listener.Addr().String() }
 
-// Secret returns what a relay must send. Pass it in the environment: others can see a command line.
+// Secret returns the secret that a relay must send. Pass it in the environment, because other users
+// can see command lines.
 func (p *Publisher) Secret() string { return p.secret }
 
 // Wrap returns the command of a relay in front of server. relay is the command that [Run] runs in:
@@ -154,8 +155,8 @@ func (p *Publisher) Set(s mcproots.Snapshot) {
 	p.changed = make(chan struct{})
 }
 
-// SetContext sets what returns the text for [SessionContext]. It is called each time that somebody
-// asks, concurrently.
+// SetContext sets the function that returns the text for [SessionContext]. It is called for each
+// request, concurrently.
 func (p *Publisher) SetContext(context func() string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,7 +261,7 @@ const (
 	allLists  = '\n' // the roots as results of roots/list, now and when they change
 	rootsOnce = '?'  // the session's roots with their real paths, once
 
-	contextOnce = '!' // what the session has its model told, once
+	contextOnce = '!' // the session's text for its model, once
 )
 
 // readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no
@@ -275,7 +276,7 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 	return wants, wants == allLists || wants == rootsOnce || wants == contextOnce
 }
 
-// sendRoots sends the roots of the session, none if it has only one root.
+// sendRoots sends the roots of the session, or no roots if it has only one.
 func (p *Publisher) sendRoots(conn net.Conn) {
 	p.mu.Lock()
 	roots := p.roots
@@ -298,7 +299,7 @@ func (p *Publisher) sendRoots(conn net.Conn) {
 	p.answer(conn, a)
 }
 
-// sendContext sends what the session has its model told.
+// sendContext sends the session's text for its model.
 func (p *Publisher) sendContext(conn net.Conn) {
 	p.mu.Lock()
 	context := p.context
@@ -310,7 +311,7 @@ func (p *Publisher) sendContext(conn net.Conn) {
 	p.answer(conn, a)
 }
 
-// answer sends a response to somebody who asks once.
+// answer sends a response to a process that asks once.
 func (p *Publisher) answer(conn net.Conn, a any) {
 	line, err := json.Marshal(a)
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 	listRoots   = "roots/list"
 	listChanged = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
 
-	// maxRounds is how often one call is sent because the server requests the roots.
+	// maxRounds is how often one call is repeated because the server requests the roots.
 	maxRounds = 10
-	// maxQuestions is how many requests in one result are answered.
+	// maxQuestions is the most requests in one result that are answered.
 	maxQuestions = 100
 	// maxCalls and maxCallBytes bound the calls that are kept for repetition. Further calls pass
 	// unchanged.
@@ -43,7 +43,7 @@ type relay struct {
 	roots  func() json.RawMessage
 	client *lineWriter
 	server *lineWriter
-	nonce  string // tells the relay's own ids and states from others
+	nonce  string // distinguishes our own ids and states from others
 
 	mu           sync.Mutex
 	initialized  bool // a legacy client has sent notifications/initialized
@@ -71,15 +71,15 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 	}
 }
 
-// relayClient relays what the client sends until it ends or the server no longer reads. It returns
-// the error of reading.
+// relayClient relays the client's messages until they end or the server no longer reads. It returns
+// the read error.
 func (r *relay) relayClient(in io.Reader) error {
 	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.maxMessage), r.editClientLine)
 	return readErr
 }
 
-// relayServer relays what the server sends until it ends or the client no longer reads. It returns
-// the error of writing.
+// relayServer relays the server's messages until they end or the client no longer reads. It returns
+// the write error.
 func (r *relay) relayServer(in io.Reader) error {
 	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.maxMessage), r.editServerLine)
 	return writeErr
@@ -97,7 +97,8 @@ func (r *relay) rootsChanged() {
 	}
 }
 
-// editClientLine returns what the server receives of a line from the client, nil for nothing.
+// editClientLine returns the line to send to the server for a line from the client, or nil for
+// none.
 func (r *relay) editClientLine(line []byte) []byte {
 	m := parse(line)
 	switch {
@@ -166,7 +167,7 @@ func (r *relay) editModernRequest(line []byte, m message) []byte {
 	return line
 }
 
-// cancelCall replaces the id in a cancellation by the one under which the call was last sent.
+// cancelCall replaces the id in a cancellation by the id with which the call was last sent.
 func (r *relay) cancelCall(line []byte, m message) []byte {
 	key := idKey(at(m.params, "requestId"))
 	r.mu.Lock()
@@ -183,7 +184,8 @@ func (r *relay) cancelCall(line []byte, m message) []byte {
 	return line
 }
 
-// editServerLine returns what the client receives of a line from the server, nil for nothing.
+// editServerLine returns the line to send to the client for a line from the server, or nil for
+// none.
 func (r *relay) editServerLine(line []byte) []byte {
 	m := parse(line)
 	switch {
@@ -263,11 +265,11 @@ func (r *relay) repeat(c *call, keys []string, list, state json.RawMessage) bool
 	return true
 }
 
-// idPrefix returns the beginning of the relay's own ids.
+// idPrefix returns the beginning of our own ids.
 func (r *relay) idPrefix() string { return "acp-agent-relay-" + r.nonce + "-" }
 
-// withAnswers returns a call with the roots added to its answers for each key, and with a
-// requestState, none if it is nil.
+// withAnswers returns a call in which the roots are the answer for each key, with requestState set,
+// or removed if it is nil.
 func withAnswers(
 	line, answers json.RawMessage, keys []string, list, state json.RawMessage,
 ) json.RawMessage {
@@ -327,7 +329,7 @@ func (r *relay) seal(s sealedState) json.RawMessage {
 	return strictjson.AppendText(nil, r.nonce+base64.RawURLEncoding.EncodeToString(raw))
 }
 
-// unseal decodes what seal has encoded. ok is false for any other state.
+// unseal decodes a result of seal. ok is false for any other state.
 func (r *relay) unseal(state json.RawMessage) (s sealedState, ok bool) {
 	text, _ := stringValue(state)
 	sealed, ok := strings.CutPrefix(text, r.nonce)

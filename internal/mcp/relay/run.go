@@ -49,7 +49,7 @@ const (
 // until the server ends, in ends, or ctx ends. It then ends the server and its process group. If
 // the publisher cannot be reached, messages pass unchanged. The error is a [*process.StartError] if
 // the server cannot be started, and a [*process.ExitError] if it ended by itself with another
-// status than 0. A blocked read from in, or write to out, may outlast Run.
+// status than 0. A blocked read from in or write to out may continue after Run has returned.
 func Run(
 	ctx context.Context, in io.Reader, out io.Writer, server process.Command, o Options,
 ) error {
@@ -94,7 +94,7 @@ func Run(
 	return errors.Join(err, failure)
 }
 
-// subscription receives the roots from a publisher.
+// subscription receives a session's roots from its publisher.
 type subscription struct {
 	log    *slog.Logger
 	conn   net.Conn // nil if the publisher could not be reached

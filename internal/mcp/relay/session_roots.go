@@ -33,9 +33,8 @@ type sessionRoot struct {
 var ErrEnded = errors.New("the session that these tools belong to is not open: open it with " +
 	"acp-agent to use them again")
 
-// SessionRoots returns the roots that the session of the publisher at address has now, in order.
-// There are none if the working directory is its only root. SessionRoots fails if the session has
-// ended.
+// SessionRoots returns the current roots of the session whose publisher is at address, in order. It
+// returns none if the working directory is the only root. It fails if the session has ended.
 func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root, error) {
 	var a sessionRoots
 	if err := ask(ctx, address, secret, rootsOnce, &a); err != nil {
@@ -53,8 +52,8 @@ func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root
 	return roots, nil
 }
 
-// SessionContext returns what the session of the publisher at address has its model told by the
-// instructions of our MCP server, "" for nothing.
+// SessionContext returns the text for the model of the session whose publisher is at address, which
+// our MCP server puts into its instructions, or "".
 func SessionContext(ctx context.Context, address, secret string) (string, error) {
 	var a sessionContext
 	err := ask(ctx, address, secret, contextOnce, &a)
@@ -88,8 +87,8 @@ const (
 	maxList = 16 << 20        // bytes of a line
 )
 
-// dial connects to a publisher and tells it what is wanted. Reading and writing fail when ctx ends.
-// The caller must close the connection.
+// dial connects to a publisher and sends the kind of the request. Reading and writing fail when ctx
+// ends. The caller must close the connection.
 func dial(
 	ctx context.Context, address, secret string, wants byte,
 ) (net.Conn, *jsonrpc.Reader, error) {

@@ -24,9 +24,9 @@ import (
 const modern = "2026-07-28"
 
 const (
-	// maxRounds is how often one call is sent because the server asks for input.
+	// maxRounds is how often one call is repeated because the server asks for input.
 	maxRounds = 10
-	// maxInputRequests is the most that one result may ask for.
+	// maxInputRequests is the most inputs that one result may ask for.
 	maxInputRequests = 100
 	// retryDelay is the delay before a call is repeated for a server that asked for nothing,
 	// multiplied by the number of calls.
@@ -55,7 +55,7 @@ type Options struct {
 }
 
 // Client is an MCP client that sends roots in their order, in both eras of the protocol. Use one
-// for each server: a client of the SDK sends the same list to all its servers.
+// Client for each server, because a client of the SDK sends the same list to all its servers.
 type Client struct {
 	sdk     *mcp.Client
 	options Options
@@ -89,8 +89,8 @@ func (c *Client) Connect(ctx context.Context, t mcp.Transport,
 	return &Session{ClientSession: session, client: c}, nil
 }
 
-// receive handles requests of the server. Methods that were not offered are rejected here: the SDK
-// rejects some of them with another code, and panics at some malformed notifications.
+// receive handles requests of the server. It rejects methods that were not offered: the SDK rejects
+// some of them with another code, and panics at some malformed notifications.
 func (c *Client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
@@ -173,8 +173,8 @@ type modernCapabilities struct {
 	Sampling    *mcp.SamplingCapabilities    `json:"sampling,omitempty"`
 }
 
-// recovered calls call and turns a panic into an error: some malformed responses make the SDK
-// panic.
+// recovered calls call and turns a panic into an error, because some malformed responses make the
+// SDK panic.
 func recovered[T any](call func() (T, error)) (_ T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -205,7 +205,7 @@ func (s *Session) Announce() {
 	if s.client.options.Roots == nil || s.Modern() {
 		return
 	}
-	// The SDK notifies the server of every addition. This root is never listed.
+	// The SDK notifies the server whenever a root is added. This root is never listed.
 	s.client.sdk.AddRoots(&mcp.Root{URI: "file:///"})
 }
 
@@ -261,7 +261,7 @@ type input struct {
 	state     string
 }
 
-// complete repeats a call with the input that its results ask for until it is complete.
+// complete repeats a call, with the input that each result asks for, until the call is complete.
 func complete[R any](ctx context.Context, s *Session,
 	call func(input) (R, inputRequired, error)) (R, error) {
 	var none R
@@ -302,8 +302,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// respond answers requests for roots and those that the user answers. It fails for requests of any
-// other kind.
+// respond answers requests for roots, and requests that the user answers. It fails for other kinds
+// of requests.
 func (s *Session) respond(ctx context.Context, need inputRequired) (input, error) {
 	if n := len(need.requests); n > maxInputRequests {
 		return input{}, fmt.Errorf("the server asked for %d inputs in one result, more than the "+

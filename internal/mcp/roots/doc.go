@@ -1,9 +1,9 @@
 // Package roots implements the roots of MCP, for clients and for servers.
 //
 // For clients, a [Snapshot] holds the roots of a session at one time: real paths in the session's
-// order, each directory once. [Take] makes one of an open workspace and leaves out directories that
-// are no longer where they were. A [Client] declares the roots to one server. It wraps the client
-// of the official Go SDK, which would sort the roots by URI:
+// order, each directory once. [Take] makes a Snapshot of an open workspace, without directories
+// that are no longer where they were. A [Client] declares the roots to one server. It wraps the
+// client of the official Go SDK, which would sort the roots by URI:
 //
 //	me := &mcp.Implementation{Name: "example"}
 //	client := mcproots.NewClient(me, mcproots.Options{Roots: current})

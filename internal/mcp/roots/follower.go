@@ -10,11 +10,11 @@ import (
 
 // FollowOptions configure a [Follower].
 type FollowOptions[T any] struct {
-	// Ask asks the client for its roots and returns what they mean for the server. Required. Calls
-	// do not overlap. A value returned with an error is ignored.
+	// Ask asks the client for its roots and converts them to a value for the server. It is
+	// required. Calls do not overlap. A value returned with an error is ignored.
 	Ask func(context.Context) (T, error)
-	// Drop is called once for each value that Ask returned, when it has been replaced or the
-	// follower is closed, and it is no longer in use.
+	// Drop is called once for each value that Ask returned, when the value is no longer in use and
+	// has been replaced, or the follower was closed.
 	Drop func(T)
 	// Timeout is how long the client may take to answer. Default 5 s.
 	Timeout time.Duration
@@ -24,8 +24,8 @@ type FollowOptions[T any] struct {
 }
 
 // Follower is a server's view of one client's roots. It asks for them, and asks again when they
-// have changed. Requests never overlap, so that the newest list wins. While one is pending, users
-// of the roots wait for the answer. After a failed request there are no roots until another
+// have changed. Requests never overlap, so the newest list wins. While a request is pending, users
+// of the roots wait for the answer. After a failed request there are no roots until another request
 // succeeds. It is safe for concurrent use. The owner must close it.
 type Follower[T any] struct {
 	options FollowOptions[T]
@@ -49,10 +49,10 @@ type shared[T any] struct {
 	replaced bool
 }
 
-// errDisconnected is the error of a follower whose client has disconnected.
+// errDisconnected is returned by a follower whose client has disconnected.
 var errDisconnected = errors.New("the client has disconnected")
 
-// maxRepeats is how often the client is asked again because its list changed while it answered.
+// maxRepeats is how often the client is asked again because its list has changed during its answer.
 const maxRepeats = 100
 
 // NewFollower returns a follower that has not asked yet.
@@ -92,9 +92,9 @@ func (f *Follower[T]) changed() {
 	f.again = f.pending != nil
 }
 
-// Use calls use with the value of the newest list, which is not dropped until use returns. It waits
-// for a pending request, and asks if the last answer is out of date or failed. The error is that of
-// Ask, of ctx, or of use.
+// Use calls use with the value for the newest list, which is not dropped until use returns. It
+// waits for a pending request, and asks if the last answer is out of date or failed. The error is
+// from Ask, ctx or use.
 func (f *Follower[T]) Use(ctx context.Context, use func(T) error) error {
 	h, err := f.acquire(ctx)
 	if err != nil {
@@ -153,8 +153,8 @@ func (f *Follower[T]) start(ctx context.Context) {
 	})
 }
 
-// ask asks once and reports whether that was the last time, because the list did not change
-// meanwhile.
+// ask asks once, and reports whether it was the last time, because the list has not changed in the
+// meantime.
 func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.options.Timeout,
 		fmt.Errorf("the client did not list its roots within %s", f.options.Timeout))

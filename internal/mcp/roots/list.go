@@ -16,7 +16,7 @@ const maxEntries = 1000
 
 // Entry is an entry of a client's list of roots.
 type Entry struct {
-	// URI and Name are those that the client gave, if any.
+	// URI and Name are the client's, if any.
 	URI, Name string
 	// Dir is the directory. It is zero if Err is set.
 	Dir workspace.Dir

@@ -15,12 +15,12 @@ import (
 type Root struct {
 	// URI is the file URI of the real path.
 	URI string
-	// Name is the name of the directory, with as many parents as distinguish it from the other
-	// roots.
+	// Name is the name of the directory, with as many parents as are needed to distinguish it from
+	// the other roots.
 	Name string
 	// Real is the real path when the root was granted.
 	Real workspace.Dir
-	// Dirs are the paths under which the workspace names it, in order.
+	// Dirs are the paths by which the workspace names it, in order.
 	Dirs []workspace.Dir
 
 	granted fs.FileInfo
@@ -31,8 +31,8 @@ type Root struct {
 type Snapshot struct{ roots []Root }
 
 // Take returns the roots of an open workspace by their real paths, in order. It leaves out roots
-// with the same real path as an earlier one, and those that no longer exist. The error is that of
-// the workspace, if it is closed.
+// with the same real path as an earlier one, and those that no longer exist. The error is
+// [workspace.ErrClosed].
 func Take(w *workspace.Workspace) (Snapshot, error) {
 	var s Snapshot
 	for _, root := range w.Opened() {

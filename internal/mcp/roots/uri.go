@@ -51,8 +51,9 @@ func (e *URIError) Error() string {
 // parseURI returns the directory that a file URI names. It does not access the file system. The
 // error is a *[URIError].
 //
-// It rejects what [workspace.Dir.URI] returns for a directory on a Windows share, because it names
-// a host, and on other systems for one whose path begins with what looks like a drive.
+// It rejects two kinds of URIs that [workspace.Dir.URI] returns: for a directory on a Windows
+// share, because the URI names a host, and on other systems for a path that seems to begin with a
+// drive.
 func parseURI(uri string) (workspace.Dir, error) {
 	path, why := pathOf(uri, native)
 	if why != "" {
@@ -104,7 +105,7 @@ func pathOf(uri string, on platform) (string, reason) {
 	return join(names, on)
 }
 
-// ambiguous returns a problem with characters that some readers would not take for a part of the
+// ambiguous returns a problem with characters that some readers would not treat as part of the
 // path, or "".
 func ambiguous(uri string) reason {
 	if !utf8.ValidString(uri) {

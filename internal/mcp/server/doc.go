@@ -5,7 +5,7 @@
 //	defer server.Close()
 //	err = server.Serve(ctx, os.Stdin, os.Stdout)
 //
-// The scope of a call is the first of these that exists:
+// The scope of a call is the first of these:
 //
 //   - the configured roots ([Options.Roots]); the client is not asked for its own
 //   - the roots that a session of acp-agent has at the time of the call ([Options.Session])
@@ -22,7 +22,7 @@
 // initialize, is asked with a roots/list request: over stdio when it is ready and when its list has
 // changed, over HTTP during a call. A modern client (revision 2026-07-28) is asked in the result of
 // each call that needs roots, and receives no requests. Each list is opened completely before it
-// replaces the previous one, and running calls finish with the roots they started with.
+// replaces the previous one, and running calls finish with the roots with which they started.
 //
 // The modern revision deprecates roots (SEP-2577). They are supported for the clients that declare
 // them.

@@ -24,7 +24,7 @@ import (
 const (
 	// sessionTimeout is how long an HTTP session lasts without a request.
 	sessionTimeout = time.Hour
-	// writeChunk is how much of a response a client must take within the write timeout, in bytes.
+	// writeChunk is how many bytes of a response a client must read within the write timeout.
 	writeChunk = 64 << 10
 	// requestSize is the size of a request without its body, in bytes, as the budget counts it.
 	requestSize = 4 << 10
@@ -72,8 +72,8 @@ func (s *Server) setDeadlines(next http.Handler) http.Handler {
 	})
 }
 
-// timedBody is a request body with a read deadline, which it removes at its end: the server reads
-// from the connection while it handles the request.
+// timedBody is a request body with a read deadline. It removes the deadline at its end, because the
+// server reads from the connection while it handles the request.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -88,7 +88,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// timedWriter is a response with a deadline for each piece of it: a client may read slowly, but
+// timedWriter is a response with a deadline for each of its pieces: a client may read slowly, but
 // must not stop.
 type timedWriter struct {
 	http.ResponseWriter
@@ -136,7 +136,7 @@ func (s *Server) requireToken(next http.Handler) http.Handler {
 
 // limitRequests reads the body of each request, and passes it on when fewer calls are running than
 // the limit allows. A request that waits for its body or its turn does not keep others from
-// running; only its size counts. It does not limit GET requests, which open event streams: the SDK
+// running, but its size counts. It does not limit GET requests, which open event streams: the SDK
 // allows one for each session.
 func (s *Server) limitRequests(next http.Handler) http.Handler {
 	slow := &transfers{since: map[*http.ResponseController]time.Time{}}
@@ -231,8 +231,8 @@ func countCalls(body []byte) (calls, files int) {
 	return calls, files
 }
 
-// holdsFile reports whether a request calls a tool that holds whole files in memory. Its result may
-// hold one several times.
+// holdsFile reports whether a request calls a tool that holds whole files in memory. The result may
+// contain a file several times.
 func holdsFile(request *jsonrpc.Request) bool {
 	var params struct{ Name string }
 	if request.Method != "tools/call" || json.Unmarshal(request.Params, &params) != nil {
@@ -260,7 +260,7 @@ func (b *budget) take(n int) bool {
 // errBudget is returned when the bodies of all requests are too long together.
 var errBudget = errors.New("the server is handling too many long requests: try again")
 
-// countedBody takes what is read of a body from a budget.
+// countedBody counts the bytes that are read of a body in a budget.
 type countedBody struct {
 	io.ReadCloser
 	ctx     context.Context
@@ -315,7 +315,7 @@ func (b *countedBody) take(n int) error {
 // release returns to the budget what was taken.
 func (b *countedBody) release() { b.budget.used.Add(int64(-b.taken)) }
 
-// slots are the places of running calls. Those who wait for one are served in turn.
+// slots are the places of running calls. Waiting calls get them in turn.
 type slots struct {
 	free chan struct{}
 	turn chan struct{}

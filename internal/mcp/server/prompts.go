@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// anyPrompt is the only prompt that the SDK knows. Which prompts exist depends on the roots,
-	// and is not known before them.
+	// anyPrompt is the only prompt that is registered with the SDK, because the actual prompts
+	// depend on the roots.
 	anyPrompt = "discovered"
 	// promptArgument holds what the user types after a command.
 	promptArgument = "arguments"
@@ -47,11 +47,11 @@ type promptList struct {
 	mu    sync.Mutex
 	roots string // the URIs of the roots; "" if there were none yet
 	// For a modern client, which cannot be asked for its roots when it lists prompts:
-	prompts []*mcp.Prompt // those of the roots of its last call
+	prompts []*mcp.Prompt // from the roots of its last call
 	listed  bool          // whether they were listed since
 }
 
-// moved reports whether the roots have changed since the last call of moved.
+// moved reports whether the roots have changed since it was last called.
 func (l *promptList) moved(sc *scope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -48,7 +48,7 @@ type client struct {
 	prompts     promptList
 }
 
-// receive handles what a client declares about itself and its roots before the SDK serves the
+// receive handles a client's declarations about itself and its roots before the SDK serves the
 // request.
 func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
@@ -164,11 +164,11 @@ type scopedRequest struct {
 	// identity holds the method and arguments, which must be the same when the request is repeated
 	// with responses.
 	identity []string
-	// needsFiles reports whether the request makes no sense without accessible files.
+	// needsFiles reports whether the request is useless without accessible files.
 	needsFiles bool
 }
 
-// versioned is a request of the SDK that says which revision and capabilities its client has.
+// versioned is a request of the SDK that contains the client's revision and capabilities.
 type versioned interface {
 	ProtocolVersion() string
 	ClientCapabilities() *mcp.ClientCapabilities
@@ -185,7 +185,7 @@ func scoped(r versioned, answers mcp.InputResponseMap, state string,
 }
 
 // withScope calls use with the scope of a request. It returns errInputRequired if the client must
-// be asked first, and a *[jsonrpc.Error] if that is the answer to the request.
+// be asked first, and a *[jsonrpc.Error] if the request must be answered with that.
 func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
 	switch {
 	case c.server.configured != nil:
@@ -268,8 +268,8 @@ func (s *Server) rootsInput(r scopedRequest) (mcp.InputRequestMap, string) {
 	return mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}}, s.signer.sign(r.identity...)
 }
 
-// signer signs the request that asked for roots, so that the answer is only accepted for the same
-// request. This needs no memory of unanswered requests.
+// signer signs the request that asked for roots, so that the answer is accepted only for the same
+// request. That way unanswered requests need not be remembered.
 type signer struct{ key [32]byte }
 
 func newSigner() (s signer) {

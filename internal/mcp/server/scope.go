@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// maxQuoted is how much of a client's text is repeated in logs and results, in bytes.
+// maxQuoted is the most bytes of a client's text that are repeated in logs and results.
 const maxQuoted = 256
 
 // source says where the roots of a scope come from.
@@ -84,7 +84,7 @@ func (s *Server) openSession(ctx context.Context) *scope {
 	return sc
 }
 
-// openGranted opens the session's roots, if all of them are where they were.
+// openGranted opens the session's roots if all of them are still where they were.
 func (s *Server) openGranted(ctx context.Context) (*scope, error) {
 	roots, err := s.options.Session(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Server) openGranted(ctx context.Context) (*scope, error) {
 	return sc, nil
 }
 
-// openList opens the valid roots of a client's list. The error is that of ctx.
+// openList opens the valid roots of a client's list. The error is the cause of ctx.
 func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scope, error) {
 	entries, err := mcproots.ParseList(list)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 	return s.openScope(sourceClient, ws, roots), nil
 }
 
-// checkRoot returns why dir cannot be added to a number of roots, nil if it can.
+// checkRoot returns why dir cannot be added as another root, or nil.
 func (s *Server) checkRoot(ctx context.Context, dir workspace.Dir, others int) error {
 	if limit := cmp.Or(s.options.Workspace.MaxRoots, workspace.DefaultMaxRoots); others >= limit {
 		return fmt.Errorf("too many folders (the limit is %d)", limit)

@@ -27,21 +27,20 @@ type Options struct {
 	Version string
 	// Roots, if not zero, are the scope of every client.
 	Roots workspace.Roots
-	// Session, if not nil, returns the roots of the session that the server belongs to, where each
-	// must still lead. It is asked in each call, and its answer is the scope of every client.
-	// Without roots no file is accessible.
+	// Session, if not nil, returns the roots of the session that the server belongs to, and the
+	// real path to which each must still lead. It is called in each call of a tool, and its result
+	// is the scope of every client. Without roots no file is accessible.
 	Session func(context.Context) ([]workspace.Root, error)
-	// Context is what the model of the agent in Session is told in the server's instructions.
+	// Context is the text in the server's instructions for the model of the agent in Session.
 	Context string
-	// Only are the names of the tools that are served, all if nil. If it is not nil, the server has
-	// nothing else and its instructions are Context.
+	// Only has the names of the tools to serve; nil means all. If it is not nil, the server serves
+	// nothing else, and its instructions are Context.
 	Only []string
 	// Fallback, if not zero, is the scope of clients without the roots capability.
 	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.
 	Workspace workspace.Options
-	// Permit decides about changes to files. If it is nil, the tools that change files are not
-	// available.
+	// Permit decides about changes to files. If it is nil, there are no tools that change files.
 	Permit tools.Permit
 	// Timeout is how long a client may take to list its roots. Default 5 s.
 	Timeout time.Duration
@@ -198,8 +197,8 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	return nil
 }
 
-// endIdlest ends the HTTP session that has been without a request for the longest time. It reports
-// whether there was one. The caller must hold s.mu.
+// endIdlest ends the HTTP session that has had no request for the longest time. It reports whether
+// there was one. The caller must hold s.mu.
 func (s *Server) endIdlest() bool {
 	var idlest *mcp.ServerSession
 	for session, c := range s.sessions {
@@ -218,7 +217,7 @@ func (s *Server) endIdlest() bool {
 	return true
 }
 
-// begin notes that a client's request is being handled. The caller must call end afterwards.
+// begin records that a client's request is being handled. The caller must call end afterwards.
 func (s *Server) begin(c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +277,7 @@ const (
 	instructions = "Tools for files in one or more folders. The first is the working directory, " +
 		"where relative paths start; use absolute paths for files in the others. list_roots " +
 		"lists the folders, and says why others are not accessible."
-	// sessionInstructions precede them if the client is an agent that has tools of its own.
+	// sessionInstructions precede them if the client is an agent with its own tools.
 	sessionInstructions = "Use these tools for files outside the working directory. "
 )
 
@@ -292,7 +291,7 @@ func (s *Server) recovered(method string, err *error) {
 	}
 }
 
-// warnDeprecated logs once that roots were used with a revision that deprecates them.
+// warnDeprecated logs, once, that roots were used with a revision that deprecates them.
 func (s *Server) warnDeprecated(revision string) {
 	if !s.warned.Swap(true) {
 		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming "+

@@ -22,9 +22,9 @@ import (
 )
 
 // Serve serves one client that sends messages as lines on in and receives them on out, until in or
-// ctx ends. It gives the calls that it has read a moment to finish. A malformed line is answered
-// with an error. Serve returns nil at the end of in. When ctx ends it closes in, if that is an
-// io.Closer. A pending read from in or write to out may outlast it.
+// ctx ends. It then gives running calls a moment to finish. A malformed line is answered with an
+// error. Serve returns nil at the end of in. When ctx ends it closes in, if that is an io.Closer. A
+// pending read from in or write to out may continue after Serve has returned.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage,
 		maxHeld: int64(s.limits.held)}
@@ -128,12 +128,12 @@ type transport struct {
 }
 
 // callSlots limit how many tool calls run, and how many of them hold whole files in memory. A call
-// keeps its slots until its result is written, because a client may not read it.
+// keeps its slots until its result is written, because the client may not read.
 type callSlots struct{ running, files chan struct{} }
 
 // of returns those that a tool call needs.
 func (s callSlots) of(call *jsonrpc.Request) []chan struct{} {
-	if holdsFile(call) { // a call that waits to hold a file is not running
+	if holdsFile(call) { // a call that waits for a file slot is not running
 		return []chan struct{}{s.files, s.running}
 	}
 	return []chan struct{}{s.running}
@@ -214,7 +214,7 @@ func (t *transport) deliverInTurn(request *jsonrpc.Request, call *pendingCall) {
 }
 
 // wait registers that a request waits for slots, with a goroutine that calls waiting.Done. It
-// returns nil if the transport is closed: whoever waits for these goroutines closes it first.
+// returns nil if the transport is closed: close is called before waiting for these goroutines.
 func (t *transport) wait(id jsonrpc.ID) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -329,7 +329,7 @@ func (t *transport) isPending(id json.RawMessage) bool {
 	return t.pending[string(id)] != nil
 }
 
-// idle returns a channel that is closed when all requests are answered.
+// idle returns a channel that is closed once all requests are answered.
 func (t *transport) idle() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -434,7 +434,7 @@ func (l *lines) read(in io.Reader, to router) error {
 	}
 }
 
-// handle passes a message on, or answers a malformed line with an error.
+// handle passes on a message, or answers a malformed line with an error.
 func (l *lines) handle(line []byte, to router) {
 	if !json.Valid(line) {
 		l.reject(jsonrpc.CodeParseError, "the line is not valid JSON")
@@ -459,8 +459,8 @@ func (l *lines) handle(line []byte, to router) {
 	to.deliver(m, len(line))
 }
 
-// malformedParams says what is wrong with the types of a request's params, "" if nothing is. The
-// SDK would repeat all of them, and name its own types.
+// malformedParams returns what is wrong with the types of a request's params, or "". The SDK's own
+// error would quote all params and name its Go types.
 func malformedParams(request *jsonrpc.Request) string {
 	var params any
 	switch request.Method {
@@ -494,8 +494,8 @@ func malformedParams(request *jsonrpc.Request) string {
 	return problem
 }
 
-// isExact reports whether id is exactly the one in line: the SDK converts numbers to integers
-// through floating point.
+// isExact reports whether id is exactly the id in line. It may not be, because the SDK converts
+// numbers to integers through floating point.
 func isExact(id jsonrpc.ID, line []byte) bool {
 	if _, ok := id.Raw().(string); ok {
 		return true

@@ -16,8 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// addTools adds the file tools, with a list_roots that also reports the source of the roots and
-// what was left out.
+// addTools adds the file tools. Its list_roots also reports where the roots come from and which
+// were left out.
 func (c *client) addTools(server *mcp.Server) {
 	for _, t := range c.server.tools {
 		if t.Name == "list_roots" {
@@ -32,7 +32,7 @@ func (c *client) addTools(server *mcp.Server) {
 func declaration(t tools.Tool) *mcp.Tool {
 	no := false
 	hints := &mcp.ToolAnnotations{ReadOnlyHint: t.Annotations.ReadOnly, OpenWorldHint: &no}
-	if !t.Annotations.ReadOnly { // the others mean nothing for a tool that only reads
+	if !t.Annotations.ReadOnly { // the other hints have no meaning for a read-only tool
 		hints.DestructiveHint = &t.Annotations.Destructive
 		hints.IdempotentHint = t.Annotations.Idempotent
 	}
@@ -76,7 +76,8 @@ func ownArguments(arguments json.RawMessage) json.RawMessage {
 	return arguments
 }
 
-// mediaContent returns an image or a sound as such, and anything else as a resource.
+// mediaContent returns an image or a sound as that kind of content, and anything else as a
+// resource.
 func mediaContent(m *tools.Media) mcp.Content {
 	switch kind, _, _ := strings.Cut(m.Type, "/"); kind {
 	case "image":
