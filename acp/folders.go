@@ -39,7 +39,7 @@ const (
 //   - With KeepFolders, a session that is opened again has the roots that are stored, and a copy
 //     those of its source.
 //   - Otherwise it has those that the user declared for its cwd, and those that the user added to
-//     this session. What was added to the source of a copy was not added to the copy.
+//     this session. Folders that they added to the source of a copy do not count for the copy.
 func (a *agent) addFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {

@@ -34,10 +34,10 @@
 //
 //   - convention.go: the table; scan.go: going through the roots; nested.go: the directories
 //     between a root and a path; plugins.go: what manifests name; limits.go
-//   - artifact.go, catalog.go: what was found; conflicts.go: which of several is active; strays.go:
-//     files with a known name at a place where nothing looks
+//   - artifact.go, catalog.go: what was found; conflicts.go: which of several artifacts is active;
+//     strays.go: files with a known name in a place that no convention names
 //   - instructions.go, imports.go: a file of instructions, and what it imports; assemble.go: all of
-//     them as a text; mentions.go: those below the roots, told when they matter
+//     them as a text; mentions.go: those below the roots, mentioned when they matter
 //   - skills.go, skill_list.go, commands.go: a skill or command; arguments.go: what is typed after
 //     it
 //   - servers.go: MCP servers; workspacefiles.go: files that list folders

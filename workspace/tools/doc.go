@@ -33,6 +33,6 @@
 //   - set.go: the tools of a workspace; tool.go: what they have in common; arguments.go: schemas,
 //     and reading arguments; result.go, errors.go: results, and errors that say what to do
 //   - walk.go: going through a tree; glob.go, pattern.go: which files and lines match
-//   - change.go: planning and making a change; diff.go: showing it; indent.go: texts to replace
-//     that differ from the file in white space only
+//   - change.go: planning and making a change; diff.go: showing it; indent.go: replacing
+//     texts that differ from the file only in white space
 package tools
