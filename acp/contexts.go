@@ -47,10 +47,8 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
 			return
 		}
-		timer := time.NewTimer(a.options.tuning.CloseGrace / 2)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(a.options.tuning.CloseGrace / 2):
 			cancel()
 		case <-closing.Done():
 		}

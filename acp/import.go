@@ -81,12 +81,10 @@ func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) *importRu
 
 // wait waits until the import has ended, at most until a time. It reports whether it has.
 func (r *importRun) wait(ctx context.Context, until time.Time) bool {
-	late := time.NewTimer(time.Until(until))
-	defer late.Stop()
 	select {
 	case <-r.ended:
 		return true
-	case <-late.C:
+	case <-time.After(time.Until(until)):
 	case <-ctx.Done():
 	}
 	return false

@@ -175,8 +175,7 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 		return
 	}
 	a.running.Go(func() {
-		grace := time.NewTimer(during)
-		defer grace.Stop()
+		grace := time.After(during)
 		for over := during == 0; !a.closeUnheld(s, over); {
 			turns := s.queue.unanswered()
 			if len(turns) == 0 { // the last one has just ended
@@ -188,7 +187,7 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 				return
 			case <-a.base.Done():
 				return
-			case <-grace.C:
+			case <-grace:
 				over = true
 			}
 		}

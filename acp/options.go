@@ -118,9 +118,7 @@ func (o Options) withDefaults() Options {
 			return strings.TrimSuffix("acp-agent -- "+a.Profile, " -- ")
 		}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	t := &o.tuning
 	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)
 	t.ImportGrace = cmp.Or(t.ImportGrace, 50*time.Millisecond)

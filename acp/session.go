@@ -128,8 +128,7 @@ func (s *session) takeOver(
 		s.lease = l
 		return l, nil
 	}
-	var fenced *sessionstore.FencedError
-	if !errors.As(err, &fenced) {
+	if _, fenced := errors.AsType[*sessionstore.FencedError](err); !fenced {
 		return l, err
 	}
 	change.Held = 0

@@ -562,8 +562,7 @@ func reasonOf(err error) string {
 	case errors.Is(err, syscall.ELOOP):
 		return "its links lead in a circle"
 	}
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}
 	return "it cannot be read: " + err.Error()

@@ -389,8 +389,8 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 
 // memberFault returns a message that says which member has the wrong type, without its value.
 func memberFault(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
 		return "its configuration cannot be read"
 	}
 	is, _, _ := strings.Cut(wrong.Value, " ")

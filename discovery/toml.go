@@ -19,8 +19,7 @@ func readTOML(text string) (map[string]any, error) {
 	}
 	values := make(map[string]any)
 	_, err := toml.Decode(text, &values)
-	var wrong toml.ParseError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[toml.ParseError](err); ok {
 		return nil, fmt.Errorf("it is not valid TOML: line %d has an error", wrong.Position.Line)
 	}
 	return values, err

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -33,10 +34,7 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 		found.Sources = append(found.Sources, more.Sources...)
 		note = t.describeFurther(p.text, more.Sources) + "\n\n"
 	}
-	shown := text.Plain(found.String())
-	if shown == "" {
-		shown = "The folders contain no instructions.\n"
-	}
+	shown := cmp.Or(text.Plain(found.String()), "The folders contain no instructions.\n")
 	if err := t.write(shown + "\n" + note); err != nil {
 		return err
 	}

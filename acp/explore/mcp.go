@@ -224,18 +224,14 @@ func (s *session) isStarted(a discovery.Artifact) bool {
 
 // hasServer reports whether the session has an MCP server called name.
 func (s *session) hasServer(name string) bool {
-	for _, server := range s.host.Tools().Servers() {
-		if server.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.host.Tools().Servers(),
+		func(server backend.ServerStatus) bool { return server.Name == name })
 }
 
 // unstarted says where to find the servers configured in the roots, "" if all are started.
 func (t *turn) unstarted() string {
 	for _, a := range t.host.Catalog().Active(discovery.MCPServer) {
-		if !t.isStarted(a) && !t.hasServer(a.Name) {
+		if !t.hasServer(a.Name) {
 			return " " + text.Code("/mcp") +
 				" shows those that the folders configure and that are not started."
 		}
@@ -297,8 +293,7 @@ func (t *turn) showTools(ctx context.Context) error {
 	if err != nil {
 		return t.writeServerError(ctx, err)
 	}
-	waiting := time.NewTimer(t.limits.waiting)
-	defer waiting.Stop()
+	waiting := time.After(t.limits.waiting)
 	for {
 		select {
 		case l, more := <-listings:
@@ -310,7 +305,7 @@ func (t *turn) showTools(ctx context.Context) error {
 			}
 			delete(pending, l.Prefix)
 			err = t.showListing(l, share)
-		case <-waiting.C:
+		case <-waiting:
 			err = t.showPending(pending)
 		}
 		if err == nil {

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -131,10 +132,7 @@ func fragmentLines(fragment string) lines {
 	if m == nil {
 		return lines{}
 	}
-	if m[2] == "" {
-		m[2] = m[1]
-	}
-	return newLines(lineNumber(m[1]), lineNumber(m[2]))
+	return newLines(lineNumber(m[1]), lineNumber(cmp.Or(m[2], m[1])))
 }
 
 // splitLines splits ":FIRST-LAST" off an argument. ":FIRST" is one line, ":FIRST-" extends to the

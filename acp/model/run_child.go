@@ -86,8 +86,7 @@ func (c *call) startChild(ctx context.Context, cmd shellCommand) (*process.Proce
 func (c *call) follow(
 	ctx context.Context, p *process.Process, out *clip, timeout time.Duration,
 ) (ended string, err error) {
-	limit := time.NewTimer(timeout)
-	defer limit.Stop()
+	limit := time.After(timeout)
 	interval, shown := firstShown, 0
 	show := time.NewTimer(interval)
 	defer show.Stop()
@@ -97,7 +96,7 @@ func (c *call) follow(
 			return "", nil
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
-		case <-limit.C:
+		case <-limit:
 			return fmt.Sprintf("killed, because it had not ended after %v", timeout), nil
 		case <-show.C:
 			if n := out.written(); n > shown {

@@ -47,8 +47,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		}
 	}
 	found := map[string]backend.Listing{}
-	late := time.NewTimer(b.turn.backend.serverPatience)
-	defer late.Stop()
+	late := time.After(b.turn.backend.serverPatience)
 	for open := true; open && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool {
 		return waiting[s.Prefix] && (!state.late[s.Prefix] || s.State == backend.ServerReady)
 	}); {
@@ -60,7 +59,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 			if err := b.turn.noteFailure(ctx, l); err != nil {
 				return err
 			}
-		case <-late.C:
+		case <-late:
 			open = false
 		case <-ctx.Done():
 			return context.Cause(ctx)

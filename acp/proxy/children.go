@@ -268,10 +268,8 @@ func (p *proxy) backOff(ctx context.Context) error {
 	delay := p.options.limits.Backoff << min(failures-2, 5)
 	p.log.Warn("the agent failed several times: waiting before the next start",
 		"failures", failures, "delay", delay)
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(delay):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

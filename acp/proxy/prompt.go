@@ -201,10 +201,8 @@ func (s *session) Cancel(params backend.Raw) {
 func extend(ctx context.Context, grace time.Duration) (extended context.Context, free func()) {
 	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(grace):
 			end(fmt.Errorf("%w within %v", errNoAnswer, grace))
 		case <-extended.Done():
 		}

@@ -1,6 +1,9 @@
 package gitignore
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // scope says what a pattern is compared with.
 type scope uint8
@@ -227,12 +230,9 @@ func stars(text string, i int, in scope) (op op, size int) {
 
 // crossesSlash reports whether g can match a text with a slash.
 func (g glob) crossesSlash() bool {
-	for _, t := range g {
-		if t.op == opDeep || t.op == opDirs || strings.Contains(t.text, "/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g, func(t token) bool {
+		return t.op == opDeep || t.op == opDirs || strings.Contains(t.text, "/")
+	})
 }
 
 // retry is a token that can match more than it did, and where the rest of the text begins then.

@@ -203,12 +203,10 @@ func (c *Conn) flush(written <-chan error, deadline time.Time) bool {
 
 // await waits for done for up to d and reports whether it was received.
 func await[T any](done <-chan T, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -73,8 +73,7 @@ var (
 
 // asError converts err to the error of a response, as documented at Error.
 func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	if found := strictjson.ViolationsOf(err); found != nil {

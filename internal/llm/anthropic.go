@@ -447,9 +447,7 @@ func (d *anthropicDecoder) release() []Event {
 		return nil
 	}
 	call := *d.held
-	if call.Arguments == "" {
-		call.Arguments = "{}"
-	}
+	call.Arguments = cmp.Or(call.Arguments, "{}")
 	d.held, d.called = nil, true
 	return []Event{call}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -213,10 +214,7 @@ func (c *Client) do(
 		message := "a header for the model " + c.model.Name + " is missing: " + err.Error()
 		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: message}, key)}
 	}
-	secrets := []string{key}
-	for _, value := range headers {
-		secrets = append(secrets, value)
-	}
+	secrets := slices.AppendSeq([]string{key}, maps.Values(headers))
 	response, err := c.send(ctx, method, path, key, headers, body)
 	if err == nil && rejectsKey(response.StatusCode) && key != "" {
 		if other, failed := c.key(ctx, key); failed == nil && other != key {
@@ -242,8 +240,8 @@ func (c *Client) do(
 		err = use(watched)
 	}
 	if err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
+		e, ok := errors.AsType[*Error](err)
+		if !ok {
 			e = malformed(err)
 		}
 		passes := e.Kind == Overloaded || e == errCut || e == errEmpty

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,12 +28,10 @@ func awaitEnd(cmd *exec.Cmd) {
 
 // hasMembers reports whether a group has members that have not ended.
 func hasMembers(pgid int) bool {
-	for _, id := range processes() {
-		if group, err := syscall.Getpgid(id); err == nil && group == pgid && !isZombie(id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(processes(), func(id int) bool {
+		group, err := syscall.Getpgid(id)
+		return err == nil && group == pgid && !isZombie(id)
+	})
 }
 
 // isZombie reports whether a process has ended and was not waited for.

@@ -190,13 +190,11 @@ func (p *Process) Stop(ctx context.Context) error {
 }
 
 func (p *Process) endsWithin(ctx context.Context, grace time.Duration) bool {
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-p.done:
 		return true
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(grace):
 	}
 	return false
 }

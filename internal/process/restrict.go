@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,11 +33,7 @@ func (c Command) Restrict(s sandbox.Settings, roots []string) (Command, error) {
 
 func (c Command) restrict(s sandbox.Settings, roots []string) (Command, error) {
 	p := sandbox.Policy{Mode: s.Mode, Write: slices.Clone(roots), Ports: s.Ports}
-	temp := c.Expand("$TMPDIR")
-	if temp == "" {
-		temp = "/tmp"
-	}
-	if err := allow(&p, temp); err != nil {
+	if err := allow(&p, cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
 		return c, &StartError{c, "its sandbox needs its temporary directory", err}
 	}
 	for _, name := range s.State {

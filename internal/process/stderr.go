@@ -53,11 +53,9 @@ func (s *stderrLog) start(r io.ReadCloser) {
 // grace.
 func (s *stderrLog) wait(grace time.Duration) {
 	<-s.read
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-s.logged:
-	case <-timer.C:
+	case <-time.After(grace):
 	}
 }
 

@@ -105,8 +105,7 @@ func malformed(err error) error {
 	if err == nil {
 		return nil
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Errorf("malformed JSON at byte %d", syntax.ByteOffset)
 	}
 	return errors.New("malformed JSON: unexpected end")

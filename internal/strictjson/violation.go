@@ -216,8 +216,7 @@ func (e *Error) Error() string {
 
 // ViolationsOf returns the violations of the [*Error] in err's tree, or nil.
 func ViolationsOf(err error) []Violation {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Violations
 	}
 	return nil

@@ -146,10 +146,8 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 
 // pause waits. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

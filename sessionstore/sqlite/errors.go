@@ -17,11 +17,10 @@ import (
 
 // code returns SQLite's primary result code in err's tree, or 0.
 func code(err error) int {
-	var e *driver.Error
-	if !errors.As(err, &e) {
-		return 0
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		return e.Code() & 0xff
 	}
-	return e.Code() & 0xff
+	return 0
 }
 
 // isLocked reports whether err is due to a lock of another process, so that trying again may help.

@@ -74,12 +74,8 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.lockTimeout == 0 {
-		o.lockTimeout = 10 * time.Second
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.lockTimeout = cmp.Or(o.lockTimeout, 10*time.Second)
 	o.eraseDelay = cmp.Or(o.eraseDelay, eraseDelay)
 	return o
 }
@@ -321,16 +317,13 @@ func rollback(tx *sql.Tx) error {
 // passed.
 func (s *medium) retry(ctx context.Context, try func() error) error {
 	deadline := time.Now().Add(s.options.lockTimeout)
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for {
 		err := try()
 		if !isLocked(err) || time.Now().After(deadline) {
 			return s.explain(err)
 		}
-		pause.Reset(retryPause)
 		select {
-		case <-pause.C:
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.life.Done():

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +75,7 @@ func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int
 func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
 	c := Change{Asked: path}
-	if maxSize == 0 {
-		maxSize = defaultMaxFileSize
-	}
+	maxSize = cmp.Or(maxSize, defaultMaxFileSize)
 	ref, parents, err := target(ws, Write, path)
 	if err != nil {
 		return c, err

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,10 +86,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	if err != nil {
 		return out, err
 	}
-	if out.Cut == nil {
-		out.Cut = stopped
-	}
-	if out.Cut != nil {
+	if out.Cut = cmp.Or(out.Cut, stopped); out.Cut != nil {
 		out.Cut.How = "Use a narrower glob, or a path."
 		out.Cut.Roots = s.unfinished(tally)
 		if n := len(out.Files); n > 0 {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -41,10 +42,7 @@ func listDirectoryTool() definition {
 }
 
 func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, error) {
-	if in.Path == "" {
-		in.Path = "."
-	}
-	dir, err := s.ws.OpenDir(in.Path)
+	dir, err := s.ws.OpenDir(cmp.Or(in.Path, "."))
 	if err != nil {
 		return directoryList{}, err
 	}

@@ -93,10 +93,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 	if err != nil {
 		return out, err
 	}
-	if out.Cut == nil {
-		out.Cut = stopped
-	}
-	if out.Cut != nil {
+	if out.Cut = cmp.Or(out.Cut, stopped); out.Cut != nil {
 		out.Cut.How = "Use a narrower pattern, a glob, or a path."
 		out.Cut.Roots = s.unfinished(tally)
 		out.Cut.After = out.last()

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,9 +30,7 @@ func describeTool(t mcpclient.Tool) backend.Tool {
 			Destructive: a.DestructiveHint == nil || *a.DestructiveHint,
 			OpenWorld:   a.OpenWorldHint == nil || *a.OpenWorldHint,
 		}
-		if described.Title == "" {
-			described.Title = a.Title
-		}
+		described.Title = cmp.Or(described.Title, a.Title)
 	}
 	return described
 }

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,9 +29,7 @@ var _ backend.Tools = (*Set)(nil)
 
 // NewSet returns a set without servers. They come with the first Commit.
 func NewSet(starter *mcpclient.Starter, o mcpclient.Options) *Set {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Set{
 		client: mcpclient.NewSet(starter, o), log: o.Logger, maxResult: 1 << 20, maxShown: 64 << 10,
 		allowed: make(map[mcpclient.ToolKey]bool),

@@ -145,12 +145,10 @@ func (c *call) report(ctx context.Context, a *activeCall) {
 		case <-a.changed:
 		}
 		c.progress(ctx, a.progress())
-		timer := time.NewTimer(progressInterval)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(progressInterval):
 		}
 	}
 }

@@ -278,12 +278,10 @@ func (c *connection) announceRoots() {
 		defer close(done)
 		c.peer.Announce()
 	})
-	timer := time.NewTimer(notifyTimeout)
-	defer timer.Stop()
 	select {
 	case <-done:
 	case <-c.ended:
-	case <-timer.C:
+	case <-time.After(notifyTimeout):
 		c.server.log.Warn("MCP server is not reading the notification that the roots have changed",
 			"waited", notifyTimeout)
 	}
@@ -338,12 +336,10 @@ func (c *connection) close(ctx context.Context) {
 		defer close(closed)
 		_ = c.peer.Close()
 	}()
-	timer := time.NewTimer(notifyTimeout)
-	defer timer.Stop()
 	select {
 	case <-closed:
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(notifyTimeout):
 	}
 	c.cancel(errStopped)
 	<-closed

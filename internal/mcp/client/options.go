@@ -55,9 +55,7 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Name, o.Version = cmp.Or(o.Name, "acp-agent"), cmp.Or(o.Version, "dev")
 	o.Wait = cmp.Or(o.Wait, 15*time.Second)
 	l := &o.limits

@@ -40,9 +40,7 @@ func (p *pendingRequests) wait(done <-chan struct{}) error {
 			return nil
 		}
 		if late == nil {
-			timer := time.NewTimer(p.timeout)
-			defer timer.Stop()
-			late = timer.C
+			late = time.After(p.timeout)
 		}
 		select {
 		case <-removed:
@@ -78,10 +76,8 @@ func waitFor(l *rate.Limiter, done <-chan struct{}) {
 	if delay == 0 {
 		return
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(delay):
 	case <-done:
 	}
 }

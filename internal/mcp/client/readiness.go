@@ -159,15 +159,12 @@ func (r *readiness) waitQuiet(ctx context.Context) bool {
 		case !now.Before(due):
 			return true
 		}
-		timer := time.NewTimer(min(due.Sub(now), latest.Sub(now)))
 		select {
-		case <-timer.C:
+		case <-time.After(min(due.Sub(now), latest.Sub(now))):
 		case <-r.event:
 		case <-ctx.Done():
-			timer.Stop()
 			return false
 		}
-		timer.Stop()
 	}
 }
 

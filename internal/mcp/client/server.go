@@ -229,10 +229,8 @@ func (s *server) backOff(err error, wait time.Duration, failures int) {
 	s.failures, s.retryAt = failures, time.Now().Add(wait)
 	s.setState(Waiting, err)
 	s.mu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 	case <-s.restarts:
 	case <-s.ctx.Done():
 	}

@@ -62,12 +62,10 @@ func (s *Set) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(killTimeout)
-	defer timer.Stop()
 	select {
 	case <-ended:
 		return nil
-	case <-timer.C:
+	case <-time.After(killTimeout):
 		return errors.New("some MCP servers are still running although they were killed")
 	}
 }

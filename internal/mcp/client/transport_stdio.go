@@ -214,11 +214,9 @@ const cancellationTimeout = 100 * time.Millisecond
 
 // wait waits until the notification was written, ended is closed, or the timeout has passed.
 func (c *cancellation) wait(ended <-chan struct{}) {
-	timer := time.NewTimer(cancellationTimeout)
-	defer timer.Stop()
 	select {
 	case <-c.written:
 	case <-ended:
-	case <-timer.C:
+	case <-time.After(cancellationTimeout):
 	}
 }

@@ -66,12 +66,11 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // drain waits for all requests to be answered, at most for the grace period.
 func (s *Server) drain(transports ...*transport) {
-	timeout := time.NewTimer(s.limits.grace)
-	defer timeout.Stop()
+	timeout := time.After(s.limits.grace)
 	for _, t := range transports {
 		select {
 		case <-t.idle():
-		case <-timeout.C:
+		case <-timeout:
 			return
 		}
 	}
