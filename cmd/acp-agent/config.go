@@ -514,7 +514,7 @@ func (m modelConfig) check(id string) error {
 	return nil
 }
 
-// checkURL checks the address of a server. keyed says whether it gets a key.
+// checkURL checks the address of a server. hasKey says whether it gets a key.
 func (m modelConfig) checkURL(hasKey bool) error {
 	u, err := url.Parse(m.BaseURL)
 	switch {
