@@ -81,14 +81,31 @@ type Reader struct {
 	message strings.Builder  // the text of the last entry
 	calls   map[string]*Call // by id
 	plan    int              // the index of the turn's plan, -1 if there is none
+
+	headless map[string]bool // the ids of calls that have updates and no beginning
+	sought   map[string]bool // the ids that Before notes, nil for all
 }
 
 // NewReader returns a Reader without entries.
-func NewReader() *Reader { return &Reader{calls: make(map[string]*Call), plan: -1} }
+func NewReader() *Reader {
+	return &Reader{calls: make(map[string]*Call), plan: -1, headless: make(map[string]bool)}
+}
+
+// Again returns a Reader that reads the same part after more updates before it: the calls that have
+// no beginning so far may begin there. It returns nil if there are no such calls. The new Reader
+// needs no more memory for a longer history.
+func (r *Reader) Again() *Reader {
+	if len(r.headless) == 0 {
+		return nil
+	}
+	again := NewReader()
+	again.sought = r.headless
+	return again
+}
 
 // Before notes an update before the part: later updates of its call make no entry.
 func (r *Reader) Before(stored sessionstore.Update) {
-	if u, ok := readCall(stored); ok {
+	if u, ok := readCall(stored); ok && (r.sought == nil || r.sought[u.ToolCallID]) {
 		r.calls[u.ToolCallID] = &Call{}
 	}
 }
@@ -155,7 +172,12 @@ func (r *Reader) Add(stored sessionstore.Update) {
 			return
 		}
 		r.say(Thought, u)
-	case sessionstore.ToolCall, sessionstore.ToolCallUpdate:
+	case sessionstore.ToolCallUpdate:
+		if r.calls[u.ToolCallID] == nil {
+			r.headless[u.ToolCallID] = true
+		}
+		r.call(u)
+	case sessionstore.ToolCall:
 		r.call(u)
 	case "plan":
 		r.setPlan(u.Entries)

@@ -20,10 +20,8 @@ const (
 	longestPage = 20
 	// scanUpdates is how many updates are looked at for one answer with pages.
 	scanUpdates = 20_000
-	// around is how many segments before a page, and ahead how many updates after it, are looked at
-	// for its calls.
+	// around is how many segments before a page are looked at first for the beginnings of its calls.
 	around = 16
-	ahead  = 2000
 	// longText is how much of a text is shown, in bytes.
 	longText = 64 << 10
 )
@@ -118,7 +116,7 @@ func (s *Server) pages(ctx context.Context, q url.Values) (any, error) {
 	return map[string]any{"pages": list, "more": false}, nil
 }
 
-// entries returns what a page shows. Calls are shown in their last state, as far as that is found.
+// entries returns what a page shows. Calls are shown in their last state, where they began.
 func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 	from, err := placeOf(q, "from")
 	if err != nil {
@@ -128,24 +126,12 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, after := conversation.NewReader(), 0
-	history := s.options.Store.Segments(ctx, sessionstore.ID(q.Get("id")),
-		max(from.segment()-around-1, 0))
-	for at, u := range updates(history, &err) {
-		switch {
-		case at < from:
-			r.Before(u)
-			continue
-		case at < to:
-			r.Add(u)
-			continue
-		case after == 0 && !r.Unfinished():
-			after = ahead
-		}
-		r.After(u)
-		if after++; after >= ahead || after%50 == 0 && !r.Unfinished() {
-			break
-		}
+	id, near := sessionstore.ID(q.Get("id")), max(from.segment()-around-1, 0)
+	r := conversation.NewReader()
+	err = s.read(ctx, r, id, near, from, to)
+	if again := r.Again(); err == nil && again != nil && near > 0 {
+		r = again
+		err = s.read(ctx, r, id, 0, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -155,6 +141,30 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 		shown = append(shown, newEntry(e))
 	}
 	return map[string]any{"entries": shown, "unfinished": r.Unfinished()}, nil
+}
+
+// read reads what is from a place to before another one, with what the segments after a number say
+// before it of its calls, and what follows until these have ended.
+func (s *Server) read(
+	ctx context.Context, r *conversation.Reader, id sessionstore.ID, after int64, from, to place,
+) (err error) {
+	behind := 0
+	for at, u := range updates(s.options.Store.Segments(ctx, id, after), &err) {
+		switch {
+		case at < from:
+			r.Before(u)
+			continue
+		case at < to:
+			r.Add(u)
+			continue
+		}
+		if behind%50 == 0 && !r.Unfinished() {
+			break
+		}
+		r.After(u)
+		behind++
+	}
+	return err
 }
 
 // updates yields the updates of segments with their places. It sets *err if it ends early.

@@ -255,29 +255,42 @@ func TestPagesMakeTheWholeConversation(t *testing.T) {
 
 // The last state of a call is shown where it began, and only there.
 func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
-	store := memstore.New(t)
-	lease := conversation(t, store, sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, "hi",
-		map[string]any{"sessionUpdate": "tool_call", "toolCallId": "slow", "title": "Slow", "status": "in_progress"})
-	for range 3 {
-		var part []map[string]any
-		for i := range 150 {
-			part = append(part, said("agent_message_chunk", "word "), said("agent_thought_chunk", fmt.Sprint("thought ", i)))
-		}
-		turn(t, store, lease, "go on", part...)
-	}
-	require.NoError(t, store.Append(t.Context(), lease, parsed(t, map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "slow", "status": "failed"})))
-	c := enter(t, serve(t, inspect.Options{Store: store}))
-	var calls []string
-	for _, p := range c.allPages("one") {
-		var v view
-		c.get(&v, "entries", "id", "one", "from", p.From, "to", p.To)
-		for _, e := range v.Entries {
-			if e.Kind == "toolCall" {
-				calls = append(calls, e.Title+" "+e.Status)
+	for name, turns := range map[string]int{"soon": 3, "much later": 40} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New(t)
+			lease := conversation(t, store, sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, "hi",
+				map[string]any{"sessionUpdate": "tool_call", "toolCallId": "slow", "title": "Slow", "status": "in_progress"})
+			for i := range turns {
+				var part []map[string]any
+				for j := range 150 {
+					part = append(part, said("agent_message_chunk", "word "), said("agent_thought_chunk", fmt.Sprint("thought ", j)))
+				}
+				// The last update is within an answer, which it does not tear.
+				if i == turns-1 {
+					part = append(part, said("agent_message_chunk", "before "),
+						map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "slow", "status": "failed"},
+						said("agent_message_chunk", "after"))
+				}
+				turn(t, store, lease, "go on", part...)
 			}
-		}
+			c := enter(t, serve(t, inspect.Options{Store: store}))
+			var calls []string
+			var last string
+			for _, p := range c.allPages("one") {
+				var v view
+				c.get(&v, "entries", "id", "one", "from", p.From, "to", p.To)
+				for _, e := range v.Entries {
+					if e.Kind == "toolCall" {
+						calls = append(calls, e.Title+" "+e.Status)
+						continue
+					}
+					last = e.Text[0].Lines[0][0].Text
+				}
+			}
+			require.Equal(t, []string{"Slow failed"}, calls)
+			require.Equal(t, "before after", last)
+		})
 	}
-	require.Equal(t, []string{"Slow failed"}, calls)
 }
 
 // A page of a long history takes no more memory than one of a short one.

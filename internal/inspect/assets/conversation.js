@@ -120,7 +120,7 @@ async function fill(item, id, signal) {
   const { element } = item;
   try {
     const { entries, unfinished } = await get("entries", { id, from, to }, signal);
-    if (item.page.to !== to) return; // there is a newer answer
+    if (item.page.to !== to || item.element !== element) return; // there is a newer answer, or element
     item.unfinished = unfinished;
     const content = entries.map((e) => JSON.stringify(e)), old = item.content ?? [];
     element.querySelector(".empty")?.remove();

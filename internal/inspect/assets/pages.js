@@ -155,6 +155,11 @@ export class Pages {
     if (item.element.contains(document.activeElement)) this.scroller.focus({ preventScroll: true });
     this.sizes.unobserve(item.element);
     item.element.remove();
+    if (item.unfinished) { // its calls may end before it is shown again
+      item.element = null;
+      item.content = null;
+      return;
+    }
     this.recent = [...this.recent.filter((other) => other !== item), item];
     if (this.recent.length > kept) {
       const oldest = this.recent.shift();
