@@ -41,17 +41,21 @@ type trace struct {
 }
 
 // traces returns the files with traces, the newest first.
-func (s *Server) traces(context.Context, url.Values) (any, error) { return s.traceFiles() }
+func (s *Server) traces(context.Context, url.Values) (any, error) { return s.traceFiles("") }
 
-func (s *Server) traceFiles() ([]trace, error) {
+// traceFiles returns the files with traces, or only the one with a name.
+func (s *Server) traceFiles(name string) ([]trace, error) {
 	found := []trace{}
+	sought := func(path string) bool { return name == "" || text.Printable(path) == name }
 	for _, path := range s.options.Traces {
 		info, err := os.Stat(path)
 		if err != nil {
 			continue // it was there at the start
 		}
 		if !info.IsDir() {
-			found = append(found, newTrace(path, info))
+			if sought(path) {
+				found = append(found, newTrace(path, info))
+			}
 			continue
 		}
 		files, err := os.ReadDir(path)
@@ -60,6 +64,9 @@ func (s *Server) traceFiles() ([]trace, error) {
 		}
 		for _, file := range files {
 			path := filepath.Join(path, file.Name())
+			if !sought(path) {
+				continue
+			}
 			info, err := file.Info()
 			if err == nil && info.Mode().IsRegular() && isTrace(path) {
 				found = append(found, newTrace(path, info))
@@ -89,15 +96,17 @@ func isTrace(path string) bool {
 
 // openTrace opens the trace that a request names.
 func (s *Server) openTrace(q url.Values) (*os.File, error) {
-	all, err := s.traceFiles()
+	if q.Get("name") == "" {
+		return nil, fmt.Errorf("%w: name", errParameter)
+	}
+	named, err := s.traceFiles(q.Get("name"))
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(t trace) bool { return t.Name == q.Get("name") })
-	if i < 0 {
+	if len(named) == 0 {
 		return nil, fmt.Errorf("%w: there is no such trace", os.ErrNotExist)
 	}
-	return os.Open(all[i].path)
+	return os.Open(named[0].path)
 }
 
 // message is what the timeline shows of a message.

@@ -77,7 +77,10 @@ async function picture(view) {
     for (const width of [900, 1400]) {
       await page.setViewport({ width, height: 900 });
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-      await page.screenshot({ path: join(pictures, `${view}-${scheme}-${width}.png`) });
+      // Without the empty part of a view that does not fill the screen.
+      const bottom = await page.evaluate(() => Math.max(...[...document.querySelectorAll("main > *")].map((e) => e.getBoundingClientRect().bottom)));
+      const clip = { x: 0, y: 0, width, height: Math.min(900, Math.ceil(bottom) + 40) };
+      await page.screenshot({ path: join(pictures, `${view}-${scheme}-${width}.png`), clip });
     }
   }
 }
@@ -125,6 +128,7 @@ async function conversation() {
   // What is said now is shown without asking for it.
   await happens("turn");
   await appears("article", "order is kept");
+  await appears(".heading .about", "3 turns");
 }
 
 async function longConversation() {

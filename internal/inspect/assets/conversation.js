@@ -5,15 +5,20 @@ import { Pages } from "./pages.js";
 // showConversation shows a session. If options say at, role and words of a message, it shows that.
 export async function showConversation(main, id, signal, options) {
   const session = await get("session", { id }, signal);
-  document.title = `${session.title || "Untitled"} · acp-agent`;
   const scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
-  const state = h("span", { class: "live" });
+  const title = h("h1"), turns = h("span"), updated = h("time"), state = h("span", { class: "live" });
+  const describe = (now) => {
+    title.textContent = now.title || "Untitled";
+    document.title = `${title.textContent} · acp-agent`;
+    turns.textContent = count(now.turns, "turn");
+    updated.dateTime = now.updated;
+    updated.textContent = new Date(now.updated).toLocaleString("en", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
+  };
+  describe(session);
   const end = h("button", { title: "Show the newest messages, and follow them" }, "Latest");
   main.append(
     h("div", { class: "heading" },
-      h("div", {}, h("h1", {}, session.title || "Untitled"),
-        h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " · ", count(session.turns, "turn"), " · ",
-          h("time", { datetime: session.updated }, new Date(session.updated).toLocaleString("en", { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" })), " ", state)),
+      h("div", {}, title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " · ", turns, " · ", updated, " ", state)),
       end),
     h("div", { class: "columns" }, scroller, about(session, signal)));
 
@@ -60,6 +65,7 @@ export async function showConversation(main, id, signal, options) {
         quiet = 0;
         scroller.querySelector(".empty")?.remove();
         pages.refresh((item) => item.unfinished);
+        describe(await get("session", { id }, signal));
         state.textContent = "● Live";
       } else if (++quiet === 10) state.textContent = "";
     } catch (error) {

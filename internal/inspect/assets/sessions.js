@@ -4,7 +4,7 @@ import { after, count, failed, get, h, say } from "./dom.js";
 export async function showSessions(main, _, signal) {
   document.title = "Sessions · acp-agent";
   const facets = await get("facets", {}, signal);
-  const text = h("input", { type: "search", id: "filter", placeholder: "Words, title, folder, agent or id", autocomplete: "off", spellcheck: "false" });
+  const text = h("input", { type: "search", id: "filter", maxlength: "500", placeholder: "Words, title, folder, agent or id", autocomplete: "off", spellcheck: "false" });
   const folder = choice("folder", "All folders", facets.folders);
   const agent = choice("agent", "All agents", facets.agents);
   const archived = h("input", { type: "checkbox", id: "archived" });
