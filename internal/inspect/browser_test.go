@@ -35,7 +35,7 @@ func serve(t testing.TB, o inspect.Options) *inspect.Server {
 
 // TestPeopleReadSessionsInABrowser walks through all views with a keyboard, in a real browser. The
 // walk is testdata/node-browser/inspect.mjs. With ACP_AGENT_SCREENSHOTS=DIR it also writes pictures
-// of the views.
+// of the views; those in docs/images are search, conversation, traces and trace, light-1400.
 func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
