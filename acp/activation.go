@@ -190,7 +190,7 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
 	for _, root := range act.workspace.Opened() {
 		if root.Index == 0 || root.Dir != cwd {
-			k.Real = append(k.Real, root.Real)
+			k.Real = append(k.Real, root.Recorded())
 		}
 	}
 	return k

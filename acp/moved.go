@@ -89,7 +89,7 @@ func (act *activation) movedRoots(stored sessionstore.Keys) string {
 	var lines []string
 	for i, dir := range stored.Roots.All() {
 		for _, root := range act.workspace.Opened() {
-			if root.Dir == dir && root.Real != stored.Real[i] {
+			if root.Dir == dir && root.Recorded() != stored.Real[i] {
 				act.agent.log.Warn(
 					"a root now points somewhere else than when the session was last opened",
 					"session", act.id, "root", dir, "now", root.Real, "before", stored.Real[i])

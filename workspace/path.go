@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 )
 
 // maxPath is the maximum length of a path in bytes: what Windows allows, and eight times what Linux
@@ -189,6 +190,15 @@ type Root struct {
 	Dir Dir
 	// Real is the path without links when the root was opened.
 	Real Dir
+}
+
+// Recorded returns the path by which the root is recorded and compared, as [Real] does: Real, or Dir
+// if that is not UTF-8.
+func (r Root) Recorded() Dir {
+	if !utf8.ValidString(r.Real.path) {
+		return r.Dir
+	}
+	return r.Real
 }
 
 // ref returns the Ref of a real location in root.

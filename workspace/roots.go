@@ -316,7 +316,7 @@ func (r Roots) sent(i int) int {
 }
 
 // Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be
-// opened. Use it to compare directories, never to open one.
+// opened or that path is not UTF-8. Use it to compare directories, never to open one.
 func Real(d Dir) Dir {
 	root, err := dirfd.Open(d.path)
 	if err != nil {

@@ -156,7 +156,7 @@ func (i *sessionImport) store(ctx context.Context, s streams, set *settings) err
 	}
 	i.session.Keys = sessionstore.Keys{Roots: w.Roots()}
 	for _, root := range w.Opened() {
-		i.session.Keys.Real = append(i.session.Keys.Real, root.Real)
+		i.session.Keys.Real = append(i.session.Keys.Real, root.Recorded())
 	}
 	w.Close()
 	store, err := set.serverStore(slog.New(slog.NewTextHandler(s.err, nil)))
