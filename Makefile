@@ -69,7 +69,7 @@ REMOTE      := ACP_AGENT_REMOTE=$(CURDIR)/$(OUT)acp-agent ACP_AGENT_BINARY=$(CUR
 interop-remote: remote $(PACKAGES)
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop -skip '$(LOCAL)'
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop/agents \
-		-run 'TestAMultiRootSessionWithARealAgent/opencode'
+		-run 'TestSessionsOfARealAgent/opencode'
 
 # The program, and one that puts serve and connect in front of it.
 remote: build
