@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/token"
@@ -152,11 +153,12 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(), roots: roots,
 		store: store, trace: trace, connected: new(atomic.Int64), log: logger, audit: auditLog,
 		observe: func(e acp.Event) { n.metrics.observe(e) },
+		timed:   func(s sessionstore.Store) sessionstore.Store { return timedStore{s, n.metrics.stored} },
 	}
 	n.peers = acp.NewServer(acp.ServerOptions{
 		PerPeer: acp.Limits{Connections: 100, Sessions: 200, Turns: 50}, Options: users.options,
 	})
-	n.metrics = newMetrics(n.peers.Used)
+	n.metrics = newMetrics(n.load)
 	if f.metrics != "" {
 		address, ended, err := n.metrics.listen(ctx, f.metrics)
 		if err != nil {
@@ -192,6 +194,7 @@ type serverUsers struct {
 	connected  *atomic.Int64 // connections so far, which the trace tells apart
 	log, audit *slog.Logger
 	observe    func(acp.Event)
+	timed      func(sessionstore.Store) sessionstore.Store
 }
 
 // options returns the options of a user's connection. The token may be another one than before.
@@ -215,7 +218,7 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 	d.pool, d.user = u.pool, fmt.Sprintf("%q", []any{user.Name, user.Agent, user.Within.Strings()})
 	d.model.ConsentDir = consentDir(filepath.Join(u.dir, "users", user.Name))
 	o := u.set.serving(
-		d, u.dir, roots, u.store.For(user.Name), u.trace, u.log.With("user", user.Name))
+		d, u.dir, roots, u.timed(u.store.For(user.Name)), u.trace, u.log.With("user", user.Name))
 	o.ConsentDir = d.model.ConsentDir
 	o.Trace = u.trace.of(fmt.Sprintf("editor[%d %s]", u.connected.Add(1), user.Name))
 	userAudit := u.audit.With("user", user.Name)
@@ -327,6 +330,13 @@ func (n *network) serve(ctx context.Context, listener net.Listener, grace time.D
 	return err
 }
 
+// load returns what the server does now.
+func (n *network) load() serverLoad {
+	l := serverLoad{Limits: n.peers.Used(), children: process.Running()}
+	l.lost, l.unconfirmed = n.acceptor.Waiting()
+	return l
+}
+
 func (n *network) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+websocket.Path, n.connect)
@@ -371,7 +381,8 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 		return
 	}
-	log, audit = n.log.With("user", user.Name).With(from...), n.audit.With("user", user.Name).With(from...)
+	from = append([]any{"user", user.Name}, from...)
+	log, audit = n.log.With(from...), n.audit.With(from...)
 	n.admit(user)
 	conn, err := n.acceptor.Accept(w, r, user.Name)
 	switch {

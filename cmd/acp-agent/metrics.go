@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,17 +20,23 @@ import (
 // serverMetrics counts what a server does, and shows it in the text format of Prometheus. Its
 // methods are safe for concurrent use.
 type serverMetrics struct {
-	used func() acp.Limits
+	load func() serverLoad
 
 	mu       sync.Mutex
-	requests map[requestLabels]*histogram
+	requests histograms
+	store    histograms
 	answers  map[string]int // permission requests, by the user's choice
 	opened   int            // sessions
 	rejected int            // connections
 }
 
-// requestLabels tell requests apart.
-type requestLabels struct{ method, result string }
+// serverLoad is what a server does at one time.
+type serverLoad struct {
+	acp.Limits
+	children    int // processes
+	lost        int // connections that can be resumed
+	unconfirmed int // bytes sent to clients
+}
 
 // countedMethods are the methods whose requests are counted apart. Clients may send any method.
 var countedMethods = [...]string{
@@ -49,8 +54,32 @@ type histogram struct {
 	sum    time.Duration
 }
 
-func newMetrics(used func() acp.Limits) *serverMetrics {
-	return &serverMetrics{used: used, requests: map[requestLabels]*histogram{}, answers: map[string]int{}}
+// histograms are those of one metric, by their labels.
+type histograms map[string]*histogram
+
+// add counts a duration.
+func (h histograms) add(labels string, d time.Duration) {
+	one := h[labels]
+	if one == nil {
+		one = &histogram{}
+		h[labels] = one
+	}
+	i, _ := slices.BinarySearch(buckets[:], d.Seconds())
+	one.counts[i]++
+	one.sum += d
+}
+
+// write writes the samples of all.
+func (h histograms) write(b *strings.Builder, name string) {
+	for _, labels := range slices.Sorted(maps.Keys(h)) {
+		h[labels].write(b, name, labels)
+	}
+}
+
+func newMetrics(load func() serverLoad) *serverMetrics {
+	return &serverMetrics{
+		load: load, requests: histograms{}, store: histograms{}, answers: map[string]int{},
+	}
 }
 
 // observe counts an event.
@@ -59,26 +88,26 @@ func (m *serverMetrics) observe(e acp.Event) {
 	defer m.mu.Unlock()
 	switch e := e.(type) {
 	case acp.RequestEvent:
-		labels := requestLabels{"other", "ok"}
+		method, result := "other", "ok"
 		if slices.Contains(countedMethods[:], e.Method) {
-			labels.method = e.Method
+			method = e.Method
 		}
 		if e.Err != nil {
-			labels.result = "error"
+			result = "error"
 		}
-		h := m.requests[labels]
-		if h == nil {
-			h = &histogram{}
-			m.requests[labels] = h
-		}
-		i, _ := slices.BinarySearch(buckets[:], e.Duration.Seconds())
-		h.counts[i]++
-		h.sum += e.Duration
+		m.requests.add(fmt.Sprintf("method=%q,result=%q", method, result), e.Duration)
 	case acp.OpenEvent:
 		m.opened++
 	case acp.AnswerEvent:
 		m.answers[answerName(e.Choice)]++
 	}
+}
+
+// stored counts an operation of the session store.
+func (m *serverMetrics) stored(operation string, d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store.add(fmt.Sprintf("operation=%q", operation), d)
 }
 
 // answerName returns the name of an answer to a permission request.
@@ -135,10 +164,16 @@ func (m *serverMetrics) String() string {
 		family(name, kind, help)
 		fmt.Fprintf(&b, "%s %d\n", name, value)
 	}
-	used := m.used()
-	single("acp_agent_connections", "gauge", "Connections of clients.", used.Connections)
-	single("acp_agent_sessions", "gauge", "Open sessions.", used.Sessions)
-	single("acp_agent_turns", "gauge", "Prompts without an answer, running or waiting.", used.Turns)
+	load := m.load()
+	single("acp_agent_connections", "gauge", "Connections of clients.", load.Connections)
+	single("acp_agent_lost_connections", "gauge",
+		"Connections whose network failed and that may be resumed.", load.lost)
+	single("acp_agent_unconfirmed_bytes", "gauge",
+		"Bytes sent to clients, or waiting for them, that they have not confirmed.", load.unconfirmed)
+	single("acp_agent_sessions", "gauge", "Open sessions.", load.Sessions)
+	single("acp_agent_turns", "gauge", "Prompts without an answer, running or waiting.", load.Turns)
+	single("acp_agent_child_processes", "gauge",
+		"Running agents, MCP servers and commands of models.", load.children)
 	single("go_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
 
 	m.mu.Lock()
@@ -153,11 +188,10 @@ func (m *serverMetrics) String() string {
 	}
 	const requests = "acp_agent_request_duration_seconds"
 	family(requests, "histogram", "Time to answer requests. Those of session/prompt are turns.")
-	for _, labels := range slices.SortedFunc(maps.Keys(m.requests), func(a, b requestLabels) int {
-		return cmp.Or(strings.Compare(a.method, b.method), strings.Compare(a.result, b.result))
-	}) {
-		m.requests[labels].write(&b, requests, fmt.Sprintf("method=%q,result=%q", labels.method, labels.result))
-	}
+	m.requests.write(&b, requests)
+	const store = "acp_agent_store_duration_seconds"
+	family(store, "histogram", "Time of operations of the session store.")
+	m.store.write(&b, store)
 	return b.String()
 }
 

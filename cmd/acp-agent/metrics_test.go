@@ -14,7 +14,9 @@ import (
 
 // Clause N4.
 func TestMetricsCountWhatServersDo(t *testing.T) {
-	m := newMetrics(func() acp.Limits { return acp.Limits{Connections: 3, Sessions: 2, Turns: 1} })
+	m := newMetrics(func() serverLoad {
+		return serverLoad{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1}, children: 4, lost: 5, unconfirmed: 6}
+	})
 	for _, took := range []time.Duration{time.Millisecond, 3 * time.Millisecond, time.Hour} {
 		m.observe(acp.RequestEvent{Method: "session/prompt", Duration: took})
 	}
@@ -24,8 +26,12 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	m.observe(acp.AnswerEvent{Choice: "allow_once"})
 	m.observe(acp.AnswerEvent{Choice: "\n"})
 	m.reject()
+	m.stored("append", 3*time.Millisecond)
 	got := m.String()
 	for _, want := range []string{
+		"acp_agent_child_processes 4", "acp_agent_lost_connections 5", "acp_agent_unconfirmed_bytes 6",
+		`acp_agent_store_duration_seconds_bucket{operation="append",le="0.005"} 1`,
+		`acp_agent_store_duration_seconds_sum{operation="append"} 0.003`,
 		"acp_agent_connections 3", "acp_agent_sessions 2", "acp_agent_turns 1",
 		"acp_agent_sessions_opened_total 1", "acp_agent_connections_rejected_total 1",
 		`acp_agent_permission_answers_total{answer="allow_once"} 1`,

@@ -32,6 +32,22 @@ func NewAcceptor(max int, times Times) *Acceptor {
 // Resumes reports whether r is to resume a connection.
 func Resumes(r *http.Request) bool { return r.Header.Get(idHeader) != "" }
 
+// Waiting returns how many connections are lost and can be resumed, and how many bytes other
+// acp-agents have not confirmed.
+func (a *Acceptor) Waiting() (lost, bytes int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.conns {
+		c.mu.Lock()
+		if c.socket == nil {
+			lost++
+		}
+		bytes += c.unconfirmed.size
+		c.mu.Unlock()
+	}
+	return lost, bytes
+}
+
 // Accept accepts a connection of owner, or resumes one, for which it returns nil. It rejects web
 // pages of other origins. If it fails it has answered the request.
 func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {

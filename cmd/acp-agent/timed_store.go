@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// timedStore is a session store that tells how long the operations take for which users wait most
+// often.
+type timedStore struct {
+	sessionstore.Store
+	took func(operation string, d time.Duration)
+}
+
+func (s timedStore) Create(
+	ctx context.Context, n sessionstore.NewSession,
+) (sessionstore.Lease, error) {
+	defer s.time("create", time.Now())
+	return s.Store.Create(ctx, n)
+}
+
+func (s timedStore) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
+	defer s.time("list", time.Now())
+	return s.Store.List(ctx, q)
+}
+
+func (s timedStore) Activate(
+	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	defer s.time("activate", time.Now())
+	return s.Store.Activate(ctx, id, a)
+}
+
+func (s timedStore) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (int64, error) {
+	defer s.time("begin_turn", time.Now())
+	return s.Store.BeginTurn(ctx, l, t)
+}
+
+func (s timedStore) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	defer s.time("append", time.Now())
+	return s.Store.Append(ctx, l, segment)
+}
+
+func (s timedStore) time(operation string, begun time.Time) { s.took(operation, time.Since(begun)) }
+
+// Watch implements [sessionstore.Watcher]. A store that announces nothing never tells of a change.
+func (s timedStore) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
+	if w, ok := s.Store.(sessionstore.Watcher); ok {
+		return w.Watch(id)
+	}
+	return nil, func() {}
+}
