@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ read.`,
 			if err != nil {
 				return err
 			}
-			token := os.Getenv(tokenVariable)
+			token := strings.TrimSpace(os.Getenv(tokenVariable))
 			if tokenFile != "" {
 				if token, err = readToken(tokenFile, "acp-agent tokens add, on the server,"); err != nil {
 					return err
@@ -58,6 +59,10 @@ read.`,
 			if token == "" {
 				return usagef("a token is needed: set %s or use --token-file; on the server, acp-agent "+
 					"tokens add prints one", tokenVariable)
+			}
+			if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				return usagef("%s is not a token: it has a space, a line break or another character that "+
+					"tokens do not have", tokenVariable)
 			}
 			if s.interactive() {
 				return usagef("standard input is a terminal, but an editor is expected there: " +
@@ -103,7 +108,7 @@ func serverURL(given string) (string, error) {
 func connect(ctx context.Context, s streams, to, token string, maxLine int) error {
 	conn, err := websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
 	if err != nil {
-		return fmt.Errorf("cannot connect to %s: %w%s", to, err, otherScheme(err))
+		return fmt.Errorf("cannot connect to %s: %w%s", to, err, tlsHint(err))
 	}
 	defer conn.Close()
 	l := link{server: conn, editor: s, maxLine: maxLine, open: map[string]bool{}}
@@ -132,14 +137,17 @@ func connect(ctx context.Context, s streams, to, token string, maxLine int) erro
 	return nil
 }
 
-// otherScheme says what to write instead if a server was asked for TLS that it does not have, or not
-// asked for TLS that it has.
-func otherScheme(err error) string {
+// tlsHint says what to do if a server was asked for TLS that it does not have, or not asked for TLS
+// that it has, or its certificate is not trusted.
+func tlsHint(err error) string {
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "; if the server has no certificate, use ws://"
 	case strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
 		return "; use wss://"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "; if the certificate is your own, have this system trust it (on Linux, SSL_CERT_FILE " +
+			"can name its file)"
 	}
 	return ""
 }

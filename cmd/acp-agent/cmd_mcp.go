@@ -265,7 +265,8 @@ func readToken(path, source string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token := strings.TrimSpace(string(content))
+	const mark = "\ufeff" // with which editors on Windows begin files
+	token := strings.TrimSpace(strings.TrimPrefix(string(content), mark))
 	if len(content) > most || !isToken(token) {
 		return "", usagef(
 			"--token-file: %s must contain a token and nothing else: at least 16 letters, digits "+

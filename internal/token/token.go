@@ -115,6 +115,9 @@ func (s *Store) List() ([]Token, error) {
 			continue
 		}
 		t, err := s.Get(name)
+		if errors.Is(err, errName) {
+			return nil, fmt.Errorf("%s is not the file of a token: %w", filepath.Join(s.dir, e.Name()), err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -162,13 +165,14 @@ const (
 	longest = 64 // name, in bytes
 )
 
-var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', and begins "+
-	"with a letter or a digit", longest)
+var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', begins "+
+	"with a letter or a digit, and does not end with '.'", longest)
 
 // path returns the file of a token. Names must be distinct on any file system, and valid in a
 // header.
 func (s *Store) path(name string) (string, error) {
-	valid := name != "" && len(name) <= longest && name[0] != '.' && name[0] != '-'
+	valid := name != "" && len(name) <= longest && strings.IndexByte(".-_", name[0]) < 0 &&
+		!strings.HasSuffix(name, ".") // which Windows drops from the name of a folder
 	for _, c := range []byte(name) {
 		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_", c) >= 0)
 	}

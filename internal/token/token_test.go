@@ -61,8 +61,11 @@ func TestInvalidTokensAreNotFound(t *testing.T) {
 		_, err := s.Find(wrong)
 		require.ErrorIs(t, err, ErrInvalid, wrong)
 	}
-	for _, name := range []string{"", ".", "..", "-a", "a/b", "A", "a b", "é", strings.Repeat("a", 65)} {
+	for _, name := range []string{"", ".", "..", "-a", "_a", "a.", "a/b", "A", "a b", "é", strings.Repeat("a", 65)} {
 		_, err := s.Add(Token{Name: name})
 		require.ErrorContains(t, err, "small letters", name)
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "copy of ana.json"), nil, 0o600))
+	_, err = s.List()
+	require.ErrorContains(t, err, "copy of ana.json is not the file of a token")
 }

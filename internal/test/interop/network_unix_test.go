@@ -474,7 +474,7 @@ func TestServerWithCertificate(t *testing.T) {
 		a.open(dir)
 	})
 	t.Run("unknown", func(t *testing.T) {
-		refusesToInitialize(t, startClient(t, "wss://"+s.host, token), "certificate")
+		refusesToInitialize(t, startClient(t, "wss://"+s.host, token), "SSL_CERT_FILE")
 	})
 	t.Run("not used", func(t *testing.T) {
 		refusesToInitialize(t, startClient(t, "ws://"+s.host, token), "use wss://")
