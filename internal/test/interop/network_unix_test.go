@@ -120,6 +120,7 @@ func startClient(t *testing.T, url, token string, env ...string) *agent {
 	return a
 }
 
+// Clauses N1, N4.
 func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -235,6 +236,8 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 }
 
 // A turn whose connection has ended goes on, but not for a user whose token was revoked.
+//
+// Clauses N1, N2.
 func TestRevokedTokenEndsTurns(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--metrics", "127.0.0.1:0", "--", proctest.Executable())
@@ -459,6 +462,7 @@ func TestTurnIsJoinedFromAnotherMachine(t *testing.T) {
 	}
 }
 
+// Clause N1.
 func TestServerWithCertificate(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
