@@ -134,8 +134,11 @@ func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) 
 // continueLine returns the command that continues a session, whose id may be abbreviated.
 func (set *settings) continueLine(one sessionstore.Session, id string) string {
 	flags, command := set.agentArguments(one.Agent)
-	words := slices.Concat([]string{"acp-agent", "run"}, flags,
-		[]string{"--resume", text.ShellWord(id), "PROMPT"})
+	words := []string{"acp-agent", "run"}
+	for _, word := range slices.Concat(set.here("state-dir"), flags) {
+		words = append(words, text.ShellWord(word))
+	}
+	words = append(words, "--resume", text.ShellWord(id), "PROMPT")
 	if command != "" {
 		words = append(words, "--", command)
 	}

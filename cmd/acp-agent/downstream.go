@@ -169,9 +169,17 @@ func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, c
 		}
 		return nil, command
 	case model.Kind:
-		return []string{"--model", "NAME"}, ""
+		return []string{"--model", cmp.Or(set.soleModel(), "NAME")}, ""
 	}
 	return nil, ""
+}
+
+// soleModel returns the configured model, or the only one that there is, or "".
+func (set *settings) soleModel() string {
+	if ids := set.config.modelIDs(); set.config.Model == "" && len(ids) == 1 {
+		return ids[0]
+	}
+	return set.config.Model
 }
 
 // isInstalled reports whether a program can be started by its name. A path is taken as it is.

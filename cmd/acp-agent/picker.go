@@ -11,10 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -22,6 +19,7 @@ import (
 // picker lets a person choose a stored session on a terminal, and do something with it.
 type picker struct {
 	screen *screen
+	keys   keyboard
 	s      streams
 	set    *settings
 	store  sessionstore.Store
@@ -66,28 +64,17 @@ const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S s
 func pickSession(
 	ctx context.Context, c *screen, s streams, set *settings, store sessionstore.Store,
 ) (err error) {
-	p := &picker{screen: c, s: s, set: set, store: store}
+	p := &picker{screen: c, keys: keyboard{screen: c}, s: s, set: set, store: store}
 	p.listAll(ctx)
 	defer func() {
 		p.stop()
 		err = errors.Join(err, c.close())
 	}()
-	const (
-		tick      = 250 * time.Millisecond // after which a change of the size is noticed
-		keyTime   = 50 * time.Millisecond  // in which the rest of a key arrives
-		pasteTime = time.Second            // in which more of a pasted text arrives
-	)
-	for typed := ""; ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		width, height := c.size()
-		key, rest := nextKey(typed)
-		if key == "" {
-			wait := tick
-			switch {
-			case strings.HasPrefix(typed, pasteStart):
-				wait = pasteTime
-			case typed != "":
-				wait = keyTime
-			case p.wants(height):
+		wait := time.Duration(0)
+		if !p.keys.ready() {
+			if wait = keyTick; p.wants(height) {
 				wait = 0
 				if err := p.readSome(); err != nil {
 					return err
@@ -96,19 +83,16 @@ func pickSession(
 			if err := p.draw(width, height); err != nil {
 				return err
 			}
-			more, err := c.read(wait)
-			if err != nil {
-				return err
-			}
-			if more != "" || typed == "" {
-				typed += more
-				continue
-			}
-			key, rest = typed, "" // Escape, or what is no key
 		}
-		typed = rest
+		key, err := p.keys.next(wait)
+		if err != nil {
+			return err
+		}
+		if key == "" {
+			continue
+		}
 		// A key is about the sessions that its user expects, which may not have been read yet.
-		for !isText(key) && p.wants(height) || key == keyEnd && !p.complete() {
+		for typedText(key) == "" && p.wants(height) || key == keyEnd && !p.complete() {
 			if err := p.readSome(); err != nil {
 				return err
 			}
@@ -216,65 +200,6 @@ func (p *picker) chosen() *pickerRow {
 	return p.shown[p.at]
 }
 
-// The keys that are not text, as nextKey returns them.
-const (
-	keyUp, keyDown         = "\x1b[A", "\x1b[B"
-	keyPageUp, keyPageDown = "\x1b[5~", "\x1b[6~"
-	keyHome, keyEnd        = "\x1b[H", "\x1b[F"
-	keyEscape, keyEnter    = "\x1b", "\r"
-	keyDelete              = "\x7f"
-
-	pasteStart, pasteEnd = "\x1b[200~", "\x1b[201~"
-)
-
-// nextKey returns the first key of what was typed: its character, its sequence, or a pasted text as
-// one line. The key is "" if more of it may follow, or nothing was typed.
-func nextKey(typed string) (key, rest string) {
-	if pasted, ok := strings.CutPrefix(typed, pasteStart); ok {
-		pasted, rest, ok = strings.Cut(pasted, pasteEnd)
-		if !ok {
-			return "", typed
-		}
-		const most = 1000
-		pasted = strings.ReplaceAll(text.Prefix(pasted, most), "\r", " ")
-		return cmp.Or(plainLine(pasted), pasteEnd), rest // if it is empty, that is the key
-	}
-	size := 0
-	switch {
-	case !utf8.FullRuneInString(typed) || typed == keyEscape:
-		return "", typed
-	case typed[0] != '\x1b':
-		_, size = utf8.DecodeRuneInString(typed)
-	case typed[1] == '\x1b':
-		size = 1
-	case typed[1] != '[' && typed[1] != 'O': // with Alt
-		_, size = utf8.DecodeRuneInString(typed[1:])
-		size++
-	default:
-		last := strings.IndexFunc(typed[2:], func(r rune) bool { return r >= '@' && r <= '~' })
-		if last < 0 {
-			return "", typed
-		}
-		size = 2 + last + 1
-	}
-	key, rest = typed[:size], typed[size:]
-	switch key {
-	case "\x1b[1~", "\x1bOH":
-		key = keyHome
-	case "\x1b[4~", "\x1bOF":
-		key = keyEnd
-	case "\x1bOA", "\x1bOB":
-		key = "\x1b[" + key[2:]
-	}
-	return key, rest
-}
-
-// isText reports whether a key is a part of a text.
-func isText(key string) bool {
-	r, _ := utf8.DecodeRuneInString(key)
-	return unicode.IsPrint(r)
-}
-
 // press does what a key means.
 func (p *picker) press(ctx context.Context, key string, height int) error {
 	p.notice = ""
@@ -282,7 +207,7 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 		return p.answer(ctx, key)
 	}
 	switch key {
-	case "\x03":
+	case keyInterrupt:
 		return errPicked
 	case keyEscape:
 		switch {
@@ -306,17 +231,16 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 	case keyEnd:
 		p.at = max(len(p.shown)-1, 0)
 	case keyDelete, "\b":
-		_, size := utf8.DecodeLastRuneInString(p.filter)
-		p.refilter(p.filter[:len(p.filter)-size])
-	case "\x15":
+		p.refilter(withoutLast(p.filter))
+	case keyClear:
 		p.refilter("")
-	case "\x1a":
+	case keySuspend:
 		return p.outside(p.screen.suspend)
 	case "\x13":
 		p.ask = &pickerQuestion{text: "Search for: ", isLine: true, answered: p.search}
 	default:
-		if isText(key) {
-			p.refilter(p.filter + key)
+		if typed := typedText(key); typed != "" {
+			p.refilter(p.filter + lineOf(typed))
 		} else if row := p.chosen(); row != nil {
 			return p.act(ctx, key, row)
 		}
@@ -328,7 +252,7 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 func (p *picker) answer(ctx context.Context, key string) error {
 	q := p.ask
 	switch {
-	case key == keyEscape, key == "\x03":
+	case key == keyEscape, key == keyInterrupt:
 		p.ask = nil
 	case !q.isLine:
 		p.ask = nil
@@ -337,10 +261,9 @@ func (p *picker) answer(ctx context.Context, key string) error {
 		p.ask = nil
 		return q.answered(ctx, q.typed)
 	case key == keyDelete, key == "\b":
-		_, size := utf8.DecodeLastRuneInString(q.typed)
-		q.typed = q.typed[:len(q.typed)-size]
-	case isText(key):
-		q.typed += key
+		q.typed = withoutLast(q.typed)
+	default:
+		q.typed += lineOf(typedText(key))
 	}
 	return nil
 }
@@ -365,11 +288,8 @@ func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
 		p.ask = &pickerQuestion{
 			text: "Delete " + cut(row.title, 40) + " permanently? y/n ",
 			answered: func(ctx context.Context, answer string) error {
-				if answer != "y" {
-					return nil
-				}
-				if err := p.store.Delete(ctx, one.ID); err != nil {
-					p.notice = text.Plain(err.Error())
+				remove := func(ctx context.Context) error { return p.store.Delete(ctx, one.ID) }
+				if answer != "y" && answer != "Y" || !p.try(ctx, "deleting", remove) {
 					return nil
 				}
 				p.notice = "deleted " + row.title
@@ -386,43 +306,72 @@ func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
 // errStopped ends what the user has stopped with Ctrl-C or Escape.
 var errStopped = errors.New("stopped")
 
-// untilStopped calls do with a context that ends with errStopped when the user stops it. What is
-// typed otherwise meanwhile means nothing.
+// untilStopped calls do with a context that ends when the user stops it. Then it returns
+// errStopped, unless do succeeded. Other keys are kept for later.
 func (p *picker) untilStopped(ctx context.Context, do func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
+	var (
+		watching sync.WaitGroup
+		typed    string
+	)
 	watching.Go(func() {
 		for ctx.Err() == nil {
 			const pause = 50 * time.Millisecond
-			if typed, err := p.screen.read(pause); err != nil ||
-				strings.Contains(typed, "\x03") || typed == keyEscape {
+			some, err := p.screen.read(pause)
+			if typed += some; err != nil || strings.Contains(some, keyInterrupt) || some == keyEscape {
 				stop(errStopped)
+				typed = ""
 			}
 		}
 	})
 	err := do(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errStopped) {
+		err = errStopped
+	}
 	stop(nil)
 	watching.Wait()
+	p.keys.typed += typed
 	return err
 }
 
-// view shows a conversation until a key is pressed.
-func (p *picker) view(ctx context.Context, one sessionstore.Session) error {
+// try shows what is done, does it until the user stops it, and reports whether it was done. If not,
+// the notice says why.
+func (p *picker) try(ctx context.Context, what string, do func(context.Context) error) bool {
+	p.notice = what + " …; Ctrl-C stops it"
+	err := p.draw(p.screen.size())
+	if err == nil {
+		err = p.untilStopped(ctx, do)
+	}
+	p.notice = ""
+	if err != nil {
+		p.notice = text.Plain(err.Error())
+	}
+	return err == nil
+}
+
+// show shows a conversation unless the user stops it, and then reads each key.
+func (p *picker) show(ctx context.Context, one sessionstore.Session) error {
 	if err := p.screen.listen(); err != nil {
 		return err
 	}
 	err := p.untilStopped(ctx, func(ctx context.Context) error {
 		return showSession(ctx, p.s.out, p.store, one)
 	})
+	p.keys.typed = "" // nobody could see yet what to type
+	return err
+}
+
+// view shows a conversation until a key is pressed.
+func (p *picker) view(ctx context.Context, one sessionstore.Session) error {
+	err := p.show(ctx, one)
 	if errors.Is(err, errStopped) {
 		return nil
 	}
 	if err == nil {
 		_, err = io.WriteString(p.s.out, "\nPress a key to return: ")
 	}
-	for typed := ""; typed == "" && err == nil && ctx.Err() == nil; {
-		const pause = 250 * time.Millisecond
-		typed, err = p.screen.read(pause)
+	for key := ""; key == "" && err == nil && ctx.Err() == nil; {
+		key, err = p.keys.next(keyTick)
 	}
 	return err
 }
@@ -436,19 +385,11 @@ func (p *picker) export(ctx context.Context, one sessionstore.Session) error {
 		return err
 	}
 	name := text.Printable(f.output)
-	p.notice = "writing " + name + "; Ctrl-C stops it"
-	if err := p.draw(p.screen.size()); err != nil {
-		return err
-	}
-	p.notice = "wrote " + name
-	err = p.untilStopped(ctx, func(ctx context.Context) error {
+	done := p.try(ctx, "writing "+name, func(ctx context.Context) error {
 		return f.export(ctx, streams{in: p.s.in, out: p.s.out, err: io.Discard}, p.store, one, write)
 	})
-	switch {
-	case errors.Is(err, errStopped):
-		p.notice = "stopped; there is no " + name
-	case err != nil:
-		p.notice = text.Plain(err.Error())
+	if done {
+		p.notice = "wrote " + name
 	}
 	return nil
 }
@@ -465,9 +406,12 @@ func (p *picker) outside(do func() error) error {
 // search shows the sessions in which a text was said.
 func (p *picker) search(ctx context.Context, what string) error {
 	q := sessionstore.SearchQuery{Text: what, Limit: sessionstore.MaxPageSize}
-	found, err := search(ctx, io.Discard, p.store, q)
-	if err != nil {
-		p.notice = text.Plain(err.Error())
+	var found []sessionstore.Found
+	done := p.try(ctx, "searching", func(ctx context.Context) (err error) {
+		found, err = search(ctx, io.Discard, p.store, q)
+		return err
+	})
+	if !done {
 		return nil
 	}
 	if len(found) == 0 {
@@ -488,115 +432,6 @@ func (p *picker) search(ctx context.Context, what string) error {
 	return nil
 }
 
-// talk asks for prompts and continues a session, or a copy of it, with them. Then the picker ends.
-func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string) error {
-	if p.notice = p.set.obstacle(one); p.notice != "" {
-		return nil
-	}
-	err := p.outside(func() error {
-		if err := showSession(ctx, p.s.out, p.store, one); err != nil {
-			return err
-		}
-		person := newTypist(p.screen.in)
-		for id := string(one.ID); ; {
-			prompt, err := person.ask(ctx, p.s.out, "\nYour prompt (empty to end): ")
-			if err != nil || prompt == "" {
-				return err
-			}
-			heard := &sessionLine{w: p.s.err}
-			status := run(ctx, p.set.runArgs(one, flag, id, prompt),
-				streams{in: p.s.in, out: p.s.out, err: heard})
-			if ctx.Err() != nil {
-				return &statusError{status}
-			}
-			if heard.id != "" { // otherwise it did not start, and may next time
-				id, flag = heard.id, "--resume"
-			}
-		}
-	})
-	return cmp.Or(err, errPicked)
-}
-
-// obstacle says why the picker cannot continue a session, and what to do, or returns "".
-func (set *settings) obstacle(one sessionstore.Session) string {
-	if _, command := set.agentArguments(one.Agent); command != "" {
-		// A stored name may mean another program here, or come from an imported session.
-		return "to start its agent, run: " + set.continueLine(one, string(one.ID))
-	}
-	if one.Agent.Kind == model.Kind && set.soleModel() == "" {
-		return "to choose a model, run: " + set.continueLine(one, string(one.ID))
-	}
-	for _, dir := range one.Keys.Roots.All() {
-		if path := dir.String(); !isDir(path) {
-			return fmt.Sprintf("the folder %s does not exist: create it, or run: acp-agent sessions move "+
-				"%s NEW-FOLDER", text.Printable(path), text.ShellWord(path))
-		}
-	}
-	return ""
-}
-
-// soleModel returns the configured model, or the only one that there is, or "".
-func (set *settings) soleModel() string {
-	if ids := set.config.modelIDs(); set.config.Model == "" && len(ids) == 1 {
-		return ids[0]
-	}
-	return set.config.Model
-}
-
-// sessionLine passes on standard error of run, except the line that names the session.
-type sessionLine struct {
-	w  io.Writer
-	id string
-}
-
-func (l *sessionLine) Write(b []byte) (int, error) {
-	if id, ok := strings.CutPrefix(string(b), "session "); ok {
-		l.id = strings.TrimSpace(id)
-		return len(b), nil
-	}
-	return l.w.Write(b)
-}
-
-// ask shows a question and returns the line that answers it, "" at the end of the input.
-func (t *typist) ask(ctx context.Context, w io.Writer, question string) (string, error) {
-	t.forget()
-	if _, err := fmt.Fprint(w, question); err != nil {
-		return "", err
-	}
-	line, err := t.read(ctx)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return line, err
-}
-
-// runArgs returns the arguments with which the program continues a session: flag, which names it
-// with id, and the prompt.
-func (set *settings) runArgs(one sessionstore.Session, flag, id, prompt string) []string {
-	args := []string{"run", flag, id}
-	if set.configPath != "" {
-		args = append(args, "--config", set.configPath)
-	}
-	for _, name := range []string{"state-dir", "store"} {
-		if value := set.flags.Lookup(name).Value.String(); value != "" {
-			args = append(args, "--"+name+"="+value)
-		}
-	}
-	flags, _ := set.agentArguments(one.Agent)
-	switch {
-	case one.Agent.Kind == model.Kind:
-		args = append(args, "--model", set.soleModel())
-	case flags == nil:
-		args = append(args, "--agent=", "--model=")
-	default:
-		args = append(args, flags...)
-	}
-	if strings.HasPrefix(prompt, "-") {
-		prompt = " " + prompt // it is no flag
-	}
-	return append(args, prompt)
-}
-
 // pickerRows returns how many sessions fit on a terminal.
 func pickerRows(height int) int { return max(height-2, 1) }
 
@@ -605,7 +440,7 @@ func (p *picker) page(width, height int, now time.Time) string {
 	bottom := p.bottom(width, height)
 	rows := max(pickerRows(height)-len(bottom)+1, 1)
 	p.at = min(p.at, max(len(p.shown)-1, 0))
-	p.top = min(max(p.top, p.at-rows+1), p.at)
+	p.top = min(max(p.top, p.at-rows+1), p.at, max(len(p.shown)-rows, 0))
 	head := "> " + plainLine(p.filter)
 	if p.found != "" {
 		head = "found: " + plainLine(p.found) + " " + head
@@ -672,13 +507,13 @@ func (r *pickerRow) fitted(width int, now time.Time) string {
 		s = cut(s, n)
 		return s + strings.Repeat(" ", max(n-columns(s), 0))
 	}
-	when, agent := 11, 12
+	const when = 11 // of "29 days ago"
+	agent, gaps := 12, 3
 	if width < 60 {
-		when, agent = 10, 0
+		agent, gaps = 0, 2
 	}
-	left := max(width-1-when-agent-4, 10)
-	title := left / 2
-	line := padded(since(r.updated, now), when) + " " + padded(r.title, title)
+	left := max(width-1-when-agent-gaps, 10)
+	line := padded(since(r.updated, now), when) + " " + padded(r.title, left/2)
 	if agent > 0 {
 		line += " " + padded(r.agent, agent)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -20,9 +21,8 @@ func TestKeysOfATerminal(t *testing.T) {
 		"\x1b\x1b[B":              {keyEscape, keyDown},
 		"\xff" + "a":              {"\xff", "a"},
 
-		pasteStart + "rm -r\r\nthe \x1b[31mred\ty" + pasteEnd + "z": {"rm -r  the \ufffd[31mred y", "z"},
-		pasteStart + pasteEnd: {pasteEnd},
-		pasteStart + strings.Repeat("日", 400) + pasteEnd + keyDelete + "x": {strings.Repeat("日", 333), keyDelete, "x"},
+		pasteStart + "rm -r\r\nthe\rend" + pasteEnd + "z": {pasteStart + "rm -r\nthe\nend", "z"},
+		pasteStart + pasteEnd + keyDelete:                 {pasteStart, keyDelete},
 	} {
 		rest, key, keys := typed, "", []string(nil)
 		for rest != "" {
@@ -39,6 +39,16 @@ func TestKeysOfATerminal(t *testing.T) {
 		require.Empty(t, key, "%q", part)
 		require.Equal(t, part, rest)
 	}
+}
+
+func TestTypedText(t *testing.T) {
+	for key, want := range map[string]string{
+		"é": "é", pasteStart + "\na\x1b": "\na\x1b", pasteStart: "", keyUp: "", keyEnter: "", "\x1bb": "",
+	} {
+		require.Equal(t, want, typedText(key), "%q", key)
+	}
+	require.Equal(t, "rm -r the \ufffd[31mred y", lineOf("rm -r\nthe \x1b[31mred\ty"))
+	require.Equal(t, strings.Repeat("日", 333), lineOf(strings.Repeat("日", 400)))
 }
 
 // A person copies the command that continues a session, and may have imported it.
@@ -64,7 +74,7 @@ func TestImportedIDs(t *testing.T) {
 
 // What the picker continues is what this machine is configured to run: never a name that is stored.
 func TestPickerStartsNoStoredCommand(t *testing.T) {
-	set := &settings{}
+	set := newSettings()
 	p := &picker{set: set}
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "./agent"}}
 	require.NoError(t, p.talk(t.Context(), one, "--resume"))
@@ -76,7 +86,8 @@ func TestPickerStartsNoStoredCommand(t *testing.T) {
 // A session of a model is continued with the only model that there is, or the configured one.
 func TestModelOfASession(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
-	set := &settings{}
+	set := newSettings()
+	require.Contains(t, set.obstacle(one), "no model is configured")
 	for _, c := range []struct {
 		models []string
 		chosen string
@@ -87,11 +98,25 @@ func TestModelOfASession(t *testing.T) {
 			set.config.Models[id] = modelConfig{}
 		}
 		require.Equal(t, c.sole, set.soleModel())
-		if c.sole == "" {
-			require.Equal(t, "to choose a model, run: acp-agent run --model NAME --resume s PROMPT",
-				set.obstacle(one))
-		}
+		require.Equal(t, "acp-agent run --model "+cmp.Or(c.sole, "NAME")+" --resume s PROMPT",
+			set.continueLine(one, "s"))
 	}
+	set.configPath = "my config"
+	require.NoError(t, set.flags.Set("state-dir", "dir"))
+	require.Equal(t, "acp-agent run '--config=my config' --state-dir=dir --model b --resume s PROMPT",
+		set.continueLine(one, "s"))
+}
+
+// With several models the picker asks for one.
+func TestPickerAsksForAModel(t *testing.T) {
+	set := newSettings()
+	set.config.Models = map[string]modelConfig{"a": {}, "b": {}}
+	p := &picker{set: set}
+	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
+	require.NoError(t, p.talk(t.Context(), one, "--resume"))
+	require.Equal(t, "Which model (a, b)? ", p.ask.text)
+	require.NoError(t, p.ask.answered(t.Context(), "c"))
+	require.Equal(t, "there is no model c", p.notice)
 }
 
 // What does not fit is wrapped: a notice keeps its beginning, and a question its end.

@@ -35,12 +35,13 @@ func openScreen(s streams) (opened *screen, ok bool) {
 	return c, c.enter() == nil
 }
 
-// enter shows the page instead of what the terminal showed.
+// enter shows the page instead of what the terminal showed. Its lines are not wrapped, should one of
+// them be wider than expected.
 func (c *screen) enter() error {
 	if err := c.listen(); err != nil {
 		return err
 	}
-	_, err := c.out.WriteString("\x1b[?1049h\x1b[?25l\x1b[?2004h")
+	_, err := c.out.WriteString("\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h")
 	return err
 }
 
@@ -51,6 +52,11 @@ func (c *screen) listen() error {
 	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN | unix.ISIG
 	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
 	return unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &raw)
+}
+
+// restore undoes listen.
+func (c *screen) restore() error {
+	return unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &c.before)
 }
 
 // suspend stops the program, as Ctrl-Z does, until the shell continues it.
@@ -70,8 +76,8 @@ func (c *screen) suspend() error {
 
 // close shows again what the terminal showed.
 func (c *screen) close() error {
-	_, err := c.out.WriteString("\x1b[?2004l\x1b[?25h\x1b[?1049l")
-	return errors.Join(err, unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &c.before))
+	_, err := c.out.WriteString("\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l")
+	return errors.Join(err, c.restore())
 }
 
 // read returns what was typed, or nothing if that takes longer than wait.

@@ -14,6 +14,8 @@ func (*screen) enter() error { return nil }
 
 func (*screen) listen() error { return nil }
 
+func (*screen) restore() error { return nil }
+
 func (*screen) close() error { return nil }
 
 func (*screen) suspend() error { return nil }

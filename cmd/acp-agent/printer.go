@@ -144,7 +144,7 @@ func (p *printer) printUpdate(u client.Update) {
 		switch {
 		case said == "": // it is no text
 		case u.Kind == "user_message_chunk":
-			p.note("> %s", said)
+			p.note("> %s", strings.ReplaceAll(strings.TrimSuffix(said, "\n"), "\n", "\n> "))
 		case u.Kind == "agent_message_chunk":
 			p.say(chunk.MessageID, said)
 		case chunk.Meta.Ours.Note:

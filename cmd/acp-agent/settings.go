@@ -131,6 +131,20 @@ func (set *settings) load() (err error) {
 	return nil
 }
 
+// here returns --config and those of the named flags that the command line has: another command
+// needs them to see the same sessions.
+func (set *settings) here(names ...string) (flags []string) {
+	if set.configPath != "" {
+		flags = append(flags, "--config="+set.configPath)
+	}
+	for _, name := range names {
+		if flag := set.flags.Lookup(name); flag.Changed {
+			flags = append(flags, "--"+name+"="+flag.Value.String())
+		}
+	}
+	return flags
+}
+
 // workspace returns the options for opening root folders. They deny access to acp-agent's own
 // files, because whoever can write these decides which agent runs, and which MCP servers start
 // without a question.
