@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,12 +28,13 @@ func newSessionsExport(s streams, set *settings) *cobra.Command {
 		Use:   "export SESSION [--format FORMAT] [--output FILE]",
 		Short: "Write a conversation as a document, or for another machine",
 		Long: `export writes a session's conversation. FORMAT is md for Markdown, html for a page
-that needs no other file and loads nothing, or json for acp-agent sessions import.
+that needs no other file and loads nothing, or json for acp-agent sessions import. Without --format
+the ending of FILE decides.
 
 A conversation contains what the agent read and what commands printed: look through it before you
 give it to others.`,
 		Example: `  acp-agent sessions export last --output conversation.md
-  acp-agent sessions export last --format html --output conversation.html`,
+  acp-agent sessions export last --output conversation.html`,
 		Args:              sessionArgs(1),
 		ValidArgsFunction: set.completeSession,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -47,9 +50,10 @@ give it to others.`,
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().StringVar(&f.format, "format", "md", "write `FORMAT`: md, html or json")
+	cmd.Flags().StringVar(&f.format, "format", "",
+		"write `FORMAT`: md, html or json (default the ending of --output, or md)")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "",
-		"write `FILE`, which must not exist, instead of to stdout")
+		"write `FILE`, which must not exist; - is stdout (default stdout)")
 	return cmd
 }
 
@@ -58,15 +62,19 @@ type exportFunc func(
 	ctx context.Context, w io.Writer, store sessionstore.Histories, one sessionstore.Session,
 ) error
 
-// writer returns what writes the format that --format names.
+// writer returns what writes the format that --format names, or else the ending of the file.
 func (f exportFlags) writer() (exportFunc, error) {
-	switch f.format {
-	case "md":
-		return documentWriter(conversation.WriteMarkdown), nil
-	case "html":
+	format := f.format
+	if format == "" {
+		format = strings.ToLower(strings.TrimPrefix(filepath.Ext(f.output), "."))
+	}
+	switch {
+	case format == "html", f.format == "" && format == "htm":
 		return documentWriter(conversation.WriteHTML), nil
-	case "json":
+	case format == "json":
 		return writeSessionJSON, nil
+	case format == "md", f.format == "":
+		return documentWriter(conversation.WriteMarkdown), nil
 	}
 	return nil, usagef("--format is md, html or json, not %s", text.Name(f.format))
 }
@@ -80,7 +88,7 @@ func (f exportFlags) export(
 		b := bufio.NewWriterSize(contextWriter{ctx, w}, 1<<16)
 		return cmp.Or(write(ctx, b, store, one), b.Flush())
 	}
-	if f.output == "" {
+	if f.output == "" || f.output == "-" {
 		return buffered(s.out)
 	}
 	// Only the user may read it: a conversation can have secrets in it.

@@ -9,11 +9,15 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -123,6 +127,10 @@ func (i *sessionImport) readSession() error {
 		said.SessionID = string(sessionstore.NewID())
 	}
 	kind, profile, _ := strings.Cut(said.Agent, " ")
+	if !slices.Contains([]string{explore.Kind, model.Kind, proxy.Kind}, kind) {
+		return &importLineError{fmt.Errorf("its agent %s is not known to this version: update acp-agent",
+			text.Name(said.Agent))}
+	}
 	i.session = sessionstore.NewSession{
 		ID:    sessionstore.ID(said.SessionID),
 		Agent: sessionstore.Agent{Kind: kind, Profile: profile},
