@@ -24,7 +24,10 @@ func (p *picker) talk(ctx context.Context, one sessionstore.Session, flag string
 		p.ask = &pickerQuestion{
 			text: "Which model (" + strings.Join(ids, ", ") + ")? ", isLine: true,
 			answered: func(ctx context.Context, id string) error {
-				if !slices.Contains(ids, id) {
+				switch {
+				case id == "":
+					return nil
+				case !slices.Contains(ids, id):
 					p.notice = "there is no model " + text.Name(id)
 					return nil
 				}

@@ -115,6 +115,8 @@ func TestPickerAsksForAModel(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	require.NoError(t, p.talk(t.Context(), one, "--resume"))
 	require.Equal(t, "Which model (a, b)? ", p.ask.text)
+	require.NoError(t, p.ask.answered(t.Context(), ""))
+	require.Empty(t, p.notice)
 	require.NoError(t, p.ask.answered(t.Context(), "c"))
 	require.Equal(t, "there is no model c", p.notice)
 }
