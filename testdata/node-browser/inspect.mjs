@@ -254,6 +254,19 @@ async function slowTrace() {
   await page.setRequestInterception(false);
 }
 
+// The page says when it does not follow what happens any more.
+async function ended() {
+  await page.evaluate(() => { location.hash = "#/session/sess_shop"; });
+  await appears("article", "idempotency");
+  await page.setOfflineMode(true);
+  await page.waitForSelector("#lost:not([hidden])");
+  await check("ended");
+  await page.setOfflineMode(false);
+  await page.waitForSelector("#lost[hidden]");
+  const expected = problems.filter((p) => p.includes("ERR_INTERNET_DISCONNECTED"));
+  for (const problem of expected) problems.splice(problems.indexOf(problem), 1);
+}
+
 // Every view can be used on a narrow screen, and enlarged.
 async function narrow() {
   await page.setViewport({ width: 400, height: 800 });
@@ -262,6 +275,13 @@ async function narrow() {
     await page.waitForSelector(shown);
     assert.ok(await page.evaluate(() => document.querySelector("main").scrollWidth <= 400), `${view} is wider than the screen`);
   }
+  await page.evaluate(() => { location.hash = "#/session/sess_shop"; });
+  await page.waitForSelector("aside details:not([open])");
+  await page.setViewport({ width: 1400, height: 900 });
+  await page.waitForSelector("aside details[open] .folders");
+  await page.setViewport({ width: 400, height: 800 });
+  await page.evaluate(() => { location.hash = "#/traces"; });
+  await appears(".results a", "orders.trace");
   await page.evaluate(() => [...document.querySelectorAll(".results a")].find((a) => a.textContent.includes("orders.trace")).click());
   await appears(".row .method", "session/new");
   assert.ok(await page.evaluate(() => document.querySelector("main").scrollWidth <= 400), "a trace is wider than the screen");
@@ -287,7 +307,7 @@ async function rightToLeft() {
 }
 
 try {
-  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, narrow]) {
+  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

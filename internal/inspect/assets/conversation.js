@@ -234,8 +234,9 @@ function about(session, signal) {
       look.disabled = false;
     }
   });
-  // Where it is below the conversation it is folded first, to leave room for that.
-  return h("aside", { "aria-label": "About this session" }, h("details", { open: matchMedia("(min-width: 761px)").matches },
+  // Below the conversation it is folded first, to leave room for that.
+  const beside = matchMedia("(min-width: 761px)");
+  const known = h("details", { open: beside.matches },
     h("summary", { class: "narrow" }, "About this session"),
     h("h2", {}, "Folders"),
     h("ol", { class: "folders", start: "0" }, session.folders.map((folder, i) => h("li", {}, h("code", {}, folder),
@@ -246,7 +247,9 @@ function about(session, signal) {
     h("h2", {}, "In the terminal"),
     [session.continue, `acp-agent sessions export ${session.id} --format html -o conversation.html`,
       `acp-agent sessions delete ${session.id}`].map(copied),
-    session.states?.length > 0 && h("details", { class: "states" }, h("summary", {}, "Modes, commands and usage"), h("pre", {}, visible(JSON.stringify(session.states, null, 1))))));
+    session.states?.length > 0 && h("details", { class: "states" }, h("summary", {}, "Modes, commands and usage"), h("pre", {}, visible(JSON.stringify(session.states, null, 1)))));
+  beside.addEventListener("change", () => { known.open = beside.matches; }, { signal });
+  return h("aside", { "aria-label": "About this session" }, known);
 }
 
 function copied(command) {

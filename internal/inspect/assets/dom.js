@@ -67,15 +67,18 @@ export function after(milliseconds, call) {
 }
 
 // every calls poll again and again while the page is visible, until signal. One call ends before
-// the next begins.
+// the next begins. The page says so while the server does not answer.
 export async function every(milliseconds, signal, poll) {
   while (!signal.aborted) {
     await new Promise((resolve) => setTimeout(resolve, milliseconds));
     if (signal.aborted || document.hidden) continue;
+    let lost = false;
     try {
       await poll();
     } catch (error) {
       if (error.status === 404) return;
+      lost = error instanceof TypeError; // of fetch
     }
+    document.getElementById("lost").hidden = !lost;
   }
 }
