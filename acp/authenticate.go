@@ -28,7 +28,7 @@ func (a *agent) authMethods() json.RawMessage {
 		Description: "acp-agent needs no account."}}
 	if len(a.options.SetupArgs) > 0 && a.capabilities.Load().terminalSignIn {
 		methods = append(methods, method{ID: "setup", Name: "Set up acp-agent",
-			Description: "Choose what answers, and which folders belong together.",
+			Description: "Choose the agent or model that answers, and folders that belong together.",
 			Type:        "terminal", Args: a.options.SetupArgs})
 	}
 	return backend.Encode(methods)

@@ -207,7 +207,7 @@ func (h *host) addServer(config mcpclient.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.passed {
-		return errors.New("the session was loaded again meanwhile: try again")
+		return errors.New("the session was loaded again in the meantime: try again")
 	}
 	same := func(c mcpclient.Config) bool { return c.Name == config.Name }
 	found := slices.DeleteFunc(slices.Clone(s.found), same)

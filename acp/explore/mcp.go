@@ -164,7 +164,7 @@ func describeServerState(s backend.ServerStatus) string {
 	switch {
 	case s.State == backend.ServerPassed:
 		return "passed on to the agent, which connects it; " + text.Code("/mcp tools") +
-			" connects it once more to show what it offers"
+			" connects it a second time to show what it offers"
 	case s.State == backend.ServerIdle:
 		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
 	case s.State == backend.ServerWaiting && !s.RetryAt.IsZero():
@@ -371,7 +371,7 @@ func (t *turn) showListing(l backend.Listing, share int) error {
 	case len(lines) > 0:
 		intro, list := "MCP server **"+text.Code(l.Name)+"** offers:\n\n", strings.Join(lines, "\n")
 		if len(list) >= share && len(l.Tools) > 0 {
-			intro, list = intro+"The list is long: what the tools take is left out.\n\n",
+			intro, list = intro+"The list is long: the arguments of the tools are left out.\n\n",
 				strings.Join(short, "\n")
 		}
 		if err := t.write(intro); err != nil {

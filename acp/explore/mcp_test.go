@@ -201,7 +201,7 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	c.client.tools = f
 	text := c.ask("/mcp tools").text()
 	require.Equal(t, 2, strings.Count(text, "/call e.tool19: Does it\n"), text)
-	require.Equal(t, 2, strings.Count(text, "The list is long: what the tools take is left out.\n"))
+	require.Equal(t, 2, strings.Count(text, "The list is long: the arguments of the tools are left out.\n"))
 	require.NotContains(t, text, "xxx")
 
 	c = open(t, limits{bytes: 600}, plant(t, nil))

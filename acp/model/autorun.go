@@ -35,14 +35,14 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	case either(isHidden):
 		return "it is hidden or in a hidden folder, and programs run what they find there"
 	case isRepository:
-		return "git takes a folder with these files for a repository, and runs what its " +
+		return "git treats a folder with these files as a repository, and runs what its " +
 			"configuration names"
 	case isEnvironment || either(isInstalled) || isOfSystem(spelled) || isOfSystem(real):
 		return "programs and editors load what is installed there"
 	case either(isForAgents):
-		return "agents follow or start what files of this name contain"
+		return "agents follow instructions or start programs in files of this name"
 	case either(isShortened):
-		return "on some disks its name is short for another, which may be one that programs run"
+		return "on some disks its name is the short form of another, which may be a file that programs run"
 	case isImported(ctx, ws, catalog, c.Ref):
 		return "instructions of the folder include it"
 	case c.Kind != tools.Write:

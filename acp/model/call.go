@@ -287,7 +287,7 @@ func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 		return ""
 	case n >= warnAfter:
 		return fmt.Sprintf("\n[This call has failed in the same way %d times. "+
-			"Do something else, or tell the user what is in the way.]", n)
+			"Do something else, or tell the user what prevents it.]", n)
 	}
 	return ""
 }

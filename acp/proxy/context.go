@@ -159,7 +159,7 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 	saved := s.state
 	s.mu.Unlock()
 	if err := s.host.SaveState(ctx, saved.encode()); err != nil {
-		s.proxy.log.Warn("cannot store what the agent was told: it will be told again",
+		s.proxy.log.Warn("cannot store which context the agent has: it will be sent again",
 			"error", err)
 	}
 }

@@ -100,8 +100,8 @@ func (p *proxy) contextDir(command Command) (Command, *contextDir) {
 		err = d.files.write(d.path, d.set, "")
 	}
 	if err != nil {
-		p.log.Warn("cannot give the agent files for its system prompt: "+
-			"it is told what is in the folders in the prompt", "error", err)
+		p.log.Warn("cannot create files for the agent's system prompt: "+
+			"using the prompt instead", "error", err)
 		return command, nil
 	}
 	command.Env = append(command.Env, variable+"="+d.files.value(d.path, d.set))

@@ -20,7 +20,7 @@ import (
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "consents",
-		Short: "List and revoke what you allowed for good: MCP servers, folders and commands",
+		Short: "List and revoke permanent permissions for MCP servers, folders and commands",
 		Long: `An MCP server that is configured in a file of a folder is started only if you allow
 it. If you choose to always allow it, acp-agent remembers your consent, and also which folders you
 added to sessions with /roots add, and which commands a model may run in a folder, such as all that
@@ -103,7 +103,7 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 	var l consentsListFlags
 	cmd := &cobra.Command{
 		Use:   "list [--root DIR]... [--json]",
-		Short: "List what you allowed for good",
+		Short: "List permanent permissions",
 		Long: `list shows each MCP server that can be started without asking you, its folder,
 each folder that sessions get in addition, and the commands that a model runs without asking you.
 Arguments, environment variables and headers may contain

@@ -32,7 +32,7 @@ lead to it, and rules whose patterns match it. Nothing is run or started.
 It also names the files in the working directory with which an editor or a build tool joins other
 folders: *.code-workspace, go.work, pnpm-workspace.yaml and package.json. A session does not get
 their folders by itself. Files whose names say that they are for agents, such as SKILL.md, but
-that are where nothing looks for them, are named too; a large folder is only searched in part for
+that are in a place that is not used, are named too; a large folder is only searched in part for
 them.
 
 Without --dir the folders are those of a session whose editor names none: those of ACP_AGENT_DIRS,
@@ -263,9 +263,8 @@ func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
 			continue
 		}
 		if n++; n == 1 {
-			b.WriteString(
-				"   files where nothing looks for them (make their folder a root of its own to " +
-					"use them)\n")
+			b.WriteString("   files in places that are not used (make their folder a separate root to " +
+				"use them)\n")
 		}
 		rel, err := filepath.Rel(root.Dir.String(), s.Path)
 		if err != nil {
@@ -275,8 +274,7 @@ func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
 	}
 	if slices.ContainsFunc(f.unsearched,
 		func(r workspace.Root) bool { return r.Index == root.Index }) {
-		b.WriteString(
-			"   (not all directories were searched for files where nothing looks for them)\n")
+		b.WriteString("   (not all directories were searched for such files)\n")
 	}
 	return n
 }

@@ -20,7 +20,7 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 	var found process.Command
 	cmd := &cobra.Command{
 		Use:   "mcp-relay [flags] -- COMMAND ARGS...",
-		Short: "Start an MCP server as a session wants it",
+		Short: "Start an MCP server for a session",
 		Long: `mcp-relay starts an MCP server, passes messages between it and its client unchanged,
 and answers the server's requests for roots with those of an acp-agent session. A server
 that was found in a folder is started there, with few variables of the environment.

@@ -41,8 +41,8 @@ A model on this machine, here with Ollama, and one that needs a key:
   headers        further headers of requests. $NAME in a value stands for an environment variable
   contextTokens  how many tokens fit into a request and its answer (default: what a server on
                  this machine or in a private network says, otherwise 128000). It must not be more
-                 than the server is set to: for Ollama that is OLLAMA_CONTEXT_LENGTH, and it drops
-                 what is too long without a word
+                 than the server is set to: for Ollama that is OLLAMA_CONTEXT_LENGTH, and it silently
+                 drops what is too long
   maxTokens      how long an answer may be
   fallback       another of these models, which answers if the server of this one cannot
   textOnly       true if the model does not accept images

@@ -48,7 +48,7 @@ const setupExample = `  acp-agent setup
   acp-agent setup --yes --editor jetbrains -- my-agent --acp`
 
 // setupNeedsAnswers is the error if nobody can be asked.
-const setupNeedsAnswers = `setup asks questions on a terminal, and this is none. With flags it does the same:
+const setupNeedsAnswers = `setup asks questions on a terminal, and this is not one. Flags can answer them instead:
 
   acp-agent setup --yes --agent NAME --cwd DIR --dir DIR --editor EDITOR
 
@@ -61,7 +61,7 @@ func newSetup(s streams, set *settings) *cobra.Command {
 	o := setup{streams: s, set: set}
 	cmd := &cobra.Command{
 		Use:     "setup [flags] [-- COMMAND ARGS...]",
-		Short:   "Choose what answers and which folders belong together",
+		Short:   "Choose the agent or model that answers, and folders that belong together",
 		Long:    setupHelp,
 		Example: setupExample,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -448,7 +448,7 @@ func (o *setup) write(ctx context.Context) error {
 		return err
 	}
 	if !bytes.Equal(now, o.old) {
-		return fmt.Errorf("%s has changed meanwhile; nothing was written: run setup again", o.path)
+		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again", o.path)
 	}
 	if err := os.MkdirAll(filepath.Dir(o.file), 0o700); err != nil {
 		return fmt.Errorf("cannot write the configuration: %w", err)

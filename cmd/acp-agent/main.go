@@ -54,11 +54,11 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetArgs(separateAgentArgs(root, args))
 	own, similar := swallowedFlags(root, args)
 	if len(own) > 0 {
-		fmt.Fprintf(s.err, "acp-agent: the agent is passed %s, because acp-agent's own flags end at "+
+		fmt.Fprintf(s.err, "acp-agent: passing %s to the agent, because acp-agent's own flags end at "+
 			"the first one that it does not have\n", strings.Join(own, " and "))
 	}
 	for _, flag := range similar {
-		fmt.Fprintf(s.err, "acp-agent: the agent is passed %s, which acp-agent does not have; did you "+
+		fmt.Fprintf(s.err, "acp-agent: passing %s to the agent, because acp-agent has no such flag; did you "+
 			"mean %s?\n", flag.given, flag.own)
 	}
 	cmd, err := root.ExecuteContextC(ctx)

@@ -263,8 +263,8 @@ func (o *setup) offeredModel(s localServer, name string) answerer {
 	a.define = func(c *configText) { c.set(s.url, "models", name, "baseURL") }
 	if s.url == ollama {
 		const context = 32768
-		a.hint = fmt.Sprintf("Start Ollama with OLLAMA_CONTEXT_LENGTH=%d: it drops what does not "+
-			"fit without a word.", context)
+		a.hint = fmt.Sprintf("Start Ollama with OLLAMA_CONTEXT_LENGTH=%d: it silently drops "+
+			"what does not fit.", context)
 		a.define = func(c *configText) {
 			c.set(ollama, "models", name, "baseURL")
 			c.set(context, "models", name, "contextTokens")

@@ -192,11 +192,11 @@ func (c *Conn) flush(written <-chan error, deadline time.Time) bool {
 	select {
 	case err := <-written:
 		if err != nil {
-			c.log.Debug("the peer left before it took all output", "error", err)
+			c.log.Debug("the peer left before it had read all output", "error", err)
 		}
 		return true
 	case <-time.After(time.Until(deadline)):
-		c.log.Warn("the peer did not take all output")
+		c.log.Warn("the peer did not read all output")
 		return false
 	}
 }

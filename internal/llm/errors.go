@@ -26,7 +26,7 @@ var (
 	// errSilent means that the server has sent no part of an answer for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
 	// errIdle means that the server sends bytes, but no part of an answer.
-	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without anything to say")
+	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without a part of an answer")
 	// errEmpty means that there was no answer in the response.
 	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check " +
 		"that its log shows no error and that the model's baseURL is right"}

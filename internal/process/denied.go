@@ -17,10 +17,10 @@ func (p *Process) ExplainDenial(message, who, owner string) (explanation, path s
 	}
 	does, setting := "change", text.Code("sandboxWrite")
 	if d.Reading {
-		does, setting = "read", text.Code("sandboxRead")+", or if it should change that to "+setting+","
+		does, setting = "read", text.Code("sandboxRead")+" (or to "+setting+", to change it too)"
 	}
-	return fmt.Sprintf("The sandbox does not let %s %s %s, which it reported. If you know that it needs "+
-		"to, add %s to %s of %s in acp-agent's configuration file, and restart acp-agent. If it does "+
-		"not exist, create it first.", who, does, text.Code(d.Path), text.Code(d.Grant), setting,
+	return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. If you know that it "+
+		"must, add %s to %s of %s in acp-agent's configuration file, and restart acp-agent. If the path "+
+		"does not exist, create it first.", who, does, text.Code(d.Path), text.Code(d.Grant), setting,
 		owner), d.Grant
 }

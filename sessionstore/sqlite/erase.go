@@ -99,7 +99,7 @@ func (s *medium) erase(ctx context.Context, db *database) error {
 	err := s.erasePending(ctx, db)
 	if err != nil && !isLocked(err) && ctx.Err() == nil {
 		s.options.Logger.Warn(
-			"cannot erase what deleted sessions left in the file; it is tried again", "error", err)
+			"cannot erase the data of deleted sessions from the file; it is tried again", "error", err)
 	}
 	return err
 }

@@ -418,7 +418,7 @@ func tidy(dir string, log *slog.Logger) {
 		switch {
 		case strings.HasPrefix(e.Name(), repairPrefix), strings.HasPrefix(e.Name(), trialPrefix):
 			if err := os.RemoveAll(path); err != nil {
-				log.Warn("cannot remove what a killed program left; remove it yourself",
+				log.Warn("cannot remove files that a killed program left; remove them yourself",
 					"error", err)
 			}
 		case strings.HasPrefix(e.Name(), fileName), strings.HasPrefix(e.Name(), damagedPrefix):

@@ -79,8 +79,7 @@ func (c *truncation) note() string {
 	}
 	roots := ""
 	if len(c.Roots) > 0 {
-		roots = " Not everything was looked at in " + text.Printable(strings.Join(c.Roots, ", ")) +
-			"."
+		roots = " Not searched completely: " + text.Printable(strings.Join(c.Roots, ", ")) + "."
 	}
 	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached.%s %s]\n", after, c.Bound,
 		unit, roots, c.How)

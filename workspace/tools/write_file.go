@@ -97,7 +97,7 @@ func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, er
 // apply makes a change if it is permitted.
 func (s *Set) apply(ctx context.Context, c Change) error {
 	if err := s.permit(ctx, c); err != nil {
-		return fmt.Errorf("nothing was changed, permission was denied to %s: %w", c, err)
+		return fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
 	}
 	return c.Apply(ctx, s.ws)
 }

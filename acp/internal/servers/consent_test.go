@@ -170,7 +170,7 @@ func TestShowsWhatVariablesInCommandAre(t *testing.T) {
 		`Command: "${ACP_TEST_TOOL}", where "${ACP_TEST_TOOL}" is "/opt/evil\n\u200b"`,
 		`Argument 1: "${ACP_TEST_UNSET:-./evil.sh}", where "${ACP_TEST_UNSET:-./evil.sh}" is "./evil.sh"`,
 		`Argument 2: "--token=${env:ACP_TEST_TOKEN}", where "${env:ACP_TEST_TOKEN}" is hidden, 8 bytes`,
-		`Cannot be allowed for good: a shell may decide which files argument 2 means`,
+		`Cannot be allowed permanently: a shell may decide which files argument 2 means`,
 		`Argument 3: "${ACP_TEST_DSN}", where "${ACP_TEST_DSN}" is hidden, 26 bytes`,
 		`Argument 4: "${workspaceFolder}/x", where "${workspaceFolder}" is "/folder"`,
 		`Environment: "HOST=${ACP_TEST_DSN}", with "ACP_TEST_DSN" of your environment`,
@@ -450,7 +450,7 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 		question, err := answered(t, consents, open(t, dir), x)
 		require.ErrorIs(t, err, backend.ErrRejected, what)
 		require.NotContains(t, question, "allow_always", what)
-		require.Contains(t, question, "Cannot be allowed for good: ", what)
+		require.Contains(t, question, "Cannot be allowed permanently: ", what)
 	}
 }
 

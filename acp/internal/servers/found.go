@@ -112,7 +112,7 @@ func (s FoundServer) describe() string {
 		lines = append(lines, "File that it names: "+text.Quote(f.path)+", SHA-256 "+f.hash)
 	}
 	for _, gap := range s.gaps {
-		lines = append(lines, "Cannot be allowed for good: "+gap)
+		lines = append(lines, "Cannot be allowed permanently: "+gap)
 	}
 	about := "This file configures the MCP server below."
 	if s.Config.Transport == mcpclient.Stdio {

@@ -56,7 +56,7 @@ func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
 	}
 	p.Mode = cmp.Or(p.Mode, formMode)
 	if !slices.Contains(s.set.options.Elicitation, p.Mode) {
-		s.log.Info("declined a question of an MCP server in a way that the client does not offer",
+		s.log.Info("declined a question of an MCP server that the client cannot show",
 			"mode", text.Truncate(p.Mode, 20))
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
@@ -159,7 +159,7 @@ func (s *server) elicitComplete(
 		err = host.ElicitComplete(ctx, s.id(), r.Params.ElicitationID)
 	}
 	if err != nil {
-		s.log.Debug("could not say that a question of an MCP server was answered", "error", err)
+		s.log.Debug("cannot tell the client that a question of an MCP server was answered", "error", err)
 	}
 }
 

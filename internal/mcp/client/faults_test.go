@@ -192,7 +192,7 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 	require.NoError(t, err)
 	<-h.asked
 	status := f.state(mcpclient.Waiting)
-	require.ErrorContains(t, status.Err, "took no answers within")
+	require.ErrorContains(t, status.Err, "read no answers within")
 	require.Less(t, h.waiting.Load(), int64(1000))
 }
 

@@ -45,7 +45,7 @@ func (p *pendingRequests) wait(done <-chan struct{}) error {
 		select {
 		case <-removed:
 		case <-late:
-			return &limitError{fmt.Sprintf("it sent %d requests and took no answers within %v",
+			return &limitError{fmt.Sprintf("it sent %d requests and read no answers within %v",
 				p.limit, p.timeout)}
 		case <-done:
 			return nil

@@ -48,7 +48,7 @@ func TestServerTakesNoAnswers(t *testing.T) {
 	l := newStdioTransport(io.NopCloser(&asker{}), out, limits{MaxMessage: 100, MaxRequests: 20, SettleMax: 10 * time.Millisecond}, quiet())
 	l.legacy.Store(true)
 	n, err := answered(t, l)
-	require.EqualError(t, err, "it sent 20 requests and took no answers within 10ms")
+	require.EqualError(t, err, "it sent 20 requests and read no answers within 10ms")
 	require.Equal(t, 20, n)
 	l.writer.Wait()
 }
