@@ -64,14 +64,7 @@ func (p MCPPolicy) checkRemote(c mcpclient.Config) error {
 
 // forClient returns p for package internal/mcp/client.
 func (p MCPPolicy) forClient() mcpclient.Policy {
-	roots := mcpclient.Default
-	if p.Roots != nil {
-		roots = mcpclient.Off
-		if *p.Roots {
-			roots = mcpclient.On
-		}
-	}
-	return mcpclient.Policy{Roots: roots, KeepOnShrink: p.KeepOnShrink, Templates: p.Templates,
+	return mcpclient.Policy{Roots: p.Roots, KeepOnShrink: p.KeepOnShrink, Templates: p.Templates,
 		Legacy: p.Legacy, Trusted: p.Trusted, SettleAfterRoots: p.SettleAfterRoots,
 		SettleWithoutRoots: p.SettleWithoutRoots, Sandbox: p.Sandbox}
 }

@@ -54,7 +54,7 @@ type Config struct {
 // Policy says what a server may do. It comes from the user's own configuration, never from the
 // client or a root. The zero value is the default. The fields are explained at acp.MCPPolicy.
 type Policy struct {
-	Roots              Switch
+	Roots              *bool
 	KeepOnShrink       bool
 	Templates          bool
 	Legacy             bool
@@ -64,24 +64,14 @@ type Policy struct {
 	Sandbox            sandbox.Settings
 }
 
-// Switch is on, off, or the default.
-type Switch int
-
-// The positions of a Switch.
-const (
-	Default Switch = iota
-	On
-	Off
-)
-
 // Apply makes the server follow a policy. For a server that a file in a root configures, the policy
 // can only deny: the file chose the server's name, so what the policy would grant is ignored.
 func (c *Config) Apply(p Policy) {
 	if c.File != "" {
 		p.Trusted, p.Templates = false, false
 		p.Sandbox.Write, p.Sandbox.Read = nil, nil
-		if p.Roots == On {
-			p.Roots = Default
+		if p.Roots != nil && *p.Roots {
+			p.Roots = nil
 		}
 	}
 	c.Policy = p
@@ -89,18 +79,14 @@ func (c *Config) Apply(p Policy) {
 
 // declaresRoots reports whether the server may ask for the roots.
 func (c Config) declaresRoots() bool {
-	switch c.Policy.Roots {
-	case On:
+	switch {
+	case c.Policy.Roots != nil:
+		return *c.Policy.Roots
+	case c.Transport == Stdio:
 		return true
-	case Off:
-		return false
-	default:
-		if c.Transport == Stdio {
-			return true
-		}
-		u, err := url.Parse(c.URL)
-		return err == nil && secret.IsLoopback(u.Hostname())
 	}
+	u, err := url.Parse(c.URL)
+	return err == nil && secret.IsLoopback(u.Hostname())
 }
 
 // equal reports whether a server that was started with one configuration can be kept with the

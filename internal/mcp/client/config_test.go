@@ -100,13 +100,11 @@ func TestChangedHTTPConfigReplacesServer(t *testing.T) {
 func TestRootsForHTTPServers(t *testing.T) {
 	for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
 		for address, byDefault := range map[string]bool{"http://127.0.0.1:1/": true, "https://example.com/": false} {
-			for policy, expected := range map[mcpclient.Switch]bool{
-				mcpclient.Default: byDefault, mcpclient.On: true, mcpclient.Off: false,
-			} {
+			for policy, expected := range map[*bool]bool{nil: byDefault, new(true): true, new(false): false} {
 				f := newFixture(t, mcpclient.Options{})
 				c := mcpclient.Config{Name: "s", Transport: kind, URL: address, Policy: mcpclient.Policy{Roots: policy}}
 				f.change(open(t, folder(t)), c)
-				require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s %s %v", kind, address, policy)
+				require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s %s, expected %v", kind, address, expected)
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func TestFirstCallWaits(t *testing.T) {
 func TestRootsOff(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	off := self("off", "sdk", "REVISION=2025-11-25")
-	off.Policy.Roots = mcpclient.Off
+	off.Policy.Roots = new(false)
 	f.change(open(t, folder(t)), off)
 	_, err := f.try("off.roots", "")
 	require.ErrorContains(t, err, "method not found")
