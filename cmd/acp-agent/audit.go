@@ -8,21 +8,33 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// maxAuditedTitle is the length of the longest title of a tool call in the audit log, in bytes.
-const maxAuditedTitle = 500
+// maxAudited is the length of the longest title or error in the audit log, in bytes.
+const maxAudited = 500
 
-// audit writes what a user has done to the audit log: opened folders, answered permission requests,
-// asked to delete sessions.
+// audit writes what a user has done to the audit log: opened folders or tried to, answered permission
+// requests, asked to delete sessions.
 func audit(log *slog.Logger, e acp.Event) {
 	switch e := e.(type) {
 	case acp.OpenEvent:
 		log.Info("opened a session", "session", e.Session, "folders", e.Roots)
 	case acp.AnswerEvent:
 		log.Info("answered a permission request", "session", e.Session,
-			"title", text.Truncate(e.Title, maxAuditedTitle), "answer", answerName(e.Choice))
+			"title", text.Truncate(e.Title, maxAudited), "answer", answerName(e.Choice))
 	case acp.RequestEvent:
+		auditRequest(log, e)
+	}
+}
+
+func auditRequest(log *slog.Logger, e acp.RequestEvent) {
+	switch e.Method {
+	case protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume, protocol.SessionFork:
+		if e.Err != nil {
+			log.Info("could not open a session", "method", e.Method, "session", e.Session,
+				"error", text.Truncate(e.Err.Error(), maxAudited))
+		}
+	case protocol.SessionDelete:
 		// Deleting what is not there, or is not the user's, succeeds too.
-		if e.Method == protocol.SessionDelete && e.Err == nil {
+		if e.Err == nil {
 			log.Info("asked to delete a session", "session", e.Session)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/token"
@@ -332,7 +331,7 @@ func (n *network) serve(ctx context.Context, listener net.Listener, grace time.D
 
 // load returns what the server does now.
 func (n *network) load() serverLoad {
-	l := serverLoad{Limits: n.peers.Used(), children: process.Running()}
+	l := serverLoad{Limits: n.peers.Used(), children: countChildren()}
 	l.lost, l.unconfirmed = n.acceptor.Waiting()
 	return l
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,7 +36,7 @@ type serverMetrics struct {
 // serverLoad is what a server does at one time.
 type serverLoad struct {
 	acp.Limits
-	children    int // processes
+	children    int // processes, -1 if the system does not tell
 	lost        int // connections that can be resumed
 	unconfirmed int // bytes sent to clients
 }
@@ -52,6 +55,20 @@ var buckets = [...]float64{.001, .005, .02, .1, .5, 2, 10, 60, 300, 1800}
 type histogram struct {
 	counts [len(buckets) + 1]int // of values up to each bound, and of greater ones
 	sum    time.Duration
+}
+
+// countChildren returns how many child processes this process has, -1 if the system does not tell,
+// as only Linux does.
+func countChildren() (n int) {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	if len(lists) == 0 {
+		return -1
+	}
+	for _, list := range lists {
+		ids, _ := os.ReadFile(list) // fails if the thread has just ended
+		n += len(bytes.Fields(ids))
+	}
+	return n
 }
 
 // histograms are those of one metric, by their labels.
@@ -172,8 +189,10 @@ func (m *serverMetrics) String() string {
 		"Bytes sent to clients, or waiting for them, that they have not confirmed.", load.unconfirmed)
 	single("acp_agent_sessions", "gauge", "Open sessions.", load.Sessions)
 	single("acp_agent_turns", "gauge", "Prompts without an answer, running or waiting.", load.Turns)
-	single("acp_agent_child_processes", "gauge",
-		"Running agents, MCP servers and commands of models.", load.children)
+	if load.children >= 0 {
+		single("acp_agent_child_processes", "gauge",
+			"Running agents, MCP servers and commands of models.", load.children)
+	}
 	single("go_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
 
 	m.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -57,11 +56,6 @@ type Process struct {
 	done    chan struct{}
 	err     error // set before done is closed
 }
-
-var running atomic.Int64
-
-// Running returns how many children of [Start] are running.
-func Running() int { return int(running.Load()) }
 
 // Start starts a command. ctx bounds only the start; the child lives until it ends or is stopped.
 // If the command cannot be started the error is a [*StartError].
@@ -115,7 +109,6 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	stderr := &output{file: pipes.stderr.read}
 	p.stderr = newStderrLog(p.options, p.name, p.pid)
 	p.stderr.start(stderr)
-	running.Add(1)
 	started <- nil
 
 	awaitEnd(cmd)
@@ -130,7 +123,6 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	if !cmd.ProcessState.Success() {
 		p.err = newExitError(p.name, cmd.ProcessState, explanation(p.stderr.recent)...)
 	}
-	running.Add(-1)
 	close(p.done)
 }
 

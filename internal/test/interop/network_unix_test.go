@@ -291,6 +291,7 @@ func TestServerKeepsRecords(t *testing.T) {
 	theirs, from := bob.open(dir), bob.Count()
 	require.Equal(t, "end_turn", bob.prompt(theirs, "say tangerine"))
 	require.Contains(t, bob.updates(from, theirs), `"text":"tangerine"`)
+	require.NotNil(t, bob.try("session/new", map[string]any{"cwd": "/", "mcpServers": []any{}}).Error)
 
 	metrics := s.metrics()
 	require.Contains(t, metrics, "acp_agent_connections 2\n")
@@ -305,6 +306,7 @@ func TestServerKeepsRecords(t *testing.T) {
 		`"msg":"opened a session","user":"ana","session":"` + session + `","folders":["` + dir + `","` + more + `"]}`,
 		`"answer":"allow_once"}`, `"msg":"asked to delete a session","user":"ana","session":"` + session + `"}`,
 		`"msg":"opened a session","user":"bob"`,
+		`"msg":"could not open a session","user":"bob","method":"session/new","session":"","error":"cwd \"/\" is refused by policy`,
 	} {
 		require.Contains(t, string(audit), want)
 	}
