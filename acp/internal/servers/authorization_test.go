@@ -131,9 +131,8 @@ func conformanceArguments(tool backend.Tool, list []backend.Tool) (backend.Raw, 
 // runConformanceClient lists and calls the tools of the server at the URL that the conformance
 // suite gives as the last argument.
 func runConformanceClient() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	defer awaitTurn()()
 	roots, err := workspace.NewRoots(os.TempDir(), nil)
 	if err != nil {
 		return err
@@ -144,7 +143,7 @@ func runConformanceClient() error {
 	}
 	defer w.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Wait: patience, Elicitation: []string{"form", "url"}})
+	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Wait: 2 * patience, Elicitation: []string{"form", "url"}})
 	defer set.Close(context.Background())
 	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1]}})
 	if err != nil {
@@ -174,19 +173,6 @@ func runConformanceClient() error {
 		}
 	}
 	return nil
-}
-
-// awaitTurn waits until at most one other client runs in the working directory. The suite starts
-// the clients of all scenarios at once, and a client takes it for a legacy server if it does not
-// answer within five seconds.
-func awaitTurn() (done func()) {
-	for i := 0; ; i++ {
-		turn := fmt.Sprintf("turn-%d", i%2)
-		if os.Mkdir(turn, 0o700) == nil {
-			return func() { _ = os.Remove(turn) }
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // installed returns the path of something in testdata, or skips the test.
@@ -227,7 +213,8 @@ func runConformance(t *testing.T, revision string) conformance {
 	defer cancel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(ctx, node, suite, "client", "--command", proctest.Executable(),
-		"--suite", "all", "--spec-version", revision, "--output-dir", dir)
+		"--suite", "all", "--spec-version", revision, "--output-dir", dir,
+		"--timeout", fmt.Sprint((2 * patience).Milliseconds()))
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), proctest.Env("conformance")...)
 	out, err := cmd.CombinedOutput()
 	printed := string(out)

@@ -150,8 +150,14 @@ func realRoots(roots mcproots.Snapshot) []string {
 // client returns the MCP client of this connection.
 func (c *connection) client() *mcproots.Client {
 	s := c.server
+	limits := s.set.options.limits
+	probe := limits.ProbeTimeout
+	if s.config.Transport == HTTP {
+		// It answers each request, also an unknown one: silence means that it is slow.
+		probe = limits.StartTimeout / 2
+	}
 	o := mcproots.Options{
-		ProbeTimeout: s.set.options.limits.ProbeTimeout,
+		ProbeTimeout: probe,
 		SDK: mcp.ClientOptions{
 			Logger: s.log,
 			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {

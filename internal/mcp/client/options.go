@@ -30,7 +30,7 @@ type Options struct {
 // limits bound what a server may use and how long it is waited for.
 type limits struct {
 	StartTimeout time.Duration // to start and answer initialize; some download themselves first
-	ProbeTimeout time.Duration // to answer server/discover; then it counts as a legacy server
+	ProbeTimeout time.Duration // to answer server/discover, before a stdio server counts as legacy
 	CallTimeout  time.Duration // to answer a tool call
 	SettleMax    time.Duration // to become ready, answer pings and read answers to its requests
 	CheckRoots   time.Duration // interval between checks that the roots exist

@@ -406,7 +406,10 @@ func TestServerBehindProxySaysWhoIsBehindIt(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusUnauthorized, response.StatusCode)
-	require.Regexp(t, `rejected a connection.* from=127.0.0.1:\d+ forwardedFor=203.0.113.7`, s.stderr.String())
+	require.Eventually(t, func() bool { // the log may arrive after the answer
+		return regexp.MustCompile(`rejected a connection.* from=127.0.0.1:\d+ forwardedFor=203.0.113.7`).
+			MatchString(s.stderr.String())
+	}, patience, 10*time.Millisecond)
 }
 
 // The network fails again and again during a turn, and neither side notices.
