@@ -341,11 +341,17 @@ func TestTurnsEndWithTheContextOfServe(t *testing.T) {
 	dir := folder(t)
 	r := &scripted{}
 	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+	awaitCloses := func(n int, why string) {
+		require.Eventually(t, func() bool {
+			return strings.Count(strings.Join(r.noted(), "\n"), "close") == n
+		}, patience, time.Millisecond, why)
+	}
 	first := connect()
 	id := first.open(dir)
 	turn := first.beginTurn(id, "wait", "waiting")
 	first.stop()
 	require.Equal(t, "cancelled", first.response(turn).stopReason(t))
+	awaitCloses(1, "another load would join it")
 
 	first = connect()
 	first.call("session/load", rootsParams(id, dir))
@@ -354,9 +360,7 @@ func TestTurnsEndWithTheContextOfServe(t *testing.T) {
 	second := connect()
 	second.call("session/load", rootsParams(id, dir))
 	second.stop()
-	require.Eventually(t, func() bool {
-		return strings.Count(strings.Join(r.noted(), "\n"), "close") == 2
-	}, patience, time.Millisecond, "the session that it had joined is closed")
+	awaitCloses(2, "the session that it had joined is closed")
 }
 
 // Shutdown waits for a turn that no client sees.
