@@ -142,19 +142,23 @@ func (a *agent) claim(id sessionstore.ID, from *agent) {
 
 // leave takes all sessions away from from's client, whose connection has ended.
 func (p *principal) leave(from *agent) {
-	grace := from.grace
-	if from.serving.Err() != nil {
-		grace = 0
-	}
 	for _, a := range p.all() {
 		for _, s := range a.queues.active() {
-			a.keep(s, s.host.outlet.leave(from), grace)
+			a.keep(s, s.host.outlet.leave(from), from.graceNow())
 		}
 	}
 }
 
-// keepIfLeft keeps s if its client has left while it was being opened.
-func (s *session) keepIfLeft() {
+// graceNow returns how long turns go on that the client leaves now.
+func (a *agent) graceNow() time.Duration {
+	if a.serving.Err() != nil {
+		return 0
+	}
+	return a.grace
+}
+
+// keepIfLeft keeps s if from's client has left while it was opening s.
+func (s *session) keepIfLeft(from *agent) {
 	if !s.agent.lasting() {
 		return
 	}
@@ -164,7 +168,7 @@ func (s *session) keepIfLeft() {
 	} else if to != nil {
 		return
 	}
-	s.agent.keep(s, back, s.agent.grace)
+	s.agent.keep(s, back, from.graceNow())
 }
 
 // keep gives the turns of s, which has lost its client, the given time to end, and then closes s.

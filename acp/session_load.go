@@ -51,7 +51,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 		if l.joined != nil {
 			r.AfterResponse(l.joined)
 		}
-		a.releaseAfterResponse(r, at, s, l.notice)
+		a.releaseAfterResponse(r, at, s, front, l.notice)
 		ok = true
 		return result, nil
 	}

@@ -58,7 +58,7 @@ func (a *agent) create(
 	}
 	s.notice = act.opened.Notice + act.droppedFolders(p, cause, source.Keys) +
 		act.broadRoots(workspace.Roots{})
-	a.releaseAfterResponse(r, at, s, act.movedRoots(source.Keys))
+	a.releaseAfterResponse(r, at, s, a, act.movedRoots(source.Keys))
 	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
 }
 
@@ -85,7 +85,10 @@ func (a *agent) storeNew(
 
 // releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice
 // is shown but not recorded, the updates buffered so far are sent, then the queue moves on.
-func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session, notice string) {
+// from is the agent of the client that sent r.
+func (a *agent) releaseAfterResponse(
+	r *jsonrpc.Request, at *ticket, s *session, from *agent, notice string,
+) {
 	r.AfterResponse(func() {
 		if notice != "" {
 			if err := s.show(a.base, backend.Text(notice)); err != nil {
@@ -94,6 +97,6 @@ func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session,
 		}
 		s.host.release(a.base)
 		at.release()
-		s.keepIfLeft()
+		s.keepIfLeft(from)
 	})
 }
