@@ -141,7 +141,8 @@ func (s *stage) byName(t *testing.T, f files, name string) *editor {
 // open starts a process and introduces itself.
 func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
+	// Many tests may share the process, one after the other.
+	ctx, stop := context.WithTimeout(context.Background(), 5*patience)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.cwd, append(os.Environ(), s.env...), 10*time.Second
 	alone := command[0] != program.Path()
