@@ -399,7 +399,7 @@ func (c *Conn) pump(socket *websocket.Conn) error {
 			c.finish(errTooLarge) // it would be sent again
 			return err
 		case err != nil:
-			return err
+			return fmt.Errorf("%w: %w", errLost, err)
 		case kind == websocket.MessageBinary:
 			if !c.resumable || len(message) != 8 || !c.confirmed(binary.BigEndian.Uint64(message)) {
 				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
@@ -495,10 +495,10 @@ func (c *Conn) watch() {
 			continue
 		}
 		if quiet++; quiet == 2 {
-			_ = socket.CloseNow()
 			if !c.resumable {
 				c.finish(errLost) // pump may be waiting for room
 			}
+			_ = socket.CloseNow()
 		}
 	}
 }

@@ -193,7 +193,8 @@ func TestOtherClientThatSentTooMuch(t *testing.T) {
 	require.NoError(t, err)
 	defer socket.CloseNow()
 	for range 2 {
-		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, make([]byte, window)))
+		// The server may notice before everything is written.
+		_ = socket.Write(t.Context(), websocket.MessageText, make([]byte, window))
 	}
 	require.ErrorIs(t, <-ended, errLost)
 }
