@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -130,8 +131,12 @@ func folded(s string) string {
 // promptText returns the text of a user_message_chunk, "" if it is something else.
 func promptText(u Update) string {
 	var chunk struct {
-		Update struct{ Content struct{ Text string } }
+		Update struct {
+			Content struct {
+				Text string `json:"text"`
+			} `json:"content"`
+		} `json:"update"`
 	}
-	_ = json.Unmarshal(u.Raw, &chunk) // which leaves it empty
+	_ = strictjson.Decode(u.Raw, &chunk) // which leaves it empty
 	return chunk.Update.Content.Text
 }

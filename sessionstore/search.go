@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Searcher is implemented by a [Store] that can search the text of histories.
@@ -224,21 +226,28 @@ func said(u Update) (role Role, message, text string) {
 	}
 	var params struct {
 		Update struct {
-			MessageID, ToolCallID, Title string
-			Content                      json.RawMessage
-			Meta                         struct {
-				Ours struct{ Note bool } `json:"acp-agent"`
+			MessageID  string          `json:"messageId"`
+			ToolCallID string          `json:"toolCallId"`
+			Title      string          `json:"title"`
+			Content    json.RawMessage `json:"content"`
+			Meta       struct {
+				Ours struct {
+					Note bool `json:"note"`
+				} `json:"acp-agent"`
 			} `json:"_meta"`
-		}
+		} `json:"update"`
 	}
-	if json.Unmarshal(u.Raw, &params) != nil || params.Update.Meta.Ours.Note {
+	if strictjson.Decode(u.Raw, &params) != nil || params.Update.Meta.Ours.Note {
 		return "", "", ""
 	}
 	if role == RoleTool {
 		return role, params.Update.ToolCallID, params.Update.Title
 	}
-	var block struct{ Text, Name string }
-	if json.Unmarshal(params.Update.Content, &block) != nil {
+	var block struct {
+		Text string `json:"text"`
+		Name string `json:"name"`
+	}
+	if strictjson.Decode(params.Update.Content, &block) != nil {
 		return "", "", ""
 	}
 	if text = block.Text; text == "" {

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Update is the params of a session/update notification without sessionId. [ParseUpdate] makes one
@@ -122,7 +123,7 @@ func decodeKind(raw []byte) (Kind, error) {
 			Kind jsontext.Value `json:"sessionUpdate"`
 		} `json:"update"`
 	}
-	err := json2.Unmarshal(raw, &params, lenient...)
+	err := strictjson.Decode(raw, &params)
 	switch {
 	case err != nil:
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -59,7 +60,10 @@ type Call struct {
 type Diff struct{ Path, Old, New string }
 
 // Step is a part of a plan.
-type Step struct{ Content, Status string }
+type Step struct {
+	Content string `json:"content"`
+	Status  string `json:"status"`
+}
 
 // Read returns the conversation in a history. Pieces of a message are joined, and updates of a call
 // or of a turn's plan change its entry.
@@ -135,29 +139,37 @@ func readCall(stored sessionstore.Update) (u update, ok bool) {
 	if stored.Kind != sessionstore.ToolCall && stored.Kind != sessionstore.ToolCallUpdate {
 		return u, false
 	}
-	var params struct{ Update update }
-	err := json.Unmarshal(stored.Raw, &params)
+	var params struct {
+		Update update `json:"update"`
+	}
+	err := strictjson.Decode(stored.Raw, &params)
 	return params.Update, err == nil
 }
 
 // update is an update of any kind, as far as it is shown.
 type update struct {
-	Content   json.RawMessage
-	MessageID string
+	Content   json.RawMessage `json:"content"`
+	MessageID string          `json:"messageId"`
 	Meta      struct {
-		Ours struct{ Note bool } `json:"acp-agent"`
+		Ours struct {
+			Note bool `json:"note"`
+		} `json:"acp-agent"`
 	} `json:"_meta"`
 
-	ToolCallID, Title, Status string
-	RawOutput                 json.RawMessage
+	ToolCallID string          `json:"toolCallId"`
+	Title      string          `json:"title"`
+	Status     string          `json:"status"`
+	RawOutput  json.RawMessage `json:"rawOutput"`
 
-	Entries []Step
+	Entries []Step `json:"entries"`
 }
 
 // Add adds what an update says. An update that cannot be read says nothing.
 func (r *Reader) Add(stored sessionstore.Update) {
-	var params struct{ Update update }
-	if json.Unmarshal(stored.Raw, &params) != nil {
+	var params struct {
+		Update update `json:"update"`
+	}
+	if strictjson.Decode(stored.Raw, &params) != nil {
 		return
 	}
 	switch u := params.Update; stored.Kind {
@@ -187,7 +199,7 @@ func (r *Reader) Add(stored sessionstore.Update) {
 // say adds a piece of a message.
 func (r *Reader) say(kind Kind, u update) {
 	var block block
-	if json.Unmarshal(u.Content, &block) != nil {
+	if strictjson.Decode(u.Content, &block) != nil {
 		return
 	}
 	attached, isAttached := block.attachment()
@@ -227,9 +239,17 @@ func (r *Reader) endMessage() {
 
 // block is a content block.
 type block struct {
-	Type, Text, Data, MimeType, URI, Name string
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	MimeType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Name     string `json:"name"`
 
-	Resource struct{ Text, URI string }
+	Resource struct {
+		Text string `json:"text"`
+		URI  string `json:"uri"`
+	} `json:"resource"`
 }
 
 // attachment returns a block that is not text.
@@ -261,13 +281,15 @@ func (r *Reader) call(u update) {
 	c.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), c.Title)
 	c.Status = cmp.Or(text.Printable(u.Status), c.Status)
 	var content []struct {
-		Type                   string
-		Content                block
-		Path, OldText, NewText string
+		Type    string `json:"type"`
+		Content block  `json:"content"`
+		Path    string `json:"path"`
+		OldText string `json:"oldText"`
+		NewText string `json:"newText"`
 	}
-	if json.Unmarshal(u.Content, &content) != nil || len(content) == 0 {
+	if strictjson.Decode(u.Content, &content) != nil || len(content) == 0 {
 		var output string
-		if len(c.Texts)+len(c.Diffs) == 0 && json.Unmarshal(u.RawOutput, &output) == nil && output != "" {
+		if len(c.Texts)+len(c.Diffs) == 0 && strictjson.Decode(u.RawOutput, &output) == nil && output != "" {
 			c.Texts = []string{text.Plain(output)}
 		}
 		return

@@ -32,6 +32,14 @@ func said(kind, text string) string {
 	return `{"sessionUpdate":"` + kind + `","content":{"type":"text","text":` + string(quoted) + `}}`
 }
 
+// A client shows the members whose names are spelled as the protocol does.
+func TestOtherNamesAreNotShown(t *testing.T) {
+	entries, err := Read(history(t, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text",
+		"text":"shown","TEXT":"not shown","Text":"not shown"}}`))
+	require.NoError(t, err)
+	require.Equal(t, []Entry{{Kind: Answer, Text: "shown"}}, entries)
+}
+
 func TestPiecesAndCallsAreJoined(t *testing.T) {
 	entries, err := Read(history(t,
 		said("user_message_chunk", "Fix it"),

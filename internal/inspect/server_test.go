@@ -423,3 +423,31 @@ func TestALongTraceIsReadInParts(t *testing.T) {
 	}
 	require.Equal(t, 3000, read)
 }
+
+// What is not a message for the program that receives it is not shown as one, and what is too long
+// to be read is.
+func TestMessagesAreReadAsTheirReceiversReadThem(t *testing.T) {
+	long := strings.Repeat("a", 5<<20)
+	for body, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"a"}`:                  "request 1 a",
+		`{"jsonrpc":"2.0","id":1,"METHOD":"a","method":"b"}`:     "request 1 b",
+		`{"jsonrpc":"2.0","ID":1,"Method":"a"}`:                  "invalid",
+		`{"id":1,"method":"a","params":{"text":"` + long + `"}}`: "request 1 a (long)",
+		`{"method":"a","params":{"text":"` + long + `"}}`:        "notification a (long)",
+		`{"id":"1","result":{"text":"` + long + `"}}`:            `response "1" (long)`,
+		`{"text":"` + long + `"}`:                                "invalid",
+	} {
+		path := filepath.Join(t.TempDir(), "one.trace")
+		line := "2026-11-23T09:13:00Z acp-agent[4710] <- editor " + body + "\n"
+		require.NoError(t, os.WriteFile(path, []byte(line), 0o600))
+		c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{path}}))
+		var read struct {
+			Messages []struct{ Kind, ID, Method, Label string }
+		}
+		c.get(&read, "messages", "name", path, "from", 0)
+		require.Len(t, read.Messages, 1)
+		m := read.Messages[0]
+		got := strings.Join(strings.Fields(m.Kind+" "+m.ID+" "+m.Method+" "+m.Label), " ")
+		require.Equal(t, want, got, text.Line(body, 100))
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -195,59 +196,98 @@ func parseLine(line []byte) (m message, ok bool) {
 	if arrow != "-> " && arrow != "<- " || begin < 0 {
 		return m, false
 	}
-	body := bytes.TrimSuffix(rest[begin:], []byte("\n"))
+	body, whole := bytes.CutSuffix(rest[begin:], []byte("\n"))
 	m = message{
 		At: int64(len(line) - len(rest) + begin), Size: len(body),
 		Time: float64(at.UnixMicro()) / 1000, Sent: arrow == "-> ",
 		Process: text.Line(text.Printable(string(process)), 100),
 		Peer:    text.Printable(strings.TrimSpace(string(rest[:begin]))), Kind: "invalid",
 	}
-	m.read(body)
+	if whole {
+		m.read(body)
+	} else {
+		m.readBeginning(body)
+	}
 	return m, true
+}
+
+// envelope is what is read of a message's JSON.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
 }
 
 // read reads what is shown of a message's JSON.
 func (m *message) read(body []byte) {
-	var raw struct {
-		ID     json.RawMessage
-		Method string
-		Params json.RawMessage
-		Result json.RawMessage
-		Error  *struct{ Message string }
-	}
-	if json.Unmarshal(body, &raw) != nil {
+	var e envelope
+	if strictjson.Decode(body, &e) != nil || !m.setKind(e) {
 		return
 	}
-	m.ID, m.Method = text.Line(text.Plain(string(raw.ID)), 100), text.Line(text.Plain(raw.Method), 100)
+	if e.Error != nil {
+		m.Error = text.Line(text.Plain(cmp.Or(e.Error.Message, "error")), 300)
+	}
+	content := e.Params
+	if e.Method == "" {
+		content = e.Result
+	}
+	m.Label, m.Sum = label(content), sum(content)
+}
+
+// readBeginning is read for a message that is too long to be read: what it is comes first.
+func (m *message) readBeginning(body []byte) {
+	e := envelope{ID: strictjson.Find(body, "id")}
+	_ = strictjson.Decode(strictjson.Find(body, "method"), &e.Method) // which leaves it empty
+	if m.setKind(e) {
+		m.Label = "(long)"
+	}
+}
+
+// setKind sets what a message is. It returns false if that is nothing, because it has neither an id
+// nor a method.
+func (m *message) setKind(e envelope) bool {
+	m.ID, m.Method = text.Line(text.Plain(string(e.ID)), 100), text.Line(text.Plain(e.Method), 100)
 	switch {
-	case raw.Method == "":
+	case e.Method == "" && len(e.ID) == 0:
+		return false
+	case e.Method == "":
 		m.Kind = "response"
-	case len(raw.ID) == 0:
+	case len(e.ID) == 0:
 		m.Kind = "notification"
 	default:
 		m.Kind = "request"
 	}
-	if raw.Error != nil {
-		m.Error = text.Line(text.Plain(cmp.Or(raw.Error.Message, "error")), 300)
-	}
-	var params struct {
-		Update   struct{ SessionUpdate, Title, Status string }
-		ToolCall struct{ Title string }
-		Outcome  struct{ Outcome, OptionID string }
+	return true
+}
 
-		Path, Command, StopReason string
+// label returns in a line what a message's params or result say.
+func label(content json.RawMessage) string {
+	var said struct {
+		Update struct {
+			Kind   string `json:"sessionUpdate"`
+			Title  string `json:"title"`
+			Status string `json:"status"`
+		} `json:"update"`
+		ToolCall struct {
+			Title string `json:"title"`
+		} `json:"toolCall"`
+		Outcome struct {
+			Outcome  string `json:"outcome"`
+			OptionID string `json:"optionId"`
+		} `json:"outcome"`
+		Path       string `json:"path"`
+		Command    string `json:"command"`
+		StopReason string `json:"stopReason"`
 	}
-	content := raw.Params
-	if raw.Method == "" {
-		content = raw.Result
-	}
-	_ = json.Unmarshal(content, &params) // most messages have few of these
-	m.Label = text.Line(text.Plain(strings.Join(strings.Fields(strings.Join([]string{
-		params.Update.SessionUpdate, params.Update.Title, params.Update.Status,
-		params.ToolCall.Title, params.Outcome.Outcome, params.Outcome.OptionID, params.Path,
-		params.Command, params.StopReason,
+	_ = strictjson.Decode(content, &said) // most messages have few of these
+	return text.Line(text.Plain(strings.Join(strings.Fields(strings.Join([]string{
+		said.Update.Kind, said.Update.Title, said.Update.Status, said.ToolCall.Title,
+		said.Outcome.Outcome, said.Outcome.OptionID, said.Path, said.Command, said.StopReason,
 	}, " ")), " ")), 200)
-	m.Sum = sum(content)
 }
 
 // sum returns the sum of a message's params or result, without its session.
