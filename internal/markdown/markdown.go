@@ -49,7 +49,9 @@ func (r *Reader) Line(line string) Line {
 		}
 		return Line{Kind: Code, Text: line}
 	}
-	if len(line) > MaxLine {
+	start := strings.TrimLeft(line, " ")
+	// Most lines are plain text, and to match an expression takes long.
+	if len(line) > MaxLine || start == "" || strings.IndexByte("`~#-*+>_", start[0]) < 0 {
 		return Line{Text: line}
 	}
 	s := syntax()
@@ -109,7 +111,11 @@ func Spans(text string) []Span {
 		}
 	}
 	end := 0
-	for _, at := range syntax().inline.FindAllStringSubmatchIndex(text, -1) {
+	var marked [][]int
+	if strings.ContainsAny(text, "`*_[\\") {
+		marked = syntax().inline.FindAllStringSubmatchIndex(text, -1)
+	}
+	for _, at := range marked {
 		group := func(i int) string {
 			if at[2*i] < 0 {
 				return ""
