@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -242,10 +242,7 @@ func showSession(
 		if err != nil {
 			return err
 		}
-		var params struct{ Update json.RawMessage }
-		if json.Unmarshal(u.Raw, &params) == nil {
-			show.update(ctx, client.Update{Kind: string(u.Kind), Update: params.Update})
-		}
+		show.update(ctx, client.Update{Kind: string(u.Kind), Update: strictjson.Find(u.Raw, "update")})
 		if err := show.err(); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -122,21 +123,27 @@ func (p *printer) update(_ context.Context, u client.Update) {
 func (p *printer) printUpdate(u client.Update) {
 	switch u.Kind {
 	case "usage_update":
-		var usage struct{ Cost *sdk.Cost }
-		if json.Unmarshal(u.Update, &usage) == nil && usage.Cost != nil {
+		var usage struct {
+			Cost *sdk.Cost `json:"cost"`
+		}
+		if strictjson.Decode(u.Update, &usage) == nil && usage.Cost != nil {
 			p.cost = fmt.Sprintf("%.4f %s", usage.Cost.Amount, text.Plain(usage.Cost.Currency))
 		}
 	case "tool_call", "tool_call_update":
 		p.tool(u.Update)
 	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
 		var chunk struct {
-			Content   struct{ Text string }
-			MessageID string
+			Content struct {
+				Text string `json:"text"`
+			} `json:"content"`
+			MessageID string `json:"messageId"`
 			Meta      struct {
-				Ours struct{ Note bool } `json:"acp-agent"`
+				Ours struct {
+					Note bool `json:"note"`
+				} `json:"acp-agent"`
 			} `json:"_meta"`
 		}
-		if json.Unmarshal(u.Update, &chunk) != nil {
+		if strictjson.Decode(u.Update, &chunk) != nil {
 			return
 		}
 		p.tellCalls()
@@ -181,11 +188,13 @@ func (p *printer) say(message, s string) {
 // tool shows a tool call, its progress on a terminal, and why it failed.
 func (p *printer) tool(update json.RawMessage) {
 	var said struct {
-		ToolCallID, Title, Status string
-		Content                   json.RawMessage
-		RawOutput                 json.RawMessage
+		ToolCallID string          `json:"toolCallId"`
+		Title      string          `json:"title"`
+		Status     string          `json:"status"`
+		Content    json.RawMessage `json:"content"`
+		RawOutput  json.RawMessage `json:"rawOutput"`
 	}
-	if json.Unmarshal(update, &said) != nil {
+	if strictjson.Decode(update, &said) != nil {
 		return
 	}
 	c, known := p.calls[said.ToolCallID]
@@ -265,8 +274,12 @@ func shownLines(said string) (lines []string) {
 
 // textOf returns the text in the content of a tool call.
 func textOf(content json.RawMessage) string {
-	var blocks []struct{ Content struct{ Text string } }
-	if json.Unmarshal(content, &blocks) != nil {
+	var blocks []struct {
+		Content struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	if strictjson.Decode(content, &blocks) != nil {
 		return ""
 	}
 	var b strings.Builder
