@@ -88,9 +88,10 @@ func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "] ")
 		mark, rest, _ := strings.Cut(rest, " ")
-		peer, message, whole := strings.Cut(rest, " ")
-		require.True(t, whole, line)
-		if peer != "editor" {
+		begin := strings.IndexByte(rest, '{')
+		require.Positive(t, begin, line)
+		peer, message := rest[:begin], rest[begin:]
+		if !strings.HasPrefix(peer, "editor") { // over the network, more follows
 			continue
 		}
 		lines = append(lines, pipes.Line{FromAgent: mark == "->", Text: message})
