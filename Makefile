@@ -53,9 +53,11 @@ test-product: $(PACKAGES)
 		$$(go list ./... | grep -v -e /internal/test/ $(LONGEST:.%=-e %$$) $(CLIENTS:%=-e %$$))
 
 # The tests in internal/test, which are clients of a program that is built without the race detector,
-# and of other programs, and those of CLIENTS: that takes minutes with it.
+# and of other programs, and those of CLIENTS: that takes minutes with it. They and the program are
+# compiled as build compiles it, which saves compiling everything again.
 test-clients: $(PACKAGES)
-	go test -vet=off -ldflags=-w -timeout 20m -p 2 ./internal/test/... $(CLIENTS:%=.%)
+	CGO_ENABLED=0 GOFLAGS=-trimpath go test -vet=off -ldflags=-w -timeout 20m -p 2 \
+		./internal/test/... $(CLIENTS:%=.%)
 
 # Every benchmark, once each. Those in docs/reference.md come from here.
 bench: build
