@@ -56,7 +56,7 @@ test-product: $(PACKAGES)
 # and of other programs, and those of CLIENTS: that takes minutes with it. They and the program are
 # compiled as build compiles it, which saves compiling everything again.
 test-clients: $(PACKAGES)
-	CGO_ENABLED=0 GOFLAGS=-trimpath go test -vet=off -ldflags=-w -timeout 20m -p 2 \
+	CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" go test -vet=off -ldflags=-w -timeout 20m -p 2 \
 		./internal/test/... $(CLIENTS:%=.%)
 
 # Every benchmark, once each. Those in docs/reference.md come from here.

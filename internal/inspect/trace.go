@@ -211,7 +211,7 @@ func parseLine(line []byte) (m message, ok bool) {
 	return m, true
 }
 
-// envelope is what is read of a message's JSON.
+// envelope holds the members of a message that the timeline needs.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -238,7 +238,8 @@ func (m *message) read(body []byte) {
 	m.Label, m.Sum = label(content), sum(content)
 }
 
-// readBeginning is read for a message that is too long to be read: what it is comes first.
+// readBeginning reads what a message is from its beginning, because the whole is too long. Its id and
+// its method usually come first.
 func (m *message) readBeginning(body []byte) {
 	e := envelope{ID: strictjson.Find(body, "id")}
 	_ = strictjson.Decode(strictjson.Find(body, "method"), &e.Method) // which leaves it empty
@@ -247,8 +248,8 @@ func (m *message) readBeginning(body []byte) {
 	}
 }
 
-// setKind sets what a message is. It returns false if that is nothing, because it has neither an id
-// nor a method.
+// setKind sets a message's id, method and kind. It returns false for what is not a message, because
+// it has neither an id nor a method.
 func (m *message) setKind(e envelope) bool {
 	m.ID, m.Method = text.Line(text.Plain(string(e.ID)), 100), text.Line(text.Plain(e.Method), 100)
 	switch {

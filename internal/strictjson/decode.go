@@ -3,9 +3,7 @@ package strictjson
 import "github.com/go-json-experiment/json"
 
 // Decode decodes a value that another program wrote, as [encoding/json.Unmarshal] does, except that
-// a name matches only if it is spelled exactly so, as it does for the program that the value is
-// for. If a name is given twice, the last one counts. It stops at the first member of another type.
-func Decode(raw []byte, to any) error { return json.Unmarshal(raw, to, lenientJSON) }
-
-// lenientJSON accepts what programs send to each other.
-var lenientJSON = json.JoinOptions(lenient...)
+// names match only as they are spelled, as they do for the program that the value is for. If a name
+// is given twice, the last value counts. What is not UTF-8 is replaced by U+FFFD. Decode stops with
+// an error at the first value of another type, and leaves what it has decoded so far in to.
+func Decode(raw []byte, to any) error { return json.Unmarshal(raw, to, lenient...) }

@@ -11,10 +11,6 @@ import (
 func TestDecode(t *testing.T) {
 	type value struct {
 		Text string `json:"text"`
-		At   struct {
-			X int `json:"x"`
-			Y int `json:"y"`
-		} `json:"at"`
 	}
 	for raw, want := range map[string]string{
 		`{"text":"a","TEXT":"b","Text":"c"}`: "a",
