@@ -6,7 +6,7 @@
 // child has its own.
 //
 //	from the client                   to the child
-//	  initialize                        initialize, with protocol version 1
+//	  initialize                        initialize, with protocol version 1, without subagents
 //	  session/new, load, resume, fork   see "Opening sessions"
 //	  session/prompt                    the same, also during a turn, perhaps with context
 //	  other requests, notifications     the same

@@ -51,6 +51,9 @@ func (p *proxy) Initialize(
 ) (backend.Info, error) {
 	// The version between the client and us does not matter to the agent.
 	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
+	if err == nil {
+		params, err = withoutSubagents(params)
+	}
 	if err != nil {
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)
 	}
