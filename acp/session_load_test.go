@@ -544,13 +544,13 @@ func twoWindows(t *testing.T, older acp.Options) (old, newer *client) {
 // Clause S11.
 func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 	for what, test := range map[string]struct {
-		take func(newer *client, id, cwd string)
-		want string
+		take         func(newer *client, id, cwd string)
+		reason, want string
 	}{
 		"opened": {func(c *client, id, cwd string) { c.call("session/load", rootsParams(id, cwd)) },
-			"Another window has opened this session"},
+			"fenced", "Another window has opened this session"},
 		"deleted": {func(c *client, id, _ string) { c.call("session/delete", idParams(id)) },
-			"deleted in another window"},
+			"not_found", "deleted in another window"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
@@ -564,7 +564,7 @@ func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 			time.Sleep(300 * time.Millisecond) // until that is stored
 			test.take(newer, id, a)
 			close(r.release)
-			require.Equal(t, "end_turn", old.response(prompt).stopReason(t))
+			require.Equal(t, test.reason, old.response(prompt).reason(t))
 			_, answered := old.await(0, isResponse(prompt))
 			told := texts(old.messages()[:answered], id)
 			require.Contains(t, told, "too late")
@@ -734,16 +734,18 @@ func take[T any](mu *sync.Mutex, place *T) (taken T) {
 	return taken
 }
 
-// What the agent completed is answered as such, although it can no longer be stored here.
+// What the agent completed but nobody stored is no success.
 //
-// Clause S3.
-func TestCompletedTurnKeepsResult(t *testing.T) {
-	for name, takeOver := range map[string]func(newer *client, id, cwd string){
-		"S3/loaded elsewhere": func(newer *client, id, cwd string) {
+// Clauses S3, S8.
+func TestCompletedTurnThatIsNotStored(t *testing.T) {
+	for name, takeOver := range map[string]func(newer *client, id, cwd string) (reason string){
+		"S3/loaded elsewhere": func(newer *client, id, cwd string) string {
 			newer.call("session/load", rootsParams(id, cwd))
+			return "fenced"
 		},
-		"S3/deleted elsewhere": func(newer *client, id, _ string) {
+		"S3/deleted elsewhere": func(newer *client, id, _ string) string {
 			newer.call("session/delete", idParams(id))
+			return "not_found"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -757,9 +759,9 @@ func TestCompletedTurnKeepsResult(t *testing.T) {
 			prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
 			old.send(line)
 			old.await(0, said("stubborn"))
-			takeOver(newer, id, a)
+			reason := takeOver(newer, id, a)
 			close(r.release)
-			require.Equal(t, "end_turn", old.response(prompt).stopReason(t))
+			require.Equal(t, reason, old.response(prompt).reason(t))
 			require.Equal(t, -32002, old.try("session/prompt",
 				promptParams(id, "say more")).Error.Code, "the session has ended here")
 		})

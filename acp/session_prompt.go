@@ -220,9 +220,10 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 	return nil
 }
 
-// answer stores what was said in the turn and returns the response. A turn that the agent completed
-// keeps its result even if another process has opened or deleted the session; the user is told that
-// nothing more was stored.
+// answer stores what was said in the turn and returns the response. What is not stored is an error,
+// even if the agent completed the turn: a client may rely on every turn that ended well. Only a
+// cancelled turn stays one, which promises nothing. If another process has opened or deleted the
+// session, the user is also told so.
 func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if o.err == nil && stopReason(*o) == "" {
 		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
@@ -233,14 +234,14 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	} else if !completed && errors.Is(t.cause(), errTurnFull) {
 		*o = outcome{result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
 		s.showTurnFull(t)
-	} else if cause := t.cause(); cause != nil && !(completed && gone(cause)) {
+	} else if cause := t.cause(); cause != nil {
 		o.err = cause
 	}
 	err := s.endTurn(t)
 	if gone(err) {
 		s.tellGone(t.ctx, err)
 	}
-	if err != nil && o.err == nil && !t.isCancelled() && !(completed && gone(err)) {
+	if err != nil && o.err == nil && !t.isCancelled() {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
 	return o.result, protocolError(o.err)
