@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -164,4 +165,30 @@ func (r agentReport) folders() string {
 		return "protocol, else " + r.Flag
 	}
 	return "protocol, else context"
+}
+
+// registryPath returns where the copy of the registry is.
+func (set *settings) registryPath() (string, error) {
+	dir, err := set.stateDirectory()
+	return filepath.Join(dir, "registry.json"), err
+}
+
+// registry returns the copy of the registry, the zero value if there is none.
+func (set *settings) registry() (agents.Registry, error) {
+	path, err := set.registryPath()
+	if err != nil {
+		return agents.Registry{}, err
+	}
+	return agents.Read(path)
+}
+
+// agents returns the profiles of all agents that --agent accepts: first those that are known or
+// configured, then those that only the registry has, and an error if the registry cannot be read.
+func (set *settings) agents() ([]proxy.Profile, error) {
+	profiles := set.config.profiles()
+	r, err := set.registry()
+	if err != nil {
+		return profiles, err
+	}
+	return append(profiles, r.Profiles(profiles)...), nil
 }

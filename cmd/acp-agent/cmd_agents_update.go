@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -59,17 +56,11 @@ func newAgentsUpdate(s streams, set *settings) *cobra.Command {
 
 // updateRegistry stores a copy of the registry in a file or at a URL.
 func updateRegistry(ctx context.Context, s streams, set *settings, source string) error {
-	read, shown := readRegistryFile, source
-	if strings.Index(source, "://") > 1 { // and not C://
-		read, shown = downloadRegistry, secret.HideURL(source)
-	} else if absolute, err := filepath.Abs(source); err == nil {
-		shown = absolute
-	}
-	raw, err := read(ctx, source)
+	raw, shown, err := fetchRegistry(ctx, source)
 	if err != nil {
 		return err
 	}
-	r, leftOut, err := parseRegistry(raw)
+	r, leftOut, err := agents.Parse(raw)
 	if err == nil && len(r.Agents) == 0 {
 		err = errors.New("it has no agents that can be used")
 	}
@@ -85,7 +76,11 @@ func updateRegistry(ctx context.Context, s streams, set *settings, source string
 		return fmt.Errorf("%s: %w", shown, err)
 	}
 	r.CopiedFrom, r.CopiedAt = shown, time.Now().UTC().Truncate(time.Second)
-	if err := set.storeRegistry(r); err != nil {
+	path, err := set.registryPath()
+	if err == nil {
+		err = r.Write(path)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot store the list of agents: %w", err)
 	}
 	_, err = fmt.Fprintf(s.out, "stored %s; acp-agent agents lists them\n",
@@ -93,88 +88,18 @@ func updateRegistry(ctx context.Context, s streams, set *settings, source string
 	return err
 }
 
-func readRegistryFile(_ context.Context, path string) ([]byte, error) {
-	raw, err := readBounded(path, maxRegistry)
-	if err != nil {
-		return nil, fileError(err)
-	}
-	return raw, nil
-}
-
-// downloadRegistry returns the content at a URL. It uses only encrypted connections, except to this
-// machine.
-func downloadRegistry(ctx context.Context, address string) ([]byte, error) {
-	const wait = time.Minute
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("it took more than %v", wait))
-	defer cancel()
-	u, err := url.Parse(address)
-	if err == nil {
-		err = checkDownload(u)
-	}
-	if err != nil {
-		return nil, usagef("%s: %v", secret.HideURL(address), unwrapURL(err))
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	client := http.Client{CheckRedirect: func(next *http.Request, before []*http.Request) error {
-		if len(before) > 5 {
-			return errors.New("it redirects too often")
+// fetchRegistry returns the registry.json in a file or at a URL, and the source to show for it.
+func fetchRegistry(ctx context.Context, source string) (raw []byte, shown string, err error) {
+	if strings.Index(source, "://") > 1 { // and not C://
+		if err := agents.CheckAddress(source); err != nil {
+			return nil, "", usagef("%v", err)
 		}
-		if next.URL.Scheme != "https" && before[0].URL.Scheme == "https" {
-			return errors.New("it redirects to an address without https")
-		}
-		return checkDownload(next.URL)
-	}}
-	defer client.CloseIdleConnections()
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, downloadError(ctx, address, err)
+		raw, err = agents.Download(ctx, source)
+		return raw, secret.HideURL(source), err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, downloadError(ctx, address, errors.New("the server answered "+response.Status))
+	raw, err = agents.ReadFile(source)
+	if absolute, failed := filepath.Abs(source); failed == nil {
+		source = absolute
 	}
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxRegistry+1))
-	if err == nil && len(raw) > maxRegistry {
-		err = fmt.Errorf("it has more than %s", text.Size(maxRegistry))
-	}
-	if err != nil {
-		return nil, downloadError(ctx, address, err)
-	}
-	return raw, nil
-}
-
-// checkDownload checks an address before a request is sent to it.
-func checkDownload(u *url.URL) error {
-	switch {
-	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return errors.New("it must begin with https://")
-	case u.Scheme == "http" && !secret.IsLoopback(u.Hostname()):
-		return errors.New("what is downloaded without encryption can be changed on its way: use " +
-			"https, or download it yourself and name the file")
-	}
-	return nil
-}
-
-// downloadError explains a failed download.
-func downloadError(ctx context.Context, address string, err error) error {
-	err = unwrapURL(err)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	hint := ""
-	if _, ok := errors.AsType[net.Error](err); ok {
-		hint = "; without a connection, name a file that you have downloaded elsewhere"
-	}
-	return fmt.Errorf("cannot download %s: %w%s", secret.HideURL(address), err, hint)
-}
-
-// unwrapURL returns the cause of an error that quotes the address, which may contain secrets.
-func unwrapURL(err error) error {
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		return failed.Err
-	}
-	return err
+	return raw, source, err
 }

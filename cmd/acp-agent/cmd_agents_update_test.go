@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,7 +31,7 @@ func TestUpdateAgentsFromURL(t *testing.T) {
 	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusFound))
 	mux.Handle("/away", http.RedirectHandler("http://registry.invalid/", http.StatusFound))
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
-		for range 1 + maxRegistry>>20 {
+		for range 1 + agents.MaxSize>>20 {
 			_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
 		}
 	})
@@ -66,7 +67,7 @@ func TestUpdateAgentsFromURL(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.NotContains(t, string(stored), "k3y")
-			r, leftOut, err := parseRegistry(stored)
+			r, leftOut, err := agents.Parse(stored)
 			require.NoError(t, err)
 			require.Empty(t, leftOut)
 			require.Len(t, r.Agents, 1)

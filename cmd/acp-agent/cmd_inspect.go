@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/inspect"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -64,7 +65,7 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 	for _, path := range traces {
 		info, err := os.Stat(path)
 		if err != nil {
-			return usagef("--trace: %v", fileError(err))
+			return usagef("--trace: %v", namedfile.Explain(err))
 		}
 		if !info.Mode().IsRegular() && !info.IsDir() {
 			return usagef("--trace: %s is neither a file nor a folder", text.Printable(path))

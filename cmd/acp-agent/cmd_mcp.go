@@ -22,6 +22,7 @@ import (
 
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -246,7 +247,7 @@ func (m mcpFlags) token() (string, error) {
 func readToken(path, source string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return "", usagef("--token-file: %v", fileError(err))
+		return "", usagef("--token-file: %v", namedfile.Explain(err))
 	}
 	defer file.Close()
 	info, err := file.Stat()

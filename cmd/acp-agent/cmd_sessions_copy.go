@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -62,7 +63,7 @@ func (f copyFlags) copy(ctx context.Context, s streams, set *settings) error {
 	if err != nil {
 		return err
 	}
-	if name == other || sameFile(name, other) {
+	if name == other || namedfile.Same(name, other) {
 		return errors.Join(usagef("both stores are %s", name), to.Close())
 	}
 	c := copying{from: from, to: to, stderr: s.err}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/conversation"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -98,7 +99,7 @@ func (f exportFlags) export(
 			text.Printable(f.output))
 	}
 	if err != nil {
-		return fileError(err)
+		return namedfile.Explain(err)
 	}
 	err = buffered(file)
 	if closeErr := file.Close(); err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -169,8 +170,8 @@ func (o *setup) read() (err error) {
 		if o.file, err = filepath.EvalSymlinks(o.path); err != nil {
 			return usagef("configuration: %s is a link to a file that does not exist", o.path)
 		}
-		if o.old, err = readRegular(o.file); err != nil {
-			return usagef("configuration: %v", fileError(err))
+		if o.old, err = namedfile.Read(o.file); err != nil {
+			return usagef("configuration: %v", namedfile.Explain(err))
 		}
 		info, err := os.Stat(o.file)
 		if err != nil {
@@ -179,7 +180,7 @@ func (o *setup) read() (err error) {
 		o.perm = info.Mode().Perm()
 		f, err := os.OpenFile(o.file, os.O_WRONLY, 0)
 		if err != nil {
-			return usagef("configuration: %v", fileError(err))
+			return usagef("configuration: %v", namedfile.Explain(err))
 		}
 		if err := f.Close(); err != nil {
 			return err
@@ -519,7 +520,7 @@ func programPath() (string, error) {
 		return "", err
 	}
 	found, err := exec.LookPath("acp-agent")
-	if err == nil && filepath.IsAbs(found) && sameFile(self, found) {
+	if err == nil && filepath.IsAbs(found) && namedfile.Same(self, found) {
 		return found, nil
 	}
 	return self, nil

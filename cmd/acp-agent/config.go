@@ -27,6 +27,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -208,12 +210,12 @@ func readConfig(path string) (config, error) {
 	if !required {
 		path = defaultConfig()
 	}
-	text, err := readRegular(path)
+	text, err := namedfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) && !required {
 		return config{}, nil
 	}
 	if err != nil {
-		return config{}, usagef("configuration: %v", fileError(err))
+		return config{}, usagef("configuration: %v", namedfile.Explain(err))
 	}
 	return parseConfig(path, text)
 }
@@ -461,12 +463,6 @@ func (a agentConfig) check(name string) error {
 	return nil
 }
 
-// variableName matches the names of environment variables. It is compiled on first use to keep the
-// start of the program fast.
-var variableName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-})
-
 // check checks what decoding does not. Its errors do not quote values, because a user may have put
 // a secret key there by mistake.
 func (m modelConfig) check(id string) error {
@@ -487,7 +483,7 @@ func (m modelConfig) check(id string) error {
 			"where there is no sandbox")
 	case m.KeyEnv != "" && m.KeyCommand != nil:
 		return errors.New("has both keyEnv and keyCommand: give one of them")
-	case m.KeyEnv != "" && !variableName().MatchString(m.KeyEnv):
+	case m.KeyEnv != "" && !process.IsVariable(m.KeyEnv):
 		return errors.New(
 			"keyEnv must be the name of an environment variable that has the key, such as " +
 				"OPENAI_API_KEY, not the key itself")

@@ -1,75 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 
-	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 )
-
-// sameFile reports whether two paths lead to the same file.
-func sameFile(a, b string) bool {
-	first, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	second, err := os.Stat(b)
-	return err == nil && os.SameFile(first, second)
-}
-
-// readRegular reads a file. It refuses pipes and devices, which might never end.
-func readRegular(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
-}
-
-// readBounded is readRegular for a file of at most max bytes.
-func readBounded(path string, max int64) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > max {
-		return nil, fmt.Errorf("%s has more than %s", path, text.Size(max))
-	}
-	return readRegular(path)
-}
-
-var errNotRegular = errors.New("it is not a regular file")
-
-// fileError returns the error of opening a file in plain language.
-func fileError(err error) error {
-	failed, ok := errors.AsType[*fs.PathError](err)
-	switch {
-	case !ok:
-		return err
-	case errors.Is(err, fs.ErrNotExist):
-		if dir := filepath.Dir(failed.Path); !isDir(dir) {
-			return fmt.Errorf("there is no folder %s for the file %s", dir,
-				filepath.Base(failed.Path))
-		}
-		return fmt.Errorf("there is no file %s", failed.Path)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("you have no permission to open %s", failed.Path)
-	case errors.Is(err, syscall.EISDIR):
-		return fmt.Errorf("%s is a folder: give a file", failed.Path)
-	}
-	return err
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
 
 // appendFile appends to a log or trace. It reports the first write error on stderr.
 type appendFile struct {
@@ -85,11 +24,11 @@ func openAppend(flag, path string, stderr io.Writer) (*appendFile, error) {
 	info, err := os.Stat(path)
 	special := err == nil && !info.IsDir() && !info.Mode().IsRegular()
 	if special && path != os.DevNull && path != "/dev/stderr" {
-		return nil, usagef("--%s: open %s: %v", flag, path, errNotRegular)
+		return nil, usagef("--%s: open %s: %v", flag, path, namedfile.ErrNotRegular)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, usagef("--%s: %v", flag, fileError(err))
+		return nil, usagef("--%s: %v", flag, namedfile.Explain(err))
 	}
 	return &appendFile{file: file, flag: flag, stderr: stderr}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -40,7 +41,7 @@ func readMCPConfigs(files []string) ([]sdk.McpServer, error) {
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, usagef("--mcp-config: %v", fileError(err))
+			return nil, usagef("--mcp-config: %v", namedfile.Explain(err))
 		}
 		servers, err := parseMCPConfig(text)
 		if err != nil {

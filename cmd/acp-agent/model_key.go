@@ -132,7 +132,7 @@ func (m modelConfig) checkHeaders() error {
 		}
 	}
 	for _, name := range m.headerVariables() {
-		if !variableName().MatchString(name) {
+		if !process.IsVariable(name) {
 			return errors.New("headers: $ must precede the name of an environment variable, " +
 				"such as $AZURE_API_KEY")
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -80,7 +81,7 @@ func (set *settings) obstacle(one sessionstore.Session) string {
 		return "no model is configured; acp-agent models explains how to add one"
 	}
 	for _, dir := range one.Keys.Roots.All() {
-		if path := dir.String(); !isDir(path) {
+		if path := dir.String(); !namedfile.IsDir(path) {
 			return fmt.Sprintf("the folder %s does not exist: create it, or run: acp-agent sessions move "+
 				"%s NEW-FOLDER", text.Printable(path), text.ShellWord(path))
 		}

@@ -228,3 +228,15 @@ func (e *ExitError) Error() string {
 	}
 	return text
 }
+
+// IsVariable reports whether name is a name that every system and shell accepts for an environment
+// variable.
+func IsVariable(name string) bool {
+	for i, r := range name {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"internal/test/pgtest"}, // imported by tests only
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal", "internal/test/volume"}, // imported by tests only
 	{"cmd/acp-agent"},
-	{"acp", "internal/inspect"},
+	{"acp", "internal/agents", "internal/inspect"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/client", "internal/consent", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},
@@ -33,12 +33,13 @@ var layers = [][]string{
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
 	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
+	{"internal/namedfile"},
 	{"internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
 }
 
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
-	"github.com/go-json-experiment/json": {"internal/strictjson", "sessionstore", "cmd/acp-agent"},
+	"github.com/go-json-experiment/json": {"internal/strictjson", "internal/agents", "sessionstore", "cmd/acp-agent"},
 	"github.com/jackc/pgx":               {"internal/test/pgtest", "sessionstore/postgres"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }

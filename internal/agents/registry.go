@@ -1,0 +1,229 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// A Registry holds the agents in a registry.json of the ACP registry.
+type Registry struct {
+	// CopiedFrom is the file or URL that our copy comes from, without secrets.
+	CopiedFrom string    `json:"copiedFrom"`
+	CopiedAt   time.Time `json:"copiedAt"`
+	Agents     []Agent   `json:"agents"`
+}
+
+// A Agent is an entry of a registry. Its strings have no hidden characters.
+type Agent struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Version      string `json:"version"`
+	Website      string `json:"website,omitempty"`
+	Repository   string `json:"repository,omitempty"`
+	Distribution struct {
+		Binary map[string]Program `json:"binary,omitempty"` // by platform
+		NPX    *Program           `json:"npx,omitempty"`
+		UVX    *Program           `json:"uvx,omitempty"`
+	} `json:"distribution"`
+}
+
+// A Program says how a program is installed and started.
+type Program struct {
+	Archive string            `json:"archive,omitempty"` // of a binary
+	Package string            `json:"package,omitempty"` // of npm or PyPI, perhaps with a version
+	Cmd     string            `json:"cmd,omitempty"`     // in the archive or package
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// MaxSize is the maximum size of a registry in bytes. The ACP registry has about 100,000.
+const MaxSize = 16 << 20
+
+// Parse reads a registry.json. It leaves out invalid entries and returns their errors. It
+// ignores unknown members.
+func Parse(raw []byte) (r Registry, leftOut []error, err error) {
+	var file struct {
+		CopiedFrom string           `json:"copiedFrom"`
+		CopiedAt   time.Time        `json:"copiedAt"`
+		Agents     []jsontext.Value `json:"agents"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return r, nil, fmt.Errorf("it is not a registry.json: %w", err)
+	}
+	r = Registry{CopiedFrom: file.CopiedFrom, CopiedAt: file.CopiedAt}
+	seen := make(map[string]bool)
+	for i, entry := range file.Agents {
+		var a Agent
+		err := json.Unmarshal(entry, &a)
+		if err == nil {
+			err = a.check()
+		}
+		name := fmt.Sprintf("entry %d", i+1)
+		if patterns().id.MatchString(a.ID) {
+			name = a.ID
+		}
+		switch {
+		case err != nil:
+			leftOut = append(leftOut, fmt.Errorf("%s: %w", name, err))
+		case seen[a.ID]:
+			leftOut = append(leftOut, fmt.Errorf("%s: an earlier entry has the same id", name))
+		case a.ID != "acp-agent": // which does not run behind itself
+			seen[a.ID] = true
+			r.Agents = append(r.Agents, a)
+		}
+	}
+	return r, leftOut, nil
+}
+
+// patterns has the patterns that the strings of a registry must match, and the environment
+// variables that it must not set. A string that matches has no special meaning to a shell and does
+// not begin with a dash.
+var patterns = sync.OnceValue(func() (p struct {
+	id, version, program, npm, pypi, reserved *regexp.Regexp
+}) {
+	const name = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
+	p.id = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+	p.version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$`)
+	p.program = regexp.MustCompile(`^` + name + `$`)
+	p.npm = regexp.MustCompile(`^(@` + name + `/)?` + name + `(@[A-Za-z0-9.+-]+)?$`)
+	p.pypi = regexp.MustCompile(`^` + name + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
+	p.reserved = regexp.MustCompile(`(?i)^(PATH|PATHEXT|COMSPEC|HOME|IFS|ENV|BASH_ENV|` +
+		`(LD|DYLD|NODE|NPM|PIP|UV|ACP_AGENT)_.*|PYTHON.*)$`)
+	return p
+})
+
+// check checks what decoding does not.
+func (a Agent) check() error {
+	p := patterns()
+	d := a.Distribution
+	switch {
+	case !p.id.MatchString(a.ID):
+		return errors.New("its id must have only small letters, digits and dashes")
+	case a.Name == "" || len(a.Name) > 100 || !isOneLine(a.Name):
+		return errors.New("its name is missing, too long or not one line")
+	case len(a.Version) > 100 || !p.version.MatchString(a.Version):
+		return errors.New("its version must have three numbers")
+	case !isShownURL(a.Website) || !isShownURL(a.Repository):
+		return errors.New("its website or repository is not an address")
+	case len(d.Binary) == 0 && d.NPX == nil && d.UVX == nil:
+		return errors.New("it has no distribution that is known here")
+	}
+	for platform, program := range d.Binary {
+		if err := program.check(nil); err != nil {
+			return fmt.Errorf("binary.%s: %w", text.Name(platform), err)
+		}
+	}
+	if err := d.NPX.check(p.npm); err != nil {
+		return fmt.Errorf("npx: %w", err)
+	}
+	if err := d.UVX.check(p.pypi); err != nil {
+		return fmt.Errorf("uvx: %w", err)
+	}
+	return nil
+}
+
+// check checks how a program is started. pkg matches the names of packages, nil for a binary.
+func (r *Program) check(pkg *regexp.Regexp) error {
+	if r == nil {
+		return nil
+	}
+	switch {
+	case pkg != nil && (len(r.Package) > 300 || !pkg.MatchString(r.Package)):
+		return errors.New("its package is not the name of a package")
+	case pkg == nil && (r.Archive == "" || !isShownURL(r.Archive)):
+		return errors.New("its archive is not an address")
+	case pkg == nil && !r.isInArchive():
+		return errors.New("its cmd is not a program in the archive")
+	case pkg != nil && r.Cmd != "" && !patterns().program.MatchString(r.Cmd):
+		return errors.New("its cmd is not the name of a program")
+	case proxy.IsLauncher(r.program()):
+		return fmt.Errorf("%s is no agent: it starts other programs", r.program())
+	case len(r.Args) > 100 || len(r.Env) > 100:
+		return errors.New("it has too many arguments or environment variables")
+	}
+	for _, arg := range r.Args {
+		if len(arg) > 4096 || !isOneLine(arg) {
+			return errors.New("an argument is too long or not one line")
+		}
+	}
+	for name, value := range r.Env {
+		switch {
+		case len(value) > 4096 || !process.IsVariable(name) || !isOneLine(value):
+			return errors.New("an environment variable has no valid name, or is not one line")
+		case patterns().reserved.MatchString(name):
+			return fmt.Errorf("it sets %s, which decides what other programs run", name)
+		}
+	}
+	return nil
+}
+
+// isInArchive reports whether the cmd of a binary is a path in its archive, on every system.
+func (r *Program) isInArchive() bool {
+	cmd := strings.ReplaceAll(r.Cmd, `\`, "/")
+	return !strings.Contains(cmd, ":") && filepath.IsLocal(filepath.FromSlash(cmd)) &&
+		patterns().program.MatchString(path.Base(cmd))
+}
+
+// program returns the name of the program, without the extension that Windows adds. For an npm
+// package that is not installed, it is a guess.
+func (r *Program) program() string {
+	if r.Cmd == "" {
+		_, name := path.Split(proxy.PackageName(r.Package))
+		return name
+	}
+	return proxy.ProgramName(path.Base(strings.ReplaceAll(r.Cmd, `\`, "/")))
+}
+
+// isOneLine reports whether all of s can be seen on one line.
+func isOneLine(s string) bool {
+	return text.IsVisible(s) && !strings.ContainsAny(s, "\t\n")
+}
+
+// isShownURL reports whether s is a web address to show to a person, or absent.
+func isShownURL(s string) bool {
+	u, err := url.Parse(s)
+	return s == "" || err == nil && len(s) <= 2048 && isOneLine(s) && !strings.Contains(s, " ") &&
+		(u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
+}
+
+// Read reads the copy of a registry at path. Without one it returns the zero value.
+func Read(path string) (Registry, error) {
+	raw, err := namedfile.ReadBounded(path, MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Registry{}, nil
+	}
+	if err == nil {
+		var r Registry
+		if r, _, err = Parse(raw); err == nil {
+			return r, nil
+		}
+	}
+	return Registry{}, fmt.Errorf("the copy of the registry in %s cannot be used: %w; acp-agent "+
+		"agents update replaces it", path, namedfile.Explain(err))
+}
+
+// Write replaces the copy of a registry at path.
+func (r Registry) Write(path string) error {
+	raw, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return privatefile.WriteFile(path, raw)
+}

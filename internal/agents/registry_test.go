@@ -1,0 +1,90 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// entry is the text of a registry with one entry.
+func entry(members string) []byte { return []byte(`{"agents": [{` + members + `}]}`) }
+
+const valid = `"id": "one", "name": "One", "version": "1.0.0"`
+
+// An entry comes from somebody else: nothing of it may mean something to a shell, choose another
+// program, or hide.
+func TestParseLeavesOutInvalidEntries(t *testing.T) {
+	for members, problem := range map[string]string{
+		valid: "no distribution",
+		`"id": "One", "name": "One", "version": "1.0.0"`:                                       "its id",
+		`"id": "one", "name": "", "version": "1.0.0"`:                                          "its name",
+		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                 "its name",
+		`"id": "one", "name": "One", "version": "latest"`:                                      "its version",
+		valid + `, "website": "javascript:x"`:                                                  "its website",
+		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                      "npx: its package",
+		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                 "npx: its package",
+		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:               "uvx: its cmd",
+		valid + `, "distribution": {"npx": {"package": "one", "cmd": "sh"}}`:                   "starts other programs",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"LD_PRELOAD": "x"}}}`:    "LD_PRELOAD",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"a b": "x"}}}`:           "no valid name",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["a\nb"]}}`:              "an argument",
+		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:     "its archive",
+		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`: "its cmd",
+	} {
+		r, leftOut, err := Parse(entry(members))
+		require.NoError(t, err, members)
+		require.Empty(t, r.Agents, members)
+		require.Len(t, leftOut, 1, members)
+		require.ErrorContains(t, leftOut[0], problem, members)
+	}
+	_, _, err := Parse([]byte("<html>"))
+	require.ErrorContains(t, err, "not a registry.json")
+}
+
+func TestReadAndWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.json")
+	none, err := Read(path)
+	require.NoError(t, err)
+	require.Zero(t, none)
+
+	r, leftOut, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "@x/one@1.0.0"}}`))
+	require.NoError(t, err)
+	require.Empty(t, leftOut)
+	require.NoError(t, r.Write(path))
+	again, err := Read(path)
+	require.NoError(t, err)
+	require.Equal(t, r, again)
+
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, err = Read(path)
+	require.ErrorContains(t, err, "agents update replaces it")
+}
+
+// What is known about an agent stays as it is, whatever a registry calls it.
+func TestProfiles(t *testing.T) {
+	own := proxy.KnownProfiles()
+	r, _, err := Parse([]byte(`{"agents": [
+		{"id": "gemini", "name": "Other", "version": "1.0.0", "distribution": {"npx": {"package": "evil"}}},
+		{"id": "google", "name": "Gemini", "version": "1.0.0",
+		 "distribution": {"npx": {"package": "@google/gemini-cli@1.0.0"}}},
+		{"id": "new", "name": "New", "version": "1.0.0",
+		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"B": "2", "A": "1"}}}}]}`))
+	require.NoError(t, err)
+	profiles := r.Profiles(own)
+	require.Len(t, profiles, 2)
+	known, ok := proxy.FindProfile(own, "gemini")
+	require.True(t, ok)
+	require.Equal(t, "google", profiles[0].Name)
+	require.Equal(t, known.Command, profiles[0].Command)
+	require.Equal(t, "gemini", profiles[0].Identity)
+	require.Equal(t, []string{"acp"}, profiles[1].Args)
+	require.Equal(t, []string{"A=1", "B=2"}, profiles[1].Env)
+	require.Equal(t, "uv tool install new-agent==1.0.0", profiles[1].Install)
+}
