@@ -62,7 +62,7 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 		}
 	}()
 	params := o.activation
-	params.Params, params.History = o.params.rest, act.host.history(params.History)
+	params.Params, params.History = act.params.rest, act.host.history(params.History)
 	var err error
 	act.backend, act.opened, err = a.backend.Open(ctx, params, act.host)
 	if errors.Is(err, backend.ErrUnknownSession) {
@@ -102,20 +102,17 @@ func (a *agent) releaseSession() {
 // openRoots does the part of opening that reads disks: it opens the roots and scans them.
 func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	a := act.agent
-	act.workspace, err = workspace.Open(ctx, o.params.roots, a.options.Workspace)
-	if wrong := o.params.rootViolations(err); wrong != nil {
-		return strictjson.Refuse(wrong...)
-	}
+	act.params = o.params
+	act.workspace, err = act.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		return err
 	}
 	for _, root := range act.workspace.Opened() {
 		act.broad = append(act.broad, broadDir(root.Real, a.home()))
 	}
-	act.params = o.params
 	act.host = newHost(a, act.id, o.stored, act.workspace, o.outlet)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
-	if err := o.params.checkShown(act.workspace); err != nil {
+	if err := act.params.checkShown(act.workspace); err != nil {
 		return err
 	}
 	if act.servers,

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Folder struct {
 	Setting string
 
 	confirmed bool // Path is the real path that the user allowed, and must not lead elsewhere
+	kept      bool // nothing but the stored list of the session has it; see leaveOut
 }
 
 // The settings of folders that the user did not declare.
@@ -90,7 +92,7 @@ func addedFolder(c consent.Consent) Folder {
 }
 
 // keptFolders returns the stored folders. Those that are also declared have the setting that
-// declares them.
+// declares them. What the user added to the session is in the list only because it was stored.
 func keptFolders(stored workspace.Dirs, declared []Folder) []Folder {
 	known := foldersByDir(declared)
 	kept := make([]Folder, 0, stored.Len())
@@ -99,6 +101,7 @@ func keptFolders(stored workspace.Dirs, declared []Folder) []Folder {
 		if !isDeclared {
 			f = Folder{Path: dir.String(), Setting: keptSetting}
 		}
+		f.kept = !isDeclared || f.confirmed
 		kept = append(kept, f)
 	}
 	return kept
@@ -129,9 +132,48 @@ func (p *sessionParams) additional() []Folder {
 			f.Setting = clientSetting
 		}
 		f.Path = dir.String() // the setting may spell it in another way
+		f.kept = false        // a change of the open session is about all of them
 		folders = append(folders, f)
 	}
 	return folders
+}
+
+// openRoots opens the roots of the request, without the kept folders that cannot be opened.
+func (p *sessionParams) openRoots(
+	ctx context.Context, o workspace.Options,
+) (*workspace.Workspace, error) {
+	for {
+		w, err := workspace.Open(ctx, p.roots, o)
+		if err != nil && p.leaveOut(err) {
+			continue
+		}
+		if wrong := p.rootViolations(err); wrong != nil {
+			return nil, strictjson.Refuse(wrong...)
+		}
+		return w, err
+	}
+}
+
+// leaveOut leaves the kept folders that err is about out of the request, notes why, and reports
+// whether there are any. Whoever names a folder can correct the request, but a client that names
+// none could never open the session again.
+func (p *sessionParams) leaveOut(err error) bool {
+	roots, _ := errors.AsType[workspace.RootErrors](err)
+	missing := make(map[int]bool)
+	for _, e := range roots {
+		i := e.Root - 1
+		if 0 <= i && i < len(p.folders) && p.folders[i].kept {
+			missing[i] = true
+			p.missing = append(p.missing, e)
+		}
+	}
+	var left []Folder
+	for i, f := range p.folders {
+		if !missing[i] {
+			left = append(left, f)
+		}
+	}
+	return len(missing) > 0 && p.setFolders(left) == nil
 }
 
 // checkShown checks that the paths of the folders that the user allowed still lead to the same
@@ -195,29 +237,45 @@ func (p *sessionParams) settings() []string {
 // droppedFolders returns a message to the user about folders that the session has lost although the
 // client did not ask for that: it had them when it was last opened, or its source has them. The
 // message is "" if there are none.
-func (act *activation) droppedFolders(
-	p sessionParams, cause backend.Cause, stored sessionstore.Keys,
-) string {
-	if p.listed {
+func (act *activation) droppedFolders(cause backend.Cause, stored sessionstore.Keys) string {
+	if act.params.listed {
 		return ""
 	}
+	told := missingFolders(act.params.missing)
 	var dropped []string
 	for i, dir := range stored.Roots.All() {
 		if i > 0 && !slices.ContainsFunc(act.workspace.Opened(), func(r workspace.Root) bool {
 			return r.Dir == dir || r.Real == stored.Real[i]
+		}) && !slices.ContainsFunc(act.params.missing, func(e workspace.RootError) bool {
+			return e.Path == dir.String()
 		}) {
 			dropped = append(dropped, text.Code(text.Printable(dir.String())))
 		}
 	}
 	if len(dropped) == 0 {
-		return ""
+		return told
 	}
 	lacks := "This session no longer has %s: your editor opened it without naming folders. "
 	if cause == backend.Fork {
 		lacks = "This copy does not have %s, unlike the original: your editor made it without " +
 			"naming folders. "
 	}
-	return fmt.Sprintf(lacks+
+	return told + fmt.Sprintf(lacks+
 		"/roots add brings a folder back, and acp-agent --keep-dirs keeps those of all "+
 		"sessions.\n\n", strings.Join(dropped, ", "))
+}
+
+// missingFolders returns a message to the user about kept folders that could not be opened, or "".
+func missingFolders(missing []workspace.RootError) string {
+	var b strings.Builder
+	for _, e := range missing {
+		problem, _, _ := strings.Cut(e.Problem(), ":") // without what to do about a request
+		if e.Detail != "" {
+			problem += " (" + text.Printable(e.Detail) + ")"
+		}
+		fmt.Fprintf(&b, "This session was opened without the folder %s, which %s. "+
+			"/roots add brings it back when it is there again, also under another name.\n\n",
+			text.Code(text.Printable(e.Path)), problem)
+	}
+	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -288,4 +289,76 @@ func TestDroppedFoldersAreReportedOnce(t *testing.T) {
 	c.call("session/load", rootsParams(id, cwd, a))
 	c.call("session/load", rootsParams(id, cwd, []string{}...))
 	require.Equal(t, 1, strings.Count(strings.Join(texts(c.messages(), id), ""), "no longer has"))
+}
+
+// A client that names no folders can open a session of which a stored folder cannot be opened any
+// more. The session has the others, and says once what is missing and why.
+//
+// Clauses A6, A13, A33, A34.
+func TestKeptFolderThatIsMissing(t *testing.T) {
+	for what, spoil := range map[string]struct {
+		do  func(t *testing.T, dir string)
+		why string
+	}{
+		"deleted": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(dir))
+		}, "which does not exist. "},
+		"a file": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(dir))
+			writeFile(t, dir, "")
+		}, "which is not a folder. "},
+	} {
+		for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+			t.Run("A34/"+what+" "+method, func(t *testing.T) {
+				r := &scripted{}
+				c := connect(t, acp.Options{Backend: using(r), KeepFolders: true,
+					ConsentDir: t.TempDir()})
+				c.initialize()
+				c.permit("allow-once")
+				cwd, kept, gone, added := folder(t), folder(t), folder(t), folder(t)
+				id := c.open(cwd, gone, kept)
+				c.texts(id, "say one")
+				require.Contains(t, c.say(id, "/roots add "+added), "Added")
+				c.call("session/close", idParams(id))
+				spoil.do(t, gone)
+				spoil.do(t, added)
+				m := c.try(method, rootsParams(id, cwd, gone, kept))
+				require.NotNil(t, m.Error, "A6: the client's own list")
+				require.Equal(t, []string{gone, kept, added}, c.find(id).AdditionalDirectories)
+
+				opened := c.after(method, id, cwd, nil)
+				require.Equal(t, []string{kept}, c.find(opened).AdditionalDirectories)
+				said := c.say(opened, "say two")
+				for _, dir := range []string{gone, added} {
+					require.Contains(t, said, "opened without the folder `"+dir+"`, "+spoil.why)
+				}
+				require.NotContains(t, said, "your editor")
+				opened = c.after("session/load", opened, cwd, nil)
+				require.NotContains(t, c.say(opened, "say three"), "opened without")
+			})
+		}
+	}
+}
+
+// A folder that somebody names explicitly stays an error, whatever else is missing.
+//
+// Clauses A6, A33.
+func TestMissingFoldersThatAreNamed(t *testing.T) {
+	cwd, kept, configured := folder(t), folder(t), folder(t)
+	c := connect(t, acp.Options{KeepFolders: true, Folders: func(workspace.Dir) []acp.Folder {
+		return []acp.Folder{{Path: configured, Setting: "--dir"}}
+	}})
+	c.initialize()
+	id := c.open(cwd, kept, configured)
+	c.texts(id, "say one")
+	require.NoError(t, os.Remove(kept))
+	require.NoError(t, os.Remove(configured))
+	omitted := encode(map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}})
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		m := c.try(method, omitted)
+		require.NotNil(t, m.Error)
+		require.Contains(t, m.Error.Message, "--dir")
+		require.NotContains(t, m.Error.Message, kept)
+	}
+	require.Equal(t, []string{kept, configured}, c.find(id).AdditionalDirectories)
 }

@@ -27,7 +27,8 @@ type Options struct {
 	Folders func(cwd workspace.Dir) []Folder
 	// KeepFolders matters for requests that leave out additionalDirectories. It gives a session
 	// that is loaded or resumed the roots that it had when it was last opened, and a fork the roots
-	// of its source.
+	// of its source. Roots among these that cannot be opened, and that Folders does not name, are
+	// left out, and the user is told.
 	KeepFolders bool
 	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64
 	// MiB.

@@ -240,7 +240,7 @@ func (l *load) setNotice(s *session, act *activation) {
 	if l.inTurn {
 		return // the user has just been asked about the folders
 	}
-	s.notice += act.droppedFolders(l.params, l.cause, l.stored.Keys) + broad
+	s.notice += act.droppedFolders(l.cause, l.stored.Keys) + broad
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses

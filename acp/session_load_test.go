@@ -1260,13 +1260,6 @@ func TestRenamedFolder(t *testing.T) {
 			"use "+at("old", "app")+command+"'"+at("the new")+"'")
 		require.Contains(t, message(method, rootsParams(id, lib)),
 			"sessions move "+at("old", "app")+" "+lib, "the end of the path is another")
-		for _, id := range []string{other, added} {
-			require.Contains(t,
-				message(method,
-					encode(map[string]any{"sessionId": id, "cwd": lib, "mcpServers": []any{}})),
-				command+"NEW-FOLDER",
-				"a stored folder that the client did not name")
-		}
 		require.NotContains(t, message(method, rootsParams(other, lib, at("old", "shared"))),
 			"sessions move", "the client can name another")
 	}

@@ -56,7 +56,7 @@ func (a *agent) create(
 		at.release()
 		return nil, err
 	}
-	s.notice = act.opened.Notice + act.droppedFolders(p, cause, source.Keys) +
+	s.notice = act.opened.Notice + act.droppedFolders(cause, source.Keys) +
 		act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, a, act.movedRoots(source.Keys))
 	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil

@@ -17,8 +17,9 @@ import (
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork
 	roots   workspace.Roots
-	listed  bool     // the client sent additionalDirectories
-	folders []Folder // the additional roots if it did not
+	listed  bool                  // the client sent additionalDirectories
+	folders []Folder              // the additional roots if it did not
+	missing []workspace.RootError // the folders that were left out of them
 	servers []mcpclient.Config
 	rest    backend.Raw // the params without sessionId, with the additional roots
 }

@@ -336,7 +336,7 @@ func (r runFlags) creates() bool { return r.fork != "" || r.stored() == "" && !r
 
 // keepsDirs reports whether the agent process keeps the folders of a stored session by itself.
 func (r runFlags) keepsDirs() bool {
-	return len(r.dirs) == 0 && (r.load != "" || r.resume != "" || r.last)
+	return len(r.dirs) == 0 && (r.stored() != "" || r.last)
 }
 
 // find returns the stored session to continue: the one that a flag names, or the last one of cwd.
