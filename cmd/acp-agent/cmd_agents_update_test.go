@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/agents"
 )
 
 const oneAgent = `{"agents": [{"id": "one", "name": "One", "version": "1.0.0",

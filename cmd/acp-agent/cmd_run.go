@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -177,14 +178,14 @@ func runPrompt(
 			err = &statusError{exit.Code}
 		}
 	}()
-	show := newPrinter(s.out)
+	show := terminal.NewPrinter(s.out)
 	permit := newPermissions(s, show, r)
 	options := client.Options{
 		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
-		Updates: show.update, Permission: permit.answer,
+		Updates: show.Update, Permission: permit.answer,
 	}
 	if r.json {
-		options.Updates, options.Trace = nil, show.messages
+		options.Updates, options.Trace = nil, messages(show)
 	}
 	c := client.New(agent.Stdout(), agent.Stdin(), options)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -196,16 +197,16 @@ func runPrompt(
 	}()
 	end, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	if !r.json {
-		show.end()
-		if show.cost != "" {
-			fmt.Fprintln(s.err, "cost of the session", show.cost)
+		show.End()
+		if cost := show.Cost(); cost != "" {
+			fmt.Fprintln(s.err, "cost of the session", cost)
 		}
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintln(s.err, "acp-agent: interrupted")
 		return &statusError{statusInterrupted}
 	}
-	if err := cmp.Or(unwrapError(err), show.err()); err != nil {
+	if err := cmp.Or(unwrapError(err), show.Err()); err != nil {
 		return err
 	}
 	if end.StopReason != sdk.StopReasonEndTurn {
@@ -388,12 +389,14 @@ func (set *settings) args(command []string) []string {
 	return args
 }
 
-// messages is a trace that prints the messages of both sides, without secrets of MCP servers.
-func (p *printer) messages(sent bool, line []byte) {
-	if sent {
-		line = masked(line)
+// messages returns a trace that prints the messages of both sides, without secrets of MCP servers.
+func messages(p *terminal.Printer) func(sent bool, line []byte) {
+	return func(sent bool, line []byte) {
+		if sent {
+			line = masked(line)
+		}
+		p.Line(sent, line)
 	}
-	p.line(sent, line)
 }
 
 // unwrapError returns an error of the agent in the form in which a command line reports it.
@@ -410,7 +413,8 @@ func unwrapError(err error) error {
 		return fmt.Errorf("%s; acp-agent sessions list shows the sessions", answer.Message)
 	}
 	// Agents often put the cause there and answer with a message like "Internal error".
-	if cause := describe(answer.Data); cause != "" && !strings.Contains(answer.Message, cause) {
+	cause := terminal.Sentences(answer.Data)
+	if cause != "" && !strings.Contains(answer.Message, cause) {
 		return fmt.Errorf("%s: %s", strings.TrimRight(answer.Message, ".: "), cause)
 	}
 	return errors.New(answer.Message)

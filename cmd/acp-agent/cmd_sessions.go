@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -38,7 +39,7 @@ the newest activity.`,
 	set.accept(cmd, "state-dir", "store")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return set.withStore(s.err, func(store sessionstore.Store) error {
-			c, ok := openScreen(s)
+			c, ok := terminal.OpenScreen(s.in, s.out)
 			if !ok {
 				q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
 				return listFlags{}.list(cmd.Context(), s, store, q)
@@ -237,18 +238,18 @@ func showSession(
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	show := newPrinter(out)
+	show := terminal.NewPrinter(out)
 	for u, err := range store.History(ctx, stored.ID) {
 		if err != nil {
 			return err
 		}
-		show.update(ctx, client.Update{Kind: string(u.Kind), Update: strictjson.Find(u.Raw, "update")})
-		if err := show.err(); err != nil {
+		show.Update(ctx, client.Update{Kind: string(u.Kind), Update: strictjson.Find(u.Raw, "update")})
+		if err := show.Err(); err != nil {
 			return err
 		}
 	}
-	show.end()
-	return show.err()
+	show.End()
+	return show.Err()
 }
 
 // pruneFlags are the flags of sessions prune.
@@ -305,10 +306,10 @@ func (p pruneFlags) verb() string {
 	return "removed"
 }
 
+const day = 24 * time.Hour
+
 // age is a pflag.Value for a duration that can be given in days.
 type age time.Duration
-
-const day = 24 * time.Hour
 
 func (a *age) String() string {
 	if d := time.Duration(*a); d%day != 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -96,7 +97,7 @@ func (c *copying) counts() string {
 
 // report shows the progress on a terminal, a few times a second. The last report ends the line.
 func (c *copying) report(last bool) {
-	if !isTerminal(c.stderr) || !last && time.Since(c.shown) < 200*time.Millisecond {
+	if !terminal.Is(c.stderr) || !last && time.Since(c.shown) < 200*time.Millisecond {
 		return
 	}
 	c.shown = time.Now()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -108,7 +109,7 @@ func (l listFlags) list(
 			break
 		}
 	}
-	width := widthOf(s.out)
+	width := terminal.Width(s.out)
 	switch {
 	case l.json:
 		for _, session := range found {
@@ -147,7 +148,7 @@ func printFitting(
 	id := uniqueLength(found)
 	for _, session := range found {
 		rows = append(rows, []string{
-			text.Prefix(string(session.ID), id), since(session.Updated, now),
+			text.Prefix(string(session.ID), id), terminal.Since(session.Updated, now),
 			cmp.Or(titleColumn(session), "-"),
 			text.Printable(report(session).Agent), folders(session.Keys.Roots.All(), fromHome),
 		})
@@ -155,7 +156,7 @@ func printFitting(
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], columns(cell))
+			widths[i] = max(widths[i], terminal.Columns(cell))
 		}
 	}
 	const gap, title, agent, dirs = 2, 2, 3, 4
@@ -165,16 +166,17 @@ func printFitting(
 	widths[title] = min(widths[title], max(left-widths[dirs], left/2, 10))
 	widths[dirs] = max(left-widths[title], 10)
 	for _, row := range rows {
-		row[title], row[agent] = cut(row[title], widths[title]), cut(row[agent], widths[agent])
-		row[dirs] = cut(row[dirs], widths[dirs])
+		for _, column := range []int{title, agent, dirs} {
+			row[column] = terminal.Cut(row[column], widths[column])
+		}
 		var line strings.Builder
 		for i, cell := range row {
 			line.WriteString(cell)
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+gap))
+				line.WriteString(strings.Repeat(" ", widths[i]-terminal.Columns(cell)+gap))
 			}
 		}
-		if _, err := fmt.Fprintln(out, cut(line.String(), width-1)); err != nil {
+		if _, err := fmt.Fprintln(out, terminal.Cut(line.String(), width-1)); err != nil {
 			return err
 		}
 	}
@@ -194,21 +196,6 @@ func uniqueLength(sessions []sessionstore.Session) int {
 			return length
 		}
 	}
-}
-
-// since describes a time in the past, relative to now if that is less than a month ago.
-func since(t, now time.Time) string {
-	switch d := now.Sub(t); {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", d/time.Minute)
-	case d < day:
-		return fmt.Sprintf("%d h ago", d/time.Hour)
-	case d < 30*day:
-		return text.Count(int(d/day), "day", "days") + " ago"
-	}
-	return t.Local().Format(time.DateOnly)
 }
 
 // fromHome returns a path with "~" for the home directory.

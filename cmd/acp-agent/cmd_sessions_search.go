@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -105,8 +106,8 @@ func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) 
 		}
 		return nil
 	}
-	out := foundPrinter{out: s.out, terminal: widthOf(s.out) > 0, now: time.Now(), id: math.MaxInt}
-	out.color = out.terminal && os.Getenv("NO_COLOR") == "" && obeysEscapes()
+	out := foundPrinter{out: s.out, terminal: terminal.Width(s.out) > 0, now: time.Now(), id: math.MaxInt}
+	out.color = out.terminal && os.Getenv("NO_COLOR") == "" && terminal.ObeysEscapes()
 	var sessions []sessionstore.Session
 	messages := make(map[sessionstore.ID][]sessionstore.Found)
 	for _, one := range found {
@@ -142,12 +143,7 @@ func (set *settings) continueLine(one sessionstore.Session, id string) string {
 	if command != "" {
 		words = append(words, "--", command)
 	}
-	return plainLine(strings.Join(words, " "))
-}
-
-// plainLine returns a part of a line as it can be shown.
-func plainLine(s string) string {
-	return strings.NewReplacer("\t", " ", "\n", " ").Replace(text.Plain(s))
+	return terminal.OneLine(strings.Join(words, " "))
 }
 
 // foundPrinter prints what was found. It keeps the first error.
@@ -169,7 +165,7 @@ func (p *foundPrinter) session(one sessionstore.Session) {
 	r := report(one)
 	when, name := r.UpdatedAt.Format(time.DateTime), workspace.Dir.String
 	if p.terminal {
-		when, name = since(one.Updated, p.now), fromHome
+		when, name = terminal.Since(one.Updated, p.now), fromHome
 	}
 	p.line(fmt.Sprintf("%s  %s  %s  %s", text.Prefix(string(r.ID), p.id), when, text.Printable(r.Agent),
 		folders(one.Keys.Roots.All(), name)))
@@ -194,14 +190,14 @@ func (p *foundPrinter) marked(one sessionstore.Found) string {
 	var b strings.Builder
 	end := 0
 	for _, m := range one.Matches {
-		b.WriteString(plainLine(one.Line[end:m.Start]))
-		match := plainLine(one.Line[m.Start:m.End])
+		b.WriteString(terminal.OneLine(one.Line[end:m.Start]))
+		match := terminal.OneLine(one.Line[m.Start:m.End])
 		if p.color {
-			match = style{bold, cyan}.apply(match)
+			match = terminal.Style{terminal.Bold, terminal.Cyan}.Apply(match)
 		}
 		b.WriteString(match)
 		end = m.End
 	}
-	b.WriteString(plainLine(one.Line[end:]))
+	b.WriteString(terminal.OneLine(one.Line[end:]))
 	return b.String()
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -117,12 +118,12 @@ type setup struct {
 	editor  string
 	yes     bool
 
-	user *typist     // nil to ask nothing
-	show *printer    // where questions are asked
-	path string      // of the configuration file
-	file string      // the same without links
-	old  []byte      // its content, nil if there is none
-	perm fs.FileMode // of the file
+	user *terminal.Typist  // nil to ask nothing
+	show *terminal.Printer // where questions are asked
+	path string            // of the configuration file
+	file string            // the same without links
+	old  []byte            // its content, nil if there is none
+	perm fs.FileMode       // of the file
 	new  *configText
 }
 
@@ -197,18 +198,18 @@ func (o *setup) read() (err error) {
 
 // findTerminal decides where to ask: on the terminal of standard input, unless --yes is given.
 func (o *setup) findTerminal() error {
-	o.show = newPrinter(o.out)
+	o.show = terminal.NewPrinter(o.out)
 	switch {
 	case o.yes:
 		return nil
-	case o.interactive() && isTerminal(o.out):
-	case o.interactive() && isTerminal(o.err):
-		o.show = newPrinter(o.err)
+	case o.interactive() && terminal.Is(o.out):
+	case o.interactive() && terminal.Is(o.err):
+		o.show = terminal.NewPrinter(o.err)
 	default:
 		return usagef(setupNeedsAnswers, strings.Join(o.foundAgents(), ", "),
 			strings.Join(editorNames(), ", "))
 	}
-	o.user = newTypist(o.in.(*os.File))
+	o.user = terminal.NewTypist(o.in.(*os.File))
 	return nil
 }
 
@@ -228,15 +229,15 @@ func (o *setup) foundAgents() []string {
 
 // tell shows a sentence.
 func (o *setup) tell(format string, args ...any) {
-	o.show.note("%s", text.Plain(fmt.Sprintf(format, args...)))
+	o.show.Note("%s", text.Plain(fmt.Sprintf(format, args...)))
 }
 
 // ask asks for a line. It returns an error if ctx or the input ends.
 func (o *setup) ask(ctx context.Context, question string) (string, error) {
-	o.show.endLine()
-	o.show.print(question + " ")
-	line, err := o.user.read(ctx)
-	o.show.typed()
+	o.show.EndLine()
+	o.show.Print(question + " ")
+	line, err := o.user.Read(ctx)
+	o.show.Typed()
 	if errors.Is(err, io.EOF) && line == "" {
 		return "", errors.New("the input ended; nothing was written")
 	}
@@ -250,10 +251,10 @@ func (o *setup) ask(ctx context.Context, question string) (string, error) {
 func (o *setup) choose(
 	ctx context.Context, question string, options []string, initial int,
 ) (int, error) {
-	o.show.note("")
+	o.show.Note("")
 	o.tell("%s", question)
 	for i, option := range options {
-		o.show.note("%4d  %s", i+1, text.Printable(option))
+		o.show.Note("%4d  %s", i+1, text.Printable(option))
 	}
 	for {
 		line, err := o.ask(ctx, fmt.Sprintf("Number [%d]:", initial+1))
@@ -322,7 +323,7 @@ func (o *setup) addFolders(ctx context.Context) error {
 // askFolders asks for the working directory and the folders that belong to it, until the user gives
 // no more.
 func (o *setup) askFolders(ctx context.Context) error {
-	o.show.note("")
+	o.show.Note("")
 	o.tell("Which folders belong together? Most editors send only the one that you work in.")
 	var given rootFlags
 	question := "Folder that you work in (Enter for none):"
@@ -423,7 +424,7 @@ func (o *setup) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.show.note("")
+	o.show.Note("")
 	if bytes.Equal(content, bytes.TrimPrefix(o.old, []byte("\uFEFF"))) {
 		o.tell("%s stays as it is.", text.Printable(o.path))
 		return nil
@@ -434,12 +435,12 @@ func (o *setup) write(ctx context.Context) error {
 	if o.old == nil {
 		o.tell("New file %s:", text.Printable(o.path))
 		for line := range strings.Lines(string(content)) {
-			o.show.note("  %s", text.Plain(strings.TrimSuffix(line, "\n")))
+			o.show.Note("  %s", text.Plain(strings.TrimSuffix(line, "\n")))
 		}
 	} else {
 		old := string(o.old)
 		o.tell("Changes:")
-		o.show.diff(&sdk.ToolCallContentDiff{Path: o.path, OldText: &old, NewText: string(content)})
+		o.show.Diff(&sdk.ToolCallContentDiff{Path: o.path, OldText: &old, NewText: string(content)})
 	}
 	if err := o.confirm(ctx); err != nil {
 		return err

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // ownedByAnother reports whether a file belongs to neither this user nor root.
@@ -24,13 +22,4 @@ func writableByOthers(info fs.FileInfo) bool {
 		others = 0o002
 	}
 	return info.Mode().Perm()&others != 0
-}
-
-// terminalWidth returns the number of columns of a terminal, 0 if it is unknown.
-func terminalWidth(terminal *os.File) int {
-	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
 }

@@ -11,15 +11,16 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // permissions answers permission requests: it asks the user on a terminal, allows them once with
 // --yes, and refuses them otherwise.
 type permissions struct {
-	show *printer // nil to show nothing
-	yes  bool     // allow without asking
-	user *typist  // nil to ask nobody
+	show *terminal.Printer // nil to show nothing
+	yes  bool              // allow without asking
+	user *terminal.Typist  // nil to ask nobody
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
@@ -27,7 +28,7 @@ type permissions struct {
 
 // newPermissions returns the permissions for a run. Questions are asked where the user sees them:
 // on standard error if show prints elsewhere.
-func newPermissions(s streams, show *printer, r runFlags) *permissions {
+func newPermissions(s streams, show *terminal.Printer, r runFlags) *permissions {
 	p := &permissions{show: show, yes: r.yes}
 	switch {
 	case r.json:
@@ -35,13 +36,13 @@ func newPermissions(s streams, show *printer, r runFlags) *permissions {
 		return p
 	case r.yes || !s.interactive():
 		return p
-	case isTerminal(s.out):
-	case isTerminal(s.err):
-		p.show = newPrinter(s.err)
+	case terminal.Is(s.out):
+	case terminal.Is(s.err):
+		p.show = terminal.NewPrinter(s.err)
 	default:
 		return p
 	}
-	p.user = newTypist(s.in.(*os.File))
+	p.user = terminal.NewTypist(s.in.(*os.File))
 	return p
 }
 
@@ -52,11 +53,11 @@ func (p *permissions) answer(
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.show != nil {
-		p.show.permission(r.ToolCall)
+		p.show.Permission(r.ToolCall)
 	}
 	option, how := p.choose(ctx, r.Options)
 	if p.show != nil {
-		p.show.answered(how)
+		p.show.Answered(how)
 	}
 	if option == nil || !allowing(option.Kind) {
 		p.refused++
@@ -110,14 +111,14 @@ func (p *permissions) ask(
 		}
 		fmt.Fprintf(&question, "[%s] %s  ", keys[i], text.Line(text.Plain(o.Name), 60))
 	}
-	p.user.forget()
+	p.user.Forget()
 	for {
-		p.show.ask(strings.TrimSpace(question.String()) + ":")
-		line, err := p.user.read(ctx)
+		p.show.Ask(strings.TrimSpace(question.String()) + ":")
+		line, err := p.user.Read(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.show.typed()
+		p.show.Typed()
 		if i := chosen(line, keys, options); i >= 0 {
 			return &options[i]
 		}

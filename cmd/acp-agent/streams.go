@@ -1,13 +1,13 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/mattn/go-isatty"
-	"golang.org/x/text/width"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // streams are the program's standard streams.
@@ -19,73 +19,15 @@ type streams struct {
 func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr} }
 
 // interactive reports whether standard input is a terminal.
-func (s streams) interactive() bool { return isTerminal(s.in) }
+func (s streams) interactive() bool { return terminal.Is(s.in) }
 
-// widthOf returns the number of columns of w if it is a terminal, otherwise 0.
-func widthOf(w io.Writer) int {
-	if !isTerminal(w) {
-		return 0
+// writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are
+// escaped.
+func writeJSON(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
 	}
-	if width := terminalWidth(w.(*os.File)); width > 0 {
-		return width
-	}
-	return 80
-}
-
-// isTerminal reports whether an [io.Reader] or [io.Writer] is a terminal.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(file.Fd()) || isatty.IsCygwinTerminal(file.Fd()))
-}
-
-// columns returns how many columns s takes on a terminal.
-func columns(s string) int {
-	n := 0
-	for _, r := range s {
-		n += columnsOf(r)
-	}
-	return n
-}
-
-// prefixColumns returns the length in bytes of the longest prefix of s that takes at most n
-// columns, and at least one character.
-func prefixColumns(s string, n int) int {
-	end := 0
-	for i, r := range s {
-		if n -= columnsOf(r); n < 0 && i > 0 {
-			break
-		}
-		end = i + utf8.RuneLen(r)
-	}
-	return end
-}
-
-// columnsOf returns how many columns r takes: two for the characters of East Asia and for emoji,
-// none for marks on another character. Where terminals differ it returns the larger number: a line
-// that is wrapped elsewhere than expected could look like another one.
-func columnsOf(r rune) int {
-	const emojiStyle = '\ufe0f' // makes a symbol as wide as an emoji
-	switch kind := width.LookupRune(r).Kind(); {
-	case r < utf8.RuneSelf || r == emojiStyle:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case r >= 0x1f300 && r < 0x20000, kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
-
-// cut shortens s to at most max columns, ending in "…".
-func cut(s string, max int) string {
-	if columns(s) <= max {
-		return s
-	}
-	n := 0
-	for i, r := range s {
-		if n += columnsOf(r); n > max-1 {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	_, err = fmt.Fprintf(w, "%s\n", text.EscapeJSON(line))
+	return err
 }

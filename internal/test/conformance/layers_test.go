@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"internal/test/pgtest"}, // imported by tests only
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal", "internal/test/volume"}, // imported by tests only
 	{"cmd/acp-agent"},
-	{"acp", "internal/agents", "internal/inspect"},
+	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/client", "internal/consent", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"encoding/json"
@@ -50,13 +50,13 @@ func TestMarkdown(t *testing.T) {
 
 func TestRetriesAndThoughts(t *testing.T) {
 	var out strings.Builder
-	p := newPrinter(&out)
+	p := NewPrinter(&out)
 	for _, update := range []string{
 		`{"content":{"type":"text","text":"I think"}}`,
 		`{"content":{"type":"text","text":"Busy. Trying again in 2s.\n\n"},
 			"_meta":{"acp-agent":{"note":true}}}`,
 	} {
-		p.update(t.Context(), client.Update{
+		p.Update(t.Context(), client.Update{
 			Kind: "agent_thought_chunk", Update: json.RawMessage(update),
 		})
 	}
@@ -73,21 +73,21 @@ func TestDescribe(t *testing.T) {
 		`["a b","c d"]`: "a b; c d",
 		``:              "",
 	} {
-		require.Equal(t, want, describe(json.RawMessage(raw)), raw)
+		require.Equal(t, want, Sentences(json.RawMessage(raw)), raw)
 	}
 }
 
 // Text of the agent could pass for another question.
 func TestUpdatesWaitForTheAnswer(t *testing.T) {
 	var out strings.Builder
-	p := newPrinter(&out)
+	p := NewPrinter(&out)
 	title := "Write f"
-	p.permission(sdk.ToolCallUpdate{Title: &title})
-	p.update(t.Context(), client.Update{Kind: "agent_message_chunk",
+	p.Permission(sdk.ToolCallUpdate{Title: &title})
+	p.Update(t.Context(), client.Update{Kind: "agent_message_chunk",
 		Update: json.RawMessage(`{"content":{"type":"text","text":"? Read g"}}`)})
-	p.ask("[y] Allow:")
+	p.Ask("[y] Allow:")
 	require.NotContains(t, out.String(), "Read g")
-	p.answered("Allow")
+	p.Answered("Allow")
 	require.Contains(t, out.String(), "(Allow)\n? Read g")
 }
 
@@ -99,16 +99,16 @@ func TestLongLinesAreNotRendered(t *testing.T) {
 
 func TestWrappedLinesOfQuestions(t *testing.T) {
 	var out strings.Builder
-	p := &printer{out: &out, width: 30, calls: make(map[string]*call)}
+	p := &Printer{out: &out, width: 30, calls: make(map[string]*call)}
 	title := strings.Repeat("x", 40)
-	p.permission(sdk.ToolCallUpdate{Title: &title})
+	p.Permission(sdk.ToolCallUpdate{Title: &title})
 	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
 }
 
 // A message begins on a new line, and is no code because of the message before.
 func TestMessagesAreSeparate(t *testing.T) {
 	var out strings.Builder
-	p := newPrinter(&out)
+	p := NewPrinter(&out)
 	p.markdown = &markdown{}
 	for _, u := range []client.Update{
 		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"I "}}`)},
@@ -118,24 +118,24 @@ func TestMessagesAreSeparate(t *testing.T) {
 		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"Here:\n~~~\nx\n"},"messageId":"1"}`)},
 		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"*Done*"},"messageId":"2"}`)},
 	} {
-		p.update(t.Context(), u)
+		p.Update(t.Context(), u)
 	}
-	p.end()
+	p.End()
 	require.Equal(t, "I look.\nHere:\n  <36>x<0>\n<3>Done<0>\n", escape.ReplaceAllString(out.String(), "<$1>"))
 }
 
 // Tabs would move what follows to a place that only the terminal knows.
 func TestTabsInQuestionsAndProgress(t *testing.T) {
 	var out strings.Builder
-	p := &printer{out: &out, width: 30, calls: make(map[string]*call)}
+	p := &Printer{out: &out, width: 30, calls: make(map[string]*call)}
 	title := "Edit"
-	p.permission(sdk.ToolCallUpdate{Title: &title, Content: []sdk.ToolCallContent{
+	p.Permission(sdk.ToolCallUpdate{Title: &title, Content: []sdk.ToolCallContent{
 		sdk.ToolDiffContent("f", strings.Repeat("\t", 6)+"? Read"),
 	}})
 	require.Contains(t, out.String(), "\n  +"+strings.Repeat(" ", 24)+"? \n  Read\n")
 	out.Reset()
 	p.asking = false
-	p.update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(
+	p.Update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(
 		`{"toolCallId":"1","title":"Test","content":[{"content":{"text":"ok\tpackage\t0.1s"}}]}`)})
 	require.Equal(t, "· Test  ok package 0.1s", out.String())
 }
@@ -143,7 +143,7 @@ func TestTabsInQuestionsAndProgress(t *testing.T) {
 // The title of a call may grow until the call begins.
 func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
 	var out strings.Builder
-	p := newPrinter(&out)
+	p := NewPrinter(&out)
 	for _, raw := range []string{
 		`{"toolCallId":"1","title":"Edit","status":"pending"}`,
 		`{"toolCallId":"2","title":"Read","status":"pending"}`,
@@ -152,8 +152,8 @@ func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
 		`{"toolCallId":"1","status":"completed"}`,
 		`{"toolCallId":"3","title":"Search"}`,
 	} {
-		p.update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(raw)})
+		p.Update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(raw)})
 	}
-	p.end()
+	p.End()
 	require.Equal(t, "· failed: Read b.txt\n· Edit a.txt\n· Search\n", out.String())
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bufio"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A typist is the person who answers questions by typing lines. It must not be used concurrently.
-type typist struct {
+// A Typist is the person who answers questions by typing lines. It must not be used concurrently.
+type Typist struct {
 	terminal *os.File
 	in       *bufio.Reader  // from terminal
 	typed    chan typedLine // receives the result of a running read; nil if none runs
@@ -20,13 +20,13 @@ type typedLine struct {
 	err  error
 }
 
-func newTypist(terminal *os.File) *typist {
-	return &typist{terminal: terminal, in: bufio.NewReader(terminal)}
+func NewTypist(terminal *os.File) *Typist {
+	return &Typist{terminal: terminal, in: bufio.NewReader(terminal)}
 }
 
-// read returns the next line, without white space around it. At the end of the input it returns the
+// Read returns the next line, without white space around it. At the end of the input it returns the
 // unfinished line with the error.
-func (t *typist) read(ctx context.Context) (string, error) {
+func (t *Typist) Read(ctx context.Context) (string, error) {
 	if t.typed == nil {
 		// The read cannot be interrupted. It ends with the program, or gets what the user types at
 		// the next question.
@@ -46,9 +46,9 @@ func (t *typist) read(ctx context.Context) (string, error) {
 	}
 }
 
-// forget discards what was typed before a question is shown, because it cannot be meant as the
+// Forget discards what was typed before a question is shown, because it cannot be meant as the
 // answer.
-func (t *typist) forget() {
+func (t *Typist) Forget() {
 	if t.typed != nil {
 		select {
 		case <-t.typed:

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"strings"
@@ -6,21 +6,21 @@ import (
 	syntax "github.com/acp-agent/acp-agent/internal/markdown"
 )
 
-// style is a list of parameters of the escape sequence that styles text on a terminal.
-type style []string
+// Style is a list of parameters of the escape sequence that styles text on a terminal.
+type Style []string
 
 const (
-	bold      = "1"
+	Bold      = "1"
 	dim       = "2"
 	italic    = "3"
 	underline = "4"
 	red       = "31"
 	green     = "32"
-	cyan      = "36"
+	Cyan      = "36"
 )
 
-// apply returns s in the style.
-func (s style) apply(text string) string {
+// Apply returns s in the style.
+func (s Style) Apply(text string) string {
 	if len(s) == 0 || text == "" {
 		return text
 	}
@@ -67,15 +67,15 @@ func (m *markdown) line(line string) string {
 	case syntax.Fence:
 		return ""
 	case syntax.Code:
-		return "  " + style{cyan}.apply(l.Text) + "\n"
+		return "  " + Style{Cyan}.Apply(l.Text) + "\n"
 	case syntax.Rule:
-		return style{dim}.apply(strings.Repeat("─", 20)) + "\n"
+		return Style{dim}.Apply(strings.Repeat("─", 20)) + "\n"
 	case syntax.Heading:
-		return style{bold, underline}.apply(syntax.Text(l.Text)) + "\n"
+		return Style{Bold, underline}.Apply(syntax.Text(l.Text)) + "\n"
 	case syntax.Item:
 		return l.Indent + "• " + inline(l.Text) + "\n"
 	case syntax.Quote:
-		return style{dim}.apply("│ ") + inline(l.Text) + "\n"
+		return Style{dim}.Apply("│ ") + inline(l.Text) + "\n"
 	default:
 		return inline(l.Text) + "\n"
 	}
@@ -87,13 +87,13 @@ func inline(line string) string {
 	for _, s := range syntax.Spans(line) {
 		switch s.Style {
 		case syntax.Monospace:
-			b.WriteString(style{cyan}.apply(s.Text))
+			b.WriteString(Style{Cyan}.Apply(s.Text))
 		case syntax.Strong:
-			b.WriteString(style{bold}.apply(s.Text))
+			b.WriteString(Style{Bold}.Apply(s.Text))
 		case syntax.Emphasis:
-			b.WriteString(style{italic}.apply(s.Text))
+			b.WriteString(Style{italic}.Apply(s.Text))
 		case syntax.Link:
-			b.WriteString(style{underline}.apply(s.Text) + " (" + s.URL + ")")
+			b.WriteString(Style{underline}.Apply(s.Text) + " (" + s.URL + ")")
 		default:
 			b.WriteString(s.Text)
 		}

@@ -1,11 +1,9 @@
-package main
+package terminal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -13,23 +11,71 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
+
+// Sessions are the stored sessions that a picker shows.
+type Sessions interface {
+	// List yields the sessions, newest activity first.
+	List(ctx context.Context) iter.Seq2[Row, error]
+	// Search returns a row for each message with this text. Its Detail is the line that was found.
+	Search(ctx context.Context, text string) ([]Row, error)
+	// Open returns the session of a row.
+	Open(ctx context.Context, id string) (Session, error)
+}
+
+// Session is a stored session that the user has chosen.
+type Session interface {
+	// Print prints the conversation on the terminal.
+	Print(ctx context.Context) error
+	// Export writes the conversation to a new file, a page in HTML.
+	Export(ctx context.Context, file string) error
+	// Delete removes the session.
+	Delete(ctx context.Context) error
+	// Continue returns how the user can go on with the session.
+	Continue(way Way) Conversation
+}
+
+// Way is a way to continue a session.
+type Way int
+
+// The ways to continue a session.
+const (
+	Resume Way = iota
+	Fork       // in a copy
+)
+
+// Conversation says how a session is continued.
+type Conversation struct {
+	// Obstacle says why it cannot be continued, and what to do. It is empty if it can.
+	Obstacle string
+	// Models are the models of which the user must choose one. It is empty if there is no choice.
+	Models []string
+	// Send sends a prompt and prints the answer. model is one of Models, or empty.
+	Send func(ctx context.Context, model, prompt string) error
+}
+
+// Row is a session as a picker shows it. All texts are printable.
+type Row struct {
+	ID           string
+	Updated      time.Time
+	Title, Agent string
+	Detail       string // the folders, or the line that was found
+
+	comparable string // with the filter
+}
 
 // picker lets a person choose a stored session on a terminal, and do something with it.
 type picker struct {
-	screen *screen
-	keys   keyboard
-	s      streams
-	set    *settings
-	store  sessionstore.Store
+	screen   *Screen
+	keys     keyboard
+	sessions Sessions
 
-	rest  func() (sessionstore.Session, error, bool) // yields the sessions that are not in all
+	rest  func() (Row, error, bool) // yields the sessions that are not in all
 	stop  func()
-	ended bool         // rest has no more
-	all   []*pickerRow // the sessions that were read, newest first
-	shown []*pickerRow // those of them that match filter
-	read  int          // the number of sessions in all that were compared with filter
+	ended bool   // rest has no more
+	all   []*Row // the sessions that were read, newest first
+	shown []*Row // those of them that match filter
+	read  int    // the number of sessions in all that were compared with filter
 
 	filter  string
 	at, top int    // the chosen row and the first visible one, in shown
@@ -37,15 +83,6 @@ type picker struct {
 	notice  string // shown at the bottom
 	ask     *pickerQuestion
 	drawn   string // what the terminal shows
-}
-
-// pickerRow is a session as it is shown.
-type pickerRow struct {
-	id           sessionstore.ID
-	updated      time.Time
-	title, agent string
-	dirs         string // the folders, or the line that was found
-	comparable   string // with the filter
 }
 
 // pickerQuestion is a question on the last line. A key answers it, or a line if isLine is set.
@@ -60,11 +97,10 @@ var errPicked = errors.New("nothing more to choose")
 
 const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S search  Esc quit"
 
-// pickSession shows the sessions of a store until the user has chosen one or quits.
-func pickSession(
-	ctx context.Context, c *screen, s streams, set *settings, store sessionstore.Store,
-) (err error) {
-	p := &picker{screen: c, keys: keyboard{screen: c}, s: s, set: set, store: store}
+// Pick shows sessions on a screen until the user has continued one or quits, and closes the screen.
+// It returns the context's error if that ends before.
+func Pick(ctx context.Context, c *Screen, sessions Sessions) (err error) {
+	p := &picker{screen: c, keys: keyboard{screen: c}, sessions: sessions}
 	p.listAll(ctx)
 	defer func() {
 		p.stop()
@@ -104,7 +140,7 @@ func pickSession(
 			return err
 		}
 	}
-	return &statusError{statusInterrupted}
+	return ctx.Err()
 }
 
 // draw shows the page if it is another one than before.
@@ -114,18 +150,17 @@ func (p *picker) draw(width, height int) error {
 		return nil
 	}
 	p.drawn = page
-	_, err := io.WriteString(p.s.out, page)
+	_, err := p.screen.out.WriteString(page)
 	return err
 }
 
 // listAll begins the list of all sessions.
 func (p *picker) listAll(ctx context.Context) {
-	sessions := listed(ctx, p.store, sessionstore.Query{Archive: sessionstore.WithoutArchived})
-	p.restart(sessions)
+	p.restart(p.sessions.List(ctx))
 	p.found = ""
 }
 
-func (p *picker) restart(sessions iter.Seq2[sessionstore.Session, error]) {
+func (p *picker) restart(sessions iter.Seq2[Row, error]) {
 	if p.stop != nil {
 		p.stop()
 	}
@@ -150,14 +185,14 @@ func (p *picker) readSome() error {
 			if p.ended {
 				return nil
 			}
-			session, err, ok := p.rest()
+			row, err, ok := p.rest()
 			if err != nil {
 				return err
 			}
 			if p.ended = !ok; p.ended {
 				return nil
 			}
-			p.all = append(p.all, rowOf(session))
+			p.add(row)
 		}
 		if row := p.all[p.read]; row.matches(p.filter) {
 			p.shown = append(p.shown, row)
@@ -167,18 +202,14 @@ func (p *picker) readSome() error {
 	return nil
 }
 
-func rowOf(one sessionstore.Session) *pickerRow {
-	r := &pickerRow{
-		id: one.ID, updated: one.Updated, title: cmp.Or(titleColumn(one), "-"),
-		agent: text.Printable(report(one).Agent),
-		dirs:  folders(one.Keys.Roots.All(), fromHome),
-	}
-	r.comparable = strings.ToLower(r.title + " " + r.agent + " " + r.dirs + " " + string(r.id))
-	return r
+// add adds a row to those that were read.
+func (p *picker) add(row Row) {
+	row.comparable = strings.ToLower(row.Title + " " + row.Agent + " " + row.Detail + " " + row.ID)
+	p.all = append(p.all, &row)
 }
 
 // matches reports whether a row has all words of a filter.
-func (r *pickerRow) matches(filter string) bool {
+func (r *Row) matches(filter string) bool {
 	for word := range strings.FieldsSeq(strings.ToLower(filter)) {
 		if !strings.Contains(r.comparable, word) {
 			return false
@@ -193,7 +224,7 @@ func (p *picker) refilter(filter string) {
 }
 
 // chosen returns the row at the cursor, nil if there is none.
-func (p *picker) chosen() *pickerRow {
+func (p *picker) chosen() *Row {
 	if p.at >= len(p.shown) {
 		return nil
 	}
@@ -269,31 +300,30 @@ func (p *picker) answer(ctx context.Context, key string) error {
 }
 
 // act does something with a session.
-func (p *picker) act(ctx context.Context, key string, row *pickerRow) error {
-	one, err := p.store.Get(ctx, row.id)
+func (p *picker) act(ctx context.Context, key string, row *Row) error {
+	session, err := p.sessions.Open(ctx, row.ID)
 	if err != nil {
 		p.notice = text.Plain(err.Error())
 		return nil
 	}
 	switch key {
 	case keyEnter:
-		return p.talk(ctx, one, "--resume")
+		return p.talk(ctx, session, Resume)
 	case "\x06":
-		return p.talk(ctx, one, "--fork")
+		return p.talk(ctx, session, Fork)
 	case "\x16":
-		return p.outside(func() error { return p.view(ctx, one) })
+		return p.outside(func() error { return p.view(ctx, session) })
 	case "\x05":
-		return p.export(ctx, one)
+		p.export(ctx, row, session)
 	case "\x04":
 		p.ask = &pickerQuestion{
-			text: "Delete " + cut(row.title, 40) + " permanently? y/n ",
+			text: "Delete " + Cut(row.Title, 40) + " permanently? y/n ",
 			answered: func(ctx context.Context, answer string) error {
-				remove := func(ctx context.Context) error { return p.store.Delete(ctx, one.ID) }
-				if answer != "y" && answer != "Y" || !p.try(ctx, "deleting", remove) {
+				if answer != "y" && answer != "Y" || !p.try(ctx, "deleting", session.Delete) {
 					return nil
 				}
-				p.notice = "deleted " + row.title
-				isIt := func(r *pickerRow) bool { return r == row }
+				p.notice = "deleted " + row.Title
+				isIt := func(r *Row) bool { return r == row }
 				p.all, p.shown = slices.DeleteFunc(p.all, isIt), slices.DeleteFunc(p.shown, isIt)
 				p.read--
 				return nil
@@ -350,25 +380,23 @@ func (p *picker) try(ctx context.Context, what string, do func(context.Context) 
 }
 
 // show shows a conversation unless the user stops it, and then reads each key.
-func (p *picker) show(ctx context.Context, one sessionstore.Session) error {
+func (p *picker) show(ctx context.Context, session Session) error {
 	if err := p.screen.listen(); err != nil {
 		return err
 	}
-	err := p.untilStopped(ctx, func(ctx context.Context) error {
-		return showSession(ctx, p.s.out, p.store, one)
-	})
+	err := p.untilStopped(ctx, session.Print)
 	p.keys.typed = "" // nobody could see yet what to type
 	return err
 }
 
 // view shows a conversation until a key is pressed.
-func (p *picker) view(ctx context.Context, one sessionstore.Session) error {
-	err := p.show(ctx, one)
+func (p *picker) view(ctx context.Context, session Session) error {
+	err := p.show(ctx, session)
 	if errors.Is(err, errStopped) {
 		return nil
 	}
 	if err == nil {
-		_, err = io.WriteString(p.s.out, "\nPress a key to return: ")
+		_, err = p.screen.out.WriteString("\nPress a key to return: ")
 	}
 	for key := ""; key == "" && err == nil && ctx.Err() == nil; {
 		key, err = p.keys.next(keyTick)
@@ -377,21 +405,15 @@ func (p *picker) view(ctx context.Context, one sessionstore.Session) error {
 }
 
 // export writes a conversation to a page in the working directory.
-func (p *picker) export(ctx context.Context, one sessionstore.Session) error {
-	f := exportFlags{format: "html",
-		output: "conversation-" + text.Prefix(string(one.ID), 12) + ".html"}
-	write, err := f.writer()
-	if err != nil {
-		return err
-	}
-	name := text.Printable(f.output)
+func (p *picker) export(ctx context.Context, row *Row, session Session) {
+	file := "conversation-" + text.Prefix(row.ID, 12) + ".html"
+	name := text.Printable(file)
 	done := p.try(ctx, "writing "+name, func(ctx context.Context) error {
-		return f.export(ctx, streams{in: p.s.in, out: p.s.out, err: io.Discard}, p.store, one, write)
+		return session.Export(ctx, file)
 	})
 	if done {
 		p.notice = "wrote " + name
 	}
-	return nil
 }
 
 // outside calls do while the terminal is as before.
@@ -405,10 +427,9 @@ func (p *picker) outside(do func() error) error {
 
 // search shows the sessions in which a text was said.
 func (p *picker) search(ctx context.Context, what string) error {
-	q := sessionstore.SearchQuery{Text: what, Limit: sessionstore.MaxPageSize}
-	var found []sessionstore.Found
+	var found []Row
 	done := p.try(ctx, "searching", func(ctx context.Context) (err error) {
-		found, err = search(ctx, io.Discard, p.store, q)
+		found, err = p.sessions.Search(ctx, what)
 		return err
 	})
 	if !done {
@@ -418,15 +439,13 @@ func (p *picker) search(ctx context.Context, what string) error {
 		p.notice = "nothing found"
 		return nil
 	}
-	p.restart(func(func(sessionstore.Session, error) bool) {})
+	p.restart(func(func(Row, error) bool) {})
 	p.filter, p.found = "", what
-	seen := make(map[sessionstore.ID]bool)
-	for _, one := range found {
-		if !seen[one.Session.ID] {
-			seen[one.Session.ID] = true
-			row := rowOf(one.Session)
-			row.dirs = plainLine(one.Line)
-			p.all = append(p.all, row)
+	seen := make(map[string]bool)
+	for _, row := range found {
+		if !seen[row.ID] {
+			seen[row.ID] = true
+			p.add(row)
 		}
 	}
 	return nil
@@ -441,27 +460,27 @@ func (p *picker) page(width, height int, now time.Time) string {
 	rows := max(pickerRows(height)-len(bottom)+1, 1)
 	p.at = min(p.at, max(len(p.shown)-1, 0))
 	p.top = min(max(p.top, p.at-rows+1), p.at, max(len(p.shown)-rows, 0))
-	head := "> " + plainLine(p.filter)
+	head := "> " + OneLine(p.filter)
 	if p.found != "" {
-		head = "found: " + plainLine(p.found) + " " + head
+		head = "found: " + OneLine(p.found) + " " + head
 	}
 	if p.filter == "" {
 		head += "  (type to filter)"
 	}
-	lines := []string{cut(head, width-1)}
+	lines := []string{Cut(head, width-1)}
 	for i := p.top; i < min(p.top+rows, len(p.shown)); i++ {
-		line := cut(p.shown[i].fitted(width, now), width-1)
+		line := Cut(p.shown[i].fitted(width, now), width-1)
 		if i == p.at {
-			line = "\x1b[7m" + line + strings.Repeat(" ", max(width-1-columns(line), 0)) + "\x1b[0m"
+			line = "\x1b[7m" + line + strings.Repeat(" ", max(width-1-Columns(line), 0)) + "\x1b[0m"
 		}
 		lines = append(lines, line)
 	}
 	switch {
 	case len(p.shown) > 0 || !p.complete():
 	case len(p.all) > 0:
-		lines = append(lines, cut("no session has these words; Backspace removes one letter", width-1))
+		lines = append(lines, Cut("no session has these words; Backspace removes one letter", width-1))
 	default:
-		lines = append(lines, cut("no sessions yet; acp-agent run starts one", width-1))
+		lines = append(lines, Cut("no sessions yet; acp-agent run starts one", width-1))
 	}
 	lines = lines[max(len(lines)-(height-len(bottom)), 0):]
 	var b strings.Builder
@@ -480,32 +499,20 @@ func (p *picker) bottom(width, height int) []string {
 	most := max(height-1, 1)
 	switch {
 	case p.ask != nil:
-		lines := wrapped(p.ask.text+plainLine(p.ask.typed)+"_", width-1)
+		lines := wrapped(p.ask.text+OneLine(p.ask.typed)+"_", width-1)
 		return lines[max(len(lines)-most, 0):]
 	case p.notice != "":
 		lines := wrapped(p.notice, width-1)
 		return lines[:min(len(lines), most)]
 	}
-	return []string{cut(pickerHelp, width-1)}
-}
-
-// wrapped returns a line as lines of at most width columns, so that a command can be copied.
-func wrapped(line string, width int) (lines []string) {
-	for columns(line) > width {
-		n := prefixColumns(line, max(width, 1))
-		if space := strings.LastIndexByte(line[:n], ' '); space > 0 {
-			n = space + 1
-		}
-		lines, line = append(lines, line[:n]), line[n:]
-	}
-	return append(lines, line)
+	return []string{Cut(pickerHelp, width-1)}
 }
 
 // fitted returns a row that has at most width columns.
-func (r *pickerRow) fitted(width int, now time.Time) string {
+func (r *Row) fitted(width int, now time.Time) string {
 	padded := func(s string, n int) string {
-		s = cut(s, n)
-		return s + strings.Repeat(" ", max(n-columns(s), 0))
+		s = Cut(s, n)
+		return s + strings.Repeat(" ", max(n-Columns(s), 0))
 	}
 	const when = 11 // of "29 days ago"
 	agent, gaps := 12, 3
@@ -513,9 +520,9 @@ func (r *pickerRow) fitted(width int, now time.Time) string {
 		agent, gaps = 0, 2
 	}
 	left := max(width-1-when-agent-gaps, 10)
-	line := padded(since(r.updated, now), when) + " " + padded(r.title, left/2)
+	line := padded(Since(r.Updated, now), when) + " " + padded(r.Title, left/2)
 	if agent > 0 {
-		line += " " + padded(r.agent, agent)
+		line += " " + padded(r.Agent, agent)
 	}
-	return line + " " + r.dirs
+	return line + " " + r.Detail
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package terminal
 
 import (
 	"errors"
@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is a terminal that shows a whole page and gets each key as it is typed.
-type screen struct {
+// Screen is a terminal that shows a whole page and gets each key as it is typed.
+type Screen struct {
 	in, out *os.File
 	before  unix.Termios
 }
 
-// openScreen prepares the terminal of in and out. ok is false if they are no such terminal. The
-// caller calls close.
-func openScreen(s streams) (opened *screen, ok bool) {
-	in, isIn := s.in.(*os.File)
-	out, isOut := s.out.(*os.File)
-	if !isIn || !isOut || !isTerminal(in) || !isTerminal(out) || !obeysEscapes() ||
+// OpenScreen prepares the terminal of input and output. ok is false if they are no such terminal.
+// Pick closes the screen.
+func OpenScreen(input io.Reader, output io.Writer) (opened *Screen, ok bool) {
+	in, isIn := input.(*os.File)
+	out, isOut := output.(*os.File)
+	if !isIn || !isOut || !Is(in) || !Is(out) || !ObeysEscapes() ||
 		os.Getenv("TERM") == "" {
 		return nil, false
 	}
@@ -31,13 +31,13 @@ func openScreen(s streams) (opened *screen, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	c := &screen{in: in, out: out, before: *settings}
+	c := &Screen{in: in, out: out, before: *settings}
 	return c, c.enter() == nil
 }
 
 // enter shows the page instead of what the terminal showed. Its lines are not wrapped, should one of
 // them be wider than expected.
-func (c *screen) enter() error {
+func (c *Screen) enter() error {
 	if err := c.listen(); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *screen) enter() error {
 }
 
 // listen makes read return each key, also those that would end the program.
-func (c *screen) listen() error {
+func (c *Screen) listen() error {
 	raw := c.before
 	raw.Iflag &^= unix.BRKINT | unix.ICRNL | unix.INPCK | unix.ISTRIP | unix.IXON
 	raw.Lflag &^= unix.ECHO | unix.ICANON | unix.IEXTEN | unix.ISIG
@@ -55,12 +55,12 @@ func (c *screen) listen() error {
 }
 
 // restore undoes listen.
-func (c *screen) restore() error {
+func (c *Screen) restore() error {
 	return unix.IoctlSetTermios(int(c.in.Fd()), setTermios, &c.before)
 }
 
 // suspend stops the program, as Ctrl-Z does, until the shell continues it.
-func (c *screen) suspend() error {
+func (c *Screen) suspend() error {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
@@ -75,13 +75,13 @@ func (c *screen) suspend() error {
 }
 
 // close shows again what the terminal showed.
-func (c *screen) close() error {
+func (c *Screen) close() error {
 	_, err := c.out.WriteString("\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l")
 	return errors.Join(err, c.restore())
 }
 
 // read returns what was typed, or nothing if that takes longer than wait.
-func (c *screen) read(wait time.Duration) (string, error) {
+func (c *Screen) read(wait time.Duration) (string, error) {
 	ready := []unix.PollFd{{Fd: int32(c.in.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(ready, int(wait.Milliseconds()))
 	if n == 0 || errors.Is(err, unix.EINTR) {
@@ -98,10 +98,19 @@ func (c *screen) read(wait time.Duration) (string, error) {
 }
 
 // size returns the number of columns and lines.
-func (c *screen) size() (width, height int) {
+func (c *Screen) size() (width, height int) {
 	size, err := unix.IoctlGetWinsize(int(c.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || size.Col == 0 || size.Row == 0 {
 		return 80, 24
 	}
 	return int(size.Col), int(size.Row)
+}
+
+// terminalWidth returns the number of columns of a terminal, 0 if it is unknown.
+func terminalWidth(terminal *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }

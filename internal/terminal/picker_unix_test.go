@@ -1,11 +1,10 @@
 //go:build unix
 
-package main
+package terminal
 
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"testing"
 
@@ -19,7 +18,10 @@ func TestUntilStopped(t *testing.T) {
 	require.NoError(t, err)
 	defer keys.Close()
 	defer typed.Close()
-	p := &picker{screen: &screen{in: keys, out: keys}, s: streams{out: io.Discard}}
+	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer nowhere.Close()
+	p := &picker{screen: &Screen{in: keys, out: nowhere}}
 	wait := func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()

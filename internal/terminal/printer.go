@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"cmp"
@@ -21,9 +21,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// printer prints the updates of a turn as they arrive. On a terminal it renders Markdown and shows
+// Printer prints the updates of a turn as they arrive. On a terminal it renders Markdown and shows
 // the progress of tool calls in place, elsewhere it prints plain text.
-type printer struct {
+type Printer struct {
 	mu       sync.Mutex
 	out      io.Writer
 	width    int              // of the terminal, 0 if out is not a terminal
@@ -44,23 +44,23 @@ type printer struct {
 // call is what is known about a tool call.
 type call struct{ title, status, said string }
 
-func newPrinter(out io.Writer) *printer {
-	p := &printer{out: out, calls: make(map[string]*call)}
-	if !obeysEscapes() {
+func NewPrinter(out io.Writer) *Printer {
+	p := &Printer{out: out, calls: make(map[string]*call)}
+	if !ObeysEscapes() {
 		return p
 	}
-	if p.width = widthOf(out); p.width > 0 && os.Getenv("NO_COLOR") == "" {
+	if p.width = Width(out); p.width > 0 && os.Getenv("NO_COLOR") == "" {
 		p.markdown = &markdown{}
 	}
 	return p
 }
 
-// obeysEscapes reports whether a terminal obeys escape sequences. The console of Windows does not
+// ObeysEscapes reports whether a terminal obeys escape sequences. The console of Windows does not
 // by default.
-func obeysEscapes() bool { return os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows" }
+func ObeysEscapes() bool { return os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows" }
 
-// print writes text.
-func (p *printer) print(text string) {
+// Print writes text.
+func (p *Printer) Print(text string) {
 	if _, err := io.WriteString(p.out, text); err != nil && p.failed == nil {
 		p.failed = err
 	}
@@ -69,47 +69,36 @@ func (p *printer) print(text string) {
 	}
 }
 
-// endLine ends the current line, if any.
-func (p *printer) endLine() {
+// EndLine ends the current line, if any.
+func (p *Printer) EndLine() {
 	if p.markdown != nil {
-		p.print(p.markdown.rest())
+		p.Print(p.markdown.rest())
 	}
 	if p.inLine {
-		p.print("\n")
+		p.Print("\n")
 	}
 	p.live = nil
 }
 
-// note writes a separate line.
-func (p *printer) note(format string, args ...any) {
-	p.endLine()
-	p.print(fmt.Sprintf(format, args...) + "\n")
+// Note writes a separate line.
+func (p *Printer) Note(format string, args ...any) {
+	p.EndLine()
+	p.Print(fmt.Sprintf(format, args...) + "\n")
 }
 
 // styled returns s in a style, if the terminal has any.
-func (p *printer) styled(s string, style style) string {
+func (p *Printer) styled(s string, style Style) string {
 	if p.markdown == nil {
 		return s
 	}
-	return style.apply(s)
+	return style.Apply(s)
 }
 
-// writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are
-// escaped.
-func writeJSON(w io.Writer, v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", text.EscapeJSON(line))
-	return err
-}
-
-// update prints messages, tool calls and retries, and ignores other updates.
+// Update prints messages, tool calls and retries, and ignores other updates.
 //
 // Updates that arrive while the user is being asked are printed after the answer, because they
 // could look like another question.
-func (p *printer) update(_ context.Context, u client.Update) {
+func (p *Printer) Update(_ context.Context, u client.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asking {
@@ -120,7 +109,7 @@ func (p *printer) update(_ context.Context, u client.Update) {
 }
 
 // printUpdate prints an update.
-func (p *printer) printUpdate(u client.Update) {
+func (p *Printer) printUpdate(u client.Update) {
 	switch u.Kind {
 	case "usage_update":
 		var usage struct {
@@ -151,11 +140,11 @@ func (p *printer) printUpdate(u client.Update) {
 		switch {
 		case said == "": // it is no text
 		case u.Kind == "user_message_chunk":
-			p.note("> %s", strings.ReplaceAll(strings.TrimSuffix(said, "\n"), "\n", "\n> "))
+			p.Note("> %s", strings.ReplaceAll(strings.TrimSuffix(said, "\n"), "\n", "\n> "))
 		case u.Kind == "agent_message_chunk":
 			p.say(chunk.MessageID, said)
 		case chunk.Meta.Ours.Note:
-			p.note("· %s", strings.TrimSpace(said))
+			p.Note("· %s", strings.TrimSpace(said))
 		default:
 			p.thought = true
 		}
@@ -163,30 +152,30 @@ func (p *printer) printUpdate(u client.Update) {
 }
 
 // tellCalls prints the pending calls, whose titles may have grown since they were announced.
-func (p *printer) tellCalls() {
+func (p *Printer) tellCalls() {
 	calls := p.untold
 	p.untold = nil
 	for _, c := range calls {
 		if c.title != "" {
-			p.note("· %s", c.title)
+			p.Note("· %s", c.title)
 		}
 	}
 }
 
 // say prints a piece of a message of the agent.
-func (p *printer) say(message, s string) {
+func (p *Printer) say(message, s string) {
 	if p.live != nil || p.thought || p.message != message {
-		p.endLine()
+		p.EndLine()
 	}
 	p.message, p.thought = message, false
 	if p.markdown != nil {
 		s = p.markdown.add(s)
 	}
-	p.print(s)
+	p.Print(s)
 }
 
 // tool shows a tool call, its progress on a terminal, and why it failed.
-func (p *printer) tool(update json.RawMessage) {
+func (p *Printer) tool(update json.RawMessage) {
 	var said struct {
 		ToolCallID string          `json:"toolCallId"`
 		Title      string          `json:"title"`
@@ -209,15 +198,15 @@ func (p *printer) tool(update json.RawMessage) {
 	switch {
 	case c.status == "failed" && before.status != "failed":
 		p.untold = slices.DeleteFunc(p.untold, func(other *call) bool { return other == c })
-		p.show(c, "✗ ", "· failed: ", style{red})
-		lines := shownLines(cmp.Or(c.said, describe(said.RawOutput)))
+		p.show(c, "✗ ", "· failed: ", Style{red})
+		lines := shownLines(cmp.Or(c.said, Sentences(said.RawOutput)))
 		const most = 40
 		if left := len(lines) - most; left > 0 {
-			p.note("  … (%s above)", text.Count(left, "line", "lines"))
+			p.Note("  … (%s above)", text.Count(left, "line", "lines"))
 			lines = lines[left:]
 		}
 		for _, line := range lines {
-			p.note("  %s", text.Line(text.Plain(line), 200))
+			p.Note("  %s", text.Line(text.Plain(line), 200))
 		}
 	case p.width == 0:
 		if !known {
@@ -227,16 +216,16 @@ func (p *printer) tool(update json.RawMessage) {
 			p.tellCalls()
 		}
 	case c.status == "completed" && before.status != "completed":
-		p.show(c, "✓ ", "", style{green})
+		p.show(c, "✓ ", "", Style{green})
 	case c.status != "completed" && c.status != "failed" && *c != before:
-		p.show(c, "· ", "", style{})
+		p.show(c, "· ", "", Style{})
 		lines := shownLines(c.said)
-		if room := p.width - 1 - columns(c.title) - 4; len(lines) > 0 && room > 10 {
+		if room := p.width - 1 - Columns(c.title) - 4; len(lines) > 0 && room > 10 {
 			progress := lines[0]
 			if strings.HasPrefix(c.said, "```") { // output
 				progress = lines[len(lines)-1]
 			}
-			p.print(p.styled("  "+cut(plainLine(progress), room), style{dim}))
+			p.Print(p.styled("  "+Cut(OneLine(progress), room), Style{dim}))
 		}
 		p.live = c
 	}
@@ -244,20 +233,20 @@ func (p *printer) tool(update json.RawMessage) {
 
 // show prints the line of a call. On a terminal it replaces the previous line if that is about the
 // same call, and does not end the line while the call may change.
-func (p *printer) show(c *call, mark, plain string, s style) {
+func (p *Printer) show(c *call, mark, plain string, s Style) {
 	if p.width == 0 {
-		p.note("%s%s", plain, c.title)
+		p.Note("%s%s", plain, c.title)
 		return
 	}
 	if p.live == c {
-		p.print("\r\x1b[K")
+		p.Print("\r\x1b[K")
 		p.live = nil
 	} else {
-		p.endLine()
+		p.EndLine()
 	}
-	p.print(p.styled(mark, s) + cut(c.title, p.width-3))
+	p.Print(p.styled(mark, s) + Cut(c.title, p.width-3))
 	if c.status == "completed" || c.status == "failed" {
-		p.print("\n")
+		p.Print("\n")
 	}
 }
 
@@ -289,8 +278,8 @@ func textOf(content json.RawMessage) string {
 	return strings.TrimSpace(b.String())
 }
 
-// permission prints a permission request.
-func (p *printer) permission(call sdk.ToolCallUpdate) {
+// Permission prints a permission request.
+func (p *Printer) Permission(call sdk.ToolCallUpdate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	title := "(no title)"
@@ -299,25 +288,25 @@ func (p *printer) permission(call sdk.ToolCallUpdate) {
 	}
 	p.tellCalls()
 	p.asking, p.title = true, text.Printable(title)
-	p.noteWrapped(p.styled("?", style{bold})+" ", p.title, style{})
+	p.noteWrapped(p.styled("?", Style{Bold})+" ", p.title, Style{})
 	for _, c := range call.Content {
 		switch {
 		case c.Diff != nil:
-			p.diff(c.Diff)
+			p.Diff(c.Diff)
 		case c.Content != nil && c.Content.Content.Text != nil:
 			for line := range strings.Lines(c.Content.Content.Text.Text) {
 				if shown := strings.TrimSpace(line); shown != "" {
 					indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-					p.noteWrapped("  "+indent, text.Printable(shown), style{})
+					p.noteWrapped("  "+indent, text.Printable(shown), Style{})
 				}
 			}
 		}
 	}
 }
 
-// diff prints a change of a file.
-func (p *printer) diff(d *sdk.ToolCallContentDiff) {
-	p.noteWrapped("  ", text.Printable(d.Path), style{})
+// Diff prints a change of a file.
+func (p *Printer) Diff(d *sdk.ToolCallContentDiff) {
+	p.noteWrapped("  ", text.Printable(d.Path), Style{})
 	old := ""
 	if d.OldText != nil {
 		old = *d.OldText
@@ -325,14 +314,14 @@ func (p *printer) diff(d *sdk.ToolCallContentDiff) {
 	patch := string(diff.Diff("", []byte(old), "", []byte(d.NewText)))
 	_, hunks, _ := strings.Cut(patch, "\n+++ \n")
 	for line := range strings.Lines(hunks) {
-		s := style{}
+		s := Style{}
 		switch line[0] {
 		case '+':
-			s = style{green}
+			s = Style{green}
 		case '-':
-			s = style{red}
+			s = Style{red}
 		case '@':
-			s = style{dim}
+			s = Style{dim}
 		}
 		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ") // as wide everywhere
 		p.noteWrapped("  ", text.Plain(line), s)
@@ -342,22 +331,22 @@ func (p *printer) diff(d *sdk.ToolCallContentDiff) {
 // noteWrapped writes s in a style as separate lines that fit the terminal, all behind the same
 // indent. Otherwise the text could continue at the beginning of a line and look like a message of
 // acp-agent.
-func (p *printer) noteWrapped(indent, s string, style style) {
-	room := max(p.width-columns(indent)-1, 20)
-	for p.width > 0 && columns(s) > room {
+func (p *Printer) noteWrapped(indent, s string, style Style) {
+	room := max(p.width-Columns(indent)-1, 20)
+	for p.width > 0 && Columns(s) > room {
 		line := s[:prefixColumns(s, room)]
-		p.note("%s%s", indent, p.styled(line, style))
+		p.Note("%s%s", indent, p.styled(line, style))
 		indent, s = strings.Repeat(" ", 2), s[len(line):]
 	}
-	p.note("%s%s", indent, p.styled(s, style))
+	p.Note("%s%s", indent, p.styled(s, style))
 }
 
-// answered prints how a permission request was answered, and the updates that arrived in the
+// Answered prints how a permission request was answered, and the updates that arrived in the
 // meantime.
-func (p *printer) answered(how string) {
+func (p *Printer) Answered(how string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.note("  (%s)", how)
+	p.Note("  (%s)", how)
 	p.asking = false
 	for _, u := range p.held {
 		p.printUpdate(u)
@@ -365,52 +354,59 @@ func (p *printer) answered(how string) {
 	p.held = nil
 }
 
-// ask prints the title of the permission request again, because its content can be long, and the
+// Ask prints the title of the permission request again, because its content can be long, and the
 // options, behind which the user types.
-func (p *printer) ask(options string) {
+func (p *Printer) Ask(options string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.endLine()
-	p.note("  %s", cut(p.title, max(p.width-3, 20)))
-	p.print("  " + options + " ")
+	p.EndLine()
+	p.Note("  %s", Cut(p.title, max(p.width-3, 20)))
+	p.Print("  " + options + " ")
 }
 
-// typed records that the user has ended the line of a question.
-func (p *printer) typed() {
+// Typed records that the user has ended the line of a question.
+func (p *Printer) Typed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inLine = false
 }
 
-// end ends the last line.
-func (p *printer) end() {
+// End ends the last line.
+func (p *Printer) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tellCalls()
-	p.endLine()
+	p.EndLine()
 }
 
-// line prints a raw message.
-func (p *printer) line(sent bool, line []byte) {
+// Line prints a raw message.
+func (p *Printer) Line(sent bool, line []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	direction := "received"
 	if sent {
 		direction = "sent"
 	}
-	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, text.EscapeJSON(line)))
+	p.Print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, text.EscapeJSON(line)))
 }
 
-// err returns the first write error.
-func (p *printer) err() error {
+// Cost returns what the session has cost as the agent last reported it, "" if it did not.
+func (p *Printer) Cost() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cost
+}
+
+// Err returns the first write error.
+func (p *Printer) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// describe returns the sentences in a JSON value: the parts for a person, without those for
+// Sentences returns the sentences in a JSON value: the parts for a person, without those for
 // programs.
-func describe(raw json.RawMessage) string {
+func Sentences(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {
 		return ""

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ const keyTick = 250 * time.Millisecond
 
 // keyboard reads the keys that are typed on a terminal.
 type keyboard struct {
-	screen *screen
+	screen *Screen
 	typed  string // and not used
 }
 
@@ -124,7 +124,7 @@ func typedText(key string) string {
 // lineOf returns typed text as a part of a line.
 func lineOf(typed string) string {
 	const most = 1000
-	return plainLine(text.Prefix(typed, most))
+	return OneLine(text.Prefix(typed, most))
 }
 
 // withoutLast returns s without its last character.

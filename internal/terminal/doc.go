@@ -1,0 +1,12 @@
+// Package terminal is what a person sees and types on a terminal: the answers of an agent, questions,
+// and a list of sessions to choose from. It knows nothing of stores and commands.
+//
+//   - width.go: how wide a terminal and a text are; cutting and wrapping.
+//   - markdown.go, printer.go: the updates of a turn, as they arrive.
+//   - typist.go: lines that answer questions.
+//   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.
+//   - picker.go, picker_talk.go, prompt.go: choosing a session, and continuing it.
+//
+// All texts are made harmless before they are written: what an agent or a stored session says never
+// reaches the terminal as an escape sequence.
+package terminal

@@ -1,0 +1,118 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/text/width"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Width returns the number of columns of w if it is a terminal, otherwise 0.
+func Width(w io.Writer) int {
+	if !Is(w) {
+		return 0
+	}
+	if width := terminalWidth(w.(*os.File)); width > 0 {
+		return width
+	}
+	return 80
+}
+
+// Is reports whether an [io.Reader] or [io.Writer] is a terminal.
+func Is(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && (isatty.IsTerminal(file.Fd()) || isatty.IsCygwinTerminal(file.Fd()))
+}
+
+// Columns returns how many columns s takes on a terminal.
+func Columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+// prefixColumns returns the length in bytes of the longest prefix of s that takes at most n
+// columns, and at least one character.
+func prefixColumns(s string, n int) int {
+	end := 0
+	for i, r := range s {
+		if n -= columnsOf(r); n < 0 && i > 0 {
+			break
+		}
+		end = i + utf8.RuneLen(r)
+	}
+	return end
+}
+
+// columnsOf returns how many columns r takes: two for the characters of East Asia and for emoji,
+// none for marks on another character. Where terminals differ it returns the larger number: a line
+// that is wrapped elsewhere than expected could look like another one.
+func columnsOf(r rune) int {
+	const emojiStyle = '\ufe0f' // makes a symbol as wide as an emoji
+	switch kind := width.LookupRune(r).Kind(); {
+	case r < utf8.RuneSelf || r == emojiStyle:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case r >= 0x1f300 && r < 0x20000, kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Cut shortens s to at most max columns, ending in "…".
+func Cut(s string, max int) string {
+	if Columns(s) <= max {
+		return s
+	}
+	n := 0
+	for i, r := range s {
+		if n += columnsOf(r); n > max-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// OneLine returns a part of a line as it can be shown.
+func OneLine(s string) string {
+	return strings.NewReplacer("\t", " ", "\n", " ").Replace(text.Plain(s))
+}
+
+// wrapped returns a line as lines of at most width columns, so that a command can be copied.
+func wrapped(line string, width int) (lines []string) {
+	for Columns(line) > width {
+		n := prefixColumns(line, max(width, 1))
+		if space := strings.LastIndexByte(line[:n], ' '); space > 0 {
+			n = space + 1
+		}
+		lines, line = append(lines, line[:n]), line[n:]
+	}
+	return append(lines, line)
+}
+
+// Since describes a time in the past, relative to now if that is less than a month ago.
+func Since(t, now time.Time) string {
+	const day = 24 * time.Hour
+	switch d := now.Sub(t); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", d/time.Minute)
+	case d < day:
+		return fmt.Sprintf("%d h ago", d/time.Hour)
+	case d < 30*day:
+		return text.Count(int(d/day), "day", "days") + " ago"
+	}
+	return t.Local().Format(time.DateOnly)
+}
