@@ -110,7 +110,7 @@ func (t *turn) makeRoom(ctx context.Context) error {
 // compact answers /compact.
 func (t *turn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
-	if t.conversation.transcript() == "" {
+	if t.conversation.transcript(0) == "" {
 		return stopped, t.note(ctx, "There is nothing to summarise yet.")
 	}
 	done, err := t.summarise(ctx, focus, meta{})
@@ -124,11 +124,64 @@ func (t *turn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 // focus is what the user wants to keep in particular, or "". If the model fails, the user is told,
 // and the conversation stays as it is.
 func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, err error) {
-	transcript := text.Shorten(t.conversation.transcript(), 3*room(t.endpoint.Model()))
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")
 	if err != nil {
 		return false, err
 	}
+	transcript, whole, err := t.askForSummary(ctx, focus, &m)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		_, failed := errors.AsType[*llm.Error](err)
+		return false, t.updates.Update(ctx, meta{Note: true, Rejected: failed}.message(
+			"\n\nCannot summarise the conversation, which stays as it is: "+
+				text.Plain(err.Error())+".\n\n"))
+	}
+	marker := fmt.Sprintf("\n\n*The model continues with a summary of the conversation so far "+
+		"(%d words instead of %d)",
+		len(strings.Fields(m.Summary)), len(strings.Fields(transcript)))
+	if !whole {
+		marker += ", without the newest part, which the model's server rejected"
+	}
+	return true, t.updates.Update(ctx, m.message(marker+".*\n\n"))
+}
+
+// smallTranscript is the size of a transcript, in bytes, that is not shortened further if the
+// server says that it is too long.
+const smallTranscript = 8 << 10
+
+// askForSummary asks the model for m.Summary. If the server rejects the transcript, it asks again
+// without the last turns, and with a shorter one if it is too long. It returns the transcript, and
+// whether that has all turns.
+func (t *turn) askForSummary(
+	ctx context.Context, focus string, m *meta,
+) (transcript string, whole bool, err error) {
+	var rejected error // for the first time
+	without := 0
+	for most := 3 * room(t.endpoint.Model()); ; {
+		transcript = text.Shorten(t.conversation.transcript(without), most)
+		if transcript == "" {
+			return "", false, rejected
+		}
+		m.Summary, err = t.summaryOf(ctx, transcript, focus)
+		failed, ok := errors.AsType[*llm.Error](err)
+		switch {
+		case !ok:
+			return transcript, without == 0, err
+		case failed.Kind == llm.TooLong && len(transcript) > smallTranscript:
+			most = len(transcript) / 2
+		case rejects(failed):
+			rejected = cmp.Or(rejected, err)
+			without = max(1, 2*without)
+		default:
+			return "", false, err
+		}
+	}
+}
+
+// summaryOf asks the model for a summary of a transcript.
+func (t *turn) summaryOf(ctx context.Context, transcript, focus string) (string, error) {
 	order := "This is the conversation:\n\n" + transcript + "Summarise it."
 	if focus != "" {
 		order += " Keep in particular: " + focus
@@ -139,24 +192,15 @@ func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, 
 	if _, failed := t.spend(ctx, t.endpoint.Model(), finish.Usage); err == nil {
 		err = failed
 	}
-	m.Summary = strings.TrimSpace(answer)
+	answer = strings.TrimSpace(answer)
 	switch {
-	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
 	case err != nil:
 	case finish.Reason == llm.Refused:
-		err = errors.New("the model refuses to")
-	case m.Summary == "":
+		err = &llm.Error{Kind: llm.Filtered, Message: "the model refuses to"}
+	case answer == "":
 		err = errors.New("the model's answer is empty")
 	}
-	if err != nil {
-		return false, t.note(ctx, "\n\nCannot summarise the conversation, which stays as it is: "+
-			text.Plain(err.Error())+".\n\n")
-	}
-	marker := fmt.Sprintf("\n\n*The model continues with a summary of the conversation so far "+
-		"(%d words instead of %d).*\n\n",
-		len(strings.Fields(m.Summary)), len(strings.Fields(transcript)))
-	return true, t.updates.Update(ctx, m.message(marker))
+	return answer, err
 }
 
 //go:embed summary.md
@@ -328,6 +372,7 @@ func (c *conversation) sendable(m llm.Model) []llm.Message {
 			}
 		}
 	}
+	messages = c.without(messages, c.trial)
 	return m.Readable(messages) // as the client does, so that omitted parts are not counted
 }
 
@@ -380,12 +425,19 @@ func (c *conversation) isNew() bool {
 	return len(c.messages) == 1 && len(c.messages[0].Parts) == len(c.prompt)
 }
 
-// transcript returns the conversation as text, with long results shortened.
-func (c *conversation) transcript() string {
+// transcript returns the conversation as text, with long results shortened. It leaves out the
+// current turn, unless that is only for the user, and others before it: without turns in all.
+func (c *conversation) transcript(without int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
-	return transcribe(c.messages)
+	if without == 0 {
+		return transcribe(c.messages)
+	}
+	if !c.ignored {
+		without--
+	}
+	return transcribe(upTo(c.messages, c.before(without)))
 }
 
 // transcribe returns messages as text, with long results shortened. Each text is indented, so that

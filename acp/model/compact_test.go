@@ -188,9 +188,11 @@ func TestCompactedForTheServer(t *testing.T) {
 	require.NotContains(t, e.last().Text(), "An old message.")
 
 	r = e.prompt(strings.Repeat("A longer message. ", 2000), summary)
-	require.Contains(t, r.text(), "Cannot summarise")
+	require.Contains(t, r.text(), "The model continues with a summary")
 	require.Equal(t, 1, strings.Count(r.text(), "too long for the model (This is too much)"),
 		r.text())
+	r = e.prompt("Three", modelserver.Say("Third."), summary)
+	require.Contains(t, r.text(), "Third.")
 }
 
 func TestCutResults(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 
@@ -26,8 +25,11 @@ type conversation struct {
 	results map[string]llm.ToolResult // of these calls, by ID
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
-	before  []llm.Message             // what there was before that
+	turns   []place                   // where the prompts begin that messages has, oldest first
 	ignored bool                      // the model does not see the prompt, or what follows it
+
+	rejected bool     // the server has not accepted the last request
+	trial    omission // what requests leave out until the server has accepted one
 
 	encoded            llm.Encoded
 	cut                int // how many of the oldest results are left out of requests
@@ -59,6 +61,10 @@ type meta struct {
 	Retried bool `json:"retried,omitempty"`
 	// Refused says that the last prompt and everything after it is hidden from the model.
 	Refused bool `json:"refused,omitempty"`
+	// Rejected says that the server has not accepted the last request.
+	Rejected bool `json:"rejected,omitempty"`
+	// Omitted is hidden from the model from now on.
+	Omitted *omission `json:"omitted,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
@@ -205,13 +211,19 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	}
 	var output struct{ Text *string }
 	_ = json.Unmarshal(p.RawOutput, &output) // others may have another form
+	if p.Meta.Ours.Rejected {
+		c.end()
+		c.rejected = true
+	}
 	switch m := p.Meta.Ours; {
 	case m.Summary != "":
 		c.startOver(m)
 	case m.Refused:
 		c.endCalls()
 		c.said.Reset()
-		c.messages, c.fitting = c.before, min(c.fitting, len(c.before))
+		c.truncate(upTo(c.messages, c.before(0)))
+	case m.Omitted != nil:
+		c.omit(*m.Omitted)
 	case m.Retried && !c.ignored:
 		c.said.Reset()
 		last := len(c.messages) - 1
@@ -324,7 +336,7 @@ func (c *conversation) endPrompt() prompts.Command {
 		return prompts.Command{}
 	}
 	c.end()
-	c.before = slices.Clone(c.messages)
+	c.turns = append(c.turns, end(c.messages))
 	var parts []llm.Part
 	parts, call := promptParts(c.blocks)
 	c.blocks, c.prompt = nil, nil
@@ -344,7 +356,7 @@ func (c *conversation) startOver(m meta) {
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
-	c.before = slices.Clone(c.messages)
+	c.turns = []place{end(c.messages)}
 	if m.Keep {
 		c.add(llm.User, c.prompt...)
 	}
@@ -352,12 +364,6 @@ func (c *conversation) startOver(m meta) {
 
 // add appends parts to the last message, or a message of another role.
 func (c *conversation) add(role llm.Role, parts ...llm.Part) {
-	last := len(c.messages) - 1
-	switch {
-	case len(parts) == 0:
-	case last >= 0 && c.messages[last].Role == role:
-		c.messages[last].Parts = append(c.messages[last].Parts, parts...)
-	default:
-		c.messages = append(c.messages, llm.Message{Role: role, Parts: slices.Clone(parts)})
-	}
+	c.rejected = c.rejected && role == llm.User
+	c.messages = appended(c.messages, role, parts...)
 }

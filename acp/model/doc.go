@@ -33,6 +33,7 @@
 //	system.go, system.md   the system prompt
 //	prompt.go              from the user's prompt to a message for the model
 //	conversation.go        what the model knows, restored from the stored history
+//	rejected.go            leaves out what the model's server does not accept
 //	compact.go             shortens a conversation that is too long, with summary.md
 //	sampling.go            answers of the model to requests of the session's MCP servers
 //

@@ -35,6 +35,13 @@ type turn struct {
 	instead map[*endpoint]*endpoint
 	spoke   bool // it has said something
 
+	accepted  bool       // the server has accepted the last request
+	rejection *llm.Error // of the request that is sent again without parts of it
+	trial     omission   // what it is sent without
+	untried   []omission // what else can be left out of it
+	omissions int        // how often something was left out for good
+	alone     bool       // the prompt was rejected without the turns before it too
+
 	uncompacted int // the first step in which the conversation may be summarised again
 
 	pictured atomic.Int64 // bytes of media that tools have shown the model
@@ -50,6 +57,7 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 		return nil, err
 	}
 	_, t.endpoint = t.current()
+	t.conversation.try(omission{})
 	slash, err := t.prompt(ctx, params)
 	if err != nil {
 		return nil, err
@@ -105,7 +113,7 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		err = tools.noteUnoffered(ctx) // the server may have rejected some
 	}
 	if err != nil {
-		return "", errors.Join(tools.dropDrafts(ctx), t.shorten(ctx, err))
+		return "", errors.Join(tools.dropDrafts(ctx), t.leaveOut(t.shorten(ctx, err)))
 	}
 	if err := t.showUsage(ctx, finish.Usage); err != nil {
 		return "", err
@@ -157,7 +165,11 @@ func (t *turn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	shown := false // some of its text
+	t.accepted = false
 	for event, err := range t.endpoint.Stream(ctx, r) {
+		if _, again := event.(llm.Retry); err == nil && !again && !t.accepted {
+			err = t.accept(ctx)
+		}
 		if err != nil {
 			return nil, finish, err
 		}
@@ -289,23 +301,32 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
-	correct := " Correct the configuration of model " + text.Code(t.endpoint.Model().ID)
-	rejected := correct
-	if failed.Status == 0 { // the server had accepted the request
-		rejected = " Send another message to try again"
+	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
+		return t.reject(ctx, failed)
 	}
-	const examine = " In a terminal, acp-agent doctor checks the server and the key."
+	correct := " Correct the configuration of model " + codeOf(t.endpoint)
+	const another, examine = " Send another message to try again, or choose another model.",
+		" In a terminal, acp-agent doctor checks the server and the key."
 	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it
 		llm.Unreachable: " Send another message to continue." + examine,
 		llm.KeyRejected: correct + ", then send another message to continue." + examine,
 		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
 			"another model.",
-		llm.Overloaded: " Send another message later, or choose another model.",
-		llm.Rejected:   rejected + ", or choose another model.",
-		llm.Malformed:  " Send another message to try again, or choose another model." + examine,
+		llm.Overloaded:    " Send another message later, or choose another model.",
+		llm.Rejected:      another, // the server had accepted the request
+		llm.Misconfigured: correct + ", or choose another model.",
+		llm.Malformed:     another + examine,
 	}[failed.Kind]
-	return failedTurn(), t.note(ctx, "\n\n"+describeFailure(failed)+"."+next)
+	said := describeFailure(failed) + "." + next
+	if t.spoke {
+		said = "\n\n" + said
+	}
+	return failedTurn(), t.updates.Update(ctx,
+		meta{Note: true, Rejected: mayReject(failed)}.message(said))
 }
+
+// codeOf returns the ID of a model in the user's configuration, as code.
+func codeOf(e *endpoint) string { return text.Code(e.Model().ID) }
 
 // describeFailure returns the error as a sentence without its full stop, which says who wrote the
 // quoted words.
@@ -315,7 +336,9 @@ func describeFailure(e *llm.Error) string {
 	case e.Status < http.StatusBadRequest || strings.HasPrefix(said, "the server "):
 	case e.Kind == llm.Overloaded:
 		return "The model's server cannot answer now: " + said
-	case e.Kind == llm.Rejected, e.Kind == llm.Unpaid:
+	case e.Kind == llm.Filtered:
+		return "The content filter of the model's server rejected the request: " + said
+	case e.Kind == llm.Rejected, e.Kind == llm.Misconfigured, e.Kind == llm.Unpaid:
 		return "The model's server rejected the request: " + said
 	}
 	return sentence(e)

@@ -380,6 +380,7 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
 		e.Message = "the server redirects to " + address(to) +
 			", and redirects are not followed; set the model's baseURL to where the API is"
+		e.Kind = Misconfigured
 	}
 	after := cmp.Or(retryAfter(response.Header, time.Now()), retryDelay(body))
 	retry := e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"
@@ -387,6 +388,10 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 	switch response.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
+	case http.StatusInternalServerError:
+		if e.Kind == Rejected {
+			f.rejection = body
+		}
 	}
 	if f.retry && after > longestDelay {
 		f.retry = false

@@ -162,6 +162,8 @@ func (s *serverError) kind(status int) Kind {
 	case status == http.StatusPaymentRequired, has("insufficient_quota", "exceeded_current_quota",
 		"credit balance", "purchase credits", "spending limit", "arrearage"):
 		return Unpaid
+	case has(filterWords...):
+		return Filtered
 	case rejectsKey(status), status == 0 && has("authentication_error", "permission_error"),
 		(status == 0 || status == http.StatusBadRequest) && has("invalid_api_key",
 			"incorrect api key", "api key not valid", "api key expired"):
@@ -176,13 +178,29 @@ func (s *serverError) kind(status int) Kind {
 		"exceeded model token limit", "maximum number of tokens allowed", "prompt token count",
 		"max_prompt_tokens_exceeded", "range of input length"):
 		return TooLong
-	case status == http.StatusRequestTimeout,
+	case has("must alternate", "unexpected role", "role not supported",
+		"image input is not supported", "not a multimodal model"):
+		return Rejected // by llama.cpp and vLLM with status 500
+	case has("requires --jinja"):
+		return Misconfigured
+	case status == http.StatusRequestTimeout, status == http.StatusConflict,
+		status == http.StatusTooEarly,
 		status/100 == 5 && status != http.StatusNotImplemented,
 		status == 0 && has("api_error", "server_error", "timeout_error"):
 		return Overloaded
 	default:
 		return Rejected
 	}
+}
+
+// filterWords are words of content filters: those of Azure, OpenAI, Alibaba, OpenRouter, DeepSeek,
+// Moonshot, MiniMax, Z.ai, Anthropic, Google and Bedrock, as far as they are known.
+var filterWords = []string{
+	"content_filter", "contentfilter", "content filter", "content management policy",
+	"content policy", "content_policy", "usage policy", "responsibleaipolicyviolation",
+	"data_inspection_failed", "datainspectionfailed", "inappropriate content",
+	"requires moderation", "was flagged", "content exists risk", "considered high risk",
+	"new_sensitive", "sensitive content", "敏感", "prohibited_content", "guardrail",
 }
 
 func containsAny(s string, parts ...string) bool {
@@ -228,7 +246,13 @@ func (c *Client) explain(e *Error, secrets ...string) *Error {
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
 	badKey := e.Kind == KeyRejected && e.Status != 0
+	kind := e.Kind
+	misconfigured := func(advice string) {
+		kind = Misconfigured
+		message += advice
+	}
 	switch {
+	case e.Kind == Filtered:
 	case e == errSilent:
 		minutes := c.silence.Minutes()
 		message = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
@@ -237,23 +261,26 @@ func (c *Client) explain(e *Error, secrets ...string) *Error {
 		message = "the server wants a key, and none is configured for " + model + ": " + message
 	case badKey:
 		message = "the server rejected the key for " + model + ": " + message + "; check the key"
+	case says("image input", "not support image", "not a multimodal", "unknown variant `imageurl`",
+		"not support vision"):
+		message += "; set the model's textOnly if it cannot read images"
 	case e.Status == http.StatusBadRequest && says("reasoningeffort"):
-		message += "; choose another thought level"
+		misconfigured("; choose another thought level")
 	case says("not support tools", "support tool use"):
-		message += "; choose a model that calls tools"
+		misconfigured("; choose a model that calls tools")
 	case says("only supported in v1/responses"):
-		message += "; set the model's api to responses"
+		misconfigured("; set the model's api to responses")
 	case notFound && says("model"), e.Status == http.StatusBadRequest &&
 		says("model not exist", "not a valid model", "invalid model", "unknown model"):
-		message = "the server does not know " + model + ": " + message +
-			"; acp-agent models lists what it offers"
+		message = "the server does not know " + model + ": " + message
+		misconfigured("; acp-agent models lists what it offers")
 	case notFound, e.Status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
 		where := text.Printable(c.where())
-		message = "the server knows no such address: " + message + "; check the model's baseURL, " +
-			where
+		message = "the server knows no such address: " + message
+		misconfigured("; check the model's baseURL, " + where)
 		if c.model.API != Anthropic && !strings.Contains(where, "/v") {
 			message += ", which usually ends with /v1"
 		}
 	}
-	return &Error{Kind: e.Kind, Status: e.Status, Message: text.Line(message, 300)}
+	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
 }

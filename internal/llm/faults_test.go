@@ -341,13 +341,13 @@ func TestErrors(t *testing.T) {
 			status(404,
 				`{"error":{"message":"model \"m\" not found, try pulling it first",`+
 					`"type":"api_error"}}`),
-			Error{Rejected, 404,
+			Error{Misconfigured, 404,
 				`the server does not know the model m: model "m" not found, try pulling it ` +
 					`first; acp-agent models lists what it offers`},
 		},
 		"redirect": {status(307, "", "Location",
 			"https://user:pw@elsewhere.example/v2/chat?key=1"),
-			Error{Rejected, 307,
+			Error{Misconfigured, 307,
 				"the server redirects to https://elsewhere.example/v2/chat, and redirects are not " +
 					"followed; set the model's baseURL to where the API is"}},
 		"xAI, key": {status(400, `{"code":"Client specified an invalid argument","error":`+
@@ -399,24 +399,24 @@ func TestErrors(t *testing.T) {
 			status(400, `{"error":{"message":"Your credit balance is too low to access the API."}}`),
 			Error{Unpaid, 400, "Your credit balance is too low to access the API"}},
 		"DeepSeek, unknown model": {status(400, `{"error":{"message":"Model Not Exist"}}`),
-			Error{Rejected, 400, "the server does not know the model m: Model Not Exist; " +
+			Error{Misconfigured, 400, "the server does not know the model m: Model Not Exist; " +
 				"acp-agent models lists what it offers"}},
 		"OpenRouter, unknown model": {
 			status(400, `{"error":{"message":"m is not a valid model ID","code":400}}`),
-			Error{Rejected, 400, "the server does not know the model m: m is not a valid model ID; " +
+			Error{Misconfigured, 400, "the server does not know the model m: m is not a valid model ID; " +
 				"acp-agent models lists what it offers"}},
 		"Ollama, no tools": {
 			status(400, `{"error":{"message":"registry.ollama.ai/library/m does not support tools"}}`),
-			Error{Rejected, 400, "registry.ollama.ai/library/m does not support tools; " +
+			Error{Misconfigured, 400, "registry.ollama.ai/library/m does not support tools; " +
 				"choose a model that calls tools"}},
 		"OpenRouter, no tools": {
 			status(404, `{"error":{"message":"No endpoints found that support tool use.","code":404}}`),
-			Error{Rejected, 404, "No endpoints found that support tool use; " +
+			Error{Misconfigured, 404, "No endpoints found that support tool use; " +
 				"choose a model that calls tools"}},
 		"OpenAI, other API": {
 			status(404, `{"error":{"message":"This model is only supported in v1/responses and `+
 				`not in v1/chat/completions."}}`),
-			Error{Rejected, 404, "This model is only supported in v1/responses and not in " +
+			Error{Misconfigured, 404, "This model is only supported in v1/responses and not in " +
 				"v1/chat/completions; set the model's api to responses"}},
 		"compressed": {status(200, "x", "Content-Encoding", "gzip"),
 			Error{Malformed, 0, "the server sent a compressed answer (gzip), which it was not " +
@@ -470,6 +470,17 @@ func TestErrors(t *testing.T) {
 			Error{Malformed, 0,
 				`the server sent a web page ("Sign in") instead of an answer; check the model's ` +
 					`baseURL`}},
+		"a content filter": {status(400, `{"error":{"code":"data_inspection_failed","message":`+
+			`"Input text data may contain inappropriate content."}}`),
+			Error{Filtered, 400, "Input text data may contain inappropriate content"}},
+		"a content filter that forbids": {status(403, `{"error":{"code":403,"message":"m requires `+
+			`moderation on OpenRouter. Your input was flagged."}}`),
+			Error{Filtered, 403, "m requires moderation on OpenRouter. Your input was flagged"}},
+		"no images": {status(404, `{"error":{"message":"No endpoints found that support image input"}}`),
+			Error{Rejected, 404, "No endpoints found that support image input; set the model's textOnly " +
+				"if it cannot read images"}},
+		"a template": {status(500, `{"error":{"message":"Conversation roles must alternate"}}`),
+			Error{Rejected, 500, "Conversation roles must alternate"}},
 		"200 with an error": {status(200,
 			`{"error":{"message":"The key is wrong","type":"authentication_error"}}`),
 			Error{KeyRejected, 0, "The key is wrong"}},
@@ -683,7 +694,7 @@ func TestKey(t *testing.T) {
 		defer elsewhere.Close()
 		for _, api := range []API{OpenAI, Anthropic} {
 			_, failed := ask(t, asking(t, api, status(302, "", "Location", elsewhere.URL)))
-			require.Equal(t, Rejected, failed.Kind)
+			require.Equal(t, Misconfigured, failed.Kind)
 			_, err := asking(t, api, status(308, "", "Location", elsewhere.URL)).List(t.Context())
 			require.ErrorContains(t, err, "redirects")
 			asking(t, api, status(307, "", "Location", elsewhere.URL)).AskWindow(t.Context())

@@ -102,19 +102,19 @@ func (m Model) Readable(messages []Message) []Message {
 	return messages
 }
 
-// hasMedia reports whether a part is an image or document, or has one.
-func hasMedia(p Part) bool {
+// HasMedia reports whether a part is an image or document, or has one.
+func HasMedia(p Part) bool {
 	switch p := p.(type) {
 	case Media:
 		return true
 	case ToolResult:
-		return slices.ContainsFunc(p.Content, hasMedia)
+		return slices.ContainsFunc(p.Content, HasMedia)
 	}
 	return false
 }
 
 func (m Model) readable(parts []Part) []Part {
-	if !slices.ContainsFunc(parts, hasMedia) {
+	if !slices.ContainsFunc(parts, HasMedia) {
 		return parts
 	}
 	parts = slices.Clone(parts)

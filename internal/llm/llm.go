@@ -297,6 +297,11 @@ const (
 	// Overloaded means that the server is too busy, has failed, or accepts no more requests for
 	// now.
 	Overloaded Kind = "overloaded"
+	// Filtered means that a content filter of the server rejected the request.
+	Filtered Kind = "filtered"
+	// Misconfigured means that the server does not know the address or the model, or does not
+	// accept a setting.
+	Misconfigured Kind = "misconfigured"
 	// Rejected means that the server does not accept the request for another reason.
 	Rejected Kind = "rejected"
 	// Malformed means that the answer is not of the expected format.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -41,15 +42,20 @@ type openAIFormat struct {
 	// allThoughts is set for servers that require thoughts in all messages, even older ones:
 	// DeepSeek's and Kimi's.
 	allThoughts bool
+	// bridges is set for servers that accept no message of the user after the result of a tool:
+	// Mistral's, and templates of local models that count the messages of both sides.
+	bridges bool
 }
 
 func (f *openAIFormat) learn(response []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	response = bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))
 	for word, flag := range map[string]*bool{
 		"max_completion_tokens": &f.newMaxTokens, "stream_options": &f.noUsage,
 		"temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
 		"missing a thought_signature": &f.needsSignatures, "cache_control": &f.noMarks,
+		"after role 'tool'": &f.bridges, "must alternate": &f.bridges,
 	} {
 		*flag = *flag || bytes.Contains(response, []byte(word))
 	}
@@ -65,9 +71,12 @@ func (f *openAIFormat) learn(response []byte) {
 	}
 }
 
-func (*openAIFormat) complete(m Model) Model {
+func (f *openAIFormat) complete(m Model) Model {
 	const own = "https://api.openai.com/v1"
 	m.BaseURL = cmp.Or(m.BaseURL, own)
+	if at, err := url.Parse(m.BaseURL); err == nil {
+		f.bridges = strings.HasSuffix(at.Hostname(), ".mistral.ai")
+	}
 	if m.PDF == nil {
 		m.PDF = new(m.BaseURL == own && !m.TextOnly)
 	}
@@ -124,7 +133,9 @@ func (f *openAIFormat) encode(m Model, r Request) requestBody {
 			"name": t.Name, "description": t.Description, "parameters": t.Schema,
 		}})
 	}
-	by := chatEncoding{f, f.needsSignatures, f.noThoughts, f.allThoughts, len(f.unwanted)}
+	by := chatEncoding{
+		f, f.needsSignatures, f.noThoughts, f.allThoughts, f.bridges, len(f.unwanted),
+	}
 	var first []byte
 	if r.System != "" {
 		system := object{"role": "system", "content": r.System}
@@ -149,16 +160,37 @@ func (f *openAIFormat) encode(m Model, r Request) requestBody {
 		}
 		return elements(messages)
 	}
-	return r.Encoded.request(body, merged(r.Messages),
+	return r.Encoded.request(body, merged(withoutSilent(r.Messages)),
 		messageList{"messages", by, first, marks, encode})
 }
 
 // chatEncoding says how to encode messages for what the server has not accepted.
 type chatEncoding struct {
-	by                                       *openAIFormat
-	needsSignatures, noThoughts, allThoughts bool
-	unwanted                                 int
+	by *openAIFormat
+
+	needsSignatures, noThoughts, allThoughts, bridges bool
+
+	unwanted int
 }
+
+// withoutSilent returns messages without those of the model in which it has only thought. Chat
+// completions have no message for them, so they must not separate two messages of the user.
+func withoutSilent(messages []Message) []Message {
+	silent := func(m Message) bool {
+		return m.Role == Assistant && !slices.ContainsFunc(m.Parts, func(p Part) bool {
+			_, thought := p.(Thinking)
+			return !thought
+		})
+	}
+	if !slices.ContainsFunc(messages, silent) {
+		return messages
+	}
+	return slices.DeleteFunc(slices.Clone(messages), silent)
+}
+
+// bridge is what the model is said to have answered to the results of its tools, for servers that
+// need an answer between these and the next message of the user.
+const bridge = "Understood."
 
 // markForCache marks a message for the cache, unless it is empty.
 func markForCache(message object) {
@@ -238,6 +270,9 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 		last["content"] = chatContent(content)
 	} else if calls == nil {
 		return messages
+	}
+	if f.bridges && len(messages) > 0 {
+		messages = append(messages, object{"role": Assistant, "content": bridge})
 	}
 	if calls != nil {
 		last["tool_calls"] = calls

@@ -343,3 +343,53 @@ func TestCallDeltas(t *testing.T) {
 		})
 	}
 }
+
+// Mistral's server gets an answer of the model between a result and the next message of the user.
+// So do others that reject such a message.
+//
+// Clause B6.
+func TestMessagesAfterResults(t *testing.T) {
+	const order = `"role":"tool","tool_call_id":"1"},{"content":"Understood.","role":"assistant"},` +
+		`{"content":"Go","role":"user"}`
+	messages := []Message{UserText("Hi"), {Assistant, []Part{ToolCall{ID: "1", Name: "a"}}},
+		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}, Text("Go")}}}
+	own := New(Model{BaseURL: "https://api.mistral.ai/v1"})
+	body, err := io.ReadAll(own.format.encode(own.model, Request{Messages: messages}).reader())
+	require.NoError(t, err)
+	require.Contains(t, string(body), order)
+	for name, r := range map[string]http.HandlerFunc{
+		"Mistral": status(400, `{"object":"error","message":"Unexpected role 'user' after role `+
+			`'tool'","code":"3230"}`),
+		"escaped": status(400, `{"message":"Unexpected role \u0027user\u0027 after role `+
+			`\u0027tool\u0027"}`),
+		"llama.cpp": status(500, `{"error":{"code":500,"message":"Conversation roles must alternate `+
+			`user/assistant/user/assistant/..."}}`),
+	} {
+		count := 0
+		c := asking(t, OpenAI, func(w http.ResponseWriter, asked *http.Request) {
+			count++
+			if body, _ := io.ReadAll(asked.Body); !strings.Contains(string(body), order) {
+				r(w, asked)
+				return
+			}
+			says(finished)(w, asked)
+		})
+		for want := 2; want <= 3; want++ {
+			for _, err := range c.Stream(t.Context(), Request{Messages: messages}) {
+				require.NoError(t, err, name)
+			}
+			require.Equal(t, want, count, name)
+		}
+	}
+}
+
+// An answer that consists of thoughts does not leave two messages of the user in a row.
+//
+// Clause B6.
+func TestAnswersOfThoughtsOnly(t *testing.T) {
+	c := New(Model{})
+	messages := []Message{UserText("Hi"), {Assistant, []Part{Thinking{Text: "Hm"}}}, UserText("Go")}
+	body, err := io.ReadAll(c.format.encode(c.model, Request{Messages: messages}).reader())
+	require.NoError(t, err)
+	require.Contains(t, string(body), `[{"content":"Hi\n\nGo","role":"user"}]`)
+}

@@ -63,7 +63,8 @@ type rejectedThoughts struct {
 func (r *rejectedThoughts) learn(response []byte, messages []Message) {
 	said := strings.ToLower(string(response))
 	says := func(parts ...string) bool { return containsAny(said, parts...) }
-	if !says("invalid_encrypted_content", "could not be verified") &&
+	if !says("invalid_encrypted_content", "could not be verified", "`redacted_thinking`") &&
+		!(says("cannot be modified") && says("thinking")) &&
 		!(says("invalid", "corrupted") && says("signature") && says("thinking", "thought") &&
 			!says("missing")) {
 		return

@@ -92,6 +92,20 @@ func TestRejectedThoughts(t *testing.T) {
 			"anthropic-text.sse",
 			func(secret string) Part { return Thinking{Text: "Hm", Signature: secret} },
 		},
+		"redacted": {
+			Anthropic,
+			`{"error":{"message":"messages.1.content.0: Invalid ` + "`data` in `redacted_thinking`" +
+				` block"}}`,
+			"anthropic-text.sse",
+			func(secret string) Part { return Thinking{Redacted: secret} },
+		},
+		"modified": {
+			Anthropic,
+			`{"error":{"message":"messages.1.content.0: ` + "`thinking` or `redacted_thinking`" +
+				` blocks in the latest assistant message cannot be modified."}}`,
+			"anthropic-text.sse",
+			func(secret string) Part { return Thinking{Text: "Hm", Signature: secret} },
+		},
 		"signed calls": {
 			OpenAI,
 			`{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}`,

@@ -42,6 +42,13 @@ func readChat(body []byte, r *Request) error {
 	for _, t := range asked.Tools {
 		r.Tools = append(r.Tools, Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
+	var order []chatMessage
+	for _, m := range asked.Messages {
+		order = append(order, chatMessage{m.Role, m.Content.text(), m.ToolCalls})
+	}
+	if err := r.checkOrder(order); err != nil {
+		return err
+	}
 	var open calls
 	for _, m := range asked.Messages {
 		if m.Role != "tool" && len(open) > 0 {
@@ -118,6 +125,8 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 			if i == 0 {
 				call["extra_content"] = geminiSignature(call["id"].(string))
 			}
+		case Mistral:
+			call["id"] = fmt.Sprintf("m%04d%04d", len(r.Items), i)
 		case KimiK2:
 			call["id"] = kimiID(a.calls[i].tool.Name, len(r.Of(Call))+i)
 		}

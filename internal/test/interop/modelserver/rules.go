@@ -26,6 +26,13 @@ const (
 	// KimiK2 numbers its tool calls, and needs these IDs back:
 	// https://github.com/MoonshotAI/Kimi-K2/blob/main/docs/tool_call_guidance.md
 	KimiK2 = "kimi-k2"
+	// Mistral accepts no message of the user after the result of a tool, only IDs of nine letters and
+	// digits, and no message of the model without content and calls:
+	// https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py
+	Mistral = "mistral-large"
+	// Devstral has a template that counts the messages of both sides without calls and results, as
+	// in llama.cpp: https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.3/blob/main/tokenizer_config.json
+	Devstral = "devstral"
 	// GPT accepts at most 128 tools, whose arguments are objects without alternatives at the top:
 	// https://github.com/langchain-ai/langchainjs/issues/9804. In responses it wants back what it
 	// thought before its calls: https://developers.openai.com/api/docs/guides/reasoning
@@ -203,4 +210,62 @@ func (r *Request) checkItems(items []responsesItem, store *bool) error {
 		}
 	}
 	return open.unanswered()
+}
+
+// chatMessage is what rules about the order of messages in chat completions look at.
+type chatMessage struct {
+	role    string
+	content string
+	calls   []chatCall
+}
+
+// checkOrder checks the order of the messages of a chat completion.
+func (r *Request) checkOrder(messages []chatMessage) error {
+	switch r.model {
+	case Mistral:
+		return checkMistral(messages)
+	case Devstral:
+		return checkAlternation(messages)
+	}
+	return nil
+}
+
+var mistralID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+
+func checkMistral(messages []chatMessage) error {
+	last := "system"
+	for _, m := range messages {
+		switch {
+		case m.role == "user" && last == "tool":
+			return refusal("Unexpected role 'user' after role 'tool'")
+		case m.role == "assistant" && m.content == "" && len(m.calls) == 0:
+			return refusal("Assistant message must have either content or tool_calls, but not none.")
+		}
+		for _, c := range m.calls {
+			if !mistralID.MatchString(c.ID) {
+				return refuse("Tool call id was %s but must be a-z, A-Z, 0-9, with a length of 9.", c.ID)
+			}
+		}
+		last = m.role
+	}
+	if last != "user" && last != "tool" {
+		return refuse("Expected last role User or Tool (or Assistant with prefix True) for serving "+
+			"but got %s", last)
+	}
+	return nil
+}
+
+func checkAlternation(messages []chatMessage) error {
+	count := 0
+	for _, m := range messages {
+		if m.role != "user" && (m.role != "assistant" || len(m.calls) > 0) {
+			continue
+		}
+		if (m.role == "user") != (count%2 == 0) {
+			return refusal("After the optional system message, conversation roles must alternate " +
+				"user/assistant/user/assistant/...")
+		}
+		count++
+	}
+	return nil
 }

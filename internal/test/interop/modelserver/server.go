@@ -53,6 +53,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
+	rejected []string
 	unknown  []string
 }
 
@@ -101,6 +102,13 @@ func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
+}
+
+// Rejected returns why requests so far were rejected.
+func (s *Server) Rejected() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rejected)
 }
 
 // Unknown returns the requests so far to unknown endpoints, as "METHOD /path", and those to other
@@ -158,6 +166,9 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 			err = r.checkTools()
 		}
 		if err != nil {
+			s.mu.Lock()
+			s.rejected = append(s.rejected, err.Error())
+			s.mu.Unlock()
 			reject(w, err)
 			return
 		}
