@@ -118,8 +118,9 @@ type Info struct {
 	Initialize Raw
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
-	// Sandbox says how the agent's processes are restricted: "off", "write" or "strict", or "" for
-	// a backend without processes. The answer to /roots shows it.
+	// Sandbox says how the agent's processes are restricted, for the answer to /roots: "off",
+	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend without
+	// processes.
 	Sandbox string
 	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend
 	// decides what happens to both turns. For any other backend the adapter queues one prompt and

@@ -86,10 +86,11 @@ type Options struct {
 	// Sandbox returns the sandbox for commands of the model with this ID. If Sandbox is nil,
 	// commands are not restricted.
 	Sandbox func(model string) backend.Sandbox
-	// SandboxLine returns a command line to which another one can be appended, to run it restricted
-	// by s in a session with these roots, as real paths. It is used in terminals of the client, and
-	// must be set if Sandbox is.
-	SandboxLine func(s backend.Sandbox, roots []string) []string
+	// Sandboxer is the command line with which the client's terminals run commands in the sandbox,
+	// "acp-agent sandbox --deferred", beginning with an absolute path. Nil means that such commands
+	// run as children of this process even if the client offers terminals, which may be on another
+	// machine.
+	Sandboxer []string
 	// OnlyInSandbox removes the tool that runs commands unless Sandbox restricts them. It does not
 	// apply to clients with terminals, which run the commands themselves.
 	OnlyInSandbox bool

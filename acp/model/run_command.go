@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -95,7 +95,8 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 			text.Printable(dir))
 	}
 	defer c.noteFiles(cmd)
-	if c.turn.backend.terminal {
+	if s, _ := c.turn.sandbox(); c.turn.backend.terminal &&
+		(s.Mode == sandbox.Off || len(c.turn.backend.given.Sandboxer) > 0) {
 		return c.runTerminal(ctx, cmd, timeout)
 	}
 	return c.runChild(ctx, cmd, timeout)
@@ -221,14 +222,16 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *call) createTerminal(ctx context.Context, cmd shellCommand) (terminal, error) {
 	client := c.turn.host
 	program, args := argv(cmd.line)
-	if s, roots := c.turn.sandbox(); s.Mode != sandbox.Off {
-		before := c.turn.backend.given.SandboxLine(s, roots)
-		args = slices.Concat(before[1:], []string{program}, args)
-		program = before[0]
+	command, err := process.Command{Path: program, Args: args}.Restrict(c.turn.sandbox())
+	if err == nil && command.Sandbox.Mode != sandbox.Off {
+		command, err = command.Defer(c.turn.backend.given.Sandboxer)
 	}
-	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(map[string]any{
-		"command": program, "args": args, "cwd": cmd.dir, "outputByteLimit": maxResult,
-	}))()
+	if err != nil {
+		return terminal{}, err
+	}
+	params := backend.TerminalParams(command.Path, command.Args, command.Env)
+	params["cwd"], params["outputByteLimit"] = cmd.dir, maxResult
+	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(params))()
 	var created struct {
 		TerminalID string `json:"terminalId"`
 	}

@@ -109,6 +109,9 @@ func (h *terminalHost) create(_ context.Context, params json.RawMessage) (json.R
 	c := &clientTerminal{cmd: exec.Command(r.Command, r.Args...), limit: *r.OutputByteLimit,
 		exited: make(chan struct{})}
 	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = *r.Cwd, &c.output, &c.output
+	for _, v := range r.Env {
+		c.cmd.Env = append(c.cmd.Environ(), v.Name+"="+v.Value)
+	}
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -405,19 +408,27 @@ func TestClientsWithoutWorkingTerminals(t *testing.T) {
 func TestCommandRunsInTheSandbox(t *testing.T) {
 	needShell(t)
 	root, other := dirtest.New(t), dirtest.New(t)
+	t.Setenv("TMPDIR", dirtest.New(t)) // not the directory that others are in
 	link := filepath.Join(dirtest.New(t), "link")
 	require.NoError(t, os.Symlink(other, link))
 	var asked []string
-	e := open(t, setup{roots: []string{root, link}, requests: terminals(t),
-		options: Options{Sandbox: func(model string) sandbox.Settings {
-			asked = []string{model}
-			return sandbox.Settings{Mode: sandbox.Write}
-		}, SandboxLine: func(s sandbox.Settings, roots []string) []string {
-			asked = append(append(asked, s.Mode.String()), roots...)
-			return []string{"/bin/sh", "-c", `echo restricted; exec "$@"`, "sh"}
-		}}})
+	o := Options{Sandbox: func(model string) sandbox.Settings {
+		asked = append(asked, model)
+		return sandbox.Settings{Mode: sandbox.Write}
+	}, Sandboxer: []string{"/bin/sh", "-c", `echo "restricted: $ACP_AGENT_DEFERRED"`, "sh"}}
+	e := open(t, setup{roots: []string{root, link}, requests: terminals(t), options: o})
 	e.answer(allowOnce)
 	e.prompt("Run.", run("echo ran"))
-	require.Equal(t, []string{"local", "write", root, other}, asked)
-	require.Equal(t, []string{"restricted\nran\n[exit code 0]"}, e.results())
+	require.Equal(t, "local", asked[0])
+	result := e.results()[0]
+	require.Contains(t, result, `restricted: {"Policy":{"Mode":"write","Write":["`+root+`","`+other+`",`)
+	require.Contains(t, result, `"Path":"/bin/sh","Args":["-c","echo ran"]}`)
+
+	// without means to restrict it there, it runs here
+	o.Sandboxer = nil
+	e = open(t, setup{roots: []string{root}, requests: terminals(t), options: o})
+	e.answer(allowOnce)
+	e.prompt("Run.", run("echo here; echo >"+other+"/f"))
+	require.Contains(t, e.results()[0], "here\n")
+	require.NoFileExists(t, filepath.Join(other, "f"))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
@@ -34,6 +35,9 @@ type child struct {
 	own     []ownDir         // its directories outside the sessions' roots
 	context *contextDir      // nil if it reads no context files
 	login   string           // how to log in, in a terminal; empty if unknown
+
+	sandbox   sandbox.Policy // of the process
+	sandboxer []string       // see Options.Sandboxer
 
 	place place // which sessions it serves
 
@@ -87,8 +91,9 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		own:     p.ownDirs(command),
 		context: files,
 		login:   o.Profile.Login,
-		place:   at,
-		done:    make(chan struct{}),
+		sandbox: command.Sandbox, sandboxer: o.Sandboxer,
+		place: at,
+		done:  make(chan struct{}),
 	}
 	c.conn = jsonrpc.NewConn(
 		jsonrpc.NewLines(process.Stdout(), childInput{process}, o.limits.MaxLine),

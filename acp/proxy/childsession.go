@@ -168,16 +168,28 @@ func (cs *childSession) handle(m message) {
 			cs.child.logDropped(m.method, err)
 		}
 	case m.answer != nil:
-		work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params)
-		if !own {
-			work = s.host.Call(m.ctx, m.method, m.params)
-		}
-		m.answer <- work
+		m.answer <- cs.passOn(s, m)
 	default:
-		if err := s.host.Notify(m.ctx, m.method, m.params); err != nil {
+		params, err := cs.child.confine(m.method, m.params)
+		if err == nil {
+			err = s.host.Notify(m.ctx, m.method, params)
+		}
+		if err != nil {
 			cs.child.logDropped(m.method, err)
 		}
 	}
+}
+
+// passOn returns the work for a request of the child to the client of s.
+func (cs *childSession) passOn(s *session, m message) backend.Work {
+	if work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params); own {
+		return work
+	}
+	params, err := cs.child.confine(m.method, m.params)
+	if err != nil {
+		return jsonrpc.Fail(err)
+	}
+	return s.host.Call(m.ctx, m.method, params)
 }
 
 // forward sends a request of the client. Messages that the child sends after its response reach the

@@ -34,6 +34,10 @@ type Options struct {
 	// Relay is the command of a relay for MCP servers, "acp-agent mcp-relay". Only Path, which must
 	// be absolute, and Args are used. The zero value means none, whatever the profile says.
 	Relay Command
+	// Sandboxer is the command line with which the client's terminals run the commands of an agent
+	// in the sandbox, "acp-agent sandbox --deferred", beginning with an absolute path. Nil means
+	// that such an agent gets no terminals of the client, which may be on another machine.
+	Sandboxer []string
 	// RelayDir is the directory for the sockets that connect relays and RootsTools to this process.
 	// It is created when needed. If it is empty, neither is used.
 	RelayDir string

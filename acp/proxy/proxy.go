@@ -57,6 +57,7 @@ func (p *proxy) Initialize(
 	if err != nil {
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)
 	}
+	params, terminals := p.withholdTerminals(params)
 	p.mu.Lock()
 	if p.client == nil {
 		p.client = c
@@ -71,7 +72,7 @@ func (p *proxy) Initialize(
 		Profile:    Owner(p.command, p.options.Profile).Profile,
 		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
-		Sandbox:    p.options.Profile.Sandbox.InEffect(),
+		Sandbox:    p.options.Profile.Sandbox.InEffect() + terminals,
 
 		OverlappingTurns: true,
 	}, nil

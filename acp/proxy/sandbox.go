@@ -10,8 +10,7 @@ import (
 // sandboxRoots returns the roots of s that its child is restricted to, joined by NUL, or "" if it
 // is not restricted.
 func (p *proxy) sandboxRoots(s *session) string {
-	sandbox := p.options.Profile.Sandbox
-	if sandbox.Mode == backend.SandboxOff || sandbox.Unprotected() != nil {
+	if !p.isRestricted() {
 		return ""
 	}
 	var roots []string

@@ -22,18 +22,25 @@ It needs Linux 6.2 or newer.`
 func newSandbox(s streams, set *settings) *cobra.Command {
 	var write, read []string
 	var ports string
+	var deferred bool
 	cmd := &cobra.Command{
 		Use:     "sandbox [--dir DIR...] -- COMMAND ARGS...",
 		Short:   "Run a command that changes files only in some folders",
 		Long:    sandboxHelp,
 		Example: "  acp-agent sandbox --dir . -- make test",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if deferred {
+				return nil // args only show what runs
+			}
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return usagef("put the command to run after --: acp-agent sandbox --dir DIR -- COMMAND")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if deferred {
+				return process.RunDeferred()
+			}
 			mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
 			if err != nil {
 				return usagef("--sandbox: %v", err)
@@ -81,6 +88,8 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 	cmd.Flags().Var((*listValue)(&write), "write",
 		"also change `PATH`, a file or directory that exists; can be repeated")
 	cmd.Flags().Var((*listValue)(&read), "read", "with strict, also read `PATH`; can be repeated")
+	cmd.Flags().BoolVar(&deferred, "deferred", false, "run the command that acp-agent left for an editor")
+	_ = cmd.Flags().MarkHidden("deferred") // it exists
 	cmd.Flags().StringVar(&ports, "ports", "",
 		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
 	return cmd

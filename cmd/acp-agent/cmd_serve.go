@@ -103,6 +103,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	}
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true
+	d.sandboxer, d.model.Sandboxer = nil, nil // clients are on other machines
 	logger, closeLog, err := set.openLog(s.err)
 	if err != nil {
 		return err
@@ -212,6 +213,7 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 		if d, err = u.set.behind(user.Agent, nil, "tokens: "); err != nil {
 			return acp.Options{}, err
 		}
+		d.sandboxer = nil
 	}
 	// A token that is replaced may give other rights.
 	d.pool, d.user = u.pool, fmt.Sprintf("%q", []any{user.Name, user.Agent, user.Within.Strings()})

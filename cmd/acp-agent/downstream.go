@@ -33,6 +33,8 @@ type downstream struct {
 	profile proxy.Profile
 	tools   process.Command // an MCP server with tools for the roots
 	relay   process.Command // stands in front of other MCP servers
+	// sandboxer restricts commands in the editor's terminals. It is nil if these may be elsewhere.
+	sandboxer []string
 
 	// pool has the processes that connections of the same user share. It is nil if there is only
 	// one connection.
@@ -75,7 +77,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			return downstream{}, usagef("%s%v", setting, errModelElsewhere(name))
 		}
 		d := downstream{model: model.Options{
-			Models: models, SandboxLine: set.sandboxLine,
+			Models: models, Sandboxer: set.sandboxer(),
 			Environment: process.EnvironmentWithout(set.config.keyVariables()),
 		}}
 		d.model.Sandbox, err = set.modelSandbox()
@@ -106,7 +108,8 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		profile: profile,
 		tools: set.self("mcp", "--mounts", set.mounts.String(), "--max-roots",
 			strconv.Itoa(set.maxRoots)),
-		relay: set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		relay:     set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		sandboxer: set.sandboxer(),
 	}
 	// The agent starts these two.
 	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.path)
@@ -215,22 +218,13 @@ func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 	}, nil
 }
 
-// sandboxLine returns the command line to which another one can be appended to restrict it.
-func (set *settings) sandboxLine(s sandbox.Settings, roots []string) []string {
-	flags := []string{"--sandbox", s.Mode.String()}
-	for flag, paths := range map[string][]string{"--dir": roots, "--write": s.Write, "--read": s.Read} {
-		for _, path := range paths {
-			flags = append(flags, flag, path)
-		}
+// sandboxer returns the command line that runs a deferred command in the sandbox, or nil if the
+// program's path is unknown.
+func (set *settings) sandboxer() []string {
+	self := set.self("sandbox", "--deferred")
+	if self.Path == "" {
+		return nil
 	}
-	if s.Ports != nil {
-		var ports []string
-		for _, port := range s.Ports {
-			ports = append(ports, strconv.Itoa(int(port)))
-		}
-		flags = append(flags, "--ports", strings.Join(ports, ","))
-	}
-	self := set.self("sandbox", append(flags, "--")...)
 	return append([]string{self.Path}, self.Args...)
 }
 
@@ -285,8 +279,8 @@ func newBackend(
 	}
 	o := proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Workspace: roots, Trace: trace,
-		Logger: logger,
+		Relay: d.relay, Sandboxer: d.sandboxer, RelayDir: filepath.Join(stateDir, "relay"),
+		Workspace: roots, Trace: trace, Logger: logger,
 	}
 	if d.pool != nil {
 		return d.pool.New(d.user, d.command, o)

@@ -22,6 +22,9 @@ import (
 // playUnix plays the children that exist on Unix.
 func playUnix(r string) int {
 	switch r {
+	case "deferred": // as an editor starts our program
+		fmt.Fprintln(os.Stderr, process.RunDeferred())
+		return 1
 	case "supervise": // has a child of its own, and never ends it
 		child := self("hold on")
 		if script := os.Getenv(childScript); script != "" {

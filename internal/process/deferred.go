@@ -1,0 +1,139 @@
+package process
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// An editor runs commands for agents and models in its own terminals. To run such a command in the
+// sandbox it starts our program in place of it, which restricts itself and then becomes the
+// command. Everything that the agent chose is in one environment variable: names in the
+// environment could change how our program starts, and some editors give arguments to a shell
+// without quotes.
+
+// deferredVariable holds a command that [RunDeferred] runs, as JSON.
+const deferredVariable = "ACP_AGENT_DEFERRED"
+
+// deferred is the content of that variable.
+type deferred struct {
+	Policy sandbox.Policy
+	Path   string
+	Args   []string `json:",omitempty"`
+	Env    []string `json:",omitempty"`
+}
+
+// Defer returns the command that an editor can start in place of c, to run c in its sandbox. self
+// is the command line of our program that calls [RunDeferred]. In addition to what [Command] says,
+// Path may be a command line for a shell, as it may in the editor. Defer fails if the sandbox lets
+// programs replace ours.
+func (c Command) Defer(self []string) (Command, error) {
+	program, err := filepath.EvalSymlinks(self[0])
+	if err != nil {
+		return Command{}, fmt.Errorf("cannot find acp-agent's own program: %w", err)
+	}
+	in := slices.IndexFunc(c.Sandbox.Write, func(dir string) bool { return isIn(dir, program) })
+	if in >= 0 {
+		return Command{}, fmt.Errorf("acp-agent's own program, %s, lies in %s, where the sandbox "+
+			"lets programs write: install it elsewhere", program, c.Sandbox.Write[in])
+	}
+	text, err := json.Marshal(deferred{c.Sandbox, c.Path, c.Args, c.Env})
+	if err != nil {
+		return Command{}, err
+	}
+	return Command{Path: program, Args: append(slices.Clone(self[1:]), "--", c.shown()),
+		Env: []string{deferredVariable + "=" + string(text)}}, nil
+}
+
+// shown returns the command line for a person, without characters that a shell could obey.
+func (c Command) shown() string {
+	const most = 200
+	line := text.Line(strings.Join(append([]string{c.Path}, c.Args...), " "), most)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _./:+,-", r) {
+			return r
+		}
+		return '·'
+	}, line)
+}
+
+// RunDeferred replaces our process by the command that [Command.Defer] left in the environment, in
+// its sandbox. It returns only with an error.
+func RunDeferred() error {
+	var d deferred
+	switch err := json.Unmarshal([]byte(os.Getenv(deferredVariable)), &d); {
+	case os.Getenv(deferredVariable) == "":
+		return errors.New("the editor did not pass on " + deferredVariable +
+			", the environment variable with the command")
+	case err != nil:
+		return fmt.Errorf("%s: %w", deferredVariable, err)
+	case d.Policy.Mode == sandbox.Off:
+		return errors.New(deferredVariable + " has no restriction")
+	}
+	env := append(EnvironmentWithout([]string{deferredVariable}), d.Env...)
+	env = (&exec.Cmd{Env: env}).Environ() // the last value of a name wins
+	program, argv := d.argv(env)
+	if wrapped := d.Policy.Wrap(program, argv[1:]); wrapped != nil {
+		program, argv = wrapped[0], wrapped
+	}
+	err := d.Policy.Run(func() error {
+		err := syscall.Exec(program, argv, env)
+		if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter, as for execvp
+			err = syscall.Exec("/bin/sh", append([]string{"sh", program}, argv[1:]...), env)
+		}
+		return err
+	})
+	return fmt.Errorf("cannot start %q: %w", d.Path, err)
+}
+
+// argv returns the program to start with env, and its name and arguments. If there is no such
+// program, a shell takes d.Path as a command line or says what is wrong with it, because some
+// editors start every command with a shell.
+func (d deferred) argv(env []string) (program string, argv []string) {
+	path := ""
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+		}
+	}
+	if program := search(d.Path, path); program != "" {
+		return program, append([]string{d.Path}, d.Args...)
+	}
+	line := d.Path
+	if len(d.Args) > 0 {
+		line += ` "$@"`
+	}
+	shell := cmp.Or(search("bash", "/bin:/usr/bin"), "/bin/sh")
+	return shell, append([]string{shell, "-c", line, filepath.Base(shell)}, d.Args...)
+}
+
+// search returns the executable file that name stands for, or "". A name without a separator is
+// looked up in the directories of path.
+func search(name, path string) string {
+	var files []string
+	if strings.ContainsRune(name, filepath.Separator) {
+		files = []string{name}
+	} else if name != "" {
+		for _, dir := range filepath.SplitList(path) {
+			files = append(files, filepath.Join(cmp.Or(dir, "."), name))
+		}
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}
