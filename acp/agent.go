@@ -23,6 +23,7 @@ type agent struct {
 	options Options
 	owner   *principal
 	remote  bool // the client is not trusted with this machine
+	grants  Grants
 	log     *slog.Logger
 	conn    *jsonrpc.Conn
 	backend backend.Backend
@@ -53,7 +54,8 @@ func newAgent(
 	if remote {
 		o = o.forRemote()
 	}
-	a := &agent{options: o, owner: owner, remote: remote, log: o.Logger, backend: o.Backend(),
+	a := &agent{options: o, owner: owner, remote: remote, grants: grantsOf(o, remote), log: o.Logger,
+		backend: o.Backend(),
 		starter: mcpclient.NewStarter(8), joined: make(map[sessionstore.ID]*agent),
 		unused: make(chan struct{})}
 	if remote {
@@ -69,6 +71,7 @@ func newAgent(
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	a.grants.withoutMeta(r)
 	if a.lasting() {
 		if work, ok := a.acceptLasting(ctx, r); ok {
 			return work
@@ -130,6 +133,8 @@ func (a *agent) served(method string, from *agent) acceptFunc {
 		return stored(passedRequest, a.unarchive)
 	case protocol.SessionSetTitle:
 		return a.acceptSetTitle
+	case protocol.SessionOptions:
+		return a.acceptOptions
 	case protocol.SessionStatus:
 		return stored(passedRequest, a.status)
 	}
@@ -153,6 +158,8 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	case !a.init.done() || a.served(r.Method, a) != nil:
 		// a request sent as a notification is ignored
 		return nil
+	case !a.grants.allows(r.Method), namesSetup(r.Params):
+		return a.refuse(r, id)
 	case id == "":
 		a.backend.Notify(ctx, r.Method, r.Params)
 		return nil
@@ -185,10 +192,18 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	if r.Method == protocol.SessionCancel {
 		return nil
 	}
+	if !a.grants.allows(r.Method) &&
+		!(r.Method == protocol.Authenticate && namesNoSignIn(r.Params)) {
+		return a.refuse(r, sessionOf(r))
+	}
 	if shape := passedShapes[r.Method]; shape != nil {
 		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
 			return jsonrpc.Fail(strictjson.Refuse(wrong...))
 		}
+	}
+	check, err := a.setupCheck(r)
+	if err != nil {
+		return jsonrpc.Fail(err)
 	}
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
@@ -196,16 +211,20 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	}
 	id := sessionstore.ID(given)
 	if id == "" || a.queues.find(id) == nil {
-		return a.passToBackend(ctx, id, r)
+		return a.passToBackend(ctx, id, r, check)
 	}
 	at := a.queues.ticket(id, passedRequest)
-	if at.holds() {
+	if at.holds() && check == nil {
 		return a.passToSession(ctx, at, r.Method, rest())
 	}
 	return func() (json.RawMessage, error) {
-		if err := at.acquire(ctx); err != nil {
+		err := at.acquire(ctx)
+		if err == nil && check != nil {
+			err = check(ctx)
+		}
+		if err != nil {
 			at.release()
-			return nil, err
+			return nil, protocolError(err)
 		}
 		return run(a.passToSession(ctx, at, r.Method, rest()), r.Method)
 	}
@@ -226,19 +245,24 @@ func (a *agent) passToSession(
 }
 
 // passToBackend passes a request that names no active session to the backend, unless ACP defines
-// the method on sessions.
+// the method on sessions, or the id can only be the backend's own and the client may not use it.
+// check, if not nil, is called first.
 func (a *agent) passToBackend(
-	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request,
+	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request, check func(context.Context) error,
 ) jsonrpc.Work {
-	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
+	if id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
-	if a.init.done() {
+	if a.init.done() && check == nil {
 		return a.callBackend(ctx, r)
 	}
 	return func() (json.RawMessage, error) {
-		if err := a.initialized(ctx); err != nil {
-			return nil, err
+		err := a.initialized(ctx)
+		if err == nil && check != nil {
+			err = check(ctx)
+		}
+		if err != nil {
+			return nil, protocolError(err)
 		}
 		return run(a.callBackend(ctx, r), r.Method)
 	}

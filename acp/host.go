@@ -389,5 +389,8 @@ func (c sessionless) check(method string, params backend.Raw) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session",
 			method)
 	}
+	if !c.agent.grants.allowsBack(method) {
+		return errNotGranted(method)
+	}
 	return c.agent.checkMethod(method, params)
 }

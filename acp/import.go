@@ -52,9 +52,13 @@ type importRun struct {
 	err     error                   // of the store
 }
 
-// foreign returns the backend as a [backend.Foreign], or nil if it keeps no sessions itself.
+// foreign returns the backend as a [backend.Foreign], or nil if it keeps no sessions itself. For a
+// client without the grant for these, only those on record exist.
 func (a *agent) foreign() backend.Foreign {
 	f, _ := a.backend.(backend.Foreign)
+	if f != nil && !a.grants.Sessions {
+		return onRecord{f}
+	}
 	return f
 }
 

@@ -154,6 +154,7 @@ func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrp
 		if info.Kind == "" {
 			return nil, errNoKind
 		}
+		info.Initialize = a.grants.offered(info.Initialize)
 		result, mcp, err = a.initializeResult(info)
 		return result, err
 	}

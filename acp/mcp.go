@@ -242,9 +242,10 @@ func configOf(found discovery.Artifact) mcpclient.Config {
 // mcpTransports are the optional transports that initialize advertised.
 type mcpTransports struct{ http, sse bool }
 
-// decodeServers reads mcpServers. Its violations do not quote values, which may be secrets.
-func decodeServers(
-	v *strictjson.Violations, f strictjson.Field, p presence, offered mcpTransports,
+// decodeServers reads mcpServers. Its violations do not quote values, which may be secrets. A remote
+// peer's servers may have no members that it does not check, because they are passed on.
+func (a *agent) decodeServers(
+	v *strictjson.Violations, f strictjson.Field, p presence,
 ) []mcpclient.Config {
 	if f.IsNull() || (!f.Present() && p == optional) {
 		return nil
@@ -255,7 +256,11 @@ func decodeServers(
 			break
 		}
 		if object, ok := v.Object(entry); ok {
-			servers = append(servers, decodeServer(v, object, offered))
+			c := decodeServer(v, object, a.init.transports())
+			servers = append(servers, c)
+			if a.remote {
+				refuseOthers(v, object, c.Transport)
+			}
 		}
 	}
 	return servers
@@ -279,6 +284,22 @@ func decodeServer(
 		c.Headers = decodePairs(v, object.Field("headers"))
 	}
 	return c
+}
+
+// refuseOthers reports the members of a server that its transport does not have.
+func refuseOthers(
+	v *strictjson.Violations, object strictjson.Object, transport mcpclient.Transport,
+) {
+	known := []string{"name", "type", "url", "headers"}
+	if transport == mcpclient.Stdio {
+		known = []string{"name", "type", "command", "args", "env"}
+	}
+	for name, field := range object.Fields() {
+		if !slices.Contains(known, name) && !field.IsNull() {
+			v.Add(field.Refuse(strictjson.Unsupported).Expecting(
+				"only what a server of this type needs"))
+		}
+	}
 }
 
 // decodeTransport reads the type of a server, which is stdio if it is absent.

@@ -12,7 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Event is passed to [Options.Observe]: a [RequestEvent], an [OpenEvent] or an [AnswerEvent].
+// Event is passed to [Options.Observe]: a [RequestEvent], a [RefusedEvent], an [OpenEvent] or an
+// [AnswerEvent].
 type Event interface{ event() }
 
 // RequestEvent says that a request of the client was answered.
@@ -25,6 +26,15 @@ type RequestEvent struct {
 	Duration time.Duration
 	// Err is nil if the request succeeded.
 	Err error
+}
+
+// RefusedEvent says that a message was not passed on to the backend, because a remote peer may not
+// send it; see [Options.RemoteGrants].
+type RefusedEvent struct {
+	// Method is the method as the client sent it, which can be any text.
+	Method string
+	// Session is the session that the message names, "" if it names none.
+	Session sessionstore.ID
 }
 
 // OpenEvent says that a session was opened, or opened again with other roots.
@@ -46,6 +56,7 @@ type AnswerEvent struct {
 }
 
 func (RequestEvent) event() {}
+func (RefusedEvent) event() {}
 func (OpenEvent) event()    {}
 func (AnswerEvent) event()  {}
 

@@ -56,6 +56,9 @@ type Options struct {
 	// permanently, and which folders they added to sessions with /roots. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
 	ConsentDir string
+	// RemoteGrants are the parts of the backend that a remote peer may use besides the sessions
+	// that it made through the adapter. Default: none.
+	RemoteGrants Grants
 	// AllowReads answers a permission request with "allow once", without asking the user, if the
 	// request shows that the backend only reads or searches inside the session's roots.
 	AllowReads bool

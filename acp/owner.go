@@ -29,7 +29,16 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 			strictjson.NewViolation(protocol.SessionID, string(id), strictjson.OtherAgent).
 				Expecting(a.options.AgentCommand(s.Agent)).Hinting(a.transferHint(id)))
 	}
+	if a.hides(ctx, s) {
+		return s, errUnknownSession(id)
+	}
 	return s, nil
+}
+
+// hides reports whether a stored session is the backend's own, for which the client has no grant:
+// it was imported while there was one, and nothing has been said in it here.
+func (a *agent) hides(ctx context.Context, s sessionstore.Session) bool {
+	return !a.grants.Sessions && a.onlyBackendKnows(ctx, openable{Session: s})
 }
 
 // storedAs returns the stored session for which the backend has the given id, or unknown.
@@ -40,11 +49,11 @@ func (a *agent) storedAs(
 	if f == nil || len(id) > maxForeignID {
 		return sessionstore.Session{}, unknown
 	}
-	key := f.Key(f.State(string(id)))
-	if key == "" {
+	state := f.State(string(id))
+	if state == nil {
 		return sessionstore.Session{}, unknown
 	}
-	own, err := a.options.Store.Named(ctx, a.init.owner(), key)
+	own, err := a.options.Store.Named(ctx, a.init.owner(), f.Key(state))
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return sessionstore.Session{}, unknown
 	}

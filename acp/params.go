@@ -59,6 +59,7 @@ var (
 		protocol.SessionSetMode: keys(protocol.SessionID, "modeId", "_meta"),
 		protocol.SessionSetConfigOption: keys(
 			protocol.SessionID, "configId", "type", "value", "_meta"),
+		protocol.SessionSetModel: keys(protocol.SessionID, "modelId", "_meta"), // a draft
 	}
 )
 

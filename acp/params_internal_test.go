@@ -28,6 +28,9 @@ func TestCallShapes(t *testing.T) {
 		"session/set_config_option": "SetSessionConfigOptionRequest",
 	}
 	for method, shape := range passedShapes {
+		if names[method] == "" { // it is in no schema
+			continue
+		}
 		t.Run("W2/"+method, func(t *testing.T) {
 			all.compare(t, method, shape, all[names[method]], nil)
 		})

@@ -62,6 +62,9 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, protocolError(err)
 		}
+		page.Sessions = slices.DeleteFunc(page.Sessions, func(s sessionstore.Session) bool {
+			return a.hides(ctx, s)
+		})
 		return listResult(page)
 	}
 }

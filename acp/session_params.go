@@ -41,6 +41,8 @@ var (
 	loadFields   = sessionFields{id: required, servers: required}
 	resumeFields = sessionFields{id: required, servers: optional}
 	forkFields   = sessionFields{id: required, servers: optional}
+
+	optionsFields = sessionFields{servers: optional}
 )
 
 // decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
@@ -61,7 +63,7 @@ func (a *agent) decodeSession(
 		p.id = sessionstore.ID(v.Text(params.Field(protocol.SessionID)))
 	}
 	p.roots = decodeRoots(&v, params.Object)
-	p.servers = decodeServers(&v, params.Field("mcpServers"), f.servers, a.init.transports())
+	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), f.servers)
 	return p, v.Err()
 }
 

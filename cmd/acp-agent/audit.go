@@ -12,7 +12,7 @@ import (
 const maxAudited = 500
 
 // audit writes what a user has done to the audit log: opened folders or tried to, answered permission
-// requests, asked to delete sessions.
+// requests, asked to delete sessions, sent the agent something that the operator does not allow.
 func audit(log *slog.Logger, e acp.Event) {
 	switch e := e.(type) {
 	case acp.OpenEvent:
@@ -20,6 +20,9 @@ func audit(log *slog.Logger, e acp.Event) {
 	case acp.AnswerEvent:
 		log.Info("answered a permission request", "session", e.Session,
 			"title", text.Truncate(e.Title, maxAudited), "answer", answerName(e.Choice))
+	case acp.RefusedEvent:
+		log.Info("refused a message to the agent", "method", text.Truncate(e.Method, maxAudited),
+			"session", text.Truncate(string(e.Session), maxAudited))
 	case acp.RequestEvent:
 		auditRequest(log, e)
 	}

@@ -51,6 +51,8 @@ The configuration file can change these agents and add others:
   identity             the name under which its sessions are stored. They belong to the agent
                        however it is started; give two agents that run the same program different
                        ones to keep their sessions apart
+  remoteUsers          what users of acp-agent serve may use of it besides the sessions that they
+                       made: a list of "sessions", "account" and "extensions"
 
 With --json, the list also contains how to install each agent and log in to it.`
 

@@ -221,6 +221,10 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 	o := u.set.serving(
 		d, u.dir, roots, u.timed(u.store.For(user.Name)), u.trace, u.log.With("user", user.Name))
 	o.ConsentDir = d.model.ConsentDir
+	o.RemoteGrants, err = u.set.config.Agents[d.profile.Name].grants()
+	if err != nil {
+		return acp.Options{}, err
+	}
 	o.Trace = u.trace.of(fmt.Sprintf("editor[%d %s]", u.connected.Add(1), user.Name))
 	userAudit := u.audit.With("user", user.Name)
 	o.Observe = func(e acp.Event) {

@@ -77,6 +77,8 @@ type agentConfig struct {
 	RootsRelay *onOff            `json:"rootsRelay"`
 	Login      string            `json:"login"`
 	Identity   string            `json:"identity"`
+	// RemoteUsers names members of [acp.Grants].
+	RemoteUsers []string `json:"remoteUsers"`
 
 	sandboxConfig
 }
@@ -460,7 +462,26 @@ func (a agentConfig) check(name string) error {
 			return fmt.Errorf("env: %q is not a valid variable name", variable)
 		}
 	}
-	return nil
+	_, err := a.grants()
+	return err
+}
+
+// grants returns what the users of a server may use of the agent besides their own sessions.
+func (a agentConfig) grants() (g acp.Grants, err error) {
+	for _, name := range a.RemoteUsers {
+		switch name {
+		case "sessions":
+			g.Sessions = true
+		case "account":
+			g.Account = true
+		case "extensions":
+			g.Extensions = true
+		default:
+			return acp.Grants{}, fmt.Errorf(
+				`remoteUsers: unknown value %q; use "sessions", "account" or "extensions"`, name)
+		}
+	}
+	return g, nil
 }
 
 // check checks what decoding does not. Its errors do not quote values, because a user may have put

@@ -36,6 +36,7 @@ const (
 	SessionUnarchive = "session/unarchive"
 	SessionStatus    = "session/status"
 	SessionSetModel  = "session/set_model"
+	SessionOptions   = "session/options"
 )
 
 // Methods that a client serves.
@@ -54,6 +55,8 @@ const (
 	FilePrefix        = "fs/"
 	TerminalPrefix    = "terminal/"
 	ElicitationPrefix = "elicitation/"
+	AuthPrefix        = "auth/"
+	ProvidersPrefix   = "providers/"
 	SessionPrefix     = "session/"
 )
 

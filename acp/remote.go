@@ -1,0 +1,157 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Grants are the parts of a backend that several users may share. A remote [Peer] may use those
+// that are set. Without any of them it reaches only the sessions that its principal made through
+// the adapter, with the methods that the adapter knows.
+type Grants struct {
+	// Sessions are the sessions that the backend keeps itself, with their ids; see
+	// [backend.Foreign].
+	Sessions bool
+	// Account is the backend's account: authenticate, logout, and methods that begin with auth/ or
+	// providers/.
+	Account bool
+	// Extensions are the methods and capabilities that the adapter does not know, and _meta in the
+	// params of requests. What the backend does with those may have nothing to do with sessions.
+	Extensions bool
+}
+
+// grantsOf returns what the client may use.
+func grantsOf(o Options, remote bool) Grants {
+	if !remote {
+		return Grants{Sessions: true, Account: true, Extensions: true}
+	}
+	return o.RemoteGrants
+}
+
+// allows reports whether a message with this method, which the adapter does not serve, may go from
+// the client to the backend. The adapter knows the methods that have a shape.
+func (g Grants) allows(method string) bool {
+	if isAccountMethod(method) {
+		return g.Account
+	}
+	return g.Extensions || passedShapes[method] != nil
+}
+
+// allowsBack reports whether a message with this method that belongs to no session may go from the
+// backend to the client.
+func (g Grants) allowsBack(method string) bool {
+	if isAccountMethod(method) {
+		return g.Account
+	}
+	return g.Extensions || strings.HasPrefix(method, protocol.ElicitationPrefix)
+}
+
+func isAccountMethod(method string) bool {
+	return method == protocol.Authenticate || method == protocol.Logout ||
+		strings.HasPrefix(method, protocol.AuthPrefix) ||
+		strings.HasPrefix(method, protocol.ProvidersPrefix)
+}
+
+// errNotGranted is the error for a method that the client may not use.
+func errNotGranted(method string) error {
+	return stateError(jsonrpc.CodeMethodNotFound,
+		fmt.Sprintf("the operator of this server does not let its users call %s",
+			text.Quote(text.Truncate(method, 64))), reasonData{Reason: "not_allowed"})
+}
+
+// refuse returns the work for a message that the client may not send to the backend.
+func (a *agent) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
+	method := r.Method
+	return func() (json.RawMessage, error) {
+		a.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
+		if a.options.Observe != nil {
+			a.options.Observe(RefusedEvent{method, id})
+		}
+		return nil, errNotGranted(method)
+	}
+}
+
+// withoutMeta removes _meta from the params of a request of a client without Extensions. Agents take
+// settings from it, such as another session to continue or a program to start. That of initialize
+// describes the client.
+func (g Grants) withoutMeta(r *jsonrpc.Request) {
+	if g.Extensions || r.Method == protocol.Initialize || isAccountMethod(r.Method) {
+		return
+	}
+	if meta, rest, err := strictjson.Take(r.Params, "_meta"); err == nil && meta != nil {
+		r.Params = rest
+	}
+}
+
+// offered returns what the client is told of the backend's answer to initialize: nothing that it
+// may not use.
+func (g Grants) offered(result backend.Raw) backend.Raw {
+	const agentCapabilities, sessionCapabilities = "agentCapabilities", "sessionCapabilities"
+	result = keepMembers(result, g.offers)
+	capabilities := members(result)[agentCapabilities]
+	if !strictjson.IsObject(capabilities) {
+		return result
+	}
+	capabilities = keepMembers(capabilities, g.offers)
+	if sessions := members(capabilities)[sessionCapabilities]; strictjson.IsObject(sessions) {
+		capabilities = strictjson.Set(capabilities, sessionCapabilities,
+			keepMembers(sessions, g.offers))
+	}
+	return strictjson.Set(result, agentCapabilities, capabilities)
+}
+
+// offers reports whether the client is told of this member of the backend's answer, of the
+// capabilities in it, or of the capabilities for sessions.
+func (g Grants) offers(name string) bool {
+	switch name {
+	case "authMethods", "auth", "providers":
+		return g.Account
+	case "protocolVersion", "agentInfo", "agentCapabilities", "loadSession", "promptCapabilities",
+		"mcpCapabilities", "sessionCapabilities", "systemPrompt", "options":
+		return true
+	}
+	return g.Extensions || slices.Contains(sessionCapabilities, name)
+}
+
+// keepMembers returns an object with some of its members. Anything else stays as it is.
+func keepMembers(raw json.RawMessage, keep func(name string) bool) json.RawMessage {
+	object, err := strictjson.ParseObject(raw)
+	if err != nil {
+		return raw
+	}
+	for name := range object.All() {
+		if !keep(name) {
+			_, raw, _ = strictjson.Take(raw, name) // it is an object
+		}
+	}
+	return raw
+}
+
+// onRecord is a backend's own sessions as a client without the grant for them sees them: only those
+// that are in the store exist.
+type onRecord struct{ backend.Foreign }
+
+// State implements [backend.Foreign].
+func (onRecord) State(string) []byte { return nil }
+
+// Sessions implements [backend.Foreign].
+func (onRecord) Sessions(
+	context.Context, *workspace.Dir,
+) iter.Seq2[backend.ForeignSession, error] {
+	return func(yield func(backend.ForeignSession, error) bool) {
+		yield(backend.ForeignSession{}, errors.ErrUnsupported)
+	}
+}
