@@ -26,7 +26,7 @@ func (a *agent) authMethods() json.RawMessage {
 	}
 	methods := []method{{ID: noSignIn, Name: "No sign-in",
 		Description: "acp-agent needs no account."}}
-	if len(a.options.SetupArgs) > 0 && a.capabilities.Load().terminalSignIn {
+	if len(a.options.SetupArgs) > 0 && a.clientCapabilities().terminalSignIn {
 		methods = append(methods, method{ID: "setup", Name: "Set up acp-agent",
 			Description: "Choose the agent or model that answers, and folders that belong together.",
 			Type:        "terminal", Args: a.options.SetupArgs})

@@ -16,60 +16,93 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// clientCapabilities holds the members of initialize's clientCapabilities that allow methods, and
-// other facts about the client. A member that is not valid counts as not advertised.
+// clientCapabilities holds what a client declared in initialize, and other facts about it. The zero
+// value is that of a client that declared nothing.
 type clientCapabilities struct {
-	unlimited bool // it is among unlimitedClients
+	declared map[string]bool // known capabilities, by path
+	unknown  bool            // it declared others
+	// unlimited means that the client is among unlimitedClients.
+	unlimited bool
 	// terminalSignIn means that it can start the program in a terminal to sign in.
 	terminalSignIn bool
-
-	readTextFile, writeTextFile, terminal, elicitation bool
-	elicitationModes                                   []string // "form", "url"
 }
 
-func readClientCapabilities(params json.RawMessage) *clientCapabilities {
-	capabilities := members(members(params)["clientCapabilities"])
-	files := members(capabilities["fs"])
-	elicitation := members(capabilities["elicitation"])
-	var name string
-	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)
-	var modes []string
+// declares reports whether the client declared the capability with this path. A member that is not
+// valid counts as not declared.
+func (c *clientCapabilities) declares(path string) bool { return c.declared[path] }
+
+// elicitationModes returns "form" and "url" if the client declared them.
+func (c *clientCapabilities) elicitationModes() (modes []string) {
 	for _, mode := range []string{"form", "url"} {
-		if strictjson.IsObject(elicitation[mode]) {
+		if c.declares(protocol.Elicitation + "." + mode) {
 			modes = append(modes, mode)
 		}
 	}
-	return &clientCapabilities{
-		unlimited: isUnlimited(name),
-		terminalSignIn: isTrue(members(capabilities["auth"])["terminal"]) ||
-			isTrue(members(capabilities["_meta"])["terminal-auth"]), // before it was standard
-		readTextFile:  isTrue(files["readTextFile"]),
-		writeTextFile: isTrue(files["writeTextFile"]),
-		terminal:      isTrue(capabilities["terminal"]),
-		elicitation:   strictjson.IsObject(capabilities["elicitation"]), elicitationModes: modes,
+	return modes
+}
+
+func readClientCapabilities(params json.RawMessage) *clientCapabilities {
+	raw := members(params)["clientCapabilities"]
+	c := &clientCapabilities{declared: make(map[string]bool)}
+	known := map[string]bool{"": true}
+	for _, capability := range protocol.ClientCapabilities() {
+		known[capability.Path] = true
+		value := strictjson.Find(raw, strings.Split(capability.Path, ".")...)
+		c.declared[capability.Path] =
+			capability.Flag && isTrue(value) || !capability.Flag && strictjson.IsObject(value)
 	}
+	c.unknown = hasUnknown(raw, "", known)
+	var name string
+	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)
+	c.unlimited = isUnlimited(name)
+	c.terminalSignIn = c.declares(protocol.TerminalSignIn) ||
+		isTrue(strictjson.Find(raw, "_meta", "terminal-auth")) // before it was standard
+	return c
+}
+
+// hasUnknown reports whether the capability with this path has members that declare others than the
+// known ones.
+func hasUnknown(raw json.RawMessage, path string, known map[string]bool) bool {
+	for name, value := range members(raw) {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		switch {
+		case name == "_meta":
+		case known[at]:
+			if hasUnknown(value, at, known) {
+				return true
+			}
+		case isTrue(value) || strictjson.IsObject(value):
+			return true
+		}
+	}
+	return false
+}
+
+// clientCapabilities returns what a's client declared.
+func (a *agent) clientCapabilities() *clientCapabilities {
+	if c := a.capabilities.Load(); c != nil {
+		return c
+	}
+	return &clientCapabilities{}
 }
 
 // checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
 // client did not advertise.
 func (a *agent) checkMethod(method string, params backend.Raw) error {
-	c := a.capabilities.Load()
-	if c == nil {
-		c = &clientCapabilities{}
-	}
+	c := a.clientCapabilities()
 	switch {
 	case method == protocol.SessionUpdate:
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded",
 			method)
-	case method == protocol.ReadTextFile && !c.readTextFile,
-		method == protocol.WriteTextFile && !c.writeTextFile,
-		strings.HasPrefix(method, protocol.TerminalPrefix) && !c.terminal,
-		strings.HasPrefix(method, protocol.ElicitationPrefix) && !c.elicitation:
+	case method == protocol.ReadTextFile && !c.declares(protocol.FileReads),
+		method == protocol.WriteTextFile && !c.declares(protocol.FileWrites),
+		strings.HasPrefix(method, protocol.TerminalPrefix) && !c.declares(protocol.Terminals),
+		strings.HasPrefix(method, protocol.ElicitationPrefix) && !c.declares(protocol.Elicitation):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s", method)
 	case method == protocol.ElicitationCreate:
 		var mode string
 		_ = json.Unmarshal(members(params)["mode"], &mode)
-		if (mode == "form" || mode == "url") && !slices.Contains(c.elicitationModes, mode) {
+		if (mode == "form" || mode == "url") && !slices.Contains(c.elicitationModes(), mode) {
 			return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
 				"the client does not offer %s with mode %s", method, mode)
 		}

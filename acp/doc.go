@@ -80,8 +80,9 @@
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to
 //     turnUpdates.Update (turn.go) during a turn, or to host.Update (host.go), which
 //     buffers it until the session's response was sent. Both call session.update (session.go),
-//     which sends it to the client and hands it to the sessionstore.Recorder that writes to the
-//     store. Their Commit methods call session.commit, which waits for the store before it sends.
+//     which sends it to the client, if that takes its kind (updates.go), and hands it to the
+//     sessionstore.Recorder that writes to the store. Their Commit methods call
+//     session.commit, which waits for the store before it sends.
 //   - A replay: replay.go shows the stored history during a load. A history that the backend
 //     replays goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
 //     replay_rate.go limits how fast both are.

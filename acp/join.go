@@ -336,7 +336,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 		return nil, nil, err
 	}
 	show := func(ctx context.Context, u backend.Update) error {
-		return l.front.conn.Notify(ctx, protocol.SessionUpdate, putSessionMember(u.Raw, s.member))
+		return l.front.sendUpdate(ctx, u.Kind, fromHistory, putSessionMember(u.Raw, s.member))
 	}
 	if l.cause == backend.Load {
 		for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {

@@ -44,9 +44,7 @@ func (a *agent) changeServers(
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", id)
-		if client := a.capabilities.Load(); client != nil {
-			o.Elicitation = client.elicitationModes
-		}
+		o.Elicitation = a.clientCapabilities().elicitationModes()
 		c.set, c.created = servers.NewSet(a.starter, o), true
 	}
 	var err error

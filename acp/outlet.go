@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // outlet is where a session's messages go: the client that has the session open. If turns outlive
@@ -124,8 +125,26 @@ func during(
 
 // notify sends the client a notification.
 func (o *outlet) notify(ctx context.Context, method string, params backend.Raw) error {
+	return o.reach(ctx, func(ctx context.Context, to *agent) error {
+		return to.conn.Notify(ctx, method, params)
+	})
+}
+
+// update sends the client an update with these params, if the client takes its kind.
+func (o *outlet) update(
+	ctx context.Context, kind sessionstore.Kind, when occasion, params backend.Raw,
+) error {
+	return o.reach(ctx, func(ctx context.Context, to *agent) error {
+		return to.sendUpdate(ctx, kind, when, params)
+	})
+}
+
+// reach calls send for the agent whose client is sent the messages, if there is one.
+func (o *outlet) reach(
+	ctx context.Context, send func(ctx context.Context, to *agent) error,
+) error {
 	if !o.agent.lasting() {
-		return o.agent.conn.Notify(ctx, method, params)
+		return send(ctx, o.agent)
 	}
 	to, tenure, _ := o.current()
 	if to == nil {
@@ -133,7 +152,7 @@ func (o *outlet) notify(ctx context.Context, method string, params backend.Raw) 
 	}
 	ctx, cancel := during(ctx, tenure)
 	defer cancel()
-	err := to.conn.Notify(ctx, method, params)
+	err := send(ctx, to)
 	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, errDetached) {
 		return nil
 	}

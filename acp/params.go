@@ -41,15 +41,8 @@ var (
 		"cwd", "cursor", protocol.Archived, "_meta")
 
 	initializeShape = shape(shapes{
-		"clientInfo": keys("name", "title", "version", "_meta"),
-		"clientCapabilities": shape(shapes{
-			"fs":          keys("readTextFile", "writeTextFile", "_meta"),
-			"auth":        keys("terminal", "_meta"),
-			"elicitation": shape(shapes{"form": metaShape, "url": metaShape}, "_meta"),
-			"session": shape(shapes{
-				"configOptions": shape(shapes{"boolean": metaShape}, "_meta"),
-			}, "compaction", "notices", "_meta"),
-		}, "terminal", "_meta"),
+		"clientInfo":         keys("name", "title", "version", "_meta"),
+		"clientCapabilities": capabilitiesShape(),
 	}, "protocolVersion", "_meta")
 
 	// passedShapes are the shapes of ACP's requests that are passed to the backend.
@@ -62,6 +55,22 @@ var (
 		protocol.SessionSetModel: keys(protocol.SessionID, "modelId", "_meta"), // a draft
 	}
 )
+
+// capabilitiesShape returns the shape of clientCapabilities.
+func capabilitiesShape() *strictjson.Shape {
+	all := map[string]*strictjson.Shape{"": keys("_meta")}
+	for _, c := range protocol.ClientCapabilities() {
+		parent, name := "", c.Path
+		if dot := strings.LastIndexByte(c.Path, '.'); dot >= 0 {
+			parent, name = c.Path[:dot], c.Path[dot+1:]
+		}
+		if !c.Flag {
+			all[c.Path] = keys("_meta")
+		}
+		all[parent].Fields[name] = all[c.Path]
+	}
+	return all[""]
+}
 
 // storedShape returns the shape of a request about a stored session with further members.
 func storedShape(members ...string) *strictjson.Shape {

@@ -88,9 +88,10 @@ func (all definitions) flatten(d *definition) *definition {
 	return joined
 }
 
-// compare holds a shape against a definition, as deep as the shape goes.
+// compare holds a shape against a definition, as deep as the shape goes. The shape also has ours, by
+// place.
 func (all definitions) compare(
-	t *testing.T, place string, s *strictjson.Shape, d *definition, ours []string,
+	t *testing.T, place string, s *strictjson.Shape, d *definition, ours map[string][]string,
 ) {
 	t.Helper()
 	d = all.flatten(d)
@@ -99,15 +100,15 @@ func (all definitions) compare(
 		if s.Items == nil {
 			return
 		}
-		all.compare(t, place+"[]", s.Items, d.Items, nil)
+		all.compare(t, place+"[]", s.Items, d.Items, ours)
 		return
 	}
 	want := slices.Sorted(maps.Keys(d.Properties))
-	want = slices.Compact(slices.Sorted(slices.Values(append(want, ours...))))
+	want = slices.Compact(slices.Sorted(slices.Values(append(want, ours[place]...))))
 	require.Equal(t, want, slices.Sorted(maps.Keys(s.Fields)), "members of %s", place)
 	for name, member := range s.Fields {
 		if member != nil && d.Properties[name] != nil {
-			all.compare(t, place+"."+name, member, d.Properties[name], nil)
+			all.compare(t, place+"."+name, member, d.Properties[name], ours)
 		}
 	}
 }
@@ -120,15 +121,21 @@ func TestShapes(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
 		shape         *strictjson.Shape
-		ours          []string // what drafts add
+		ours          map[string][]string // what drafts add
 	}{
-		{"W2/initialize", "InitializeRequest", initializeShape, nil},
+		{"W2/initialize", "InitializeRequest", initializeShape, map[string][]string{
+			"InitializeRequest.clientCapabilities":                    {"plan", "subagents"},
+			"InitializeRequest.clientCapabilities.session":            {"promptSuggestions"},
+			"InitializeRequest.clientCapabilities.session.compaction": {"_meta"},
+			"InitializeRequest.clientCapabilities.session.notices":    {"_meta"},
+		}},
 		{"W2/session new", "NewSessionRequest", newShape, nil},
 		{"W2/session load", "LoadSessionRequest", loadShape, nil},
 		{"W2/session resume", "ResumeSessionRequest", loadShape, nil},
 		{"W2/session prompt", "PromptRequest", promptShape, nil},
 		{"W2/session list", "ListSessionsRequest", listShape,
-			[]string{"additionalDirectories", protocol.Archived}},
+			map[string][]string{
+				"ListSessionsRequest": {"additionalDirectories", protocol.Archived}}},
 		{"W2/session close", "CloseSessionRequest", storedShape(), nil},
 		{"W2/session delete", "DeleteSessionRequest", storedShape(), nil},
 	} {

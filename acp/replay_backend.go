@@ -6,7 +6,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -74,8 +73,7 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	h.rate.wait(ctx)
-	if err := h.outlet.notify(ctx, protocol.SessionUpdate,
-		putSessionID(u.Raw, h.id)); err != nil {
+	if err := h.outlet.update(ctx, u.Kind, asItComes, putSessionID(u.Raw, h.id)); err != nil {
 		return err
 	}
 	return h.replayed.recorder.Record(ctx, u)

@@ -49,7 +49,7 @@ func isUnlimited(name string) bool {
 // replayRate returns the limit for a load, in updates a second; negative for none.
 func (a *agent) replayRate() int {
 	chosen := a.options.ReplayRate
-	if chosen == 0 && a.capabilities.Load().unlimited {
+	if chosen == 0 && a.clientCapabilities().unlimited {
 		return -1
 	}
 	return cmp.Or(chosen, defaultReplayRate)

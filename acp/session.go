@@ -10,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -207,7 +206,11 @@ func checkUpdate(u backend.Update) error {
 
 // show sends the client an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.host.outlet.notify(ctx, protocol.SessionUpdate, putSessionMember(u.Raw, s.member))
+	return s.showOn(ctx, asItComes, u)
+}
+
+func (s *session) showOn(ctx context.Context, when occasion, u backend.Update) error {
+	return s.host.outlet.update(ctx, u.Kind, when, putSessionMember(u.Raw, s.member))
 }
 
 // saveState stores the backend's state. If the store rejects it, the session ends in the

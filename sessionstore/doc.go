@@ -19,7 +19,8 @@
 // A history consists of the session/update notifications that the client received, in order, as
 // [Update] values. A turn's prompt is recorded before its answer, as user_message_chunk updates. Of
 // the kinds that describe a state rather than an event (commands, mode, options, usage) only the
-// latest is kept, see [StateKinds]; unknown kinds are events. A [Recorder] groups updates into
+// latest is kept, see [StateKinds]; notices and prompt suggestions are not kept; unknown kinds are
+// events. A [Recorder] groups updates into
 // segments, which are stored together, and joins neighbouring text chunks.
 //
 // # How a session is found

@@ -20,8 +20,9 @@ const (
 	maxRecordedBytes = 64 << 10
 )
 
-// Joined yields a history in which neighbouring text chunks of the agent are joined. A client shows
-// them as one text anyway. Chunks are joined only if they are the same byte for byte except for
+// Joined yields a history as clients are shown it again: neighbouring text chunks of the agent are
+// joined, because a client shows them as one text anyway, and kinds that are never recorded are left
+// out, which histories of earlier versions have. Chunks are joined only if they are the same byte for byte except for
 // their text, and contain nothing but text: one with _meta, annotations or an unknown member stays
 // as it is. The user's chunks are not joined: two neighbours may be two prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
@@ -34,7 +35,7 @@ func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 				}
 				return
 			}
-			if j.join(u) {
+			if !u.Kind.isEvent() || j.join(u) {
 				continue
 			}
 			if j.count > 0 && !yield(j.result(), nil) {

@@ -24,39 +24,6 @@ type Update struct {
 // String returns the update's JSON.
 func (u Update) String() string { return string(u.Raw) }
 
-// Kind is the type of an update: one of the constants or another kind, or "" if the update has no
-// such string.
-type Kind string
-
-// The kinds of updates that this program handles differently from others.
-const (
-	UserMessageChunk        Kind = "user_message_chunk"
-	AgentMessageChunk       Kind = "agent_message_chunk"
-	AgentThoughtChunk       Kind = "agent_thought_chunk"
-	ToolCall                Kind = "tool_call"
-	ToolCallUpdate          Kind = "tool_call_update"
-	AvailableCommandsUpdate Kind = "available_commands_update"
-	CurrentModeUpdate       Kind = "current_mode_update"
-	ConfigOptionUpdate      Kind = "config_option_update"
-	UsageUpdate             Kind = "usage_update"
-	SessionInfoUpdate       Kind = "session_info_update"
-)
-
-// StateKinds returns the kinds that describe a state rather than an event, in the order of
-// [Histories.States]. A store keeps only the latest update of each.
-func StateKinds() []Kind {
-	return []Kind{AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate, UsageUpdate}
-}
-
-// IsState reports whether k is one of [StateKinds].
-func (k Kind) IsState() bool {
-	switch k {
-	case AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate, UsageUpdate:
-		return true
-	}
-	return false
-}
-
 // ParseUpdate validates an update and determines its kind. It must be a JSON object with an object
 // as its member "update". The result shares memory with raw.
 func ParseUpdate(raw json.RawMessage) (Update, error) {
@@ -87,13 +54,6 @@ var lenient = []jsontext.Options{
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 }
 
-// commonKinds saves an allocation for each update of these kinds.
-var commonKinds = map[string]Kind{
-	string(UserMessageChunk):  UserMessageChunk,
-	string(AgentMessageChunk): AgentMessageChunk, string(AgentThoughtChunk): AgentThoughtChunk,
-	string(ToolCall): ToolCall, string(ToolCallUpdate): ToolCallUpdate,
-}
-
 var kindPrefix = []byte(`{"update":{"sessionUpdate":"`)
 
 // leadingKind returns the kind of an update that begins with its kind, as nearly all do.
@@ -105,8 +65,8 @@ func leadingKind(raw []byte) (kind Kind, ok bool) {
 	for i, c := range rest {
 		switch {
 		case c == '"':
-			if kind, ok := commonKinds[string(rest[:i])]; ok {
-				return kind, true
+			if known, ok := knownKinds[Kind(rest[:i])]; ok {
+				return Kind(known.Name), true // saves an allocation
 			}
 			return Kind(rest[:i]), true
 		case (c < 'a' || c > 'z') && c != '_':
@@ -138,8 +98,8 @@ func decodeKind(raw []byte) (Kind, error) {
 
 // Split separates updates by how a store keeps them: history has the events in order, and states
 // the latest update of each state kind in the order of [StateKinds]. Neither contains
-// session_info_update, which is stored as the session's title. Each update in the result is on one
-// line.
+// session_info_update, which is stored as the session's title, or a kind that is never recorded.
+// Each update in the result is on one line.
 func Split(updates []Update) (history, states []Update) {
 	history = make([]Update, 0, len(updates))
 	kinds := StateKinds()
@@ -148,7 +108,7 @@ func Split(updates []Update) (history, states []Update) {
 		switch {
 		case u.Kind.IsState():
 			latest[slices.Index(kinds, u.Kind)] = u.onOneLine()
-		case u.Kind != SessionInfoUpdate:
+		case u.Kind.isEvent():
 			history = append(history, u.onOneLine())
 		}
 	}

@@ -20,6 +20,7 @@ func turnTests() []testCase {
 		{"A27/the latest state of each kind is kept", latestStates},
 		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
 		{"session_info_update is not kept", noTitles},
+		{"A37/notices are not kept", noNotices},
 		{"an update on several lines is kept", severalLines},
 	}
 }
@@ -169,6 +170,21 @@ func noTitles(t *testing.T, s store) {
 	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
 	require.Empty(t, states(t, s, "one"))
 	require.Empty(t, get(t, s, "one").Title)
+}
+
+func noNotices(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	segment := []update{
+		say("a"), parse(`{"update":{"sessionUpdate":"notice","severity":"info","title":"x"}}`),
+		parse(`{"update":{"sessionUpdate":"prompt_suggestions_update","suggestions":[]}}`), say("b"),
+	}
+	require.NoError(t, s.Append(t.Context(), lease, segment))
+	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
+	lease, err := s.Activate(t.Context(), "one",
+		sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one", segment...)})
+	require.NoError(t, err)
+	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
+	require.NoError(t, s.Append(t.Context(), lease, nil))
 }
 
 func severalLines(t *testing.T, s store) {
