@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -91,32 +92,15 @@ func (f commandFiles) label() string {
 // is missed is a file that is not compared.
 func shellWords(line string) []string {
 	var words []string
-	var word strings.Builder
-	var quote rune
-	escaped := false
-	end := func() {
-		if word.Len() > 0 {
-			words = append(words, word.String())
-			word.Reset()
+	tokens, _ := commandline.Split(line)
+	for _, t := range tokens {
+		if t.Kind == commandline.Operator {
+			continue
+		}
+		words = append(words, t.Text)
+		if parts := strings.Split(t.Text, "="); len(parts) > 1 { // a value may be a path
+			words = append(words, parts...)
 		}
 	}
-	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped = true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote = r
-		case quote == 0 && strings.ContainsRune(" \t\n;|&()<>=`", r):
-			end()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	end()
 	return words
 }

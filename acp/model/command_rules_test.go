@@ -1,40 +1,18 @@
 package model
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
-
-func TestCommandPrefix(t *testing.T) {
-	needShell(t)
-	for line, want := range map[string]string{
-		"go test": "go test", "go  test ./...": "go test", "make check": "make check",
-		"go test -run=TestA,B ./acp/x_test": "go test", "git diff HEAD": "git diff",
-		"npm test": "npm test", "go test -count=1 -cover -failfast -v ./...": "go test",
-		"git log --oneline -n 5": "git log", "cargo test --all-features": "cargo test",
-	} {
-		require.Equal(t, want, strings.Join(commandPrefix(line), " "), line)
-	}
-	for _, line := range []string{
-		"go", "", "GO=1 go test", "go test; rm -rf x", "go test $(x)", "go test `x`", "go test && x",
-		"go test | x", "go test > x", "go test\nrm x", "go test 'x'", `go test \; x`, "go test *", "go test ~",
-		"go test $HOME", "go test {a,b}", "go test #x", "go test &", "go\ttest", " go test", "./go test",
-		"go ./test", "go -C x test", "go run ./x", "go test -exec ./x", "go test -toolexec=./x", "sh test",
-		"git -c a=b diff", "git config a b", "npm exec x", "npm run build", "python test", "env go test",
-		"git grep -O./x a", "git diff --output=/home/u/x", "git diff --output x", "go vet -vettool=./x",
-		"git fetch --upload-pack=./x .", "git difftool -x ./x", "go test -C /else", "go test -C=/else",
-		"go build -o ../x", "go test -cpuprofile x", "make check -f x", "git pull x",
-		"go tést", "go test \u00a0x", "go test !x", "go test x%y%",
-	} {
-		require.Nil(t, commandPrefix(line), "%q", line)
-	}
-}
 
 // A rule holds for a root, in all sessions, until it is revoked.
 //
@@ -49,13 +27,15 @@ func TestCommandRules(t *testing.T) {
 	asked := e.prompt("Run.", run("make check")).asked
 	require.Len(t, asked, 1)
 	require.Equal(t, "Always allow `make check …` in this folder", asked[0].Options[1].Name)
-	require.Empty(t, e.prompt("Run.", run("make check X=1")).asked)
+	require.Contains(t, string(asked[0].Call.Content), "not asked for again with these options: `-k ")
+	require.Empty(t, e.prompt("Run.", run("make check -s -j 2")).asked)
 	require.Empty(t, e.prompt("Run.", run("make  check", "cwd", "sub")).asked)
 	e.restart()
 	require.Empty(t, e.prompt("Run.", run("make check")).asked)
 
 	e.answer(rejectOnce)
-	for _, line := range []string{"make check; echo x", "make check $(echo x)", "make", "make clean"} {
+	for _, line := range []string{"make check; echo x", "make check $(echo x)", "make", "make clean",
+		"make check clean", "make check X=1", "make check -f /x"} {
 		require.Len(t, e.prompt("Run.", run(line)).asked, 1, line)
 	}
 	require.Len(t, e.prompt("Run.", run("make check", "cwd", other)).asked, 1)
@@ -67,4 +47,41 @@ func TestCommandRules(t *testing.T) {
 	require.Equal(t, []string{"make", "check"}, all[0].Prefix)
 	require.NoError(t, store.Forget(all[0].ID))
 	require.Len(t, e.prompt("Run.", run("make check")).asked, 1)
+}
+
+// A rule for git holds for the shown options and for files in the roots, and nothing that the
+// repository configures runs.
+//
+// Clause R3.
+func TestRulesOfGit(t *testing.T) {
+	needShell(t)
+	for name, requests := range map[string]requests{"child": nil, "terminal": terminals(t)} {
+		t.Run(name, func(t *testing.T) {
+			root := dirtest.New(t, "a.txt", "needle\n", "hooks/post-index-change", "#!/bin/sh\ntouch ran\n",
+				"x", "touch ran\n")
+			require.NoError(t, os.Chmod(filepath.Join(root, "hooks", "post-index-change"), 0o755))
+			for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"config", "core.hooksPath", "hooks"}} {
+				require.NoError(t, exec.Command("git", append([]string{"-C", root}, args...)...).Run())
+			}
+			changed := time.Now().Add(time.Hour)
+			require.NoError(t, os.Chtimes(filepath.Join(root, "a.txt"), changed, changed))
+			state := filepath.Join(t.TempDir(), "consents")
+			e := open(t, setup{roots: []string{root}, requests: requests, options: Options{ConsentDir: state}})
+			e.answer(allowAlways)
+			require.Len(t, e.prompt("Run.", run("git grep needle")).asked, 1)
+			require.Len(t, e.prompt("Run.", run("git status")).asked, 1)
+			require.Empty(t, e.prompt("Run.", run("git grep -n needle a.txt"), run("git status -sb")).asked)
+
+			// Earlier versions offered this.
+			dir, err := workspace.ParseDir(root)
+			require.NoError(t, err)
+			require.NoError(t, consent.NewStore(state).Allow(consent.ForCommands(dir, []string{"git", "commit"})))
+			e.answer(rejectOnce)
+			for _, line := range []string{"git grep --open=sh needle", "git grep -Osh needle", "git commit -m x",
+				"git grep --no-index needle /etc", "git grep needle -- /etc", "git status -- .."} {
+				require.Len(t, e.prompt("Run.", run(line)).asked, 1, line)
+			}
+			require.NoFileExists(t, filepath.Join(root, "ran"))
+		})
+	}
 }

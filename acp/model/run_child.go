@@ -26,12 +26,12 @@ const (
 // runChild runs the command as a child of this process and returns its output and how it ended. The
 // command and everything that it has started end with the call.
 func (c *call) runChild(
-	ctx context.Context, cmd shellCommand, timeout time.Duration,
+	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
 ) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	p, err := c.startChild(ctx, cmd)
+	p, err := c.startChild(ctx, cmd, env)
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
@@ -68,13 +68,16 @@ func (c *call) runChild(
 }
 
 // startChild starts the command without input, in the sandbox of the model if there is one.
-func (c *call) startChild(ctx context.Context, cmd shellCommand) (*process.Process, error) {
+func (c *call) startChild(
+	ctx context.Context, cmd shellCommand, env []string,
+) (*process.Process, error) {
 	if err := c.turn.host.Workspace().HandOverDir(cmd.dir); err != nil {
 		return nil, err
 	}
 	program, args := argv(cmd.line)
 	command, err := process.Command{
-		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment, Batch: true,
+		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment,
+		Env: env, Batch: true,
 	}.Restrict(c.turn.sandbox())
 	if err != nil {
 		return nil, err

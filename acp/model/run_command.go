@@ -84,7 +84,8 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 		return "", err
 	}
 	cmd := shellCommand{in.Command, dir}
-	if err := c.permitCommand(ctx, cmd); err != nil {
+	env, err := c.permitCommand(ctx, cmd)
+	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
 	switch now, err := c.directory(dir); { // the user may have taken a long time
@@ -97,9 +98,9 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 	defer c.noteFiles(cmd)
 	if s, _ := c.turn.sandbox(); c.turn.backend.terminal &&
 		(s.Mode == sandbox.Off || len(c.turn.backend.given.Sandboxer) > 0) {
-		return c.runTerminal(ctx, cmd, timeout)
+		return c.runTerminal(ctx, cmd, env, timeout)
 	}
-	return c.runChild(ctx, cmd, timeout)
+	return c.runChild(ctx, cmd, env, timeout)
 }
 
 // noteFiles remembers the files of an always allowed command after it has run, so that the
@@ -128,31 +129,34 @@ func (c *call) directory(path string) (string, error) {
 
 // permitCommand asks the user whether to run the command. It does not ask if they have allowed the
 // command for the session and the files that it names are still the same, or if they have
-// permanently allowed commands that begin like it.
-func (c *call) permitCommand(ctx context.Context, cmd shellCommand) error {
+// permanently allowed commands that begin like it. It returns variables for the command's
+// environment.
+func (c *call) permitCommand(ctx context.Context, cmd shellCommand) (env []string, err error) {
 	set, _ := c.turn.current()
 	if !set.Mode.mayChange() {
-		return errModeReads
+		return nil, errModeReads
 	}
 	allowed, files := c.turn.tools.allowed, c.commandFiles(cmd)
 	if state, always := allowed[cmd]; always && state == files.state {
-		return nil
+		return nil, nil
 	}
 	delete(allowed, cmd)
-	if ruled, err := c.isRuled(cmd); ruled || err != nil {
-		return err
-	}
 	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
 	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
 	shown.Title = &c.title
-	if rule, ok := c.ruleFor(cmd); ok {
-		return c.askRule(ctx, shown, rule)
+	rule, env, ok := c.ruleFor(cmd)
+	if ok {
+		given, err := c.turn.backend.consents.Has(rule.ID)
+		if !given && err == nil {
+			err = c.askRule(ctx, shown, rule)
+		}
+		return env, err
 	}
 	always, err := c.askUser(ctx, shown, files.label())
 	if always {
 		allowed[cmd] = files.state
 	}
-	return err
+	return nil, err
 }
 
 // terminal is a terminal of the client.
@@ -163,14 +167,14 @@ type terminal struct {
 
 // runTerminal runs the command in a terminal and returns its output and how it ended.
 func (c *call) runTerminal(
-	ctx context.Context, cmd shellCommand, timeout time.Duration,
+	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
 ) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
 	long, release := outliving(ctx)
 	defer release()
-	t, err := c.createTerminal(long, cmd)
+	t, err := c.createTerminal(long, cmd, env)
 	if err != nil {
 		return "", fmt.Errorf("the client cannot run the command: %w", err)
 	}
@@ -219,10 +223,12 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // createTerminal starts the command, in the sandbox of the model if there is one.
-func (c *call) createTerminal(ctx context.Context, cmd shellCommand) (terminal, error) {
+func (c *call) createTerminal(
+	ctx context.Context, cmd shellCommand, env []string,
+) (terminal, error) {
 	client := c.turn.host
 	program, args := argv(cmd.line)
-	command, err := process.Command{Path: program, Args: args}.Restrict(c.turn.sandbox())
+	command, err := process.Command{Path: program, Args: args, Env: env}.Restrict(c.turn.sandbox())
 	if err == nil && command.Sandbox.Mode != sandbox.Off {
 		command, err = command.Defer(c.turn.backend.given.Sandboxer)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -432,59 +433,30 @@ func (l launcher) launch(args []string) (names, next []string) {
 // redirections and commands that prepare or end it. It returns false if the line does anything
 // else.
 func splitCommand(line string) (words []string, ok bool) {
-	var (
-		word        []byte
-		begun, file bool // a word; of a redirection
-		commands    [][]string
-	)
-	endWord := func() {
-		if begun && !file {
-			words = append(words, string(word))
-		}
-		file = file && !begun
-		word, begun = nil, false
-	}
-	endCommand := func() {
-		endWord()
-		if isWork(words) {
-			commands = append(commands, words)
-		}
-		words = nil
-	}
-	quote := byte(0)
-	for i := 0; i < len(line); i++ {
-		b, rest := line[i], line[i+1:]
+	tokens, complete := commandline.Split(line)
+	var commands [][]string
+	file := false // the next word is the file of a redirection
+	tokens = append(tokens, commandline.Token{Kind: commandline.Operator, Text: "\n"})
+	for _, t := range tokens {
 		switch {
-		case b == quote:
-			quote = 0
-		case quote == '\'':
-			word = append(word, b)
-		case b == '`', b == '$' && strings.HasPrefix(rest, "("):
+		case t.Kind == commandline.Substituted:
 			return nil, false
-		case b == '\\' && rest != "":
-			word, begun = append(word, rest[0]), true
-			i++
-		case quote != 0:
-			word = append(word, b)
-		case b == '\'', b == '"':
-			quote, begun = b, true
-		case b == ' ', b == '\t':
-			endWord()
-		case b == '<', b == '>':
-			word, begun, file = nil, false, true
-		case b == '&' && strings.HasPrefix(rest, "&"):
-			endCommand()
-			i++
-		case b == ';', b == '\n':
-			endCommand()
-		case strings.IndexByte("|&()", b) >= 0:
-			return nil, false
+		case t.Kind != commandline.Operator && file:
+			file = false
+		case t.Kind != commandline.Operator:
+			words = append(words, t.Text)
+		case t.Text == "<" || t.Text == ">":
+			file = true
+		case t.Text == ";" || t.Text == "&&" || t.Text == "\n":
+			if isWork(words) {
+				commands = append(commands, words)
+			}
+			words, file = nil, false
 		default:
-			word, begun = append(word, b), true
+			return nil, false
 		}
 	}
-	endCommand()
-	if len(commands) != 1 || quote != 0 {
+	if len(commands) != 1 || !complete {
 		return nil, false
 	}
 	words = commands[0]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -24,7 +25,8 @@ func newConsents(s streams, set *settings) *cobra.Command {
 		Long: `An MCP server that is configured in a file of a folder is started only if you allow
 it. If you choose to always allow it, acp-agent remembers your consent, and also which folders you
 added to sessions with /roots add, and which commands a model may run in a folder, such as all that
-begin with "go test". consents lists these and revokes them.
+begin with "go test". consents lists these and revokes them. docs/model.md says which words may
+follow.
 
 A consent covers a server as it is configured in its file, and the content of the files in the
 session's folders that its configuration names. If one of these changes, you are asked again. What
@@ -81,8 +83,10 @@ func allows(c consent.Consent) string {
 	case c.Session != "":
 		return fmt.Sprintf("folder %s in %s", text.Printable(c.Folder.String()),
 			text.Printable(c.Session))
+	case c.Prefix != nil && !commandline.IsRule(c.Prefix):
+		return "nothing any more: commands " + commandline.Show(c.Prefix)
 	case c.Prefix != nil:
-		return "commands " + text.Printable(strings.Join(c.Prefix, " ")) + " …"
+		return "commands " + commandline.Show(c.Prefix)
 	case !c.Folder.IsZero():
 		return "folder " + text.Printable(c.Folder.String())
 	case c.Server == "":

@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"acp/client", "internal/consent", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
-	{"internal/llm", "internal/process", "internal/token"},
+	{"internal/commandline", "internal/llm", "internal/process", "internal/token"},
 	{"internal/mcp/server"},
 	{"internal/mcp/roots"},
 	{"workspace/tools"},

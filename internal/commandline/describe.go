@@ -1,0 +1,50 @@
+package commandline
+
+import (
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// IsRule reports whether a rule with these words allows anything.
+func IsRule(rule []string) bool {
+	_, n := find(rule)
+	return n > 0 && n == len(rule)
+}
+
+// Show returns a rule as users see it, such as "go test …".
+func Show(rule []string) string {
+	shown := strings.Join(rule, " ")
+	if used, _ := find(rule); used.letters+used.options+used.operands != "" {
+		shown += " …"
+	}
+	return text.Printable(shown)
+}
+
+// Describe says for a person what a rule covers besides its words, in Markdown. It is "" if the
+// rule covers nothing else.
+func Describe(rule []string) string {
+	used, _ := find(rule)
+	var covers []string
+	var names []string
+	for _, letter := range used.letters {
+		names = append(names, "-"+string(letter))
+	}
+	for _, o := range used.allOptions() {
+		names = append(names, o.name)
+	}
+	if len(names) > 0 {
+		covers = append(covers, "these options: "+text.Code(strings.Join(names, " ")))
+	}
+	switch operands := used.operands; {
+	case strings.Contains(operands, "PATH") || strings.Contains(operands, "FILE"):
+		covers = append(covers, "paths in the folders of this session")
+	case operands != "":
+		covers = append(covers, "other targets")
+	}
+	if len(covers) == 0 {
+		return ""
+	}
+	return "If you always allow " + text.Code(strings.Join(rule, " ")) + " in this folder, it is not " +
+		"asked for again with " + strings.Join(covers, " and ") + ". Anything else is asked for."
+}

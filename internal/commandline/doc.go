@@ -1,0 +1,17 @@
+// Package commandline reads command lines of a shell, as far as they can be read for certain.
+//
+// [Understand] answers one question: is a line a single command whose every word is known, and that
+// names nothing outside the roots of a session? Only then may a rule such as "always allow go test"
+// apply to it. Everything that is not listed is not understood; there are no lists of what is
+// forbidden.
+//
+//	split.go       a line as words and operators
+//	understand.go  a line as a command of the table
+//	programs.go    the table: programs, their options and what else they may be given
+//	describe.go    a rule in words
+//	paths.go       words that are or could be paths
+//	git.go         repositories whose configuration runs nothing
+//
+// A rule covers what the command itself runs and loads, such as tests and a Makefile. It does not
+// cover other programs, other folders, and settings that its words could change.
+package commandline

@@ -1,0 +1,203 @@
+package commandline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// git runs programs that the configuration of a repository names, when it only shows something:
+// fsmonitor, hooks, filters, converters, pagers, gpg, and what fetches missing objects. And it
+// reads what that configuration says lies elsewhere. So a command for git is understood only in a
+// repository that lies in the roots and whose configuration is known, and runs with gitEnv.
+
+// gitConfig are the keys that a repository may set, in lower case. "*" stands for anything.
+const gitConfig = `
+	advice.* branch.*.* color.ui commit.gpgsign core.abbrev core.autocrlf core.bare core.commitgraph
+	core.eol core.filemode core.fsmonitor=BOOL core.hookspath core.ignorecase core.logallrefupdates
+	core.longpaths core.multipackindex core.precomposeunicode core.preloadindex core.protecthfs
+	core.protectntfs core.quotepath core.repositoryformatversion core.safecrlf core.sharedrepository
+	core.symlinks core.untrackedcache diff.algorithm diff.colormoved diff.renames fetch.* gc.*
+	init.defaultbranch lfs.repositoryformatversion maintenance.* merge.conflictstyle pull.* push.*
+	rebase.autosquash rebase.autostash remote.*.fetch remote.*.gh-resolved remote.*.prune
+	remote.*.pushurl remote.*.tagopt remote.*.url rerere.enabled tag.gpgsign user.email user.name
+	user.signingkey`
+
+// gitSettings override what gitConfig allows although it can name a program, and turn off what may
+// be set outside the repository but depends on it.
+var gitSettings = []string{
+	"core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false",
+	"submodule.recurse=false",
+}
+
+// gitEnv returns the environment for a command in the repository at top.
+func gitEnv(top string) []string {
+	env := []string{
+		"GIT_DIR=" + top + "/.git", "GIT_WORK_TREE=" + top, // nothing else is searched for
+		"GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", // no pager, and no hook after an update of the index
+		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0",
+		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(gitSettings)),
+	}
+	for i, setting := range gitSettings {
+		key, value, _ := strings.Cut(setting, "=")
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key),
+			fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+	}
+	return env
+}
+
+const (
+	maxGitConfig = 1 << 20
+	maxGitIndex  = 64 << 20
+	// maxDepth is how far above a directory a repository is searched for.
+	maxDepth = 64
+)
+
+var errForeign = errors.New("the repository refers to others, or to places outside")
+
+// repository finds the repository of dir. It returns an error if the repository is not completely in
+// the roots, has submodules or linked worktrees of others, or a configuration that is not known.
+func repository(ws *workspace.Workspace, dir string) (env []string, err error) {
+	top, err := topOf(ws, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range []func(*workspace.Workspace, string) error{
+		checkGitDir, checkGitConfig, checkIndex,
+	} {
+		if err := check(ws, top+"/.git"); err != nil {
+			return nil, err
+		}
+	}
+	return gitEnv(top), nil
+}
+
+// topOf returns the directory with .git, which must be a directory itself.
+func topOf(ws *workspace.Workspace, dir string) (string, error) {
+	for range maxDepth {
+		info, err := ws.Lstat(dir + "/.git")
+		switch {
+		case err == nil && info.Mode().IsDir():
+			return dir, ws.HandOverDir(dir + "/.git")
+		case err == nil:
+			return "", errForeign
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", err
+		}
+		parent, err := ws.OpenDir(dir + "/..")
+		if err != nil {
+			return "", err
+		}
+		dir = parent.Ref().Path()
+		_ = parent.Close()
+	}
+	return "", errForeign
+}
+
+// checkGitDir looks at the names in the directory of a repository.
+func checkGitDir(ws *workspace.Workspace, git string) error {
+	dir, err := ws.OpenDir(git)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	entries, err := dir.Entries(context.Background())
+	if err != nil {
+		return err
+	}
+	elsewhere := []string{"modules", "commondir", "config.worktree"}
+	for _, e := range entries {
+		if e.Type&fs.ModeSymlink != 0 || slices.Contains(elsewhere, e.Name) ||
+			strings.HasPrefix(e.Name, "sharedindex.") {
+			return errForeign
+		}
+	}
+	for _, name := range []string{"/objects/info/alternates", "/objects/info/http-alternates"} {
+		if _, err := ws.Lstat(git + name); !errors.Is(err, fs.ErrNotExist) {
+			return errForeign
+		}
+	}
+	return nil
+}
+
+const (
+	gitSection = `^\[([A-Za-z]+)( "[^"\\]*")?\]$`
+	gitKey     = `^([A-Za-z][A-Za-z0-9-]*)(?:\s*=\s*([^\\]*))?$`
+	gitBool    = `(?i)^(true|false|yes|no|on|off|1|0|)$`
+)
+
+// checkGitConfig returns an error unless all keys of the configuration are in gitConfig. Lines that
+// git itself writes are understood, not everything that git reads.
+func checkGitConfig(ws *workspace.Workspace, git string) error {
+	content, err := readAll(ws, git+"/config", maxGitConfig)
+	if err != nil {
+		return err
+	}
+	sections, keys := regexp.MustCompile(gitSection), regexp.MustCompile(gitKey)
+	section := ""
+	for line := range strings.SplitSeq(string(content), "\n") {
+		line = strings.Trim(line, " \t")
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if m := sections.FindStringSubmatch(line); m != nil {
+			section = m[1]
+			if m[2] != "" {
+				section += ".*"
+			}
+			continue
+		}
+		m := keys.FindStringSubmatch(line)
+		if m == nil || !isGitConfig(strings.ToLower(section+"."+m[1]), m[2]) {
+			return errors.New("the configuration of the repository is not understood")
+		}
+	}
+	return nil
+}
+
+func isGitConfig(key, value string) bool {
+	for item := range strings.FieldsSeq(gitConfig) {
+		pattern, isBool := strings.CutSuffix(item, "=BOOL")
+		if matches, _ := path.Match(pattern, key); matches {
+			return !isBool || regexp.MustCompile(gitBool).MatchString(value)
+		}
+	}
+	return false
+}
+
+// checkIndex returns an error if the index contains a submodule: git would run in it, with its own
+// configuration. A mode in the index is a big-endian number. Other numbers may look like it, but
+// rarely.
+func checkIndex(ws *workspace.Workspace, git string) error {
+	content, err := readAll(ws, git+"/index", maxGitIndex)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // nothing was added yet
+		return nil
+	case err == nil && bytes.Contains(content, []byte{0, 0, 0o160000 >> 8, 0}):
+		return errForeign
+	}
+	return err
+}
+
+func readAll(ws *workspace.Workspace, name string, limit int64) ([]byte, error) {
+	f, err := ws.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("%s is too large", name)
+	}
+	return content, err
+}

@@ -1,0 +1,164 @@
+package commandline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+)
+
+// write creates or extends a file of the root.
+func (p place) write(name, content string) {
+	p.t.Helper()
+	path := filepath.Join(p.root, name)
+	require.NoError(p.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(p.t, err)
+	_, err = f.WriteString(content)
+	require.NoError(p.t, err)
+	require.NoError(p.t, f.Close())
+}
+
+// A repository whose configuration runs programs or leads elsewhere is not understood. runs is a
+// command that shows what the configuration does, "" if that depends on the version of git.
+func TestGitConfiguration(t *testing.T) {
+	for name, c := range map[string]struct{ config, runs string }{
+		"fsmonitor": {"[core]\n\tfsmonitor = ./run.sh\n", "git status"},
+		"filter":    {"[filter \"x\"]\n\tclean = ./run.sh\n", "git status"},
+		"textconv":  {"[diff \"x\"]\n\ttextconv = ./run.sh\n", "git log -p"},
+		"command":   {"[diff \"x\"]\n\tcommand = ./run.sh\n", "git diff HEAD"},
+		"external":  {"[diff]\n\texternal = ./run.sh\n", "git diff HEAD"},
+		"include":   {"[include]\n\tpath = ../evil\n", "git status"},
+		"if":        {"[includeIf \"gitdir:**\"]\n\tpath = ../evil\n", "git status"},
+		"one line":  {"[core] fsmonitor = ./run.sh\n", "git status"},
+		"case":      {"[CORE]\n\tFsMonitor = ./run.sh\n", "git status"},
+		"continued": {"[core]\n\thookspath = x\\\n[core]\n\tabbrev = 7\n", ""},
+		"worktree":  {"[core]\n\tworktree = ../../out\n", "git ls-files -o"},
+		"blame":     {"[blame]\n\tignoreRevsFile = ../out/secret.txt\n", ""},
+		"pager":     {"[core]\n\tpager = ./run.sh\n", ""}, "pager of": {"[pager]\n\tlog = ./run.sh\n", ""},
+		"gpg":         {"[gpg]\n\tprogram = ./run.sh\n", ""},
+		"promisor":    {"[remote \"x\"]\n\tpromisor = true\n", ""},
+		"partial":     {"[extensions]\n\tpartialClone = x\n", ""},
+		"ssh":         {"[core]\n\tsshCommand = ./run.sh\n", ""},
+		"old section": {"[core.x]\n\tfsmonitor = ./run.sh\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.write("evil", "[core]\n\tfsmonitor = ./run.sh\n")
+			p.write(".gitattributes", "*.txt filter=x diff=x\n")
+			p.write("a.txt", "more\n")
+			p.write(".git/config", c.config)
+			_, err := Understand(p.ws, p.root, "git status")
+			require.Error(t, err)
+			if c.runs != "" {
+				output, marked := p.run(p.root, c.runs)
+				require.True(t, marked || strings.Contains(output, "secret.txt"), output)
+			}
+		})
+	}
+}
+
+// Where the configuration is overridden, nothing of it runs.
+func TestGitEnvironment(t *testing.T) {
+	p := newPlace(t)
+	for _, hook := range []string{"post-index-change", "pre-commit", "post-checkout"} {
+		p.write("hooks/"+hook, "#!/bin/sh\necho ran >>\"$OUT/ran\"\n")
+		require.NoError(t, os.Chmod(filepath.Join(p.root, "hooks", hook), 0o755))
+	}
+	p.git(p.root, "config", "core.hooksPath", "hooks")
+	p.git(p.root, "config", "core.fsmonitor", "true")
+	p.git(p.root, "remote", "add", "origin", "ext::sh run.sh")
+	p.write("a.txt", "more\n")
+	for _, dir := range []string{p.root, filepath.Join(p.root, "sub")} {
+		for _, line := range []string{"git status", "git diff", "git log -p", "git show HEAD"} {
+			c, err := Understand(p.ws, dir, line)
+			require.NoError(t, err, line)
+			output, marked := p.run(dir, line, c.Env...)
+			require.False(t, marked, line)
+			require.Contains(t, output, "a.txt", line)
+		}
+	}
+	c, err := Understand(p.ws, p.root, "git rev-parse --show-toplevel")
+	require.NoError(t, err)
+	output, _ := p.run(p.root, "git rev-parse --show-toplevel", c.Env...)
+	require.Equal(t, p.root+"\n", output)
+}
+
+// What is not completely in the roots, or has other repositories in it, is not understood.
+func TestGitElsewhere(t *testing.T) {
+	refused := func(p place, dir string) {
+		t.Helper()
+		_, err := Understand(p.ws, dir, "git status")
+		require.Error(t, err)
+	}
+	t.Run("above the root", func(t *testing.T) {
+		p := newPlace(t)
+		p.open(filepath.Join(p.root, "sub"))
+		refused(p, filepath.Join(p.root, "sub"))
+	})
+	t.Run("none", func(t *testing.T) {
+		p := newPlace(t)
+		refused(p, p.other)
+	})
+	t.Run("worktree", func(t *testing.T) {
+		p := newPlace(t)
+		p.git(p.root, "worktree", "add", "-q", filepath.Join(p.top, "tree"))
+		p.open(filepath.Join(p.top, "tree"))
+		refused(p, filepath.Join(p.top, "tree"))
+	})
+	t.Run("embedded", func(t *testing.T) { // git takes sub for a repository
+		p := newPlace(t)
+		p.git(p.root, "clone", "-q", "--bare", ".", "bare")
+		p.write("bare/config", "\n[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = ../run.sh\n")
+		bare := filepath.Join(p.root, "bare")
+		_, marked := p.run(bare, "git status")
+		require.True(t, marked)
+		require.NoError(t, os.Remove(filepath.Join(p.top, "out", "ran")))
+		c, err := Understand(p.ws, bare, "git status")
+		require.NoError(t, err)
+		_, marked = p.run(bare, "git status", c.Env...)
+		require.False(t, marked)
+	})
+	t.Run("submodule", func(t *testing.T) {
+		p := newPlace(t)
+		inner := dirtest.New(t, "x", "x\n")
+		p.git(inner, "init", "-q")
+		p.git(inner, "add", ".")
+		p.git(inner, "commit", "-qm", "One")
+		p.git(p.root, "submodule", "--quiet", "add", inner, "module")
+		refused(p, p.root)
+		require.NoError(t, os.RemoveAll(filepath.Join(p.root, ".git", "modules")))
+		refused(p, p.root)
+	})
+	for name, plant := range map[string]func(git string) error{
+		"link":       func(git string) error { return os.Symlink("../../out", git+"/x") },
+		"alternates": func(git string) error { return os.WriteFile(git+"/objects/info/alternates", nil, 0o644) },
+		"common":     func(git string) error { return os.WriteFile(git+"/commondir", []byte("/x"), 0o644) },
+		"config":     func(git string) error { return os.WriteFile(git+"/config.worktree", nil, 0o644) },
+		"split":      func(git string) error { return os.WriteFile(git+"/sharedindex.x", nil, 0o644) },
+		"linked git": func(git string) error {
+			if err := os.Rename(git, filepath.Dir(git)+"/moved"); err != nil {
+				return err
+			}
+			return os.Symlink("moved", git)
+		},
+		"file": func(git string) error {
+			if err := os.Rename(git, filepath.Dir(git)+"/moved"); err != nil {
+				return err
+			}
+			return os.WriteFile(git, []byte("gitdir: moved\n"), 0o644)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			_, err := Understand(p.ws, p.root, "git status")
+			require.NoError(t, err)
+			require.NoError(t, plant(filepath.Join(p.root, ".git")))
+			refused(p, p.root)
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// maxWords is the maximum number of words of a command.
+const maxWords = 100
+
+// Command is a command whose every word is understood.
+type Command struct {
+	// Words are the words that the shell passes on, the program first.
+	Words []string
+	// Rule are the first of them, which a rule for such commands remembers. Every word after them
+	// is in the table.
+	Rule []string
+	// Env are the variables, as NAME=VALUE, with which the command must run. Without them the
+	// configuration of a repository could make it run something else.
+	Env []string
+}
+
+// Understand reads a line that a POSIX shell runs in dir, a path in ws. It returns an error unless
+// the line is one command of the table, has only plain words, options and operands that are listed
+// there, and names no path outside the roots. Paths are resolved by the handles of ws, and must
+// mean the same to another process. A change on the disk after that goes unnoticed.
+func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
+	words, err := plainWords(line)
+	if err != nil {
+		return Command{}, err
+	}
+	used, n := find(words)
+	if n == 0 {
+		return Command{}, fmt.Errorf("%s is not known", words[0])
+	}
+	for i := range ws.Opened() {
+		if state, err := ws.State(i); err != nil || state != workspace.OK {
+			return Command{}, errors.New("a root was replaced") // paths lead elsewhere
+		}
+	}
+	r := reader{ws: ws, dir: dir, usage: used, rest: words[n:]}
+	if err := r.readAll(); err != nil {
+		return Command{}, err
+	}
+	c := Command{Words: words, Rule: words[:n:n]}
+	if used.prepare != nil {
+		c.Env, err = used.prepare(ws, dir)
+	}
+	return c, err
+}
+
+// plainWords returns the words of a line that is a single command without anything that a shell
+// would change.
+func plainWords(line string) ([]string, error) {
+	if runtime.GOOS == "windows" {
+		return nil, errors.New("command lines of cmd.exe are not understood")
+	}
+	tokens, complete := Split(line)
+	switch {
+	case !complete:
+		return nil, errors.New("a quotation does not end")
+	case len(tokens) == 0 || len(tokens) > maxWords:
+		return nil, fmt.Errorf("it does not have 1 to %d words", maxWords)
+	}
+	var words []string
+	for _, t := range tokens {
+		if t.Kind != Literal || t.Text == "" {
+			return nil, fmt.Errorf("%q is more than a plain word", t.Text)
+		}
+		words = append(words, t.Text)
+	}
+	return words, nil
+}
+
+// find returns the usage of a command, and how many of the words name it.
+func find(words []string) (usage, int) {
+	for _, u := range programs {
+		if n := u.match(words); n > 0 {
+			return u, n
+		}
+	}
+	return usage{}, 0
+}
+
+// isKind reports whether a word is of a kind that can be told by the word alone. The patterns are
+// compiled when they are needed, to keep the start of the program fast.
+func isKind(kind, word string) bool {
+	pattern := ""
+	switch kind {
+	case "FORMAT":
+		pattern = `^([^-%]|%[+ -]?[^G(+ -])([^%]|%[+ -]?[^G(+ -])*$`
+	case "LABEL":
+		pattern = `^(//[A-Za-z0-9_./+-]*)?(:[A-Za-z0-9_./+-]+)?$`
+	case "LINES":
+		pattern = `^[0-9]{1,9}(,[0-9]{1,9})?p$`
+	case "NUM":
+		pattern = `^[0-9]{1,9}$`
+	case "SIGNED":
+		pattern = `^[+-]?[0-9]{1,9}[A-Za-z]?$`
+	case "TASK":
+		pattern = `^[A-Za-z][A-Za-z0-9_:.-]*$`
+	case "TEXT":
+		pattern = `^[^-]`
+	case "WORD":
+		pattern = `^[A-Za-z0-9_.,:+][A-Za-z0-9_.,:+-]*$`
+	default:
+		return false
+	}
+	return regexp.MustCompile(pattern).MatchString(word)
+}
+
+// option is an item of a usage's options.
+type option struct {
+	name, kind string
+	// inNext says that the value may be the next word, optional that there need be none.
+	inNext, optional bool
+}
+
+func (u usage) allOptions() []option {
+	var all []option
+	for item := range strings.FieldsSeq(u.options) {
+		name, kind, inNext := strings.Cut(item, ":")
+		if !inNext {
+			name, kind, _ = strings.Cut(item, "=")
+		}
+		name, optional := strings.CutSuffix(name, "[")
+		all = append(all, option{name, strings.TrimSuffix(kind, "]"), inNext, optional})
+	}
+	return all
+}
+
+// reader checks the words after those of a rule.
+type reader struct {
+	ws       *workspace.Workspace
+	dir      string
+	usage    usage
+	rest     []string
+	operands int // so far
+}
+
+func (r *reader) readAll() error {
+	options := r.usage.allOptions()
+	onlyOperands := false
+	for len(r.rest) > 0 {
+		word := r.rest[0]
+		r.rest = r.rest[1:]
+		var err error
+		switch {
+		case word == "--" && !onlyOperands:
+			onlyOperands = true
+		case !strings.HasPrefix(word, "-"):
+			err = r.readOperand(word)
+		case onlyOperands || !r.readOption(word, options):
+			err = fmt.Errorf("%q is not a known option", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) readOperand(word string) error {
+	listed := strings.Fields(r.usage.operands)
+	if len(listed) == 0 {
+		return fmt.Errorf("%q is more than the rule covers", word)
+	}
+	kind, repeated := strings.CutSuffix(listed[min(r.operands, len(listed)-1)], "...")
+	if r.operands++; r.operands > len(listed) && !repeated {
+		return fmt.Errorf("%q is one word too many", word)
+	}
+	return r.check(kind, word)
+}
+
+// readOption reports whether a word is an option of the usage, with a value of the right kind.
+func (r *reader) readOption(word string, options []option) bool {
+	if letters := word[1:]; letters != "" && strings.Trim(letters, r.usage.letters) == "" {
+		return true
+	}
+	return slices.ContainsFunc(options, func(o option) bool { return r.isOption(o, word) })
+}
+
+func (r *reader) isOption(o option, word string) bool {
+	isLetter := len(o.name) == len("-n")
+	value, hasName := strings.CutPrefix(word, o.name)
+	assigned, hasSign := strings.CutPrefix(value, "=")
+	switch {
+	case o.name == "-NUM":
+		return isKind("NUM", word[1:])
+	case !hasName:
+		return false
+	case value == "" && (o.kind == "" || o.optional):
+		return true
+	case value == "" && o.inNext && len(r.rest) > 0 && r.check(o.kind, r.rest[0]) == nil:
+		r.rest = r.rest[1:]
+		return true
+	case value == "" || o.kind == "":
+		return false
+	case hasSign && !(o.inNext && isLetter):
+		return r.check(o.kind, assigned) == nil
+	default: // such as -n5
+		return !hasSign && o.inNext && isLetter && r.check(o.kind, value) == nil
+	}
+}
+
+// check returns an error unless word is of a kind.
+func (r *reader) check(kind, word string) error {
+	switch {
+	case kind == "PATH":
+		return inside(r.ws, r.dir, word)
+	case kind == "FILE":
+		return r.ws.HandOverFile(absolute(r.dir, word))
+	case !isKind(kind, word):
+		return fmt.Errorf("%q is not of the kind %s", word, kind)
+	default:
+		return nil
+	}
+}
