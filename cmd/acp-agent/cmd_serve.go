@@ -21,6 +21,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/loglimit"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -109,6 +110,8 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	defer closeLog()
+	logger, endLog := loglimit.New(logger)
+	defer endLog()
 	trace, closeTrace, err := openTrace(set.trace, s.err)
 	if err != nil {
 		return err
@@ -283,7 +286,11 @@ func (f serveFlags) openAudit(stderr io.Writer) (*slog.Logger, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return slog.New(slog.NewJSONHandler(file, nil)), file.close, nil
+	log, end := loglimit.New(slog.New(slog.NewJSONHandler(file, nil)))
+	return log, func() {
+		end()
+		file.close()
+	}, nil
 }
 
 // network serves the connections of users who have a token.

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -75,6 +76,9 @@ func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) 
 	return c, nil
 }
 
+// errGone refuses to resume a connection that the server, or the user, does not have.
+var errGone = errors.New("the server no longer has this connection")
+
 // resume gives a connection a new socket.
 func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id string) error {
 	a.mu.Lock()
@@ -82,8 +86,8 @@ func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id stri
 	a.mu.Unlock()
 	received, err := strconv.ParseUint(r.Header.Get(receivedHeader), 10, 64)
 	if c.Conn == nil || c.owner != owner || err != nil {
-		http.Error(w, "the server no longer has this connection", http.StatusGone)
-		return err
+		http.Error(w, errGone.Error(), http.StatusGone)
+		return errGone
 	}
 	w.Header().Set(receivedHeader, strconv.FormatUint(c.detach(), 10))
 	socket, err := accept(w, r)

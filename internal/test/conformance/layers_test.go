@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
 	{"internal/namedfile"},
-	{"internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
+	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
 }
 
 // reserved are modules that only the listed packages may import.

@@ -314,6 +314,37 @@ func TestServerKeepsRecords(t *testing.T) {
 	require.Contains(t, s.stderr.String(), `"msg":"connected","user":"ana"`)
 }
 
+// Somebody without a token fills neither the log nor the audit, and hides nobody in them.
+//
+// Clause N6.
+func TestRefusalsAreCounted(t *testing.T) {
+	t.Parallel()
+	record := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := startServer(t, "--audit", record, "--log-json")
+	dir := folder(t)
+	const refusals = 500
+	for range refusals {
+		response, err := http.Get("http://" + s.host + "/acp")
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, response.StatusCode)
+	}
+	ana := s.connect(s.tokens("add", "ana", "--within", dir)).initialize()
+	ana.open(dir)
+	ana.leave()
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, s.cmd.Wait())
+	audit, err := os.ReadFile(record)
+	require.NoError(t, err)
+	for name, lines := range map[string]string{"log": s.stderr.String(), "audit": string(audit)} {
+		shown := strings.Count(lines, `"msg":"rejected a connection without a valid token"`)
+		require.Less(t, shown, refusals/10, name) // some minutes may have begun
+		require.Positive(t, shown, name)
+		require.Contains(t, lines, `"omitted":"rejected a connection without a valid token"`, name)
+	}
+	require.Contains(t, string(audit), `"msg":"opened a session","user":"ana"`)
+}
+
 // ready returns the status of the answer to /readyz.
 func (s *server) ready() int {
 	s.t.Helper()
