@@ -224,6 +224,10 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	for _, name := range sessionCapabilities {
 		sessions = strictjson.Set(sessions, name, json.RawMessage(`{}`))
 	}
+	if info.SystemPrompts == backend.SystemPromptsServed {
+		sessions = strictjson.Set(sessions, protocol.SystemPrompt,
+			json.RawMessage(`{"mode":{"override":{}}}`))
+	}
 	mcp := own["mcpCapabilities"]
 	switch {
 	case info.MCP == backend.AdapterConnects:

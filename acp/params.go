@@ -29,10 +29,13 @@ var (
 	blockShape = shape(shapes{"annotations": annotationsShape, "resource": resourceShape},
 		"type", "text", "data", "mimeType", "uri", "name", "title", "description", "size", "_meta")
 
-	newShape = shape(shapes{protocol.AdditionalDirectories: list(nil), "mcpServers": serversShape},
-		"cwd", "_meta")
+	systemPromptShape = shape(shapes{"content": list(blockShape)}, "mode", "_meta")
 
-	loadShape = shape(shapes{protocol.AdditionalDirectories: list(nil), "mcpServers": serversShape},
+	newShape = shape(shapes{protocol.AdditionalDirectories: list(nil),
+		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape}, "cwd", "_meta")
+
+	loadShape = shape(shapes{protocol.AdditionalDirectories: list(nil),
+		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},
 		protocol.SessionID, "cwd", "_meta")
 
 	promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")

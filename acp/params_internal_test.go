@@ -118,6 +118,10 @@ func (all definitions) compare(
 // Clause W2.
 func TestShapes(t *testing.T) {
 	all := readDefinitions(t)
+	// It is stable, but not yet in the newest published schema.
+	prompts := func(cause string) map[string][]string {
+		return map[string][]string{cause + "SessionRequest": {protocol.SystemPrompt}}
+	}
 	for _, c := range []struct {
 		name, request string
 		shape         *strictjson.Shape
@@ -129,9 +133,9 @@ func TestShapes(t *testing.T) {
 			"InitializeRequest.clientCapabilities.session.compaction": {"_meta"},
 			"InitializeRequest.clientCapabilities.session.notices":    {"_meta"},
 		}},
-		{"W2/session new", "NewSessionRequest", newShape, nil},
-		{"W2/session load", "LoadSessionRequest", loadShape, nil},
-		{"W2/session resume", "ResumeSessionRequest", loadShape, nil},
+		{"W2/session new", "NewSessionRequest", newShape, prompts("New")},
+		{"W2/session load", "LoadSessionRequest", loadShape, prompts("Load")},
+		{"W2/session resume", "ResumeSessionRequest", loadShape, prompts("Resume")},
 		{"W2/session prompt", "PromptRequest", promptShape, nil},
 		{"W2/session list", "ListSessionsRequest", listShape,
 			map[string][]string{

@@ -129,7 +129,25 @@ type Info struct {
 	// AnswersMCPCommand says that Prompt answers [MCPCommand]. For any other backend the adapter
 	// does.
 	AnswersMCPCommand bool
+	// SystemPrompts says what happens to a systemPrompt in the requests that open sessions.
+	SystemPrompts SystemPrompts
 }
+
+// SystemPrompts says what happens to the member systemPrompt, the instructions of a client, of the
+// requests that open sessions.
+type SystemPrompts int
+
+const (
+	// SystemPromptsUnchecked means that the backend checks them, or the agent behind it. It
+	// advertises in Info.Initialize what it supports.
+	SystemPromptsUnchecked SystemPrompts = iota
+	// SystemPromptsServed means that the backend follows texts, in addition to its own instructions
+	// or in their place, as the member's mode "append" or "override" says. The adapter advertises
+	// that and refuses everything else.
+	SystemPromptsServed
+	// SystemPromptsRefused means that the adapter refuses them.
+	SystemPromptsRefused
+)
 
 // MCPOwner says who connects the MCP servers that a client configures for a session.
 type MCPOwner int

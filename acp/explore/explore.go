@@ -38,7 +38,9 @@ func New() backend.Backend { return explorer{defaultLimits} }
 type explorer struct{ limits limits }
 
 func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
-	return backend.Info{Kind: Kind, AnswersMCPCommand: true}, nil
+	return backend.Info{
+		Kind: Kind, AnswersMCPCommand: true, SystemPrompts: backend.SystemPromptsRefused,
+	}, nil
 }
 
 // Open opens a session and announces its commands.

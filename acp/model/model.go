@@ -141,7 +141,7 @@ func (b *modelBackend) Initialize(
 	b.terminal, b.files = p.ClientCapabilities.Terminal, p.ClientCapabilities.FS.ReadTextFile
 	withImages := func(e *endpoint) bool { return !e.Model().TextOnly }
 	return backend.Info{
-		Kind: Kind,
+		Kind: Kind, SystemPrompts: backend.SystemPromptsServed,
 		Initialize: backend.Encode(map[string]any{"agentCapabilities": map[string]any{
 			"promptCapabilities": map[string]bool{
 				"image": slices.ContainsFunc(b.endpoints, withImages), "embeddedContext": true,

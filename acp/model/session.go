@@ -18,6 +18,7 @@ type session struct {
 	backend *modelBackend
 	host    backend.Host
 	opened  time.Time
+	client  instructions
 
 	mu       sync.Mutex // settings can be changed during a turn
 	settings settings
@@ -35,6 +36,7 @@ func (b *modelBackend) Open(
 ) (backend.Session, backend.Opened, error) {
 	s := &session{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
+		client: readInstructions(a.Params),
 		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{},
 			noted: map[string]bool{}},
 	}

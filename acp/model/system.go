@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -27,12 +28,40 @@ const maxSkills = 16 << 10
 // server's may exceed it.
 const maxServerWords = 16 << 10
 
-// systemPrompt returns the system prompt: our own text, the roots, their instructions and skills,
+// instructions are those of the client for a session: the member systemPrompt of the request that
+// opened it. They are not stored, because each such request has them.
+type instructions struct {
+	Mode    string // "append" or "override"
+	Content []struct{ Text string }
+}
+
+// readInstructions returns the instructions in the params of a request, which the adapter has
+// checked. The zero value stands for none.
+func readInstructions(params backend.Raw) instructions {
+	var p struct{ SystemPrompt instructions }
+	_ = json.Unmarshal(params, &p)
+	return p.SystemPrompt
+}
+
+// write writes our own text, and the client's after it or in its place.
+func (i instructions) write(b *strings.Builder) {
+	if i.Mode != "override" {
+		b.WriteString(systemText)
+	}
+	for n, block := range i.Content {
+		if n > 0 || i.Mode != "override" {
+			b.WriteString("\n")
+		}
+		b.WriteString(strings.TrimRight(block.Text, "\n") + "\n")
+	}
+}
+
+// systemPrompt returns the system prompt: our own text and the client's, the roots, their instructions and skills,
 // and the instructions of MCP servers. It stays the same as long as these and the mode do, so that
 // servers can cache it.
 func (s *session) systemPrompt(m mode) string {
 	var b strings.Builder
-	b.WriteString(systemText)
+	s.client.write(&b)
 	b.WriteString("\n# This session\n\n")
 	_, endpoint := s.current()
 	fmt.Fprintf(&b, "Today is %s. The operating system is %s. You are the model %s.\n\n",

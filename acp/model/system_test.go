@@ -1,12 +1,14 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -107,4 +109,54 @@ func TestChangedRoots(t *testing.T) {
 	r = e.prompt("And now?")
 	require.Equal(t, "Told the model that the folders have changed: removed "+two+", "+one,
 		r.calls()[0].Title)
+}
+
+// The client's instructions are part of the model's or replace them, as the client says, for as long
+// as the session is open. The next request that opens it has its own.
+//
+// Clause A1.
+func TestInstructionsOfTheClient(t *testing.T) {
+	e := open(t, setup{})
+	e.answer(allowOnce)
+	ours := strings.TrimSpace(strings.SplitN(systemText, "\n", 2)[0])
+	lifecycle := func(method, mode string, texts ...string) {
+		params := map[string]any{"cwd": e.setup.roots[0], "mcpServers": []any{}}
+		var content []any
+		for _, text := range texts {
+			content = append(content, map[string]any{"type": "text", "text": text})
+		}
+		if mode != "" {
+			params["systemPrompt"] = map[string]any{"mode": mode, "content": content}
+		}
+		if method == "session/new" {
+			result, err := e.client.Call(t.Context(), method, backend.Encode(params))()
+			require.NoError(t, err)
+			var opened struct{ SessionID string }
+			require.NoError(t, json.Unmarshal(result, &opened))
+			e.id = opened.SessionID
+			return
+		}
+		e.call(method, params)
+	}
+	for _, method := range []string{"session/new", "session/load", "session/resume"} {
+		lifecycle(method, "append", "Be brief.", "Be kind.\n")
+		e.prompt("Go on.")
+		require.Contains(t, e.last().Instructions, ours)
+		require.Contains(t, e.last().Instructions, "\n\nBe brief.\n\nBe kind.\n\n# This session\n")
+		lifecycle(method, "override", "Only count.")
+		e.prompt("Go on.")
+		require.True(t, strings.HasPrefix(e.last().Instructions, "Only count.\n\n# This session\n"))
+		require.NotContains(t, e.last().Instructions, ours)
+		require.NotEmpty(t, e.last().Tools)
+		other := dirtest.New(t)
+		e.prompt("/roots add " + other)
+		e.prompt("Go on.")
+		require.Contains(t, e.last().Instructions, "Only count.")
+		require.Contains(t, e.last().Instructions, other)
+		lifecycle("session/resume", "")
+		e.prompt("Go on.")
+		require.NotContains(t, e.last().Instructions, "Only count.")
+		require.Contains(t, e.last().Instructions, ours)
+	}
+	require.NotContains(t, e.stored(), "Only count.")
 }

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -165,7 +166,6 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 }
 
 const (
-	systemPromptMember = "systemPrompt"
 	// systemIntro begins the text for a child's system prompt.
 	systemIntro = "acp-agent, which connects you with the user's editor, adds the following. " +
 		"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
@@ -180,7 +180,7 @@ func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
 	_ = json.Unmarshal(s.params, &p)
-	if !c.info.SystemPrompt || p.Meta[systemPromptMember] != nil {
+	if !c.info.SystemPrompt || p.Meta[protocol.SystemPrompt] != nil {
 		return nil
 	}
 	for _, t := range topics() {
@@ -197,7 +197,7 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	if len(parts) == 0 {
 		return params, nil
 	}
-	prompt, _, err := strictjson.Take(params, systemPromptMember)
+	prompt, _, err := strictjson.Take(params, protocol.SystemPrompt)
 	if err != nil {
 		return nil, err
 	}
@@ -213,5 +213,5 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	if !ok {
 		return params, nil
 	}
-	return strictjson.Put(params, systemPromptMember, strictjson.Set(prompt, "content", content))
+	return strictjson.Put(params, protocol.SystemPrompt, strictjson.Set(prompt, "content", content))
 }

@@ -65,6 +65,7 @@ const (
 	SessionID             = "sessionId"
 	AdditionalDirectories = "additionalDirectories"
 	MCPServers            = "mcpServers"
+	SystemPrompt          = "systemPrompt"
 	// Archived is a member of the params of session/list and of SessionInfo, according to a draft.
 	Archived = "archived"
 )
