@@ -34,18 +34,6 @@ func Identify(profiles []Profile, p Profile, c Command) Profile {
 	return p
 }
 
-// Renamed returns the current name of an agent in a store. Earlier versions stored an agent's
-// command line, and an agent that was unknown then may have a profile now.
-func Renamed(profiles []Profile, stored sessionstore.Agent) sessionstore.Agent {
-	words, ok := splitCommand(stored.Profile)
-	chosen := slices.ContainsFunc(profiles,
-		func(p Profile) bool { return p.Identity == stored.Profile })
-	if stored.Kind == Kind && ok && !chosen {
-		stored.Profile = identity(profiles, words)
-	}
-	return stored
-}
-
 // MatchProfile returns the profile of the agent that c runs, first that of a known agent. It
 // compares the names of the programs and of the packages that they come from.
 func MatchProfile(profiles []Profile, c Command) (Profile, bool) {

@@ -113,7 +113,6 @@ func TestOwner(t *testing.T) {
 		command := proxy.Command{Path: words[0], Args: words[1:]}
 		owner := proxy.Owner(command, proxy.Profile{})
 		require.Equal(t, sessionstore.Agent{Kind: proxy.Kind, Profile: c.want}, owner, c.command)
-		require.Equal(t, owner, proxy.Renamed(proxy.KnownProfiles(), owner), "it stays")
 	}
 }
 
@@ -141,29 +140,4 @@ func TestMatchProfile(t *testing.T) {
 	}
 	_, ok := proxy.MatchProfile(proxy.KnownProfiles(), proxy.Command{})
 	require.False(t, ok)
-}
-
-// Clause A31.
-func TestRenamed(t *testing.T) {
-	configured := append([]proxy.Profile{
-		{Name: "a-work", Command: "opencode", Args: []string{"acp"}, Identity: "work"},
-		{Name: "work", Command: "work"},
-	}, proxy.KnownProfiles()...)
-	for stored, want := range map[string]string{
-		"opencode acp":              "opencode",
-		"opencode --print-logs acp": "opencode",
-		"npx -y @google/gemini-cli": "gemini",
-		"sh -c 'exec opencode acp'": "opencode",
-		`python '/a b/it'\''s.py'`:  `'it'\''s'`,
-		"claude-code-acp":           "claude",
-		"work":                      "work",
-		"docker run -i image":       "docker run -i image",
-		"sh -c 'unfinished":         "sh -c 'unfinished",
-		"":                          "",
-	} {
-		got := proxy.Renamed(configured, sessionstore.Agent{Kind: proxy.Kind, Profile: stored})
-		require.Equal(t, sessionstore.Agent{Kind: proxy.Kind, Profile: want}, got)
-	}
-	model := sessionstore.Agent{Kind: "model", Profile: "opencode acp"}
-	require.Equal(t, model, proxy.Renamed(configured, model))
 }

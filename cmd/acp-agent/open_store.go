@@ -9,12 +9,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
@@ -243,12 +241,5 @@ func (set *settings) repairStore(ctx context.Context, stderr io.Writer) (sqlite.
 // storeOptions says where the session store is.
 func (set *settings) storeOptions(logger *slog.Logger) (sqlite.Options, error) {
 	dir, err := set.stateDirectory()
-	profiles := sync.OnceValue(func() []proxy.Profile {
-		profiles, _ := set.agents() // without a registry, its agents keep the names of their programs
-		return profiles
-	})
-	renamed := func(stored sessionstore.Agent) sessionstore.Agent {
-		return proxy.Renamed(profiles(), stored)
-	}
-	return sqlite.Options{Dir: dir, Logger: logger, Renamed: renamed}, err
+	return sqlite.Options{Dir: dir, Logger: logger}, err
 }

@@ -76,12 +76,15 @@ func isLost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
+// errUnreleased reports tables of a program that was never released.
+var errUnreleased = errors.New("it is from a version of the program before the first release")
+
 // newerError reports a schema that needs a newer program.
-type newerError struct{ oldest int }
+type newerError struct{ oldest, version int }
 
 func (e *newerError) Error() string {
 	return fmt.Sprintf("it is from a newer version of the program: "+
-		"it needs schema version %d, this program has %d", e.oldest, version)
+		"it needs schema version %d, this program has %d", e.oldest, e.version)
 }
 
 // explain turns err into one of the errors of [sessionstore.Store].
@@ -119,6 +122,8 @@ func hintFor(err error) string {
 	switch {
 	case errors.As(err, new(*newerError)):
 		return "update acp-agent, or choose another database"
+	case errors.Is(err, errUnreleased):
+		return "choose another schema with search_path in the address, or drop this one"
 	case errors.Is(err, errEncoding):
 		return "create a database with ENCODING 'UTF8'"
 	case errors.Is(err, errPooler), state == "08P01":

@@ -16,9 +16,9 @@ import (
 
 var _ sessionstore.Searcher = (*Store)(nil)
 
-// Messages are indexed when their turn ends, in the same transaction. What that leaves is indexed
-// by the next search: histories that were imported, restored or drafted, or stored by an older
-// program, the rest of a very long turn, and turns that still run or never ended.
+// Messages are indexed when their turn ends, in the same transaction. The next search indexes the
+// rest: histories that were imported, restored or drafted, the end of a very long turn, and turns that
+// still run or never ended.
 
 const (
 	// indexBytes limits how much of a history is indexed in one transaction.

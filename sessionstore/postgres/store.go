@@ -52,6 +52,7 @@ type database struct {
 	config    *pgxpool.Config
 	schema    string
 	retention time.Duration
+	steps     []step
 	watches   watches
 
 	// using is locked for reading by every call, and for writing by Close.
@@ -77,7 +78,8 @@ func New(o Options) (*Store, error) {
 		return nil, errors.New("the address of the session store is not valid; give one such as " +
 			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
-	d := &database{config: config, retention: o.Retention, opening: make(chan struct{}, 1)}
+	d := &database{config: config, retention: o.Retention, steps: steps(),
+		opening: make(chan struct{}, 1)}
 	d.opening <- struct{}{}
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
@@ -257,15 +259,32 @@ func (d *database) checkConnection(ctx context.Context, pool *pgxpool.Pool) erro
 //go:embed schema/*.sql
 var schema embed.FS
 
-// version is the newest version of the schema: the number of files in schema. A program of version
-// oldest may still use it.
-const version, oldest = 3, 1
+// step brings the tables from the previous version of the schema to this one.
+type step struct {
+	version int
+	// oldest is the oldest version whose programs may use the tables afterwards.
+	oldest int
+	sql    string
+}
+
+// steps returns the steps to all versions of the schema, the oldest first. The first one creates the
+// tables: there was no release before it.
+func steps() []step {
+	text, err := schema.ReadFile("schema/4.sql")
+	if err != nil {
+		panic("postgres: " + err.Error())
+	}
+	return []step{{version: 4, oldest: 4, sql: string(text)}}
+}
+
+// version returns the newest version of the schema that the program knows.
+func (d *database) version() int { return d.steps[len(d.steps)-1].version }
 
 // migrate brings the schema up to date, or creates it. Programs that start at the same time take
 // turns.
 func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	present, err := d.schemaVersion(ctx, pool)
-	if err != nil || present >= version {
+	if err != nil || present >= d.version() {
 		return err
 	}
 	// Each statement has to see what another program has done while this one waited.
@@ -275,7 +294,7 @@ func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		present, err := d.schemaVersion(ctx, tx)
-		if err != nil || present >= version {
+		if err != nil || present >= d.version() {
 			return err
 		}
 		if present == 0 {
@@ -283,20 +302,27 @@ func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 				return err
 			}
 		}
-		for present++; present <= version; present++ {
-			text, err := schema.ReadFile(fmt.Sprintf("schema/%d.sql", present))
-			if err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, string(text), pgx.QueryExecModeSimpleProtocol); err != nil {
-				return err
-			}
-		}
-		_, err = tx.Exec(ctx, "INSERT INTO meta (version, oldest) VALUES ($1, $2) "+
-			"ON CONFLICT (one) DO UPDATE SET version = $1, oldest = greatest(meta.oldest, $2)",
-			version, oldest)
-		return err
+		return d.upgrade(ctx, tx, present)
 	})
+}
+
+// upgrade runs the steps after the version that is present.
+func (d *database) upgrade(ctx context.Context, tx pgx.Tx, present int) error {
+	for _, next := range d.steps {
+		if next.version <= present {
+			continue
+		}
+		if _, err := tx.Exec(ctx, next.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("schema version %d: %w", next.version, err)
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO meta (version, oldest) VALUES ($1, $2) "+
+			"ON CONFLICT (one) DO UPDATE SET version = $1, oldest = greatest(meta.oldest, $2)",
+			next.version, next.oldest)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockSchema waits until no other program migrates, however long that takes. No statement of the
@@ -342,10 +368,15 @@ func (d *database) schemaVersion(
 	}
 	var oldest int
 	err = q.QueryRow(ctx, "SELECT version, oldest FROM meta").Scan(&present, &oldest)
-	if err == nil && oldest > version {
-		return 0, &newerError{oldest}
+	switch {
+	case err != nil:
+		return 0, err
+	case present < d.steps[0].version:
+		return 0, errUnreleased
+	case oldest > d.version():
+		return 0, &newerError{oldest: oldest, version: d.version()}
 	}
-	return present, err
+	return present, nil
 }
 
 // enter names the owner to row-level security, until the end of the transaction.

@@ -169,15 +169,15 @@ func TestSlowMigration(t *testing.T) {
 	}()
 	waitsForLock(t, address)
 	time.Sleep(50 * time.Millisecond)
-	first, err := os.ReadFile("schema/1.sql")
+	first, err := os.ReadFile("schema/4.sql")
 	require.NoError(t, err)
 	_, err = slow.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+
-		"; INSERT INTO meta (version, oldest) VALUES (1, 1); COMMIT")
+		"; INSERT INTO meta (version, oldest) VALUES (4, 4); COMMIT")
 	require.NoError(t, err)
 	<-done
 	h, err := waiting.Check(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 3, h.Schema)
+	require.Equal(t, waiting.SchemaVersion(), h.Schema)
 }
 
 // waitsForLock waits until a connection of a store waits for a lock.
@@ -259,34 +259,30 @@ func TestSearchLongPhrase(t *testing.T) {
 	require.Empty(t, found)
 }
 
+// A later version migrates the tables of this one, and a server of this one goes on using them.
+//
 // Clause S6.
-func TestMigrateFromFirstVersion(t *testing.T) {
+func TestMigrateFromThisVersion(t *testing.T) {
 	address := server.Address(t)
-	first, err := os.ReadFile("schema/1.sql")
+	older := open(t, address)
+	lease := create(t, older, "one")
+
+	later := open(t, address)
+	later.Extend("ALTER TABLE sessions ADD COLUMN note text; CREATE TABLE more (x integer)")
+	create(t, later, "two")
+	h, err := later.Check(t.Context())
 	require.NoError(t, err)
-	_, err = connect(t, address).Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+`;
-		INSERT INTO meta (version, oldest) VALUES (1, 1);
-		SELECT set_config('acp_agent.owner', 'owner ', false);
-		INSERT INTO agents (owner, kind, profile) VALUES ('', 'x', '');
-		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, born, strand, last)
-		SELECT '', 'one', key, '/src/app', '{}', '/src/app', '{}', 'title', 1, 2, g, g, g, 1 FROM agents, nextval('generations') AS g;
-		INSERT INTO segments (owner, strand, seq, body) SELECT '', strand, 1,
-			convert_to('{"update":{"sessionUpdate":"user_message_chunk","content":{"text":"old words"}}}', 'UTF8') FROM sessions`)
-	require.NoError(t, err)
-	s := open(t, address)
-	page, err := s.List(t.Context(), sessionstore.Query{})
-	require.NoError(t, err)
-	require.Equal(t, "title", page.Sessions[0].Title)
-	h, err := s.Check(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 3, h.Schema)
+	require.Equal(t, older.SchemaVersion()+1, h.Schema)
 	require.True(t, h.RowSecurity)
-	owners, err := s.Owners(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{""}, owners)
-	found, err := s.Search(t.Context(), sessionstore.SearchQuery{Text: "words"})
-	require.NoError(t, err)
-	require.Equal(t, "old words", found[0].Line)
+
+	number, err := older.BeginTurn(t.Context(), lease, sessionstore.Turn{})
+	require.NoError(t, err, "it is still open")
+	require.NoError(t, older.EndTurn(t.Context(), lease, number))
+	for _, s := range []*postgres.Store{older, later, open(t, address)} {
+		page, err := s.List(t.Context(), sessionstore.Query{})
+		require.NoError(t, err)
+		require.Len(t, page.Sessions, 2)
+	}
 }
 
 // A search uses the index of words, which row-level security must not prevent. It sees what it looks
@@ -631,6 +627,17 @@ func TestSchemaNeedsNewerProgram(t *testing.T) {
 	require.NoError(t, err)
 	_, err = open(t, address).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "update acp-agent")
+}
+
+// Clause S6.
+func TestSchemaFromBeforeTheFirstRelease(t *testing.T) {
+	address := server.Address(t)
+	create(t, open(t, address), "one")
+	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 3, oldest = 1")
+	require.NoError(t, err)
+	_, err = open(t, address).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "before the first release")
+	require.ErrorContains(t, err, "another schema")
 }
 
 // Row-level security hides rows from a query that forgets the owner.

@@ -237,7 +237,7 @@ func commits(ops []fileOp) (pages []int) {
 // Clause S10.
 func TestDeleteInSmallPieces(t *testing.T) {
 	large := strings.Repeat("LARGE", 200_000)
-	older := func(t *testing.T, s *sqlite.Store, statement string) {
+	execute := func(t *testing.T, s *sqlite.Store, statement string) {
 		db, err := sql.Open("sqlite", filepath.Join(s.Dir(), "sessions.db"))
 		require.NoError(t, err)
 		_, err = db.Exec(statement)
@@ -263,16 +263,10 @@ func TestDeleteInSmallPieces(t *testing.T) {
 				require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(large[:60_000])}))
 			}
 		}, deleteOne},
-		"many turns of an older program": {func(t *testing.T, s *sqlite.Store) {
-			create(t, s, "one")
-			older(t, s, `
-				WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
-				INSERT INTO turns SELECT key, i, 1, 2, 'end_turn' FROM n, sessions`)
-		}, deleteOne},
 		"old tombstones": {func(t *testing.T, s *sqlite.Store) {
 			lease := create(t, s, "one")
 			require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "name"))
-			older(t, s, `
+			execute(t, s, `
 				WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
 				INSERT INTO tombstones SELECT key, randomblob(32), i FROM n, agents`)
 		}, deleteOne},

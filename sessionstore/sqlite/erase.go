@@ -116,7 +116,7 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 		return err
 	}
 	if s.inMemory() {
-		e := eraser{pool: db.writer, version: len(s.steps)}
+		e := eraser{pool: db.writer, version: newest(s.steps)}
 		return e.inPieces(ctx, dropSegment)
 	}
 	if unlock, err := lockFile(filepath.Join(s.options.Dir, lockFileName)); err == nil {
@@ -129,7 +129,7 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	e := eraser{pool: pool, version: len(s.steps)}
+	e := eraser{pool: pool, version: newest(s.steps)}
 	if err := e.deleteDropped(ctx); err != nil || deletes == erased {
 		return err
 	}

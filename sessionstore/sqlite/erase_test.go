@@ -61,7 +61,7 @@ func TestOverwriteStale(t *testing.T) {
 	require.NotZero(t, left(), "SQLite leaves copies behind")
 
 	statements(func(ctx context.Context, db *sql.DB) {
-		e := eraser{pool: db, version: len(steps())}
+		e := eraser{pool: db, version: newest(steps())}
 		require.NoError(t, e.vacuum(ctx))
 		require.NoError(t, e.overwrite(ctx))
 		require.NoError(t, e.emptyLog(ctx))
@@ -171,7 +171,7 @@ func TestNothingIsLeftInReusedPages(t *testing.T) {
 			pool, err := openPool(dsn(filepath.Join(s.Dir(), fileName), "immediate",
 				pragmas(journalWAL, time.Second, "FAST")), 1)
 			require.NoError(t, err)
-			e := eraser{pool: pool, version: len(steps())}
+			e := eraser{pool: pool, version: newest(steps())}
 			if name == "history" {
 				require.NoError(t, e.inPieces(t.Context(), dropSegment))
 			}

@@ -42,13 +42,19 @@ func (s *medium) explain(err error) error {
 		err = &fullError{err}
 	}
 	hint := hintFor(err)
-	if code(err) != 0 || errors.As(err, new(*foreignError)) || errors.As(err, new(*newerError)) {
+	if code(err) != 0 || isOther(err) {
 		path = filepath.Join(path, fileName)
 	}
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok && wrong.Path == path {
 		err = wrong.Err
 	}
 	return &sessionstore.UnavailableError{Medium: path, Hint: hint, Err: err}
+}
+
+// isOther reports whether err is about a file that is not damaged but not for this program.
+func isOther(err error) bool {
+	return errors.As(err, new(*foreignError)) || errors.As(err, new(*newerError)) ||
+		errors.Is(err, errUnreleased)
 }
 
 // diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some
@@ -119,7 +125,7 @@ const (
 
 func hintFor(err error) string {
 	switch {
-	case errors.As(err, new(*foreignError)):
+	case errors.As(err, new(*foreignError)), errors.Is(err, errUnreleased):
 		return hintForeign
 	case errors.As(err, new(*newerError)):
 		return hintNewer

@@ -13,26 +13,23 @@ var schema embed.FS
 
 // step migrates a file from the previous schema version.
 type step struct {
-	sql string
+	version int
+	sql     string
 	// oldest is the oldest version whose programs may use the file afterwards. A step that only
 	// adds something does not raise it.
 	oldest int
 }
 
-// steps returns the steps to schema versions 1, 2, ….
+// steps returns the steps to all schema versions, the oldest first. The first one creates the tables:
+// there was no release before it.
 func steps() []step {
 	return []step{
-		{sql: schemaText(1), oldest: 1},
-		{sql: schemaText(2), oldest: 1},
-		{sql: schemaText(3), oldest: 1},
-		{sql: schemaText(4), oldest: 1},
-		{sql: schemaText(5), oldest: 1},
-		{sql: schemaText(6), oldest: 1},
-		{sql: schemaText(7), oldest: 1},
-		{sql: schemaText(8), oldest: 1},
-		{sql: schemaText(9), oldest: 1},
+		{version: 10, sql: schemaText(10), oldest: 10},
 	}
 }
+
+// newest returns the version that the last of the steps leads to.
+func newest(steps []step) int { return steps[len(steps)-1].version }
 
 func schemaText(version int) string {
 	text, err := schema.ReadFile(fmt.Sprintf("schema/%d.sql", version))
@@ -47,17 +44,17 @@ func schemaText(version int) string {
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true},
 		func(tx *sql.Tx) (int, error) {
-			return schemaVersion(ctx, tx, len(steps))
+			return schemaVersion(ctx, tx, steps)
 		})
-	if err != nil || version >= len(steps) {
+	if err != nil || version >= newest(steps) {
 		return err
 	}
 	_, err = inTransaction(ctx, conn, nil, func(tx *sql.Tx) (int, error) {
-		version, err := schemaVersion(ctx, tx, len(steps))
+		version, err := schemaVersion(ctx, tx, steps)
 		if err != nil {
 			return 0, err
 		}
-		return len(steps), upgrade(ctx, tx, version, steps)
+		return newest(steps), upgrade(ctx, tx, version, steps)
 	})
 	return err
 }
@@ -77,28 +74,34 @@ func inTransaction(
 	return n, tx.Commit()
 }
 
-// schemaVersion returns the file's version, 0 for a fresh one. It fails if a program of version
-// known may not use the file.
-func schemaVersion(ctx context.Context, tx *sql.Tx, known int) (version int, err error) {
+// schemaVersion returns the file's version, 0 for a fresh one. It fails if a program with these steps
+// may not use the file.
+func schemaVersion(ctx context.Context, tx *sql.Tx, steps []step) (version int, err error) {
 	err = tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
 	if err != nil || version == 0 {
 		return 0, err
 	}
-	return version, permitted(ctx, tx, known)
+	if version < steps[0].version {
+		return 0, errUnreleased
+	}
+	return version, permitted(ctx, tx, newest(steps))
 }
 
+// errUnreleased reports a file of a program that was never released.
+var errUnreleased = errors.New("it is from a version of the program before the first release")
+
 func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
-	for ; version < len(steps); version++ {
-		next := steps[version]
-		if err := exec(ctx, tx, next.sql); err != nil {
-			return fmt.Errorf("schema version %d: %w", version+1, err)
+	for _, next := range steps {
+		if next.version <= version {
+			continue
 		}
 		// Pragmas take no parameters.
-		stamp := fmt.Sprintf(
-			"UPDATE meta SET oldest = max(oldest, %d); PRAGMA user_version = %d; PRAGMA application_id = %d",
-			next.oldest, version+1, applicationID)
-		if err := exec(ctx, tx, stamp); err != nil {
-			return fmt.Errorf("schema version %d: %w", version+1, err)
+		stamp := fmt.Sprintf("UPDATE meta SET oldest = max(oldest, %d); PRAGMA user_version = %d; "+
+			"PRAGMA application_id = %d", next.oldest, next.version, applicationID)
+		for _, text := range []string{next.sql, stamp} {
+			if err := exec(ctx, tx, text); err != nil {
+				return fmt.Errorf("schema version %d: %w", next.version, err)
+			}
 		}
 	}
 	return nil

@@ -13,15 +13,11 @@ import (
 
 // owner is the owner of a session: a principal, or "" for the local user. In the tables, the ids of
 // a principal's sessions and the kinds of its agents begin with the principal's name and ownerMark.
-// So every index separates owners, and programs from before there were owners can read and write
-// the rows of the local user.
+// So every index separates owners.
 type owner string
 
 // ownerMark follows the name of a principal. Valid text does not contain it.
 const ownerMark = "\xff"
-
-// firstWithOwners is the first schema version whose programs support owners.
-const firstWithOwners = 8
 
 // prefix returns the prefix of the owner's ids and kinds.
 func (o owner) prefix() string {

@@ -32,43 +32,6 @@ func storedIDs(t *testing.T, s sessionstore.Store) (ids []string) {
 	return ids
 }
 
-// What is in a file from before owners belongs to the local user. An older program that has it open
-// may use it until a principal has a session.
-//
-// Clauses S6, N1.
-func TestOwnersInOlderFile(t *testing.T) {
-	dir := t.TempDir()
-	older := opened(t, dir, steps()[:firstWithOwners-1])
-	lease := newIn(t, older, "one")
-	require.NoError(t, older.Append(t.Context(), lease, updates(2)))
-	newIn(t, older, "deleted")
-	require.NoError(t, older.Delete(t.Context(), "deleted"))
-
-	newer := opened(t, dir, steps())
-	ann := newer.For("ann")
-	require.Equal(t, []string{"one"}, storedIDs(t, newer))
-	require.Empty(t, storedIDs(t, ann))
-	_, err := ann.Get(t.Context(), "one")
-	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
-	n, err := newer.Import(t.Context(), sessionstore.Agent{Kind: "x"}, []sessionstore.Imported{
-		{ID: "again", StateKey: "deleted", Keys: manyKeys(t, 1)},
-	})
-	require.NoError(t, err)
-	require.Zero(t, n, "the tombstone is the local user's")
-	require.NoError(t, older.Append(t.Context(), lease, updates(1)), "it is still open")
-	newIn(t, older, "two")
-	require.NoError(t, older.Delete(t.Context(), "two"))
-
-	newIn(t, ann, "one")
-	for _, err := range []error{older.Append(t.Context(), lease, updates(1)), older.Delete(t.Context(), "one")} {
-		require.ErrorContains(t, err, "update acp-agent")
-	}
-	newest := opened(t, dir, append(steps(), step{sql: "CREATE TABLE more (x INTEGER) STRICT", oldest: 1}))
-	require.Equal(t, []string{"one"}, storedIDs(t, newest.For("ann")))
-	require.ErrorContains(t, older.Append(t.Context(), lease, updates(1)), "update acp-agent")
-	require.NoError(t, newer.Append(t.Context(), lease, updates(1)))
-}
-
 // A repair keeps whose a session is, even if its agent is lost.
 //
 // Clauses S4, N1.
@@ -99,31 +62,6 @@ func TestRepairKeepsOwners(t *testing.T) {
 	require.Equal(t, []string{"one"}, storedIDs(t, again))
 	require.Equal(t, []string{"one"}, storedIDs(t, again.For("ann")))
 	require.Empty(t, storedIDs(t, again.For("bob")))
-	older := opened(t, dir, steps()[:firstWithOwners-1])
-	_, err = older.List(t.Context(), sessionstore.Query{})
-	require.ErrorContains(t, err, "update acp-agent")
-}
-
-// Clauses A31, N1.
-func TestRenamedAgentsOfOwners(t *testing.T) {
-	s := opened(t, t.TempDir(), steps())
-	newIn(t, s, "one")
-	newIn(t, s.For("ann"), "one")
-	require.NoError(t, s.Close())
-	o := s.options
-	o.Renamed = func(a sessionstore.Agent) sessionstore.Agent {
-		if a.Kind == "x" {
-			a.Kind = "y"
-		}
-		return a
-	}
-	again := New(o)
-	defer again.Close()
-	for _, own := range []sessionstore.Store{again, again.For("ann")} {
-		id, err := own.Named(t.Context(), sessionstore.Agent{Kind: "y"}, "one")
-		require.NoError(t, err)
-		require.EqualValues(t, "one", id)
-	}
 }
 
 // Clauses A35, N1.

@@ -35,7 +35,7 @@ func play(role string) int {
 	s := sqlite.New(sqlite.Options{Dir: os.Getenv(dirVariable)})
 	act := map[string]func(context.Context, *sqlite.Store, string) error{
 		"writer": writer, "window": window, "repairer": repairer, "deleter": deleter, "dumper": dumper,
-		"renamer": renamer, "worker": worker,
+		"worker": worker,
 	}[role]
 	err := errors.Join(act(context.Background(), s, os.Getenv(nameVariable)), s.Close())
 	if err != nil {

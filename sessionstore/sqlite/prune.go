@@ -117,15 +117,11 @@ func (s *medium) pruneSome(
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
-		done := false
 		if err == nil {
-			done, err = s.deleteSession(ctx, tx, r)
+			err = s.deleteSession(ctx, tx, r)
 		}
 		if err != nil {
 			return 0, 0, err
-		}
-		if !done {
-			break
 		}
 		deleted++
 		if time.Since(start) > pieceTime {

@@ -153,7 +153,7 @@ func (s *Store) copyReadable(
 		return Report{}, false, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	intact, err := examine(ctx, from, len(s.steps))
+	intact, err := examine(ctx, from, s.steps)
 	if err != nil {
 		return Report{}, false, err
 	}
@@ -166,7 +166,7 @@ func (s *Store) copyReadable(
 		return Report{}, false, err
 	}
 	defer func() { err = errors.Join(err, to.close()) }()
-	if err := to.prepare(ctx, Options{}, s.steps); err != nil {
+	if err := to.prepare(ctx, s.steps); err != nil {
 		return Report{}, false, err
 	}
 	tx, err := to.writer.BeginTx(ctx, nil)
@@ -184,7 +184,7 @@ func (s *Store) copyReadable(
 
 // examine checks a file for damage. It returns an error for an undamaged file that belongs to
 // another program or needs a newer one.
-func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err error) {
+func examine(ctx context.Context, db *sql.DB, steps []step) (intact bool, err error) {
 	var verdict string
 	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
 	intact = err == nil && verdict == "ok"
@@ -200,10 +200,11 @@ func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err err
 	if err != nil || fresh {
 		return intact && err == nil, nil
 	}
-	var oldest int
-	err = conn.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)
-	if err == nil && oldest > version {
-		return false, &newerError{oldest: oldest, version: version}
+	_, err = inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
+		return schemaVersion(ctx, tx, steps)
+	})
+	if isOther(err) {
+		return false, err
 	}
 	return intact && err == nil, nil
 }
@@ -236,24 +237,14 @@ const (
 // detailTables are the tables with rows of a session, and their columns.
 var detailTables = [][2]string{
 	{"runtime_states", "session, body"},
-	{"runtime_keys", "session, agent, name, imported"},
-	{"turns", "session, number, started, ended, reason"},
+	{"runtime_keys", "session, agent, name, imported, listed"},
+	{"turns", "session, number, started"},
 	{"inherits", "session, last, strand"},
 	{"states", "session, kind, body"},
 	{"labels", "session, archived, renamed, meta"},
 }
 
 func (c *copier) copy(ctx context.Context) (report Report, err error) {
-	present := map[string]bool{} // older files lack some tables
-	_, err = c.rows(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table'", nil,
-		func(values []any) (bool, error) {
-			name, ok := values[0].(string)
-			present[name] = true
-			return ok, nil
-		})
-	if err != nil {
-		return Report{}, err
-	}
 	if err := c.copyAgents(ctx); err != nil {
 		return Report{}, err
 	}
@@ -268,9 +259,6 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 	}
 	for _, table := range detailTables {
 		name, columns := table[0], table[1]
-		if !present[name] {
-			continue
-		}
 		for _, key := range slices.Sorted(maps.Keys(c.kept)) {
 			complete, err := c.copyTable(ctx, name, columns, "session = ?", key)
 			if err != nil {
@@ -281,10 +269,8 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 			}
 		}
 	}
-	if present["tombstones"] {
-		if _, err := c.copyTable(ctx, "tombstones", tombstoneColumns, "1 = ?", 1); err != nil {
-			return Report{}, err
-		}
+	if _, err := c.copyTable(ctx, "tombstones", tombstoneColumns, "1 = ?", 1); err != nil {
+		return Report{}, err
 	}
 	segments, err := c.rowids(ctx, "SELECT rowid, '' FROM segments", "sqlite_autoindex_segments_1",
 		"strand, seq")
@@ -477,8 +463,7 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 }
 
 // finish makes the new file consistent. It deletes segments that no session needs, and makes sure
-// that no generation is used twice. If there are owners, it keeps out programs that do not support
-// them.
+// that no generation is used twice.
 func (c *copier) finish(ctx context.Context) error {
 	var generations int64
 	// If it cannot be read the sessions tell.
@@ -492,12 +477,6 @@ func (c *copier) finish(ctx context.Context) error {
 			(SELECT coalesce(max(generation), 0) FROM sessions),
 			(SELECT coalesce(max(strand), 0) FROM sessions),
 			(SELECT coalesce(max(strand), 0) FROM inherits)) + 1`, generations)
-	if err != nil {
-		return err
-	}
-	_, err = c.to.ExecContext(ctx, `
-		UPDATE meta SET oldest = max(oldest, ?)
-		WHERE EXISTS (SELECT 1 FROM agents WHERE instr(CAST(kind AS BLOB), x'ff'))`, firstWithOwners)
 	return err
 }
 

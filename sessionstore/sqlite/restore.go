@@ -145,3 +145,44 @@ func (s *Store) restore(
 	}
 	return err
 }
+
+// reconcileTombstones looks at an agent's sessions that have a tombstone. If a session was used, it
+// deletes the tombstone, otherwise the session.
+func reconcileTombstones(ctx context.Context, tx *sql.Tx, agent int64) error {
+	type namesake struct {
+		row
+		name   string
+		unused bool // it was imported, and nothing has been done with it
+	}
+	var all []namesake
+	err := each(ctx, tx, `
+		SELECT sessions.key, strand, name,
+			imported AND turns = 0 AND last = 0 AND NOT coalesce(archived OR renamed, 0)
+		FROM runtime_keys AS keys JOIN sessions ON sessions.key = keys.session
+		LEFT JOIN labels ON labels.session = sessions.key
+		WHERE keys.agent = ?1 AND EXISTS (SELECT 1 FROM tombstones WHERE agent = ?1)`,
+		[]any{agent}, func(rows *sql.Rows) error {
+			var n namesake
+			err := rows.Scan(&n.key, &n.strand, &n.name, &n.unused)
+			all = append(all, n)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		at, err := findImported(ctx, tx, agent, n.name)
+		switch {
+		case err != nil || at.Deleted == 0:
+		case n.unused:
+			err = deleteRows(ctx, tx, n.row)
+		default:
+			err = exec(ctx, tx, "DELETE FROM tombstones WHERE agent = ? AND name = ?", agent,
+				tombstoneName(n.name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -15,7 +15,7 @@ import (
 var _ sessionstore.Searcher = (*Store)(nil)
 
 // Messages are indexed when their turn ends, in the same transaction. The next search indexes the
-// rest: histories that a migration, a repair, a draft or an older program stored, the rest of a
+// rest: histories that a repair or a draft stored, the rest of a
 // very long turn, and turns that are still running or never ended. The table unindexed records
 // where something is left to do.
 

@@ -101,42 +101,6 @@ func TestDeleteErasesIndex(t *testing.T) {
 	}))
 }
 
-// A program that knows no index adds to the file and deletes from it.
-//
-// Clauses S6, S10.
-func TestSearchAfterOlderProgram(t *testing.T) {
-	dir := t.TempDir()
-	older := opened(t, dir, steps()[:8])
-	one, two := made(t, older, "one"), made(t, older, "two")
-	write := func(l sessionstore.Lease, words ...string) {
-		for _, w := range words {
-			require.NoError(t, older.Append(t.Context(), l, []sessionstore.Update{says(w)}))
-		}
-	}
-	write(one, "before the mi", "gration ")
-	newer := opened(t, dir, steps())
-	require.Equal(t, 1, finds(t, newer, `"the migration"`))
-	write(one, "since the ", "change")
-	write(two, "another migration")
-	require.Equal(t, 1, finds(t, newer, "change"))
-	require.Equal(t, 2, finds(t, newer, "migration"))
-	require.NoError(t, older.Delete(t.Context(), "one"))
-	require.Equal(t, 1, finds(t, newer, "migration"))
-	older.eraseSoon()
-	e := eraser{version: 8}
-	var err error
-	e.pool, err = openPool(dsn(filepath.Join(dir, fileName), "immediate", pragmas(journalWAL, time.Second, "FAST")), 1)
-	require.NoError(t, err)
-	defer e.pool.Close()
-	require.NoError(t, e.deleteDropped(t.Context()))
-	require.NoError(t, newer.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		var passages int
-		require.NoError(t, tx.QueryRowContext(ctx, "SELECT count(*) FROM passages").Scan(&passages))
-		require.Equal(t, 1, passages)
-		return nil
-	}))
-}
-
 // A history of 100,000 updates is indexed in pieces that let others write, and what tools returned
 // is not.
 func TestSearchLongHistory(t *testing.T) {

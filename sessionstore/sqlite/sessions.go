@@ -146,8 +146,7 @@ func (s *Store) insert(
 	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
 }
 
-// agentKey returns the key of an agent, and adds a new agent. When the first agent of a principal
-// is added, programs that do not support owners can no longer use the file.
+// agentKey returns the key of an agent, and adds a new agent.
 func (o owner) agentKey(
 	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
 ) (key int64, err error) {
@@ -158,9 +157,6 @@ func (o owner) agentKey(
 	}
 	if err = find(); errors.Is(err, sql.ErrNoRows) {
 		err = exec(ctx, tx, "INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile)
-		if err == nil && o != "" {
-			err = exec(ctx, tx, "UPDATE meta SET oldest = max(oldest, ?)", firstWithOwners)
-		}
 		if err == nil {
 			err = find()
 		}
@@ -490,16 +486,13 @@ func inherit(
 // Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is
 // erased afterwards.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	var err error
-	for done := false; err == nil && !done; {
-		err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			r, err := s.owner.find(ctx, tx, id)
-			if err == nil {
-				done, err = s.deleteSession(ctx, tx, r)
-			}
+	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		r, err := s.owner.find(ctx, tx, id)
+		if err != nil {
 			return err
-		})
-	}
+		}
+		return s.deleteSession(ctx, tx, r)
+	})
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return nil
 	}
@@ -508,24 +501,22 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 }
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
-// The caller calls it in further transactions until it is done, and then calls eraseSoon.
-func (s *medium) deleteSession(ctx context.Context, tx *sql.Tx, r row) (done bool, err error) {
-	if more, err := deleteEndedTurns(ctx, tx, r.key); more || err != nil {
-		return false, err
-	}
+// The caller calls eraseSoon afterwards.
+func (s *medium) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
 	if err := s.addTombstoneOf(ctx, tx, r.key); err != nil {
-		return false, err
+		return err
 	}
 	if err := countDelete(ctx, tx); err != nil {
-		return false, err
+		return err
 	}
 	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
-		return false, err
+		return err
 	}
-	if err = deleteRows(ctx, tx, r); err == nil {
+	err := deleteRows(ctx, tx, r)
+	if err == nil {
 		err = overwriteLists(ctx, tx)
 	}
-	return true, errors.Join(err, exec(ctx, tx, "PRAGMA secure_delete = ON"))
+	return errors.Join(err, exec(ctx, tx, "PRAGMA secure_delete = ON"))
 }
 
 // deleteRows deletes a session and its drafts, and drops its history.

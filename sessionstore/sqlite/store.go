@@ -54,11 +54,6 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives warnings about the store's files; nil discards them.
 	Logger *slog.Logger
-	// Renamed, if not nil, returns the current name of an agent in the store. When the files are
-	// opened, the sessions of an agent whose name has changed are given to the agent with the new
-	// name, with everything that the store knows about them. Renamed must return a current name
-	// unchanged.
-	Renamed func(sessionstore.Agent) sessionstore.Agent
 
 	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a
 	// network file system. [journalMemory] needs no Dir.
@@ -250,7 +245,7 @@ func (s *medium) write(ctx context.Context, do func(context.Context, *sql.Tx) er
 		}
 		defer s.writing.Release(1)
 		return s.transact(ctx, db.writer, nil, func(ctx context.Context, tx *sql.Tx) error {
-			if err := permitted(ctx, tx, len(s.steps)); err != nil {
+			if err := permitted(ctx, tx, newest(s.steps)); err != nil {
 				return err
 			}
 			return do(ctx, tx)
@@ -386,7 +381,7 @@ func prepared(
 	if err != nil {
 		return nil, err
 	}
-	if err := db.prepare(ctx, o, steps); err != nil {
+	if err := db.prepare(ctx, steps); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	return db, nil
@@ -506,7 +501,7 @@ func openPool(dsn string, size int) (*sql.DB, error) {
 }
 
 // prepare checks that the file is a store that this program may use, and brings it up to date.
-func (d *database) prepare(ctx context.Context, o Options, steps []step) error {
+func (d *database) prepare(ctx context.Context, steps []step) error {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
 		return err
@@ -524,10 +519,7 @@ func (d *database) prepare(ctx context.Context, o Options, steps []step) error {
 	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(d.journal)); err != nil {
 		return err
 	}
-	if err := migrate(ctx, conn, steps); err != nil || o.Renamed == nil {
-		return err
-	}
-	return renameAgents(ctx, conn, o.Renamed)
+	return migrate(ctx, conn, steps)
 }
 
 // recognise rejects another program's database. It accepts an empty one, which is new.

@@ -7,8 +7,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// BeginTurn implements [sessionstore.Store]. The table turns has the running turns; older programs
-// also kept turns that had ended.
+// BeginTurn implements [sessionstore.Store].
 func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
@@ -74,7 +73,7 @@ func (s *Store) EndTurn(
 			return err
 		}
 		ended, err := tx.ExecContext(ctx,
-			"DELETE FROM turns WHERE session = ? AND number = ? AND ended IS NULL", r.key, number)
+			"DELETE FROM turns WHERE session = ? AND number = ?", r.key, number)
 		if err != nil {
 			return err
 		}
@@ -84,7 +83,7 @@ func (s *Store) EndTurn(
 		err = exec(ctx, tx, `
 			UPDATE sessions SET updated = max(updated, ?1), open = CASE
 				WHEN EXISTS (SELECT 1 FROM turns
-					WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
+					WHERE session = ?2 AND number >= ?3) THEN open ELSE 0 END
 			WHERE key = ?2`, s.clock(), r.key, first)
 		if err == nil {
 			_, err = index(ctx, tx, r.strand)
@@ -93,27 +92,12 @@ func (s *Store) EndTurn(
 	})
 }
 
-// deleteEndedTurns deletes some of the ended turns that older programs kept of a session, and
-// reports whether there may be more.
-func deleteEndedTurns(ctx context.Context, tx *sql.Tx, session int64) (more bool, err error) {
-	const atOnce = 200
-	deleted, err := tx.ExecContext(ctx, `
-		DELETE FROM turns WHERE session = ?1 AND ended IS NOT NULL AND number <= coalesce(
-			(SELECT number FROM turns WHERE session = ?1 AND ended IS NOT NULL
-				ORDER BY number LIMIT 1 OFFSET ?2), number)`, session, atOnce-1)
-	if err != nil {
-		return false, err
-	}
-	n, err := deleted.RowsAffected()
-	return n == atOnce, err
-}
-
 // firstRunning returns the number of the first turn in the series of overlapping turns that is
 // still running. The history of that series begins with the segment r.open.
 func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err error) {
 	err = tx.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT turn FROM segments WHERE strand = ? AND seq = ?),
-			(SELECT min(number) FROM turns WHERE session = ? AND ended IS NULL), ?)`,
+			(SELECT min(number) FROM turns WHERE session = ?), ?)`,
 		r.strand, r.open, r.key, r.turns).Scan(&number)
 	return number, err
 }
@@ -128,7 +112,7 @@ func (s *medium) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 		return err
 	}
 	r.open = 0
-	err = exec(ctx, tx, "DELETE FROM turns WHERE session = ? AND number >= ? AND ended IS NULL",
+	err = exec(ctx, tx, "DELETE FROM turns WHERE session = ? AND number >= ?",
 		r.key, first)
 	if err != nil {
 		return err
