@@ -43,6 +43,14 @@ type MCPPolicy struct {
 	// Sandbox restricts a stdio server to the session's roots. A restriction cannot be widened, so
 	// the server is restarted when the roots change.
 	Sandbox backend.Sandbox
+	// ClientID and ClientSecret identify acp-agent to the server's authorization server, where the
+	// user has registered it. A ClientID that begins with https:// is the address of a document
+	// about the client instead (Client ID Metadata Document). Without them acp-agent registers
+	// itself.
+	ClientID, ClientSecret string
+	// ClientDocument is a ClientID for authorization servers that register no clients. It is used
+	// only if a document is there.
+	ClientDocument string
 }
 
 // checkRemote returns an error if a remote peer may not use the server. It does not quote the
@@ -66,5 +74,6 @@ func (p MCPPolicy) checkRemote(c mcpclient.Config) error {
 func (p MCPPolicy) forClient() mcpclient.Policy {
 	return mcpclient.Policy{Roots: p.Roots, KeepOnShrink: p.KeepOnShrink, Templates: p.Templates,
 		Legacy: p.Legacy, Trusted: p.Trusted, SettleAfterRoots: p.SettleAfterRoots,
-		SettleWithoutRoots: p.SettleWithoutRoots, Sandbox: p.Sandbox}
+		SettleWithoutRoots: p.SettleWithoutRoots, Sandbox: p.Sandbox, ClientID: p.ClientID,
+		ClientSecret: p.ClientSecret, ClientDocument: p.ClientDocument}
 }

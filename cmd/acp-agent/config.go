@@ -99,6 +99,9 @@ type serverConfig struct {
 	Templates     onOff        `json:"templates"`
 	ReadOnlyTools trusted      `json:"readOnlyTools"`
 	Era           legacy       `json:"era"`
+	ClientID      string       `json:"clientId"`
+	// ClientSecretEnv names the environment variable with the client's secret.
+	ClientSecretEnv string `json:"clientSecretEnv"`
 
 	sandboxConfig
 }
@@ -289,7 +292,7 @@ func parseConfig(path string, text []byte) (config, error) {
 		}
 	}
 	for name, s := range c.MCPServers {
-		if err := s.resolvePaths(path); err != nil {
+		if err := cmp.Or(s.check(name), s.resolvePaths(path)); err != nil {
 			return config{}, usagef("%s: mcpServers.%s: %v", path, name, err)
 		}
 	}
@@ -645,7 +648,8 @@ func override[T any](value, configured *T) {
 // modelIDs returns the IDs of the configured models, sorted.
 func (c config) modelIDs() []string { return slices.Sorted(maps.Keys(c.Models)) }
 
-// keyVariables returns the names of the environment variables with the models' keys. No process
+// keyVariables returns the names of the environment variables with the models' keys and the secrets
+// of clients. No process
 // that acp-agent starts gets them, except an agent, which may need the same variables.
 func (c config) keyVariables() []string {
 	var names []string
@@ -654,6 +658,11 @@ func (c config) keyVariables() []string {
 			names = append(names, m.KeyEnv)
 		}
 		names = append(names, m.headerVariables()...)
+	}
+	for _, s := range c.MCPServers {
+		if s.ClientSecretEnv != "" {
+			names = append(names, s.ClientSecretEnv)
+		}
 	}
 	return names
 }
@@ -712,6 +721,24 @@ func (c sandboxConfig) resolvePaths(file string) (err error) {
 	return err
 }
 
+// clientDocument is where the document about acp-agent is published, docs/mcp-client.json. Its
+// address is acp-agent's id at authorization servers that register no clients.
+const clientDocument = "https://acp-agent.github.io/acp-agent/mcp-client.json"
+
+// check checks what decoding does not.
+func (s serverConfig) check(name string) error {
+	switch {
+	case name == "*" && s.ClientID != "":
+		return errors.New("clientId is for one server: give it under the server's name")
+	case s.ClientSecretEnv != "" && s.ClientID == "":
+		return errors.New("clientSecretEnv needs a clientId")
+	case s.ClientSecretEnv != "" && !process.IsVariable(s.ClientSecretEnv):
+		return errors.New("clientSecretEnv must be the name of an environment variable that has the " +
+			"secret, not the secret itself")
+	}
+	return nil
+}
+
 // mcpPolicy returns the policy for the MCP server called name.
 func (c config) mcpPolicy(name string) acp.MCPPolicy {
 	s, configured := c.MCPServers[name]
@@ -721,5 +748,7 @@ func (c config) mcpPolicy(name string) acp.MCPPolicy {
 	return acp.MCPPolicy{
 		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
 		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era), Sandbox: s.settings(),
+		ClientID: s.ClientID, ClientSecret: os.Getenv(s.ClientSecretEnv),
+		ClientDocument: clientDocument,
 	}
 }

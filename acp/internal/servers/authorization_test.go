@@ -145,7 +145,11 @@ func runConformanceClient() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Wait: 2 * patience, Elicitation: []string{"form", "url"}})
 	defer set.Close(context.Background())
-	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1]}})
+	policy, err := conformancePolicy()
+	if err != nil {
+		return err
+	}
+	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1], Policy: policy}})
 	if err != nil {
 		return err
 	}
@@ -173,6 +177,23 @@ func runConformanceClient() error {
 		}
 	}
 	return nil
+}
+
+// conformancePolicy returns what a user would configure for the scenario.
+func conformancePolicy() (mcpclient.Policy, error) {
+	switch os.Getenv("MCP_CONFORMANCE_SCENARIO") {
+	case "auth/basic-cimd":
+		return mcpclient.Policy{ClientID: "https://conformance-test.local/client-metadata.json"}, nil
+	case "auth/pre-registration":
+		var given struct {
+			ID     string `json:"client_id"`
+			Secret string `json:"client_secret"`
+		}
+		err := json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &given)
+		return mcpclient.Policy{ClientID: given.ID, ClientSecret: given.Secret}, err
+	default:
+		return mcpclient.Policy{}, nil
+	}
 }
 
 // installed returns the path of something in testdata, or skips the test.
@@ -254,11 +275,11 @@ func runConformance(t *testing.T, revision string) conformance {
 func TestClientConformance(t *testing.T) {
 	auth := []string{"auth/metadata-default", "auth/metadata-var1", "auth/metadata-var2", "auth/metadata-var3", "auth/scope-from-www-authenticate",
 		"auth/scope-from-scopes-supported", "auth/scope-omitted-when-undefined", "auth/scope-step-up", "auth/scope-retry-limit",
-		"auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"}
+		"auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none",
+		"auth/basic-cimd", "auth/pre-registration"}
 	// These, and client-credentials-jwt, client-credentials-basic, enterprise-managed-authorization,
 	// dpop, dpop-nonce and wif-jwt-bearer, which no revision requires, are for credentials that
 	// acp-agent cannot be given.
-	credentials := []string{"auth/basic-cimd", "auth/pre-registration"}
 	for revision, want := range map[string]conformance{
 		"2025-03-26": {passed: []string{"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"}},
 		"2025-06-18": {passed: []string{"initialize", "tools_call", "auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post",
@@ -266,7 +287,7 @@ func TestClientConformance(t *testing.T) {
 		"2025-11-25": {
 			passed: append([]string{"initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults",
 				"json-schema-2020-12-preservation"}, auth...),
-			failed: credentials, gaveUp: []string{"auth/scope-retry-limit", "auth/pre-registration"},
+			gaveUp: []string{"auth/scope-retry-limit"},
 		},
 		"2026-07-28": {
 			passed: append([]string{"tools_call", "request-metadata", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers",
@@ -274,7 +295,7 @@ func TestClientConformance(t *testing.T) {
 				"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported",
 				"auth/authorization-server-migration", "auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing",
 				"auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized", "auth/metadata-issuer-mismatch"}, auth...),
-			failed: credentials, gaveUp: []string{"auth/scope-retry-limit", "auth/pre-registration", "auth/resource-mismatch",
+			gaveUp: []string{"auth/scope-retry-limit", "auth/resource-mismatch",
 				"auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized",
 				"auth/metadata-issuer-mismatch"},
 		},
@@ -477,6 +498,46 @@ func TestNobodyIsAskedToSignIn(t *testing.T) {
 			_, err := f.try("r.echo", "{}")
 			require.ErrorContains(t, err, "401 Unauthorized")
 			require.NotContains(t, u.all(), "sign in")
+		})
+	}
+}
+
+// Clause M4.
+func TestSigningInAsAClient(t *testing.T) {
+	const document = "https://example.com/client.json"
+	unserved := "https://127.0.0.1:1/client.json"
+	for name, c := range map[string]struct {
+		policy    mcpclient.Policy
+		documents bool
+		want      string // the id of the client, "" if signing in fails
+	}{
+		"registered by itself":             {want: "test-client"},
+		"of the user":                      {policy: mcpclient.Policy{ClientID: "mine", ClientSecret: "tangerine-x"}, want: "mine"},
+		"of the user, no registration":     {policy: mcpclient.Policy{ClientID: "mine"}, documents: true, want: "mine"},
+		"document":                         {policy: mcpclient.Policy{ClientID: document}, documents: true, want: document},
+		"document that is not accepted":    {policy: mcpclient.Policy{ClientID: document}, want: "test-client"},
+		"default":                          {policy: mcpclient.Policy{ClientDocument: unserved}, want: "test-client"},
+		"default that is not served":       {policy: mcpclient.Policy{ClientDocument: unserved}, documents: true},
+		"no client where none can be made": {documents: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var initialized atomic.Int64
+			u := newUser(browse)
+			s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
+			if c.documents {
+				s.OnlyDocuments()
+			}
+			f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
+			f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp", Policy: c.policy})
+			_, err := f.try("r.echo", "{}")
+			require.Equal(t, c.want, s.Client())
+			if c.want == "" {
+				require.ErrorContains(t, err, "its authorization server registers no clients: register acp-agent there")
+				require.Zero(t, s.Pages(), "the user is not sent to a page that will refuse them")
+				return
+			}
+			require.NoError(t, err)
+			require.NotContains(t, f.logs.String()+u.all(), "tangerine")
 		})
 	}
 }

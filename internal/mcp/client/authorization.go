@@ -50,7 +50,10 @@ func (e *unauthorizedError) Error() string { return errNeedsAuthorization.Error(
 
 var (
 	errNeedsAuthorization = errors.New("it needs the user's authorization")
-	errAskedAgain         = errors.New("it asks for authorization again, right after it was given")
+	errNotRegistered      = errors.New("its authorization server registers no clients: register " +
+		"acp-agent there with the redirect URI http://127.0.0.1" + redirectPath +
+		", and give the server its clientId in the configuration file")
+	errAskedAgain = errors.New("it asks for authorization again, right after it was given")
 )
 
 // mayAuthorize reports whether the user may be asked to sign in to the server. The user may not if
@@ -214,9 +217,18 @@ func (a *authorizer) obtain(
 	a.mu.Lock()
 	handler := a.handler
 	a.mu.Unlock()
-	err := handler.Authorize(ctx, req.WithContext(ctx), &http.Response{
-		StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody,
-	})
+	authorize := func() error {
+		return handler.Authorize(ctx, req.WithContext(ctx), &http.Response{
+			StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody,
+		})
+	}
+	err := authorize()
+	if err != nil && !one.asked && a.lacksClient() {
+		err = errNotRegistered
+		if handler = a.withDocument(ctx); handler != nil {
+			err = authorize()
+		}
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -248,20 +260,8 @@ func (a *authorizer) listen() (net.Listener, error) {
 		return nil, err
 	}
 	a.address = l.Addr().String()
-	name := a.server.set.options.Name
-	a.handler, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
-			Metadata: &oauthex.ClientRegistrationMetadata{
-				ClientName: name, RedirectURIs: []string{"http://" + a.address + redirectPath},
-				TokenEndpointAuthMethod: "none", ResponseTypes: []string{"code"},
-				GrantTypes: []string{"authorization_code", "refresh_token"},
-			},
-		},
-		RequestRefreshToken:      true,
-		Client:                   a.client(),
-		NewTokenSource:           a.server.newTokenSource,
-		AuthorizationCodeFetcher: a.fetchCode,
-	})
+	policy := a.server.config.Policy
+	a.handler, err = a.newHandler(policy.ClientID, policy.ClientSecret)
 	if err != nil {
 		l.Close()
 		return nil, err

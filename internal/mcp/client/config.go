@@ -62,6 +62,9 @@ type Policy struct {
 	SettleAfterRoots   time.Duration
 	SettleWithoutRoots time.Duration
 	Sandbox            sandbox.Settings
+	ClientID           string
+	ClientSecret       string
+	ClientDocument     string
 }
 
 // Apply makes the server follow a policy. For a server that a file in a root configures, the policy
@@ -109,6 +112,9 @@ func (c Config) secrets() *secret.Scrubber {
 		} else {
 			values = append(values, p.Value)
 		}
+	}
+	if c.Policy.ClientSecret != "" {
+		values = append(values, c.Policy.ClientSecret)
 	}
 	s.AddServer(c.URL, c.Args, values)
 	return s

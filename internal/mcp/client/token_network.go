@@ -32,7 +32,11 @@ type tokenNetwork struct {
 	// endpoints maps authorization endpoints to the hosts of the token endpoints that were
 	// announced with them.
 	endpoints map[string]string
-	tokens    string // the host that issues tokens, as the user was told; "" before that
+	// registers and documents say how the authorization server that was announced last knows
+	// clients: it registers them, or reads a document about them.
+	registers, documents bool
+
+	tokens string // the host that issues tokens, as the user was told; "" before that
 }
 
 // reach says in which network an address can be reached.
@@ -197,6 +201,8 @@ func (n *tokenNetwork) learn(document []byte) {
 	var announced struct {
 		Authorization string `json:"authorization_endpoint"`
 		Token         string `json:"token_endpoint"`
+		Registration  string `json:"registration_endpoint"`
+		Documents     bool   `json:"client_id_metadata_document_supported"`
 	}
 	if json.Unmarshal(document, &announced) != nil {
 		return
@@ -209,6 +215,15 @@ func (n *tokenNetwork) learn(document []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.endpoints[endpointOf(page)] = tokens.Host
+	n.registers, n.documents = announced.Registration != "", announced.Documents
+}
+
+// registration returns whether an authorization server was announced that registers no clients, and
+// whether it reads documents about them.
+func (n *tokenNetwork) registration() (none, documents bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.endpoints) > 0 && !n.registers, n.documents
 }
 
 // checkForm returns an error if a form with a code or token would be sent to a host other than the

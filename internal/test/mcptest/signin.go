@@ -24,12 +24,14 @@ type SignIn struct {
 	denial    string // sent to the redirect in place of a code
 	challenge string // of the last page that was opened
 	pages     int
+	client    string // of the last page that was opened
 	issued    int
 	rejects   string // the grant type of the token requests that are rejected
 	invalid   string // the error for token requests with a code or token that is not valid
 	refused   int    // requests to refresh a token that were rejected
 	life      int    // of the tokens that replace others, in seconds; 0 if they do not expire
 	final     bool   // tokens cannot be refreshed
+	documents bool   // clients are known by documents only
 	secrets   []string
 }
 
@@ -86,8 +88,14 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 		return map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}}
 	})
 	answer("/.well-known/oauth-authorization-server", func(*http.Request) any {
-		return map[string]any{"issuer": s.URL, "authorization_endpoint": s.page, "token_endpoint": s.URL + "/token",
-			"registration_endpoint": s.URL + "/register", "code_challenge_methods_supported": []string{"S256"}}
+		metadata := map[string]any{"issuer": s.URL, "authorization_endpoint": s.page, "token_endpoint": s.URL + "/token",
+			"code_challenge_methods_supported": []string{"S256"}}
+		if s.documents {
+			metadata["client_id_metadata_document_supported"] = true
+		} else {
+			metadata["registration_endpoint"] = s.URL + "/register"
+		}
+		return metadata
 	})
 	answer("/register", func(r *http.Request) any {
 		var given map[string]any
@@ -129,6 +137,7 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 		defer s.mu.Unlock()
 		q := url.Values{"state": {r.FormValue("state")}}
 		s.pages++
+		s.client = r.FormValue("client_id")
 		s.challenge = r.FormValue("code_challenge")
 		if s.denial != "" {
 			q.Set("error", s.denial)
@@ -145,6 +154,20 @@ func (s *SignIn) SetPage(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.page = address
+}
+
+// OnlyDocuments makes the server register no clients: it accepts only documents about them.
+func (s *SignIn) OnlyDocuments() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.documents = true
+}
+
+// Client returns the id of the client that opened the authorization page last.
+func (s *SignIn) Client() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
 }
 
 // Deny makes the authorization page redirect with an error.
