@@ -8,4 +8,11 @@ import (
 )
 
 // The test binary also serves as the agent behind the program.
-func TestMain(m *testing.M) { program.Main(m, func(string) int { return scripted.Play() }) }
+func TestMain(m *testing.M) {
+	program.Main(m, func(role string) int {
+		if role == "keeper" {
+			return scripted.PlayKeeper()
+		}
+		return scripted.Play()
+	})
+}

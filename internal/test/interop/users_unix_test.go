@@ -1,0 +1,175 @@
+//go:build unix
+
+package interop
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// keeping is a server with the agent "keeper", which has one home for all users.
+type keeping struct {
+	*server
+	home, audit, config, team string
+}
+
+// startKeeping starts such a server. capabilities are further ones of the agent, and grants what
+// the configuration lets the users use of it.
+func startKeeping(t *testing.T, capabilities string, grants ...string) keeping {
+	t.Helper()
+	k := keeping{home: t.TempDir(), audit: filepath.Join(t.TempDir(), "audit"),
+		config: filepath.Join(t.TempDir(), "config.json"), team: folder(t)}
+	env := map[string]string{scripted.KeeperDir: k.home, scripted.KeeperCapabilities: capabilities}
+	for _, pair := range proctest.Env("keeper") {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	config, err := json.Marshal(map[string]any{"agents": map[string]any{"keeper": map[string]any{
+		"command": proctest.Executable(), "env": env, "remoteUsers": grants}}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(k.config, config, 0o600))
+	k.server = startServer(t, "--config", k.config, "--agent", "keeper", "--audit", k.audit)
+	return k
+}
+
+// user connects a user who may open folders in the one of the team, and in others.
+func (k keeping) user(name string, others ...string) *agent {
+	k.t.Helper()
+	args := []string{"add", name, "--within", k.team}
+	for _, dir := range others {
+		args = append(args, "--within", dir)
+	}
+	return k.connect(k.tokens(args...)).initialize()
+}
+
+// raw returns the agent's own ids.
+func (k keeping) raw() (ids []string) {
+	k.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(k.home, "raw-*.json"))
+	require.NoError(k.t, err)
+	for _, path := range paths {
+		ids = append(ids, strings.TrimSuffix(filepath.Base(path), ".json"))
+	}
+	return ids
+}
+
+// requests returns what was sent to the agent so far.
+func (k keeping) requests() string {
+	k.t.Helper()
+	text, err := os.ReadFile(filepath.Join(k.home, "requests"))
+	require.NoError(k.t, err)
+	return string(text)
+}
+
+// The agents of a server list and open whatever is in their home, for whoever asks.
+//
+// Clauses N1, N4, N5.
+func TestUsersDoNotShareTheAgentsSessions(t *testing.T) {
+	t.Parallel()
+	for name, capabilities := range map[string]string{
+		"lists": `,"list":{},"resume":{}`, "loads without listing": ``,
+	} {
+		t.Run("N5/"+name, func(t *testing.T) {
+			t.Parallel()
+			k := startKeeping(t, capabilities)
+			anas := folder(t)
+			ana, bob := k.user("ana", anas), k.user("bob")
+			his := bob.open(k.team)
+			require.Equal(t, "end_turn", bob.prompt(his, "my secret is tangerine"))
+			theirs := append(k.raw(), his)
+			require.Len(t, theirs, 2)
+
+			before := len(k.requests())
+			ana.reachesNothing(t, theirs, k.team, anas)
+			require.Equal(t, before, len(k.requests()), "the agent was asked: %s", k.requests()[before:])
+			for _, m := range ana.Messages() {
+				require.NotContains(t, m.Raw, "tangerine")
+			}
+			audit, err := os.ReadFile(k.audit)
+			require.NoError(t, err)
+			for _, method := range []string{"logout", "providers/set", "session/export"} {
+				require.Contains(t, string(audit), `"msg":"refused a message to the agent","user":"ana","method":"`+method+`"`)
+			}
+			ana.usesHerOwn(t, anas)
+			require.Len(t, bob.list(nil), 1)
+			from := bob.Count()
+			require.Equal(t, "end_turn", bob.prompt(his, "again"))
+			require.Contains(t, bob.updates(from, his), "sent: my secret is tangerine; again")
+		})
+	}
+}
+
+// reachesNothing tries everything with the ids of sessions of another user.
+func (a *agent) reachesNothing(t *testing.T, theirs []string, dirs ...string) {
+	t.Helper()
+	require.Empty(t, a.list(nil))
+	require.Empty(t, a.list(map[string]any{"cwd": dirs[0]}))
+	for _, id := range theirs {
+		for _, dir := range dirs {
+			for _, method := range []string{"session/load", "session/resume", "session/fork",
+				"session/archive", "session/unarchive", "session/set_title", "session/status",
+				"session/prompt", "session/set_mode", "session/set_model", "session/export",
+				"_session/batch_get", "authenticate", "logout", "providers/set", "auth/status"} {
+				m := a.try(method, map[string]any{"sessionId": id, "sessionIds": []any{id}, "cwd": dir,
+					"mcpServers": []any{}, "title": "x", "prompt": []any{}})
+				require.NotNil(t, m.Error, "%s of %s", method, id)
+			}
+			a.call("session/delete", sessionParams(id), nil)
+			a.call("session/close", sessionParams(id), nil)
+			a.send(pipes.Notification("_forget", sessionParams(id)), pipes.Notification("session/cancel", sessionParams(id)))
+		}
+	}
+	for _, method := range []string{"session/options", "session/new", "_x/new"} {
+		m := a.try(method, map[string]any{"cwd": "/etc", "additionalDirectories": []any{"/root"}, "mcpServers": []any{}})
+		require.NotNil(t, m.Error, method)
+	}
+}
+
+// usesHerOwn does with an own session what reachesNothing tries.
+func (a *agent) usesHerOwn(t *testing.T, dir string) {
+	t.Helper()
+	params := func(id string) map[string]any {
+		return map[string]any{"sessionId": id, "cwd": dir, "mcpServers": []any{}, "title": "t"}
+	}
+	mine, from := a.open(dir), a.Count()
+	require.Equal(t, "end_turn", a.prompt(mine, "hello"))
+	require.Contains(t, a.updates(from, mine), `"text":"sent: hello"`)
+	var fork struct{ SessionID string }
+	a.call("session/fork", params(mine), &fork)
+	require.Len(t, a.list(nil), 2)
+	for _, method := range []string{"session/load", "session/set_title", "session/status", "session/archive",
+		"session/unarchive", "session/resume"} {
+		a.call(method, params(mine), nil)
+	}
+	from = a.Count()
+	require.Equal(t, "end_turn", a.prompt(fork.SessionID, "there"))
+	require.Contains(t, a.updates(from, fork.SessionID), `"text":"sent: hello; there"`)
+	a.call("session/delete", sessionParams(mine), nil)
+	require.Len(t, a.list(nil), 1)
+}
+
+// An operator lets users have the agent's own sessions and its account.
+//
+// Clause N5.
+func TestUsersMayUseTheAgentsSessions(t *testing.T) {
+	t.Parallel()
+	k := startKeeping(t, `,"list":{}`, "sessions", "account")
+	ana, bob := k.user("ana"), k.user("bob")
+	require.Equal(t, "end_turn", bob.prompt(bob.open(k.team), "tangerine"))
+	require.Len(t, ana.list(nil), 1)
+	from := ana.Count()
+	ana.call("session/load", map[string]any{"sessionId": k.raw()[0], "cwd": k.team, "mcpServers": []any{}}, nil)
+	require.Contains(t, ana.updates(from, k.raw()[0]), "replayed: tangerine")
+	ana.call("logout", map[string]any{}, nil)
+	require.Contains(t, k.requests(), "logout {}")
+	require.NotNil(t, ana.try("_x", map[string]any{}).Error)
+}
