@@ -286,7 +286,7 @@ func convertForeign(
 	ctx context.Context, f backend.Foreign, s backend.ForeignSession, reals *realPaths,
 ) (sessionstore.Imported, error) {
 	n := sessionstore.Imported{
-		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated,
+		ID: sessionstore.NewID(), OnlyKnown: !reals.agent.grants.Sessions, State: s.State, Title: titleLine(s.Title), Updated: s.Updated,
 		Archived: s.Archived,
 	}
 	if strictjson.IsObject(s.Meta) && len(s.Meta) <= maxListedMeta {

@@ -1,11 +1,8 @@
 package acp
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Grants are the parts of a backend that several users may share. A remote [Peer] may use those
@@ -141,17 +137,8 @@ func keepMembers(raw json.RawMessage, keep func(name string) bool) json.RawMessa
 }
 
 // onRecord is a backend's own sessions as a client without the grant for them sees them: only those
-// that are in the store exist.
+// that are in the store exist. Its list only updates these; see [sessionstore.Imported].
 type onRecord struct{ backend.Foreign }
 
 // State implements [backend.Foreign].
 func (onRecord) State(string) []byte { return nil }
-
-// Sessions implements [backend.Foreign].
-func (onRecord) Sessions(
-	context.Context, *workspace.Dir,
-) iter.Seq2[backend.ForeignSession, error] {
-	return func(yield func(backend.ForeignSession, error) bool) {
-		yield(backend.ForeignSession{}, errors.ErrUnsupported)
-	}
-}

@@ -45,6 +45,9 @@ type Imported struct {
 	Archived bool
 	// Meta is its _meta in the agent's list, or nil.
 	Meta json.RawMessage
+	// OnlyKnown skips the session unless the store has it. It does not count as listed, so that
+	// Retain never removes it.
+	OnlyKnown bool
 }
 
 // Listed describes a complete list of an agent's sessions, see [Imports.Retain].

@@ -32,6 +32,8 @@ func (k Known) Outdated(n Imported, now int64) bool {
 func (k Known) ListedAs(n Imported, now int64) int64 {
 	cwd := n.Keys.Roots.Cwd().String()
 	switch {
+	case n.OnlyKnown:
+		return k.Listed
 	case cwd != k.Cwd && cwd != k.RealCwd:
 		return 0
 	case k.Listed <= 0:
@@ -42,7 +44,7 @@ func (k Known) ListedAs(n Imported, now int64) int64 {
 
 // UsedSince reports whether n shows that a session which is unused here has been used in the agent.
 func (k Known) UsedSince(n Imported) bool {
-	return k.Unused && !n.Updated.IsZero() &&
+	return k.Unused && !n.OnlyKnown && !n.Updated.IsZero() &&
 		n.Updated.UnixMilli()-k.Created > UnusedGrace.Milliseconds()
 }
 

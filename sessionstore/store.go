@@ -153,7 +153,8 @@ type Imports interface {
 	// change whether a known session is archived. An unused session that the agent lists with later
 	// activity counts as imported from then on; see [UnusedGrace]. Import skips sessions that were
 	// deleted here, or whose StateKey was replaced by another, as long as the store remembers them:
-	// for [TombstoneAge], and up to [MaxTombstones] of them.
+	// for [TombstoneAge], and up to [MaxTombstones] of them, and those with OnlyKnown that it does
+	// not have.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
 	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].

@@ -68,9 +68,10 @@ func (s *Store) importSome(
 	}
 	for _, n := range sessions {
 		known, ok := records[n.StateKey]
-		if ok {
+		switch {
+		case ok:
 			err = s.importKnown(ctx, tx, key, known, n, at, known.newTitle(n, titles))
-		} else {
+		case !n.OnlyKnown:
 			added++
 			// A list may have it twice.
 			records[n.StateKey], err = s.insertImported(ctx, tx, key, n, at, at)
@@ -160,6 +161,9 @@ func (s *Store) outdated(
 	}
 	for _, n := range sessions {
 		known, ok := records[n.StateKey]
+		if !ok && n.OnlyKnown {
+			continue
+		}
 		if !ok || known.newTitle(n, titles) != known.Title || known.Outdated(n, at) {
 			fresh = append(fresh, n)
 		}

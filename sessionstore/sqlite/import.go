@@ -73,11 +73,13 @@ func (s *Store) importSome(
 	}
 	for _, n := range sessions {
 		at, ok := records[n.StateKey]
-		if !ok || at.session == 0 && at.Deleted == 0 {
+		switch unknown := !ok || at.session == 0 && at.Deleted == 0; {
+		case unknown && n.OnlyKnown:
+		case unknown:
 			added++
 			// A list may have it twice.
 			records[n.StateKey], err = s.insertImported(ctx, tx, agent, n, s.clock())
-		} else {
+		default:
 			err = s.importKnown(ctx, tx, key, at, n)
 		}
 		if err != nil {
@@ -174,7 +176,11 @@ func (s *Store) outdated(
 			if err != nil {
 				return nil, err
 			}
-			if title != at.Title || at.session == 0 && at.Deleted == 0 || at.Outdated(n, s.clock()) {
+			unknown := at.session == 0 && at.Deleted == 0
+			if unknown && n.OnlyKnown {
+				continue
+			}
+			if title != at.Title || unknown || at.Outdated(n, s.clock()) {
 				fresh = append(fresh, n)
 			}
 		}

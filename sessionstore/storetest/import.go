@@ -18,6 +18,7 @@ func importTests() []testCase {
 		{"A29/importing again changes only the title and newer activity", importAgain},
 		{"A29/a title yields to a better one of the agent", importTitles},
 		{"A28/a deleted session is not imported again", importDeleted},
+		{"N5/only known sessions are updated", importOnlyKnown},
 		{"a session that was opened here is not imported again", importOpened},
 		{"A28/a session whose state key was replaced is not imported", importGivenUp},
 		{"a session that saves the state key of an imported one replaces it", importedMeanwhile},
@@ -49,6 +50,28 @@ func importSessions(t *testing.T, s store, sessions ...sessionstore.Imported) (a
 	added, err := s.Import(t.Context(), explore(), sessions)
 	require.NoError(t, err)
 	return added
+}
+
+func importOnlyKnown(t *testing.T, s store) {
+	known, other := listedByAgent(t, "known"), listedByAgent(t, "other")
+	known.OnlyKnown, other.OnlyKnown = true, true
+	require.Zero(t, importSessions(t, s, known, other), "the agent is new")
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "own", Agent: explore(),
+		Keys: keys(t, "app"), State: []byte("state"), StateKey: "known"})
+	require.NoError(t, err)
+	known.Updated = time.Now().Add(time.Hour)
+	require.Zero(t, importSessions(t, s, known, other))
+	require.Empty(t, get(t, s, "own").Title, "it is unused")
+	record(t, s, lease, "hello", say("there"))
+	require.Zero(t, importSessions(t, s, known, other))
+	got := get(t, s, "own")
+	require.Equal(t, "title of known", got.Title)
+	require.True(t, got.Listed.IsZero())
+	require.Equal(t, []string{"own"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})))
+	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.False(t, get(t, s, "own").Gone)
 }
 
 func importedIsOne(t *testing.T, s store) {
