@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -41,6 +42,9 @@ type RemoveOptions struct {
 	// Directory, unless zero, describes the directory that must still be there. If something else
 	// is there, the error is a *[ChangedError].
 	Directory Info
+	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, the
+	// error is a *[ChangedError].
+	IfUnchanged Version
 }
 
 // Remove removes the file or empty directory at path. It removes a link itself, wherever it points,
@@ -58,10 +62,15 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 		if was != nil && !(t.info.IsDir() && os.SameFile(was, t.info)) {
 			return &ChangedError{Path: path}
 		}
-		if err := t.dir.Remove(t.name); err != nil {
-			return failed("remove", path, err)
-		}
-		return nil
+		return w.whileLocked(t, func() error {
+			if err := t.checkVersion(o.IfUnchanged); err != nil {
+				return err
+			}
+			if err := t.dir.Remove(t.name); err != nil {
+				return failed("remove", path, err)
+			}
+			return nil
+		})
 	})
 	return err
 }
@@ -93,13 +102,39 @@ func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 		}
 		return w.targetOnce(destination, func(new target) error {
 			moved = w.ref(new.root, new.at)
-			return w.move(t, new, o.To)
+			return w.whileLocked(t, func() error { return w.move(t, new, o.To) })
 		})
 	})
 	if err != nil {
 		return Ref{}, err
 	}
 	return moved, nil
+}
+
+// whileLocked calls change while nobody else changes the file t. Only regular files are locked.
+func (w *Workspace) whileLocked(t target, change func() error) error {
+	if !t.info.Mode().IsRegular() {
+		return change()
+	}
+	ctx := context.Background()
+	lock, now, err := w.lock(ctx, t.dir, t.name, w.ref(t.root, t.at))
+	if err != nil {
+		return w.lockError(ctx, t.asked.path, err)
+	}
+	defer lock.Unlock()
+	if now == nil || !os.SameFile(now, t.info) {
+		return dirfd.ErrChanged
+	}
+	return change()
+}
+
+// checkVersion returns a *ChangedError unless the file t has the version, if that is not zero.
+func (t target) checkVersion(version Version) error {
+	if version.isZero() {
+		return nil
+	}
+	r := replacement{asked: t.asked, dir: t.dir, name: t.name, old: t.info, version: version}
+	return r.check(t.name)
 }
 
 // move gives the entry from the free name to.

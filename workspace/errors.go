@@ -133,6 +133,14 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s has changed since it was read", e.Path)
 }
 
+// LossError is returned for a file that cannot be replaced without a loss that is not permitted.
+type LossError struct {
+	Path   string
+	Losses Losses
+}
+
+func (e *LossError) Error() string { return e.Path + " " + e.Losses.String() + " if it is replaced" }
+
 // LimitError is returned for something that exceeds a limit of the operation.
 type LimitError struct {
 	Path  string

@@ -2,8 +2,11 @@ package workspace
 
 import (
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 // Native returns a path with slashes as the platform spells it.
@@ -46,4 +49,14 @@ func (f *Folder) RefOf(e Entry) Ref {
 		return f.ref.child(e.Name)
 	}
 	return f.dir.refOf(e)
+}
+
+// LocksFiles reports whether the file at path can be locked for other processes.
+func LocksFiles(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return dirfd.TryLock(f) == nil
 }

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -417,6 +418,7 @@ var raceable = []raceOperation{
 	reading("read"), reading("text"), reading("list"), reading("search"), reading("stat"), reading("lstat"), reading("readlink"),
 	reading("fs-read"), reading("write"), reading("write-new"), reading("fs-create"), reading("mkdir"), reading("remove"),
 	{"read by handle", (*racer).readByHandle},
+	{"write a version", (*racer).writeVersion},
 	{"rename from", (*racer).moveFrom},
 	{"rename to", (*racer).moveTo},
 }
@@ -434,6 +436,14 @@ func (r *racer) readByHandle(path string) (string, error) {
 	defer f.Close()
 	text, err := io.ReadAll(f)
 	return string(text), err
+}
+
+// writeVersion replaces the file at path if it has the content that it has at first.
+func (r *racer) writeVersion(path string) (string, error) {
+	const content = "A/d/e/f"
+	_, err := r.ws.WriteFile(context.Background(), path, []byte(content),
+		workspace.WriteOptions{IfUnchanged: workspace.VersionOf([]byte(content))})
+	return "", err
 }
 
 // moveFrom moves what is at path to a place of its own, and reads it there.

@@ -50,6 +50,7 @@ type Workspace struct {
 
 	maxEntries int
 	buffers    sync.Pool // of *[]byte, for listing directories
+	locks      fileLocks
 
 	mu      sync.Mutex
 	running int

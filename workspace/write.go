@@ -1,14 +1,17 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
@@ -35,33 +38,50 @@ type WriteOptions struct {
 	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, or
 	// is gone, the error is a *[ChangedError].
 	IfUnchanged Version
+	// Lock, unless nil, is the lock of the file that the caller holds. Otherwise WriteFile locks it.
+	Lock *FileLock
+	// MayLose is what the file need not keep. If it cannot keep something else, it is not written,
+	// and the error is a *[LossError].
+	MayLose Losses
 }
 
 // WriteTarget returns where [Workspace.WriteFile] would write: it follows links, the last one too,
-// and only the last name may be missing. For a directory or special file it fails like WriteFile.
-// It writes nothing.
+// and only the last name may be missing. For a directory, a special file, or a file that may not be
+// written it fails like WriteFile. It writes nothing.
 func (w *Workspace) WriteTarget(path string) (Ref, error) {
 	a, err := w.beginAt(path)
 	if err != nil {
 		return Ref{}, err
 	}
 	defer w.end()
-	return w.toWrite(a, func(arrival, Ref) error { return nil })
+	return w.toWrite(a, func(end arrival, _ Ref) error {
+		if end.info == nil {
+			return nil
+		}
+		return checkWritable(a, end)
+	})
 }
 
 // WriteFile makes data the content of the regular file at path, and returns where that is. It
-// writes a temporary file, flushes it to disk and renames it, so that a reader sees the old content
+// writes a new file, flushes it to disk and gives it the name, so that a reader sees the old content
 // or the new. On an error the old file is unchanged.
 //
 // It writes through a link: it replaces or creates the file that the link leads to, never the link.
 // The directory must exist. Other names (hard links) of the old file keep the old content. A new
-// file gets the process's default permissions. A replaced file keeps its permissions, and its owner
-// and group if the process may set them. A file that is marked read-only is not replaced.
+// file gets the process's default permissions. To replace a file, the process must have the right
+// to write to it: that it may replace it is not enough. A file that is marked read-only is not
+// replaced. A replaced file keeps its permissions, owner, group, access control list and extended
+// attributes, except those that vouch for its content; see WriteOptions.MayLose.
+//
+// With IfUnchanged, no change is lost that another [Workspace] makes, also one of another process,
+// if the file system has locks. On Linux, neither is that of another program, unless it writes to
+// the old file later than a moment after that was replaced: the names of the two files are
+// exchanged, and exchanged again if the old one turns out to be another version. A process that is
+// killed in that moment may leave the old content in a file whose name begins with ".acp-agent-".
+// If it is killed earlier, it leaves such a file only where files cannot be created without a name.
 //
 // In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
-// *[MovedError], *[ChangedError], and the context's. The version is compared just before the
-// rename: a change in the microseconds between the two is lost. A process that is killed may leave
-// a temporary file behind, whose name begins with ".acp-agent-".
+// *[MovedError], *[ChangedError], *[LossError], and the context's.
 func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
 	o WriteOptions) (Ref, error) {
 	a, err := w.beginAt(path)
@@ -73,13 +93,59 @@ func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
 		return Ref{}, err
 	}
 	return w.toWrite(a, func(end arrival, ref Ref) error {
-		if err := o.permit(a, end, ref); err != nil {
-			return err
-		}
-		r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info,
-			version: o.IfUnchanged}
-		return r.put(ctx, data)
+		return w.write(ctx, a, end, ref, data, o)
 	})
+}
+
+// write is WriteFile for a place where the path led.
+func (w *Workspace) write(ctx context.Context, a parsedPath, end arrival, ref Ref, data []byte,
+	o WriteOptions) (err error) {
+	if o.At != (Ref{}) && o.At != ref {
+		return &MovedError{Path: a.path, Was: o.At, Now: ref}
+	}
+	lock := o.Lock
+	switch {
+	case lock == nil:
+		if lock, end.info, err = w.lock(ctx, end.dir, end.name, ref); err == nil {
+			defer lock.Unlock()
+		}
+	case lock.ref != ref:
+		return &MovedError{Path: a.path, Was: lock.ref, Now: ref}
+	default:
+		end.info, err = lock.take(ctx, end.dir, end.name)
+	}
+	if err != nil {
+		return w.lockError(ctx, a.path, err)
+	}
+	if err := o.permit(a, end); err != nil {
+		return err
+	}
+	r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info,
+		version: o.IfUnchanged, lock: lock, mayLose: o.MayLose, begun: time.Now()}
+	return r.put(ctx, data)
+}
+
+// WriteLosses predicts what a file that [Workspace.WriteFile] replaces would not keep.
+func (w *Workspace) WriteLosses(path string) (losses Losses, err error) {
+	a, err := w.beginAt(path)
+	if err != nil {
+		return 0, err
+	}
+	defer w.end()
+	_, err = w.toWrite(a, func(end arrival, _ Ref) error {
+		if losses = 0; end.info == nil {
+			return nil
+		}
+		lost, err := end.dir.WouldLose(end.info)
+		if err != nil {
+			return failed("write", path, err)
+		}
+		if losses = Losses(lost); dirfd.Links(end.info) > 1 {
+			losses |= LosesLinks
+		}
+		return nil
+	})
+	return losses, err
 }
 
 // toWrite calls use with where path leads.
@@ -104,27 +170,37 @@ func checkSize(path string, size int) error {
 	return nil
 }
 
-// permit returns an error if the options forbid writing at the place where the path led.
-func (o WriteOptions) permit(a parsedPath, end arrival, ref Ref) error {
-	var zero Ref
+// permit returns an error if the options, or the rights of the process, forbid writing at the place
+// where the path led.
+func (o WriteOptions) permit(a parsedPath, end arrival) error {
 	switch {
-	case o.At != zero && o.At != ref:
-		return &MovedError{Path: a.path, Was: o.At, Now: ref}
 	case end.info == nil && !o.IfUnchanged.isZero():
 		return &ChangedError{Path: a.path}
 	case end.info == nil && o.Create == ReplaceOnly:
 		return failed("write", a.path, fs.ErrNotExist)
-	case end.info != nil && o.Create == CreateOnly:
-		return failed("write", a.path, fs.ErrExist)
-	case end.info != nil && readOnlyFile(end.info):
-		return failed("write", a.path, fs.ErrPermission)
-	default:
+	case end.info == nil:
 		return nil
+	case o.Create == CreateOnly:
+		return failed("write", a.path, fs.ErrExist)
+	case !end.info.Mode().IsRegular():
+		return dirfd.ErrChanged // it was one before it was locked
+	default:
+		return checkWritable(a, end)
 	}
 }
 
-// readOnlyFile reports whether a file is marked read-only. The system would let it be replaced.
-func readOnlyFile(info os.FileInfo) bool { return info.Mode().Perm()&0o200 == 0 }
+// checkWritable returns an error unless the process has the right to write to the file where the
+// path led. Otherwise the system would let it be replaced, if only its directory is writable.
+func checkWritable(a parsedPath, end arrival) error {
+	err := error(fs.ErrPermission)
+	if end.info.Mode().Perm()&0o200 != 0 { // is not marked read-only
+		err = end.dir.CheckWrite(end.name)
+	}
+	if err != nil {
+		return failed("write", a.path, recheck(end.dir, end.name, end.info, err))
+	}
+	return nil
+}
 
 // writeChunk is how many bytes are written between two checks of the context.
 const writeChunk = 1 << 20
@@ -137,12 +213,15 @@ type replacement struct {
 	name    string
 	old     os.FileInfo // of the file to replace, or nil
 	version Version     // that it must have, or zero
+	lock    *FileLock
+	mayLose Losses
+	begun   time.Time // before the first check of the version
 }
 
 // put fails with dirfd.ErrChanged if old no longer describes the file.
 func (r replacement) put(ctx context.Context, data []byte) error {
 	err := r.replace(ctx, data)
-	changed := (*ChangedError)(nil)
+	changed, loss := (*ChangedError)(nil), (*LossError)(nil)
 	switch {
 	case err == nil:
 		return nil
@@ -150,51 +229,103 @@ func (r replacement) put(ctx context.Context, data []byte) error {
 		return context.Cause(ctx)
 	case errors.As(err, &changed):
 		return changed
+	case errors.As(err, &loss):
+		return loss
 	default:
 		return failed("write", r.asked.path, err)
 	}
 }
 
 func (r replacement) replace(ctx context.Context, data []byte) error {
-	temp := temporaryName()
-	if err := r.fill(ctx, temp, data); err != nil {
+	if err := r.check(r.name); err != nil {
 		return err
 	}
-	err := r.check()
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil {
-		err = r.take(temp)
-	}
-	_ = r.dir.Remove(temp) // gone already if it was renamed
-	if err == nil {
-		_ = r.dir.Sync() // the file has its name: an error no longer matters
-	}
-	return err
-}
-
-// fill creates the file temp. If it fails, it leaves no file.
-func (r replacement) fill(ctx context.Context, temp string, data []byte) error {
-	mode := fs.FileMode(0o666) // less the process's umask
-	if r.old != nil {
-		mode = 0o600 // until it gets the old file's permissions
-	}
-	f, err := r.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	d, err := r.fill(ctx, data)
 	if err != nil {
 		return err
 	}
-	err = writeAll(ctx, f, data)
+	defer d.discard()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.publish(d); err != nil {
+		return err
+	}
+	_ = r.dir.Sync() // the file has its name: an error no longer matters
+	return nil
+}
+
+// draft is a file with the new content before it gets its name.
+type draft struct {
+	dir  *dirfd.Dir
+	file *os.File
+	name string // "" if it has none yet, or nothing is to be removed
+	held bool   // locked with the system, so that nobody changes it before it is safe
+	info os.FileInfo
+}
+
+// discard removes what has the draft's name.
+func (d *draft) discard() {
+	if d.file != nil {
+		_ = d.file.Close()
+	}
+	if d.name != "" {
+		_ = d.dir.Remove(d.name)
+	}
+}
+
+// create creates an empty draft, if possible one that has no name yet.
+func (r replacement) create() (*draft, error) {
+	mode := fs.FileMode(0o666) // less the process's umask
+	if r.old != nil {
+		mode = r.old.Mode().Perm() & 0o700 // until it gets the other permissions
+	}
+	f, err := r.dir.CreateUnnamed(mode)
+	if err == nil && r.old == nil && !masked(f) {
+		_ = f.Close()
+		err = errors.ErrUnsupported
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return &draft{dir: r.dir, file: f}, err
+	}
+	d := &draft{dir: r.dir, name: temporaryName()}
+	d.file, err = r.dir.OpenFile(d.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	return d, err
+}
+
+// masked reports whether a new file has fewer permissions than it was created with. If it has not,
+// the system may have ignored the umask: before 6.0, some file systems of Linux did for a file that
+// has no name.
+func masked(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode().Perm() != 0o666
+}
+
+// fill writes a draft. If it fails, it leaves no file.
+func (r replacement) fill(ctx context.Context, data []byte) (*draft, error) {
+	d, err := r.create()
+	if err != nil {
+		return nil, err
+	}
+	d.held = r.lock.held && dirfd.TryLock(d.file) == nil
+	err = writeAll(ctx, d.file, data)
 	if err == nil && r.old != nil {
-		err = inherit(f, r.old)
+		err = r.inherit(d.file)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = d.file.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = r.dir.Remove(temp)
+	if err == nil {
+		d.info, err = d.file.Stat()
 	}
-	return err
+	if err == nil && !d.held && d.name != "" {
+		err = d.file.Close() // not every system renames an open file
+	}
+	if err != nil {
+		d.discard()
+		return nil, err
+	}
+	return d, nil
 }
 
 func writeAll(ctx context.Context, f *os.File, data []byte) error {
@@ -211,19 +342,24 @@ func writeAll(ctx context.Context, f *os.File, data []byte) error {
 	return nil
 }
 
-// inherit gives f the owner, group and permissions of the old file. If the group cannot be set, the
-// file's own group gets no more permissions than everybody.
-func inherit(f *os.File, old os.FileInfo) error {
-	perm := old.Mode().Perm()
-	if !dirfd.CopyOwner(f, old) {
-		perm = perm&^0o070 | perm&0o007<<3
+// inherit gives f what the old file has. It fails if that loses more than it may.
+func (r replacement) inherit(f *os.File) error {
+	if r.lock.file == nil {
+		return fs.ErrPermission
 	}
-	return f.Chmod(perm)
+	lost, err := dirfd.Inherit(f, r.lock.file)
+	if over := Losses(lost) &^ r.mayLose; over != 0 && err == nil {
+		err = &LossError{Path: r.asked.path, Losses: over}
+	}
+	if !r.lock.held {
+		r.lock.drop() // not every system replaces an open file
+	}
+	return err
 }
 
-// check fails unless old still describes the file, and the file has the version.
-func (r replacement) check() error {
-	now, err := r.dir.Lstat(r.name)
+// check fails unless the entry name is the old file, and has the version.
+func (r replacement) check(name string) error {
+	now, err := r.dir.Lstat(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !missing:
@@ -233,7 +369,7 @@ func (r replacement) check() error {
 	case r.version.isZero():
 		return nil
 	}
-	f, info, err := openSameFile(r.dir, r.name, r.old)
+	f, info, err := openSameFile(r.dir, name, r.old)
 	if err != nil {
 		return err
 	}
@@ -245,26 +381,169 @@ func (r replacement) check() error {
 	return err
 }
 
-// take renames temp to the name.
-func (r replacement) take(temp string) error {
-	if r.old == nil {
-		// Unlike a plain rename, these do not replace a file that was created in the meantime.
-		err := r.dir.RenameNew(temp, r.dir, r.name)
-		if errors.Is(err, errors.ErrUnsupported) {
-			err = r.dir.Link(temp, r.name)
-		}
-		if errors.Is(err, fs.ErrExist) {
-			return dirfd.ErrChanged
-		}
-		if err == nil {
-			return nil
-		}
-		// This file system has no hard links either.
+// publish gives the draft the name.
+func (r replacement) publish(d *draft) error {
+	err := r.take(d)
+	if err == nil && d.held {
+		r.lock.hand(d.file)
+		d.file = nil
 	}
-	return r.dir.Rename(temp, r.dir, r.name)
+	return err
 }
 
+func (r replacement) take(d *draft) error {
+	if r.old == nil {
+		return r.takeNew(d)
+	}
+	if d.name == "" {
+		name := temporaryName()
+		if err := r.dir.NameFile(d.file, name); err != nil {
+			return err
+		}
+		d.name = name
+	}
+	if !r.version.isZero() {
+		if err := r.exchange(d); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	if err := r.check(r.name); err != nil {
+		return err
+	}
+	return r.dir.Rename(d.name, r.dir, r.name)
+}
+
+// takeNew gives the draft a name that is free.
+func (r replacement) takeNew(d *draft) error {
+	// Unlike a plain rename, these do not replace a file that was created in the meantime.
+	var err error
+	if d.name == "" {
+		err = r.dir.NameFile(d.file, r.name)
+	} else {
+		err = r.dir.RenameNew(d.name, r.dir, r.name)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = r.dir.Link(d.name, r.name)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return dirfd.ErrChanged
+	case d.name == "":
+		return err
+	}
+	// This file system has no hard links either.
+	if err := r.check(r.name); err != nil {
+		return err
+	}
+	return r.dir.Rename(d.name, r.dir, r.name)
+}
+
+// exchange exchanges the draft with the file, and looks afterwards whether that was the version to
+// replace: another program may have changed it a moment before. If it was not, it gets its name
+// back.
+func (r replacement) exchange(d *draft) error {
+	now, err := r.dir.Lstat(r.name)
+	if err != nil || !now.ModTime().Equal(r.old.ModTime()) || now.Size() != r.old.Size() {
+		err = r.check(r.name) // a change that is visible needs no exchange
+	}
+	if err != nil {
+		return err
+	}
+	err = r.dir.Exchange(r.name, d.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dirfd.ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	if now, err := r.dir.Lstat(d.name); err == nil && r.isUntouched(now) {
+		return nil
+	}
+	if err := r.check(d.name); err != nil {
+		return cmp.Or(r.putBack(d), err)
+	}
+	return nil
+}
+
+// timeResolution is the largest difference of two modification times that a file system does not
+// see.
+const timeResolution = 2 * time.Second
+
+// isUntouched reports whether now describes the old file, and it has certainly not been changed
+// since its version was checked.
+func (r replacement) isUntouched(now os.FileInfo) bool {
+	return os.SameFile(now, r.old) && now.Size() == r.old.Size() &&
+		now.ModTime().Equal(r.old.ModTime()) &&
+		r.old.ModTime().Before(r.begun.Add(-timeResolution))
+}
+
+// putBack gives what the draft was exchanged with its name back. If that name has changed yet
+// again, the newest file gets it, and the one before keeps the name of the draft.
+func (r replacement) putBack(d *draft) error {
+	err := r.dir.Exchange(r.name, d.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = r.dir.RenameNew(d.name, r.dir, r.name)
+	}
+	if err == nil {
+		now, lstatErr := r.dir.Lstat(d.name)
+		if errors.Is(lstatErr, fs.ErrNotExist) || lstatErr == nil && os.SameFile(d.info, now) {
+			return nil // discard removes the draft
+		}
+		err = cmp.Or(r.dir.Exchange(r.name, d.name), errChangedTwice)
+	}
+	left := d.name
+	d.name = "" // it is not ours to remove
+	return fmt.Errorf("%w: what had been there is now in %s, in the same directory", err, left)
+}
+
+var errChangedTwice = errors.New("another program has replaced it twice at this moment")
+
 const temporaryPrefix = ".acp-agent-"
+
+// Losses is a set of what a replaced file does not keep.
+type Losses uint8
+
+// What a replaced file may not keep.
+const (
+	// LosesOwner means that it will belong to the user of this process.
+	LosesOwner = Losses(dirfd.LostOwner)
+	// LosesGroup means that it will belong to another group, which gets no more permissions than
+	// everybody else.
+	LosesGroup = Losses(dirfd.LostGroup)
+	// LosesACL means that its access control list is dropped. Nobody gets more permissions.
+	LosesACL = Losses(dirfd.LostACL)
+	// LosesAttributes means that some of its extended attributes are dropped.
+	LosesAttributes = Losses(dirfd.LostAttributes)
+	// LosesLinks means that its other names (hard links) keep the old content. That is always
+	// permitted.
+	LosesLinks Losses = 1 << 7
+)
+
+// String describes the losses as the rest of a sentence about the file, such as "will not keep its
+// owner", "" if there are none.
+func (l Losses) String() string {
+	var lost, all []string
+	for _, one := range []struct {
+		loss Losses
+		text string
+	}{
+		{LosesOwner, "owner"}, {LosesGroup, "group"}, {LosesACL, "access control list"},
+		{LosesAttributes, "extended attributes"},
+	} {
+		if l&one.loss != 0 {
+			lost = append(lost, one.text)
+		}
+	}
+	if len(lost) > 0 {
+		all = append(all, "will not keep its "+strings.Join(lost, " and "))
+	}
+	if l&LosesLinks != 0 {
+		all = append(all, "has other names (hard links) that keep the old content")
+	}
+	return strings.Join(all, " and ")
+}
 
 // temporaryName returns an unused name for a temporary file.
 func temporaryName() string { return temporaryPrefix + rand.Text() }

@@ -75,29 +75,6 @@ func TestWriteKeepsOwner(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o640), info.Mode())
 }
 
-// If the file's group cannot be kept, another group gets no more permissions than everybody.
-//
-// Clause C12.
-func TestWriteWithForeignGroup(t *testing.T) {
-	const inside = "WORKSPACE_TEST_DIR"
-	if os.Getenv(inside) == "" {
-		dir := openToAll(t)
-		foreign := filepath.Join(dir, "foreign")
-		write(t, foreign, "x")
-		require.NoError(t, os.Chmod(foreign, 0o664))
-		if !asUser(t, dir) {
-			t.Skip("only root can make a file of somebody else's")
-		}
-		info, err := os.Stat(foreign)
-		require.NoError(t, err)
-		require.EqualValues(t, 65534, info.Sys().(*syscall.Stat_t).Gid)
-		require.Equal(t, fs.FileMode(0o644), info.Mode())
-		return
-	}
-	_, err := put(open(t, os.Getenv(inside)), "foreign", "written")
-	require.NoError(t, err)
-}
-
 // Clause C6.
 func TestWriteReadOnlyFile(t *testing.T) {
 	g := newGrounds(t)

@@ -102,13 +102,14 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 	if err := call.commit(begun); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, t.workspace()); err != nil {
+	var err error
+	if c.Change, err = c.Apply(ctx, t.workspace()); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		return call.fail(t.whyUnchanged(c, err))
 	}
-	err := call.commit(backend.ToolCall{
+	err = call.commit(backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted),
 			Locations: c.locations()}, Content: c.diff(),
 	})
@@ -143,7 +144,8 @@ func (c change) toolCall() backend.ToolCall {
 	input := map[string]any{"path": c.Asked}
 	if c.Ref != (workspace.Ref{}) {
 		path, root := c.Ref.Path(), c.Ref.Root().Dir.String()
-		title = c.verb + " " + text.Printable(path) + " in folder " + text.Printable(root)
+		title = c.verb + " " + text.Printable(path) + " in folder " + text.Printable(root) +
+			c.SideEffects()
 		input["resolvedPath"], input["root"] = path, root
 	}
 	return backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{

@@ -156,6 +156,38 @@ func TestRequestShowsResolvedPath(t *testing.T) {
 	require.Equal(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\n2\n"}, files(t, top))
 }
 
+// Clause E2.
+func TestRequestSaysWhatIsLost(t *testing.T) {
+	top := plant(t, fileTree{"app/a.txt": "one\ntwo\n"})
+	path := filepath.Join(top, "app", "a.txt")
+	require.NoError(t, os.Link(path, filepath.Join(top, "other")))
+	talk := open(t, limits{}, filepath.Join(top, "app"))
+	talk.client.onAsk = selected("allow-once")
+	for _, ask := range []string{"/edit a.txt" + edited, "/write a.txt\nx"} {
+		talk.client.asked = nil
+		talk.ask(ask)
+		linked := ask != "/write a.txt\nx" // until it has been replaced
+		require.Equal(t, linked, strings.HasSuffix(talk.client.asked[0].ToolCall.Title,
+			"in folder "+filepath.Join(top, "app")+", which has other names (hard links) that keep "+
+				"the old content"))
+	}
+}
+
+// An edit is made in the text that the file has then, if nobody else has changed its lines.
+//
+// Clause E1.
+func TestEditOfAFileThatChanges(t *testing.T) {
+	top := plant(t, fileTree{"a.txt": "one\ntwo\nthree\n"})
+	talk := open(t, limits{}, top)
+	talk.client.onAsk = after(t, func() {
+		require.NoError(t, os.WriteFile(filepath.Join(top, "a.txt"), []byte("0\ntwo\n!"), 0o600))
+	})
+	a := talk.ask("/edit a.txt" + edited)
+	require.Contains(t, a.text(), "Wrote `")
+	require.Equal(t, fileTree{"a.txt": "0\n2\n!"}, files(t, top))
+	require.Equal(t, "0\n2\n!", a.last(t).diffs(t)[0].NewText)
+}
+
 // Clause C11.
 func TestPathIsCheckedAgain(t *testing.T) {
 	relink := func(target string) func(*testing.T, string) {
@@ -184,7 +216,7 @@ func TestPathIsCheckedAgain(t *testing.T) {
 		"link out, a new file": {"/write l/new\nx", relink("out"),
 			"outside the session's folders"},
 		"link to another, new file": {"/write l/new\nx", relink("lib"), "now; it led to"},
-		"changed": {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo\n!"),
+		"changed": {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo!\n"),
 			"has changed"},
 		"changed, same size": {"/write l/a.txt\nx", put("app/d/a.txt", "one\nTWO\n"),
 			"has changed"},

@@ -32,6 +32,8 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	}
 	isRepository, isEnvironment := surroundings(ws, c.Ref)
 	switch name := spelled[len(spelled)-1]; {
+	case c.Loses != 0:
+		return "the file " + c.Loses.String()
 	case either(isHidden):
 		return "it is hidden or in a hidden folder, and programs run what they find there"
 	case isRepository:

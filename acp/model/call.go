@@ -46,7 +46,9 @@ type call struct {
 	announced   bool
 	resultShown bool // by the client of the MCP server
 	ended       bool
-	content     []any // what is shown, nil for nothing
+	content     []any  // what is shown, nil for nothing
+	permitted   string // the text of a file that the user has been shown
+	made        []any  // what is shown of a write that has been made in another text
 }
 
 // callInput holds the arguments that say what a call is about.
@@ -247,7 +249,7 @@ func (c *call) end(
 	c.ended = true
 	result += c.turn.judge(c, result, status)
 	s := backend.ToolCall{}
-	s.Status, s.RawOutput = &status, map[string]string{"text": result}
+	s.Status, s.RawOutput, s.Content = &status, map[string]string{"text": result}, c.made
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
 	if status == failed && !c.resultShown && !inTerminal {
 		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(result)))

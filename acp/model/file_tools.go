@@ -69,7 +69,7 @@ func fileTools(ws *workspace.Workspace, editor tools.Editor) []tool {
 		if !t.Annotations.ReadOnly { // the user is asked as part of the call
 			forCall = func(c *call) tools.Tool {
 				o := o
-				o.Permit = c.permit
+				o.Permit, o.Made = c.permit, c.noteMade
 				return tools.New(ws, o).Tools()[i]
 			}
 		}

@@ -63,7 +63,8 @@ func TestUnsavedChanges(t *testing.T) {
 		buffers.Store(a, "typed more\n")
 		return allowOnce
 	}
-	e.prompt("Edit.", modelserver.Edit("a", "typed", "changed"))
-	require.Contains(t, lastResult(e), "Nothing was changed")
-	require.Equal(t, "changed\n", read(t, a))
+	r = e.prompt("Edit.", modelserver.Edit("a", "typed", "changed"))
+	require.Len(t, r.asked, 2, "again, because the user has typed on the line")
+	require.Contains(t, string(r.asked[1].Call.Content), `"oldText":"typed more\n"`)
+	require.Equal(t, "changed more\n", read(t, a))
 }

@@ -23,6 +23,7 @@ var (
 // permit decides about a change: it asks the user, unless the mode allows it. The change that is
 // shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
+	c.permitted = change.New
 	shown := c.describeChange(change)
 	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
 	host := c.turn.host
@@ -55,6 +56,14 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }
 
+// noteMade notes a write that has been made in another text than was shown, to show it when the
+// call ends.
+func (c *call) noteMade(change tools.Change) {
+	if change.Kind == tools.Write && change.New != c.permitted {
+		c.made = c.describeChange(change).Content
+	}
+}
+
 // askUser asks the user whether to do what is shown, as [backend.Question.Ask] does. allowAlways is
 // the label of the answer that always allows it, "" for none.
 func (c *call) askUser(
@@ -80,10 +89,10 @@ func (c *call) describeChange(change tools.Change) backend.ToolCall {
 	s.Locations = backend.Locations(path, change.FirstLine())
 	switch change.Kind {
 	case tools.Write:
-		title = "Write " + title + change.AlsoCreates()
+		title = "Write " + title + change.SideEffects()
 		s.Content = append(s.Content, backend.NewDiff(path, change.Old, change.New))
 	case tools.CreateDirectory:
-		title = "Create directory " + title + change.AlsoCreates()
+		title = "Create directory " + title + change.SideEffects()
 	case tools.Delete:
 		title = "Delete " + change.What + " " + title
 		if change.Old != nil {

@@ -344,6 +344,25 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	require.Contains(t, told, "it is a program")
 }
 
+// Accepting edits does not include what a file loses.
+//
+// Clause E2.
+func TestLossesAreAskedFor(t *testing.T) {
+	root := dirtest.New(t, "a.txt", "one\n")
+	require.NoError(t, os.Link(filepath.Join(root, "a.txt"), filepath.Join(root, "b.txt")))
+	e := open(t, setup{roots: []string{root}})
+	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+	e.answer(allowOnce)
+	r := e.prompt("Change.", modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "2")))
+	require.Len(t, r.asked, 1)
+	const lost = "has other names (hard links) that keep the old content"
+	require.Contains(t, string(r.asked[0].Call.Content), lost)
+	require.Contains(t, r.asked[0].Call.Title, ", which "+lost)
+	require.Equal(t, "one\n", read(t, filepath.Join(root, "b.txt")))
+	asked, _ := e.asksFor("a.txt", "3")
+	require.Zero(t, asked, "it has one name now")
+}
+
 // A folder that is hidden or a repository itself is no place for accepted edits.
 //
 // Clause B2.
@@ -447,7 +466,7 @@ func TestWhatIsShownIsWhatIsMade(t *testing.T) {
 	}
 	e.mu.Unlock()
 	r := e.prompt("Change.", changes()[2])
-	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
-	require.Equal(t, "one\ntwo\nthree\n", read(t, filepath.Join(root, "edit.txt")))
-	require.Contains(t, e.results()[0], "Nothing was changed")
+	require.Equal(t, sdk.ToolCallStatusCompleted, r.calls()[0].Status)
+	require.Contains(t, string(r.calls()[0].Content), `"newText":"one\n2\nthree\n"`)
+	require.Equal(t, "one\n2\nthree\n", read(t, filepath.Join(root, "edit.txt")))
 }

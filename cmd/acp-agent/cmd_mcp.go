@@ -172,7 +172,7 @@ func (m mcpFlags) options(
 		return o, err
 	}
 	if !m.readOnly {
-		o.Permit = permitAll
+		o.Permit = permit
 	}
 	if m.session != "" {
 		secret := os.Getenv(mcprelay.SecretVariable)
@@ -219,9 +219,14 @@ func (m mcpFlags) openedFlag() string {
 	return "fallback-root"
 }
 
-// permitAll permits every change: an MCP client asks its user before it calls a tool that is not
-// read-only.
-func permitAll(context.Context, tools.Change) error { return nil }
+// permit permits changes: an MCP client asks its user before it calls a tool that is not read-only.
+// The user does not learn then what a file would lose, so that is not permitted.
+func permit(_ context.Context, c tools.Change) error {
+	if c.Loses&^workspace.LosesLinks != 0 {
+		return errors.New("acp-agent mcp cannot ask the user about that")
+	}
+	return nil
+}
 
 // rootsOf returns the root set of folders given on the command line, which may be empty.
 func rootsOf(dirs []string) (workspace.Roots, error) {

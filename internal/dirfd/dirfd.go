@@ -13,12 +13,28 @@ package dirfd
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // ErrChanged is returned when an entry was replaced while it was being opened. Try again.
 var ErrChanged = errors.New("it keeps changing while it is being opened")
+
+// ErrLocked is returned by [TryLock] if another process, or another part of this one, has locked the
+// file.
+var ErrLocked = errors.New("another program has locked it")
+
+// Lost says what a file did not get from the one that it replaces.
+type Lost uint8
+
+// What a file may not get.
+const (
+	LostOwner      Lost = 1 << iota // it belongs to this process's user
+	LostGroup                       // it belongs to another group, with fewer permissions
+	LostACL                         // its access control list
+	LostAttributes                  // some extended attributes
+)
 
 // MountID identifies a mount. Zero is an unknown one.
 type MountID uint64
@@ -68,6 +84,16 @@ func (d *Dir) Sync() error {
 		return err
 	}
 	return errors.Join(self.Sync(), self.Close())
+}
+
+// OpenAny opens the entry name for reading or, if that is not permitted, for writing. It does not
+// wait, and changes nothing.
+func (d *Dir) OpenAny(name string) (*os.File, error) {
+	f, err := d.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = d.OpenFile(name, writeFlags, 0)
+	}
+	return f, err
 }
 
 // ReadFile reads an open file into buf, or a larger buffer if it does not fit. The content is nil

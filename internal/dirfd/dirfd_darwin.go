@@ -14,6 +14,8 @@ import (
 const (
 	// readFlags open for reading without waiting for the other end of a FIFO.
 	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	// writeFlags open for writing without waiting or changing anything.
+	writeFlags = os.O_WRONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	// linkTypes are the types of entries that lead elsewhere.
 	linkTypes = fs.ModeSymlink
 	// maxPath is PATH_MAX, the size that F_GETPATH needs.

@@ -21,6 +21,8 @@ import (
 const (
 	// readFlags open for reading without waiting for the other end of a FIFO.
 	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	// writeFlags open for writing without waiting or changing anything.
+	writeFlags = os.O_WRONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	// dirFlags open a directory to list it.
 	dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
 )
@@ -421,6 +423,91 @@ func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
 	return err
 }
 
+// Exchange exchanges the entries name and newname. Who watches the directory is told last that
+// there is something new at name. If the file system cannot do that, the error is
+// [errors.ErrUnsupported].
+func (d *Dir) Exchange(name, newname string) error {
+	err := d.doBoth(name, d, newname, "renameat2",
+		func(olddir int, oldname string, newdir int, newname string) error {
+			return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_EXCHANGE)
+		})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+// CreateUnnamed creates a file in the directory that has no name until [Dir.NameFile] gives it one:
+// if the process is killed, nothing is left of it. If the file system cannot do that, the error is
+// [errors.ErrUnsupported].
+func (d *Dir) CreateUnnamed(perm fs.FileMode) (*os.File, error) {
+	var fd int
+	err := d.do(".", func(dir int) (err error) {
+		fd, err = unix.Openat(dir, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC,
+			uint32(perm.Perm()))
+		return err
+	})
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOENT),
+		errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM): // the last in a removed directory
+		return nil, errors.ErrUnsupported
+	case err != nil:
+		return nil, pathError("openat", ".", err)
+	}
+	f := os.NewFile(uintptr(fd), "unnamed")
+	if _, err := os.Stat(inProc(fd)); err != nil {
+		_ = f.Close()
+		return nil, errors.ErrUnsupported // NameFile would fail
+	}
+	return f, nil
+}
+
+// NameFile gives a file of [Dir.CreateUnnamed] a name, which must be free.
+func (d *Dir) NameFile(f *os.File, name string) error {
+	err := onDescriptor(f, func(fd int) error {
+		return d.do(name, func(dir int) error {
+			return unix.Linkat(unix.AT_FDCWD, inProc(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
+		})
+	})
+	return pathError("linkat", name, err)
+}
+
+// inProc returns the path by which /proc shows an open file of this process.
+func inProc(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// CheckWrite returns an error unless the process may change the content of the file name, which
+// may be replaced although it may not.
+func (d *Dir) CheckWrite(name string) error {
+	path, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return pathError("faccessat2", name, err)
+	}
+	err = d.do(name, func(fd int) error {
+		_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd),
+			uintptr(unsafe.Pointer(path)), unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	})
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // filters refuse it with EPERM
+		return d.tryToWrite(name)
+	}
+	return pathError("faccessat2", name, err)
+}
+
+// tryToWrite is CheckWrite that opens the file for writing.
+func (d *Dir) tryToWrite(name string) error {
+	f, err := d.OpenFile(name, writeFlags, 0)
+	if errors.Is(err, unix.ETXTBSY) {
+		return nil // a program that runs may be replaced
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // Link gives the file name a second name in the same directory.
 func (d *Dir) Link(name, newname string) error {
 	return d.doBoth(name, d, newname, "linkat",
@@ -481,15 +568,6 @@ func (d *Dir) checkMount(id MountID) error {
 // validName reports whether name can only mean an entry of a directory, or the directory itself.
 func validName(name string) bool {
 	return name != "" && name != ".." && strings.IndexByte(name, '/') < 0
-}
-
-// uninterrupted repeats op while a signal interrupts it.
-func uninterrupted(op func() error) error {
-	for {
-		if err := op(); err != unix.EINTR {
-			return err
-		}
-	}
 }
 
 func pathError(op, name string, err error) error {
@@ -694,7 +772,7 @@ func realPath(f *os.File) (string, error) {
 	}
 	var path string
 	controlErr := conn.Control(func(fd uintptr) {
-		path, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(fd)))
+		path, err = os.Readlink(inProc(int(fd)))
 	})
 	if err := errors.Join(controlErr, err); err != nil {
 		return "", err
@@ -742,4 +820,15 @@ func unescape(path string) string {
 		}
 		out.WriteByte('\\')
 	}
+}
+
+// lockable reports whether TryLock may lock the file. On SMB a lock would keep others from reading.
+func lockable(fd int) bool {
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(fd, &system); err != nil {
+		return false
+	}
+	kind := uint32(system.Type)
+	return kind != unix.CIFS_SUPER_MAGIC && kind != unix.SMB2_SUPER_MAGIC &&
+		kind != unix.SMB_SUPER_MAGIC
 }

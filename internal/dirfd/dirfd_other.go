@@ -248,6 +248,25 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 // here.
 func (*Dir) RenameNew(string, *Dir, string) error { return errors.ErrUnsupported }
 
+// Exchange would exchange two entries; there is no such operation here.
+func (*Dir) Exchange(string, string) error { return errors.ErrUnsupported }
+
+// CreateUnnamed would create a file without a name; there is no such operation here.
+func (*Dir) CreateUnnamed(fs.FileMode) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// NameFile would name a file of CreateUnnamed.
+func (*Dir) NameFile(*os.File, string) error { return errors.ErrUnsupported }
+
+// CheckWrite returns an error unless the process may change the content of the file name, which
+// may be replaced although it may not.
+func (d *Dir) CheckWrite(name string) error {
+	f, err := d.OpenFile(name, writeFlags, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // Link gives the file name a second name in the same directory.
 func (d *Dir) Link(name, newname string) error {
 	if d.blocked != nil {

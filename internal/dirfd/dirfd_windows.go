@@ -12,6 +12,8 @@ import (
 const (
 	// readFlags open for reading.
 	readFlags = os.O_RDONLY
+	// writeFlags open for writing without changing anything.
+	writeFlags = os.O_WRONLY
 	// linkTypes are the types of entries that lead elsewhere: symbolic links, and by the other bit
 	// junctions and volume mount points, which are irregular files to Go. Other irregular files
 	// cannot be read as links, and are refused.
@@ -25,8 +27,14 @@ func mountOf(os.FileInfo) MountID { return 1 }
 // MountPoints returns nil.
 func MountPoints() []string { return nil }
 
-// CopyOwner does nothing: on Windows a file's permissions do not name a group.
-func CopyOwner(*os.File, os.FileInfo) bool { return true }
+// TryLock is unsupported: a file that is open and locked cannot be replaced on Windows.
+func TryLock(*os.File) error { return errors.ErrUnsupported }
+
+// Inherit does nothing: on Windows a new file has the access rights of its directory.
+func Inherit(*os.File, *os.File) (Lost, error) { return 0, nil }
+
+// WouldLose returns nothing.
+func (d *Dir) WouldLose(os.FileInfo) (Lost, error) { return 0, nil }
 
 // Links returns 1: on Windows a FileInfo does not contain the number of names.
 func Links(os.FileInfo) uint64 { return 1 }

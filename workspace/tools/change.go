@@ -37,8 +37,13 @@ type Change struct {
 	// Parents are the missing directories above the new file or directory, outermost first. They
 	// are created with it.
 	Parents []workspace.Ref
+	// Loses is what the file to be written will not keep. Apply permits nothing else to be lost.
+	Loses workspace.Losses
 
 	edited edited // what the editor has of the file to be written
+	// again plans the same write anew.
+	again   func(context.Context) (Change, error)
+	partial bool // it changes a part of the text, whatever the rest is
 }
 
 // ChangeKind is the kind of a [Change].
@@ -56,7 +61,8 @@ const (
 )
 
 // Permit decides whether a change may be made: nil allows it, an error rejects it and says why. It
-// is called once for each change and may wait for a person.
+// is called once for each change and may wait for a person. If meanwhile the file has changed so that
+// an edit now replaces other lines than were permitted, Permit is called again.
 type Permit func(ctx context.Context, c Change) error
 
 // Plan plans to write the file at path without changing anything. It calls rewrite with the current
@@ -74,7 +80,9 @@ func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int
 // plan is Plan for files that may be open in an editor.
 func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
-	c := Change{Asked: path}
+	c := Change{Asked: path, again: func(ctx context.Context) (Change, error) {
+		return plan(ctx, ws, editor, path, maxSize, rewrite)
+	}}
 	maxSize = cmp.Or(maxSize, defaultMaxFileSize)
 	ref, parents, err := target(ws, Write, path)
 	if err != nil {
@@ -90,6 +98,11 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 	}
 	if now != nil {
 		c.Old, c.edited = new(now.text()), *now
+		if now.editor == nil { // which would not replace it
+			if c.Loses, err = ws.WriteLosses(path); err != nil {
+				return c, err
+			}
+		}
 	}
 	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
 		var replaced *workspace.ReplacedError
@@ -268,23 +281,27 @@ func (c Change) String() string {
 	path := c.Ref.Path()
 	switch {
 	case c.Kind == CreateDirectory:
-		return "create directory " + path + c.AlsoCreates()
+		return "create directory " + path + c.SideEffects()
 	case c.Kind == Delete:
 		return "delete " + c.What + " " + path
 	case c.Kind == Move:
 		return fmt.Sprintf("move %s %s to %s", c.What, path, c.To.Path())
 	case c.Old == nil:
-		return "create file " + path + c.AlsoCreates()
+		return "create file " + path + c.SideEffects()
 	default:
-		return "change file " + path
+		return "change file " + path + c.SideEffects()
 	}
 }
 
-// AlsoCreates names the directories that are created too, as in " and its directories /src/a,
-// /src/a/b". It is "" if there are none.
-func (c Change) AlsoCreates() string {
+// SideEffects names the directories that are created too, as in " and its directories /src/a,
+// /src/a/b", or what a file loses, as in ", which will not keep its owner". It is "" if there is
+// nothing to say.
+func (c Change) SideEffects() string {
 	switch paths := pathsOf(c.Parents); len(paths) {
 	case 0:
+		if c.Loses != 0 {
+			return ", which " + c.Loses.String()
+		}
 		return ""
 	case 1:
 		return " and its directory " + paths[0]
@@ -308,19 +325,22 @@ func (c Change) Diff() string {
 	return unified(from, to, old, c.New)
 }
 
-// Apply makes the change, unless something has changed since it was planned. The error is then a
-// *[workspace.MovedError] for a path that leads elsewhere, a *[workspace.ChangedError] for a file
-// with another text, or [fs.ErrExist] for a file or directory that was created in the meantime, and
-// nothing is changed. Files are replaced as a whole.
-func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
+// Apply makes the change and returns it as it was made, unless something has changed since it was
+// planned. The error is then a *[workspace.MovedError] for a path that leads elsewhere, a
+// *[workspace.ChangedError] for a file with another text, or [fs.ErrExist] for a file or directory
+// that was created in the meantime, and nothing is changed. Files are replaced as a whole.
+//
+// If a planned write still replaces the same lines by the same lines in the text that the file has
+// now, it is made there.
+func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) (Change, error) {
 	made, err := c.makeParents(ws)
 	if err == nil {
-		err = c.apply(ctx, ws)
+		c, err = c.apply(ctx, ws)
 	}
 	if err != nil {
 		removeMade(ws, made)
 	}
-	return err
+	return c, err
 }
 
 // removeMade removes directories that makeParents made, unless they are no longer empty.
@@ -364,28 +384,71 @@ func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err
 }
 
 // apply makes the change in directories that exist.
-func (c Change) apply(ctx context.Context, ws *workspace.Workspace) error {
+func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, error) {
 	var err error
 	switch c.Kind {
 	case CreateDirectory:
 		_, err = ws.Mkdir(c.Asked, workspace.MkdirOptions{At: c.Ref})
 	case Delete:
 		if err = c.checkUnchanged(ctx, ws); err == nil {
-			err = ws.Remove(c.Asked, workspace.RemoveOptions{At: c.Ref})
+			o := workspace.RemoveOptions{At: c.Ref}
+			if c.Old != nil {
+				o.IfUnchanged = workspace.VersionOf([]byte(*c.Old))
+			}
+			err = ws.Remove(c.Asked, o)
 		}
 	case Move:
 		_, err = ws.Rename(c.Asked, c.AskedTo, workspace.RenameOptions{From: c.Ref, To: c.To})
 	default:
-		if done, err := c.edited.write(ctx, ws, c); done || err != nil {
-			return err
-		}
-		o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly}
-		if c.Old != nil {
-			o.Create, o.IfUnchanged = workspace.ReplaceOnly, workspace.VersionOf([]byte(*c.Old))
-		}
-		_, err = ws.WriteFile(ctx, c.Asked, []byte(c.New), o)
+		return c.write(ctx, ws)
 	}
+	return c, err
+}
+
+// maxRenewals is how often a write is planned anew because some program keeps changing the file.
+const maxRenewals = 16
+
+// write writes the file while no other [Change] can.
+func (c Change) write(ctx context.Context, ws *workspace.Workspace) (Change, error) {
+	lock, err := ws.LockFile(ctx, c.Asked)
+	if err != nil {
+		return c, err
+	}
+	defer lock.Unlock()
+	for range maxRenewals {
+		err = c.tryToWrite(ctx, ws, lock)
+		if changed := (*workspace.ChangedError)(nil); !errors.As(err, &changed) {
+			break
+		}
+		next, planErr := c.again(ctx)
+		if planErr != nil || !c.covers(next) {
+			break
+		}
+		c = next
+	}
+	return c, err
+}
+
+// tryToWrite writes the file if it is as it was when the write was planned.
+func (c Change) tryToWrite(ctx context.Context, ws *workspace.Workspace,
+	lock *workspace.FileLock) error {
+	if done, err := c.edited.write(ctx, ws, c); done || err != nil {
+		return err
+	}
+	o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly, Lock: lock,
+		MayLose: c.Loses}
+	if c.Old != nil {
+		o.Create, o.IfUnchanged = workspace.ReplaceOnly, workspace.VersionOf([]byte(*c.Old))
+	}
+	_, err := ws.WriteFile(ctx, c.Asked, []byte(c.New), o)
 	return err
+}
+
+// covers reports whether a person who has seen the write c has also seen what next does: it
+// replaces the same lines in the same file and loses nothing more.
+func (c Change) covers(next Change) bool {
+	return c.Ref == next.Ref && c.Old != nil && next.Old != nil && next.Loses&^c.Loses == 0 &&
+		slices.Equal(changedLines(c.Diff()), changedLines(next.Diff()))
 }
 
 // checkUnchanged returns an error unless the entry to delete still has the type and text that were

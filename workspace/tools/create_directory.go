@@ -29,7 +29,7 @@ func (s *Set) createDirectory(ctx context.Context,
 	in createDirectoryInput) (createdDirectory, error) {
 	c, err := planDirectory(s.ws, in.Path)
 	if err == nil {
-		err = s.apply(ctx, c)
+		c, err = s.apply(ctx, c)
 	}
 	if err != nil {
 		return createdDirectory{}, err

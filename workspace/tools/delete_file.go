@@ -25,7 +25,7 @@ func deleteFileTool() definition {
 func (s *Set) deleteFile(ctx context.Context, in deleteFileInput) (deletedFile, error) {
 	c, err := planDelete(ctx, s.ws, in.Path, defaultMaxFileSize)
 	if err == nil {
-		err = s.apply(ctx, c)
+		c, err = s.apply(ctx, c)
 	}
 	if err != nil {
 		return deletedFile{}, err

@@ -52,6 +52,21 @@ func hunks(diff string) string {
 	return rest
 }
 
+// changedLines returns the lines of a unified diff that are removed or added, with their signs. If
+// the diff is too long to show, it returns the line that says so, which has the number of lines.
+func changedLines(diff string) (lines []string) {
+	kept := false
+	for line := range strings.Lines(hunks(diff)) {
+		if line[0] != '\\' { // otherwise it says that the line before has no end
+			kept = line[0] != ' ' && line[0] != '@'
+		}
+		if kept {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // lineRange formats a range for the header of a hunk.
 func lineRange(first, count int) string {
 	if count == 1 {

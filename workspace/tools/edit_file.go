@@ -73,14 +73,15 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	if err != nil {
 		return changedFile{}, err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
-	defer cancel()
 	var adapted adaptation
-	c, err := s.planText(limited, in.Path, in.IfVersion, func(old *string) (string, error) {
+	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old == nil {
 			return "", &fs.PathError{Op: "open", Path: in.Path, Err: syscall.ENOENT}
 		}
+		limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
+		defer cancel()
 		edited := *old
+		adapted = adaptation{}
 		for i, r := range replacements {
 			if limited.Err() != nil {
 				return "", context.Cause(limited)
@@ -103,6 +104,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	if err != nil {
 		return changedFile{}, err
 	}
+	c.partial = true
 	var out changedFile
 	if in.DryRun {
 		out = s.changed(c, math.MaxInt)

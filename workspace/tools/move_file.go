@@ -31,7 +31,7 @@ func moveFileTool() definition {
 func (s *Set) moveFile(ctx context.Context, in moveFileInput) (movedFile, error) {
 	c, err := planMove(s.ws, in.Path, in.To)
 	if err == nil {
-		err = s.apply(ctx, c)
+		c, err = s.apply(ctx, c)
 	}
 	if err != nil {
 		return movedFile{}, err

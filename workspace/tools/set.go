@@ -18,7 +18,8 @@ import (
 type Set struct {
 	ws     *workspace.Workspace
 	permit Permit
-	editor Editor // nil for none
+	made   func(Change) // may be nil
+	editor Editor       // nil for none
 	limits limits
 	tools  []Tool
 }
@@ -27,6 +28,9 @@ type Set struct {
 type Options struct {
 	// Permit decides about each change. If it is nil, the set has only tools that read.
 	Permit Permit
+	// Made, if not nil, is told each change as it was made. An edit may have been made in a text that
+	// differs in other lines from the one that was permitted.
+	Made func(Change)
 	// Editor, if not nil, is asked by read_file, read_files, write_file and edit_file for unsaved
 	// texts. They change files that it has open through it. All other tools use the disk.
 	Editor Editor
@@ -64,7 +68,8 @@ func (l limits) withDefaults() limits {
 // New returns the tools of ws, which the caller must close. If ws is nil, the tools can be listed,
 // but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
-	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
+	s := &Set{ws: ws, permit: o.Permit, made: o.Made, editor: o.Editor,
+		limits: o.limits.withDefaults()}
 	for _, define := range definitions() {
 		if t := define(s); t.Annotations.ReadOnly || o.Permit != nil {
 			s.tools = append(s.tools, t)

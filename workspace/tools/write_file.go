@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -80,7 +81,8 @@ func (s *Set) planText(ctx context.Context, path, version string,
 // lines of the difference.
 func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, error) {
 	if !c.Unchanged() {
-		if err := s.apply(ctx, c); err != nil {
+		var err error
+		if c, err = s.apply(ctx, c); err != nil {
 			return changedFile{}, err
 		}
 	}
@@ -94,12 +96,47 @@ func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, er
 	return out, nil
 }
 
-// apply makes a change if it is permitted.
-func (s *Set) apply(ctx context.Context, c Change) error {
-	if err := s.permit(ctx, c); err != nil {
-		return fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
+// maxPlans is how often an edit is planned because others keep changing the same lines. Each time,
+// one of them has succeeded.
+const maxPlans = 100
+
+// apply makes a change if it is permitted, and returns it as it was made.
+func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
+	for plans := 1; ; plans++ {
+		if err := s.permit(ctx, c); err != nil {
+			return c, fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
+		}
+		made, err := c.Apply(ctx, s.ws)
+		if err == nil && s.made != nil {
+			s.made(made)
+		}
+		if err == nil || c.Kind != Write || plans == maxPlans {
+			return made, err
+		}
+		next, ok := c.after(ctx, err)
+		if !ok {
+			return c, err
+		}
+		c = next
 	}
-	return c.Apply(ctx, s.ws)
+}
+
+// after returns the change to try after Apply has failed with an error, if there is one. A change
+// of a part of a file is planned anew.
+func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
+	var changed *workspace.ChangedError
+	var loss *workspace.LossError
+	switch {
+	case errors.As(err, &loss): // more than was predicted
+		c.Loses |= loss.Losses
+		return c, true
+	case c.partial && errors.As(err, &changed):
+		next, err = c.again(ctx)
+		next.partial = true
+		return next, err == nil && !next.Unchanged()
+	default:
+		return c, false
+	}
 }
 
 // changed returns the result of writing a file.
@@ -107,6 +144,9 @@ func (s *Set) changed(c Change, lines int) changedFile {
 	out := changedFile{
 		location: locate(c.Ref), Outcome: "was changed", Parents: pathsOf(c.Parents),
 		Lines: countLines(c.New), Version: versionOf(c.New),
+	}
+	if c.Loses != 0 && !c.Unchanged() {
+		out.Notes = append(out.Notes, "the file "+c.Loses.String())
 	}
 	switch {
 	case c.Unchanged():

@@ -1,0 +1,102 @@
+//go:build unix
+
+package dirfd
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// Inherit gives f, which will replace old, its owner, group, permissions, access control list and
+// extended attributes, as far as the process may, and returns what f did not get. Whatever that is,
+// f gives nobody but its new owner more access than old did. As when a program writes to old, f
+// gets no set-user-ID bits or capabilities.
+func Inherit(f, old *os.File) (Lost, error) {
+	was, err := old.Stat()
+	if err != nil {
+		return 0, err
+	}
+	lost, err := copyOwner(f, was)
+	if err != nil {
+		return 0, err
+	}
+	perm := was.Mode().Perm()
+	if lost&LostGroup != 0 {
+		perm = perm&0o700 | 0o011*(perm>>3&perm&0o007)
+	}
+	notCopied, err := copyAttributes(f, old, lost, perm)
+	return lost | notCopied, err
+}
+
+// copyOwner gives f the owner and the group of a file as far as the process may.
+func copyOwner(f *os.File, was os.FileInfo) (lost Lost, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	now, old := statOf(info), statOf(was)
+	if now.Uid != old.Uid && f.Chown(int(old.Uid), int(old.Gid)) != nil {
+		lost |= LostOwner
+	}
+	if (now.Gid != old.Gid) && (lost != 0 || now.Uid == old.Uid) &&
+		f.Chown(-1, int(old.Gid)) != nil {
+		lost |= LostGroup
+	}
+	return lost, nil
+}
+
+// setMode gives f permissions. A file system that cannot store them may refuse that, if f has no
+// others.
+func setMode(f *os.File, perm fs.FileMode) error {
+	err := f.Chmod(perm)
+	if err == nil {
+		return nil
+	}
+	if now, statErr := f.Stat(); statErr == nil && now.Mode().Perm()&^perm == 0 {
+		return nil
+	}
+	return err
+}
+
+// WouldLose predicts what [Inherit] cannot give to a new file in the directory that replaces old.
+func (d *Dir) WouldLose(old os.FileInfo) (lost Lost, err error) {
+	was, uid := statOf(old), os.Geteuid()
+	if uid == 0 {
+		return 0, nil
+	}
+	if int(was.Uid) != uid {
+		lost |= LostOwner
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		return 0, err
+	}
+	in, err := d.StatAll(".")
+	if err != nil {
+		return 0, err
+	}
+	inherited := in.Mode()&fs.ModeSetgid != 0 && statOf(in).Gid == was.Gid
+	if !inherited && int(was.Gid) != os.Getegid() && !slices.Contains(groups, int(was.Gid)) {
+		lost |= LostGroup
+	}
+	return lost, nil
+}
+
+// statOf returns the system's description of a file.
+func statOf(info os.FileInfo) *syscall.Stat_t {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat
+	}
+	return &syscall.Stat_t{}
+}
+
+// Links returns how many names (hard links) a file has.
+func Links(info os.FileInfo) uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 1
+	}
+	return uint64(stat.Nlink)
+}
