@@ -119,8 +119,10 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	return out, err
 }
 
-// Replacement replaces one text with another, exactly as they are. Only line endings are adapted:
-// in a file whose lines all end with "\r\n", a "\n" without "\r" in either text stands for "\r\n".
+// Replacement replaces one text with another, exactly as they are. Only line endings are adapted,
+// if neither text has a "\r". In a file whose lines all end with "\r\n", a "\n" stands for that. In
+// one that has both, a "\n" in the old text stands for either, and the lines of the new text end
+// like those of the old one.
 type Replacement struct {
 	Old, New string
 	// All replaces every occurrence of Old. Otherwise Old must occur exactly once.
@@ -159,6 +161,9 @@ func (r Replacement) withLineEndings(text string) Replacement {
 // Apply makes the replacement in text, the text of the file at path. The error is a *[MatchError],
 // or a *[workspace.TooLargeError] if the result would be larger than maxSize bytes; 0 means 8 MiB.
 func (r Replacement) Apply(path, text string, maxSize int64) (string, error) {
+	if r.isMixed(text) {
+		return r.applyMixed(path, text, maxSize)
+	}
 	r = r.withLineEndings(text)
 	count := 0
 	if r.Old != "" {
@@ -172,6 +177,67 @@ func (r Replacement) Apply(path, text string, maxSize int64) (string, error) {
 		return "", &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 	}
 	return strings.ReplaceAll(text, r.Old, r.New), nil
+}
+
+// isMixed reports whether the old text has several lines, and those of text end in two ways.
+func (r Replacement) isMixed(text string) bool {
+	return strings.Contains(r.Old, "\n") && !strings.Contains(r.Old+r.New, "\r") &&
+		strings.Contains(text, "\r\n") && !onlyCRLF(text)
+}
+
+// applyMixed is Apply for a text whose lines end in two ways.
+func (r Replacement) applyMixed(path, text string, maxSize int64) (string, error) {
+	plain := strings.ReplaceAll(text, "\r\n", "\n")
+	count := strings.Count(plain, r.Old)
+	if count == 0 || count > 1 && !r.All {
+		return "", &MatchError{Path: path, Count: count, Lines: linesOf(plain, r.Old, min(count, 2))}
+	}
+	longest := len(r.New) + strings.Count(r.New, "\n")
+	size := int64(len(text)) + int64(count)*int64(longest-len(r.Old))
+	if maxSize = cmp.Or(maxSize, defaultMaxFileSize); size > maxSize {
+		return "", &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+	}
+	var b strings.Builder
+	for range count {
+		before, after, _ := strings.Cut(plain, r.Old)
+		kept := text[:lengthOf(before, text)]
+		text = text[len(kept):]
+		was := text[:lengthOf(r.Old, text)]
+		text, plain = text[len(was):], after
+		b.WriteString(kept)
+		writeLike(&b, r.New, was)
+	}
+	b.WriteString(text)
+	return b.String(), nil
+}
+
+// lengthOf returns how long part is at the beginning of text, where its lines may also end with
+// "\r\n".
+func lengthOf(part, text string) (n int) {
+	for line := range strings.Lines(part) {
+		n += len(strings.TrimSuffix(line, "\n"))
+		if strings.HasSuffix(line, "\n") {
+			_, ending := cutEnding(text[n : n+1+strings.Index(text[n:], "\n")])
+			n += len(ending)
+		}
+	}
+	return n
+}
+
+// writeLike writes a text, each line of which ends as that of the text before does, and further ones
+// as the last.
+func writeLike(b *strings.Builder, text, was string) {
+	ending := "\n"
+	for line := range strings.Lines(text) {
+		if end := strings.IndexByte(was, '\n'); end >= 0 {
+			_, ending = cutEnding(was[:end+1])
+			was = was[end+1:]
+		}
+		content, ended := strings.CutSuffix(line, "\n")
+		if b.WriteString(content); ended {
+			b.WriteString(ending)
+		}
+	}
 }
 
 // onlyCRLF reports whether text has line endings and all are "\r\n".

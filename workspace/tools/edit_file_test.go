@@ -29,6 +29,7 @@ func TestEditFile(t *testing.T) {
 			"x := 2\ny := 2\n"},
 		{args{"path": "crlf", "old_text": "a\nb", "new_text": "a\nc\nb"}, "a\r\nc\r\nb\r\n"},
 		{args{"path": "mixed", "old_text": "b\n", "new_text": "c\n"}, "a\r\nc\n"},
+		{args{"path": "mixed", "old_text": "a\nb", "new_text": "2\n3"}, "2\r\n3\n"},
 		{args{"path": "bom", "old_text": "x", "new_text": "y"}, "\ufeffy\n"},
 	} {
 		path := filepath.Join(app, c.args["path"].(string))
@@ -45,8 +46,6 @@ func TestEditFile(t *testing.T) {
 		args{"path": "a", "old_text": "1", "new_text": "2"}), "2 times, first in lines 1 and 2")
 	require.ErrorContains(t, h.refused("edit_file",
 		args{"path": "a", "old_text": "z", "new_text": "2"}), "does not contain the text")
-	require.ErrorContains(t, h.refused("edit_file",
-		args{"path": "mixed", "old_text": "a\nb", "new_text": "2"}), "does not contain the text")
 	require.ErrorIs(t, h.refused("edit_file", args{"path": "new", "old_text": "z",
 		"new_text": "2"}), fs.ErrNotExist)
 	var no *workspace.NotTextError
@@ -257,4 +256,36 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 			"new_text": "    c\n", "replace_all": true})
 		require.Equal(t, fileTree{"a": "\tc\nb\n  c\n"}, planted(t, app))
 	})
+}
+
+// The lines of a file may end in two ways. An edit of several lines finds them, and keeps that.
+func TestEditWithMixedLineEndings(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, old, new string
+		all            bool
+		want           string // "" if the text must not be found once
+	}{
+		"of one kind":    {"a\nb\r\nc\r\nd\n", "b\nc\n", "x\ny\nz\n", false, "a\nx\r\ny\r\nz\r\nd\n"},
+		"of the other":   {"a\r\nb\nc\nd\r\n", "b\nc\n", "x\n", false, "a\r\nx\nd\r\n"},
+		"of both":        {"a\nb\r\nc\nd", "a\nb\nc\n", "a\nB\nc\ne\n", false, "a\nB\r\nc\ne\nd"},
+		"within lines":   {"one\r\ntwo\nthree\n", "ne\ntw", "n\nw", false, "on\r\nwo\nthree\n"},
+		"begin with one": {"a\r\nb\nc\n", "\nb", "\nx", false, "a\r\nx\nc\n"},
+		"all":            {"a\r\nb\na\nb\r\n", "a\nb\n", "x\n", true, "x\r\nx\n"},
+		"twice":          {"a\r\nb\na\nb\r\n", "a\nb\n", "x\n", false, ""},
+		"a bare one":     {"a\r\r\nb\nc\n", "\r\r\nb", "x", false, "ax\nc\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Replacement{Old: c.old, New: c.new, All: c.all}
+			got, err := r.Apply("f", c.text, 0)
+			if c.want == "" {
+				var match *MatchError
+				require.ErrorAs(t, err, &match)
+				require.Equal(t, 2, match.Count)
+				require.Equal(t, []int{1, 3}, match.Lines)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+		})
+	}
 }
