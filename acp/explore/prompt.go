@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -69,12 +70,19 @@ func readPrompt(params []byte) (prompt, error) {
 	p.text = strings.TrimSpace(strings.Join(texts, " "))
 	if len(texts) > 0 && strings.HasPrefix(texts[0], "/") {
 		p.command, p.text = text.CutWord(p.text[1:])
-		p.line = strings.TrimSpace(strings.TrimPrefix(p.line, "/"+p.command))
+		p.line = argument(strings.TrimPrefix(p.line, "/"+p.command))
 		if p.command == "" {
 			p.command, p.text = "help", ""
 		}
 	}
 	return p, nil
+}
+
+// argument returns what follows a command on its line. White space other than spaces and tabs may be
+// part of a name; one of those ends the command too.
+func argument(rest string) string {
+	_, separator := utf8.DecodeRuneInString(rest)
+	return strings.Trim(rest[separator:], " \t\r")
 }
 
 // notes says which parts of the prompt are not used.

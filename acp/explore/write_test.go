@@ -326,6 +326,20 @@ func TestImpossibleChanges(t *testing.T) {
 	require.Equal(t, planted, files(t, cwd))
 }
 
+// White space of other kinds is part of a name.
+//
+// Clause C9.
+func TestWritePathWithOtherSpaces(t *testing.T) {
+	cwd := plant(t, fileTree{"a.txt": "old\n"})
+	c := open(t, limits{}, cwd)
+	c.client.onAsk = selected("allow-once")
+	c.ask("/write \u202fa.txt\nnarrow")
+	c.ask("/write a.txt\u00a0 \r\nwide")
+	c.ask("/write\u00a0b.txt\ncommand")
+	require.Equal(t, fileTree{"a.txt": "old\n", "\u202fa.txt": "narrow\n", "a.txt\u00a0": "wide\n",
+		"b.txt": "command\n"}, files(t, cwd))
+}
+
 func TestWritePathWithSpaces(t *testing.T) {
 	cwd := plant(t, fileTree{"a": ""})
 	talk := open(t, limits{}, cwd)
