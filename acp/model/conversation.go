@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"sync"
 
@@ -23,6 +24,7 @@ type conversation struct {
 	said    strings.Builder           // by the model, before it becomes a part of the last message
 	step    int                       // of the tool calls that end the last message, see meta
 	results map[string]llm.ToolResult // of these calls, by ID
+	later   []laterThought            // that come after some of these calls
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
 	turns   []place                   // where the prompts begin that messages has, oldest first
@@ -53,6 +55,8 @@ type meta struct {
 	// Thought is the model's thinking. It is in an update without text, after the updates that show
 	// the thinking.
 	Thought *thought `json:"thought,omitempty"`
+	// After is how many calls of its answer come before the Thought.
+	After int `json:"after,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
 	Prompt bool `json:"prompt,omitempty"`
 	// Note says that a message is for the user only: see [backend.Note].
@@ -80,10 +84,16 @@ type thought struct {
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// thoughtUpdate returns an update that stores what the model thought.
-func thoughtUpdate(t llm.Thinking) backend.Update {
+// laterThought is a thought that comes after some calls of its answer.
+type laterThought struct {
+	after   int
+	thought llm.Thinking
+}
+
+// thoughtUpdate returns an update that stores what the model thought after some calls of an answer.
+func thoughtUpdate(t llm.Thinking, after int) backend.Update {
 	return backend.MetaChunk(sessionstore.AgentThoughtChunk, "", meta{
-		From: t.From, Attached: t.Attached, Thought: &thought{t.Text, t.Signature, t.Redacted},
+		After: after, From: t.From, Attached: t.Attached, Thought: &thought{t.Text, t.Signature, t.Redacted},
 	})
 }
 
@@ -221,11 +231,13 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case m.Refused:
 		c.endCalls()
 		c.said.Reset()
+		c.later = nil
 		c.truncate(upTo(c.messages, c.before(0)))
 	case m.Omitted != nil:
 		c.omit(*m.Omitted)
 	case m.Retried && !c.ignored:
 		c.said.Reset()
+		c.later = nil
 		last := len(c.messages) - 1
 		if last >= 0 && c.results == nil && c.messages[last].Role == llm.Assistant {
 			c.messages = c.messages[:last]
@@ -234,10 +246,11 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case m.Thought != nil:
 		c.endCalls()
 		c.endText()
-		c.add(llm.Assistant, llm.Thinking{
+		c.later = append(c.later, laterThought{m.After, llm.Thinking{
 			From: m.From, Text: m.Thought.Text, Signature: m.Thought.Signature,
 			Redacted: m.Thought.Redacted, Attached: m.Attached,
-		})
+		}})
+		c.endThoughts(0)
 	case u.Kind == sessionstore.AgentThoughtChunk:
 	case u.Kind == sessionstore.AgentMessageChunk:
 		var content struct{ Text string }
@@ -275,6 +288,7 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 		c.endCalls()
 	}
 	c.endText()
+	c.endThoughts(len(c.results))
 	c.add(llm.Assistant, call)
 	if c.results == nil {
 		c.results = make(map[string]llm.ToolResult)
@@ -316,6 +330,7 @@ func (c *conversation) endCalls() {
 	if len(c.results) == 0 {
 		return
 	}
+	c.endThoughts(maxAfter)
 	for _, p := range c.messages[len(c.messages)-1].Parts {
 		if call, ok := p.(llm.ToolCall); ok {
 			c.add(llm.User, c.results[call.ID])
@@ -324,10 +339,23 @@ func (c *conversation) endCalls() {
 	c.results = nil
 }
 
+// maxAfter is more than the calls of any answer.
+const maxAfter = math.MaxInt
+
+// endThoughts adds the thoughts that come after so many calls, or fewer. Calls are shown after all
+// thoughts of an answer, but some servers want both back in the order in which they came.
+func (c *conversation) endThoughts(after int) {
+	for len(c.later) > 0 && c.later[0].after <= after {
+		c.add(llm.Assistant, c.later[0].thought)
+		c.later = c.later[1:]
+	}
+}
+
 // end completes the last message.
 func (c *conversation) end() {
 	c.endText()
 	c.endCalls()
+	c.endThoughts(maxAfter)
 }
 
 // endPrompt adds the prompt whose blocks have been collected.
@@ -352,7 +380,7 @@ func (c *conversation) addToPrompt(parts ...llm.Part) {
 
 // startOver replaces the conversation with a summary.
 func (c *conversation) startOver(m meta) {
-	c.messages, c.results = nil, nil
+	c.messages, c.results, c.later = nil, nil, nil
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))

@@ -32,8 +32,9 @@ type turn struct {
 	endpoint *endpoint       // of the model that the user has chosen for this step
 	steps    int             // requests that were sent to the model
 	// instead maps models that cannot answer in this turn to their fallbacks.
-	instead map[*endpoint]*endpoint
-	spoke   bool // it has said something
+	instead  map[*endpoint]*endpoint
+	spoke    bool // it has said something
+	answered bool // it has said something in answer to the last request
 
 	accepted  bool       // the server has accepted the last request
 	rejection *llm.Error // of the request that is sent again without parts of it
@@ -143,9 +144,9 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	case finish.Reason == llm.Other:
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server ended the answer with "+
 			"the reason "+text.Code(text.Line(finish.Said, 100))+". Send another message to continue.")
-	case t.steps == 1 && !t.spoke:
+	case !t.answered:
 		return sdk.StopReasonEndTurn, t.note(ctx,
-			"The model stopped without an answer. Send another message to continue.")
+			"\n\nThe model stopped without an answer. Send another message to continue.")
 	default:
 		return sdk.StopReasonEndTurn, nil
 	}
@@ -165,7 +166,7 @@ func (t *turn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	shown := false // some of its text
-	t.accepted = false
+	t.accepted, t.answered = false, false
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if _, again := event.(llm.Retry); err == nil && !again && !t.accepted {
 			err = t.accept(ctx)
@@ -176,11 +177,12 @@ func (t *turn) showAnswer(
 		switch e := event.(type) {
 		case llm.TextDelta:
 			t.spoke, shown = true, true
+			t.answered = t.answered || strings.TrimSpace(string(e)) != ""
 			err = t.updates.Update(ctx, backend.Text(string(e)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
-			err = t.updates.Update(ctx, thoughtUpdate(e))
+			err = t.updates.Update(ctx, thoughtUpdate(e, len(calls)))
 		case llm.ToolCall:
 			calls = append(calls, e)
 		case llm.CallDelta:
@@ -188,7 +190,7 @@ func (t *turn) showAnswer(
 		case llm.Retry:
 			tools.restartDrafts()
 			err = t.showRestart(ctx, e, shown)
-			calls, shown = nil, false
+			calls, shown, t.answered = nil, false, false
 		case llm.Finish:
 			finish = e
 		}

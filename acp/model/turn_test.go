@@ -1,8 +1,12 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -64,15 +68,97 @@ func TestStopReasons(t *testing.T) {
 	require.Equal(t, sdk.StopReasonEndTurn, e.prompt("Say.", modelserver.Say("Yes.")).stop)
 }
 
+// The user reads that an answer is empty, also after tools.
+//
+// Clause B7.
 func TestEmptyAnswers(t *testing.T) {
-	e := open(t, setup{})
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
+	const empty = "The model stopped without an answer. Send another message to continue."
 	r := e.prompt("Think.", modelserver.Think("Hm."))
 	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
-	require.Equal(t, "The model stopped without an answer. Send another message to continue.",
-		r.text())
-	e.prompt("Look.", modelserver.Read("a.txt"), modelserver.Think("Hm."))
-	require.NotContains(t, string(e.last().Body), "without an answer")
+	require.Equal(t, empty, r.text())
+	r = e.prompt("Look.", modelserver.Read("a.txt"), modelserver.Think("Hm."))
+	require.Equal(t, empty, r.text())
+	r = e.prompt("Look.", modelserver.Together(modelserver.Say("I look."), modelserver.Read("a.txt")),
+		modelserver.Say(" \n"))
+	require.Equal(t, "I look. \n\n\n"+empty, r.text())
 	e.goOn()
+	require.NotContains(t, string(e.last().Body), "without an answer")
+}
+
+// thoughtsBetweenCalls is an answer of Claude that thinks again before its second call.
+const thoughtsBetweenCalls = `data: {"type":"message_start","message":{"usage":{"input_tokens":1}}}
+
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"One","signature":"s1"}}
+
+data: {"type":"content_block_stop","index":0}
+
+data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"read_file","input":{"path":"a.txt"}}}
+
+data: {"type":"content_block_stop","index":1}
+
+data: {"type":"content_block_start","index":2,"content_block":{"type":"thinking","thinking":"Two","signature":"s2"}}
+
+data: {"type":"content_block_stop","index":2}
+
+data: {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"read_file","input":{"path":"a.txt"}}}
+
+data: {"type":"content_block_stop","index":3}
+
+data: {"type":"content_block_start","index":4,"content_block":{"type":"redacted_thinking","data":"three"}}
+
+data: {"type":"content_block_stop","index":4}
+
+data: {"type":"content_block_start","index":5,"content_block":{"type":"tool_use","id":"toolu_3","name":"read_file","input":{"path":"b.txt"}}}
+
+data: {"type":"content_block_stop","index":5}
+
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
+
+data: {"type":"message_stop"}
+
+`
+
+// What the model thought between its calls goes back between them, also after a restart.
+//
+// Clause B5.
+func TestThoughtsBetweenCalls(t *testing.T) {
+	first := true
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		if first {
+			first = false
+			_, _ = io.WriteString(w, thoughtsBetweenCalls)
+			return
+		}
+		var asked struct {
+			Messages []struct {
+				Content []struct{ Type, Thinking, Data, ID, ToolUseID string }
+			}
+		}
+		_ = json.Unmarshal(bytes.ReplaceAll(body, []byte("tool_use_id"), []byte("ToolUseID")), &asked)
+		got = ""
+		for _, m := range asked.Messages[:min(3, len(asked.Messages))] {
+			for _, p := range m.Content {
+				got += " " + p.Type + p.Thinking + p.Data + p.ID + p.ToolUseID
+			}
+		}
+		_, _ = io.WriteString(w, "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":"+
+			"{\"type\":\"text\",\"text\":\"Going on.\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n")
+	}))
+	t.Cleanup(server.Close)
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")},
+		model: func(m *Model) { m.API, m.BaseURL = Anthropic, server.URL }})
+	const want = " text thinkingOne tool_usetoolu_1 thinkingTwo tool_usetoolu_2 " +
+		"redacted_thinkingthree tool_usetoolu_3 tool_resulttoolu_1 tool_resulttoolu_2 tool_resulttoolu_3"
+	e.prompt("Look.")
+	require.Equal(t, want, got)
+	e.goOn()
+	e.restart()
+	e.goOn()
+	require.Equal(t, want, got)
 }
 
 // failedResult is the response to a prompt that the model could not answer.

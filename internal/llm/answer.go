@@ -140,6 +140,9 @@ func (a *answer) readWhole() error {
 // decode yields the events that an event of the stream stands for. It reports whether it was the
 // last one.
 func (a *answer) decode(e sseEvent) (done bool, err error) {
+	if e.name == "error" && !json.Valid(e.data) {
+		return true, describe(0, e.data)
+	}
 	before := a.decoder.written()
 	events, done, err := a.decoder.decode(e)
 	if a.decoder.written() > before {

@@ -24,6 +24,8 @@ import (
 const (
 	// attempts is how often a request is sent while it keeps failing.
 	attempts = 4
+	// silentAttempts is how often a request that the server has not read is sent again at once.
+	silentAttempts = 1
 	// longestDelay is the longest wait before a request is sent again.
 	longestDelay = time.Minute
 	// connectTimeout bounds each of the two steps of connecting: TCP and TLS.
@@ -288,7 +290,14 @@ func (c *Client) send(
 	}
 	if body != nil {
 		request.Body, request.ContentLength = body.reader(), body.size()
-		request.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
+		again := 0
+		request.GetBody = func() (io.ReadCloser, error) {
+			// HTTP/2 would try again for a minute in silence if the server refuses the stream.
+			if again++; again > silentAttempts {
+				return nil, errRefused
+			}
+			return body.reader(), nil
+		}
 	}
 	request.Header = c.requestHeader(key, headers, body != nil)
 	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })

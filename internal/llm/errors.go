@@ -25,6 +25,8 @@ var (
 		"before the answer was complete"}
 	// errSilent means that the server has sent no part of an answer for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
+	// errRefused means that a server of HTTP/2 accepts no further request now.
+	errRefused = errors.New("it refused the request before reading it")
 	// errIdle means that the server sends bytes, but no part of an answer.
 	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without a part of an answer")
 	// errEmpty means that there was no answer in the response.
@@ -79,6 +81,8 @@ func isTemporary(err error) bool {
 	switch {
 	case err == errSilent:
 		return false
+	case errors.Is(err, errRefused):
+		return true
 	case errors.As(err, &unknown):
 		return !unknown.IsNotFound
 	case errors.As(err, &op):
@@ -141,7 +145,8 @@ func (s *serverError) find(v any) {
 				s.status = cmp.Or(s.status, int(code))
 			}
 		}
-		for _, name := range []string{"error", "message", "detail", "msg", "error_message"} {
+		for _, name := range []string{"error", "message", "detail", "msg", "error_message",
+			"base_resp", "status_msg"} {
 			s.find(v[name])
 		}
 		if where, ok := v["loc"].([]any); ok && s.message != "" { // what FastAPI does not accept
@@ -160,7 +165,7 @@ func (s *serverError) kind(status int) Kind {
 	has := func(parts ...string) bool { return containsAny(all, parts...) }
 	switch {
 	case status == http.StatusPaymentRequired, has("insufficient_quota", "exceeded_current_quota",
-		"credit balance", "purchase credits", "spending limit", "arrearage"):
+		"credit balance", "insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage"):
 		return Unpaid
 	case has(filterWords...):
 		return Filtered

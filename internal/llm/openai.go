@@ -45,6 +45,8 @@ type openAIFormat struct {
 	// bridges is set for servers that accept no message of the user after the result of a tool:
 	// Mistral's, and templates of local models that count the messages of both sides.
 	bridges bool
+	// tags is set for models that want their thoughts back in tags before their text: MiniMax'.
+	tags bool
 }
 
 func (f *openAIFormat) learn(response []byte) {
@@ -74,6 +76,7 @@ func (f *openAIFormat) learn(response []byte) {
 func (f *openAIFormat) complete(m Model) Model {
 	const own = "https://api.openai.com/v1"
 	m.BaseURL = cmp.Or(m.BaseURL, own)
+	f.tags = strings.Contains(strings.ToLower(m.Name), "minimax")
 	if at, err := url.Parse(m.BaseURL); err == nil {
 		f.bridges = strings.HasSuffix(at.Hostname(), ".mistral.ai")
 	}
@@ -287,8 +290,19 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 		}
 		last["content"] = thoughts
 	}
+	if thoughts := taggedThoughts(joined); thoughts != "" {
+		said, _ := last["content"].(string)
+		last["content"] = thoughts + said
+	}
 	f.attach(last, joined)
 	return append(messages, last)
+}
+
+// taggedThoughts returns the thoughts in tags that are attached, "" if there are none.
+func taggedThoughts(attached json.RawMessage) string {
+	var members struct{ Content string }
+	_ = json.Unmarshal(attached, &members)
+	return members.Content
 }
 
 // listedThoughts returns the parts of the content that are attached, nil if there are none: see
@@ -331,7 +345,7 @@ func joinText(a, b string) string {
 	return a + "\n\n" + b
 }
 
-func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
+func (f *openAIFormat) decoder() decoder { return &chatDecoder{tags: f.tags} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
@@ -342,6 +356,8 @@ type chatDecoder struct {
 	// Cerebras's do, and need them back in it.
 	reasoning strings.Builder
 	content   tagged
+	tags      bool            // thoughts in tags must be sent back
+	inTags    strings.Builder // these thoughts
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
 	begun    bool // something has arrived
@@ -375,6 +391,21 @@ type chatChunk struct {
 	Error        json.RawMessage
 	ErrorMessage string `json:"error_message"` // DeepInfra's
 	Object       string
+
+	// What is an error if there is no choice: FastAPI's Detail, and a Message with a Code, as
+	// DashScope sends it. In MiniMax' Base it is an error in any case.
+	Detail, Code, Message json.RawMessage
+	Base                  struct {
+		Status int `json:"status_code"`
+	} `json:"base_resp"`
+}
+
+// isError reports whether a chunk is an error.
+func (c *chatChunk) isError() bool {
+	if c.Object == "error" || isSet(c.Error) || c.ErrorMessage != "" || c.Base.Status != 0 {
+		return true
+	}
+	return c.Choices[0] == nil && (isSet(c.Detail) || isSet(c.Code) && isSet(c.Message))
 }
 
 type chatUsage struct {
@@ -446,8 +477,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if err := json.Unmarshal(e.data, &chunk); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
-	if e.name == "error" || chunk.Object == "error" || isSet(chunk.Error) ||
-		chunk.ErrorMessage != "" {
+	if e.name == "error" || chunk.isError() {
 		return nil, false, describe(0, e.data)
 	}
 	usage := cmp.Or(chunk.Usage, chunk.Groq.Usage)
@@ -476,6 +506,9 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	d.listed.WriteString(thought)
 	if thought == "" {
 		said, thought = d.content.split(said)
+		if d.tags {
+			d.inTags.WriteString(thought)
+		}
 	}
 	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
 	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
@@ -648,6 +681,10 @@ func (d *chatDecoder) end() ([]Event, error) {
 		events = append(events, ThinkingDelta(rest))
 	} else if rest != "" {
 		events = append(events, TextDelta(rest))
+	}
+	if d.inTags.Len() > 0 {
+		tagged := "<think>" + d.inTags.String() + "</think>\n\n"
+		d.attached = append(d.attached, strictjson.Encode(object{"content": tagged}))
 	}
 	if d.listed.Len() > 0 {
 		text := object{"type": "text", "text": d.listed.String()}

@@ -1,0 +1,140 @@
+package llm
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Servers report errors in answers with status 200 in many forms, as the first event, after a text,
+// and in the place of a stream. They never count as an answer, and the user reads the reason.
+//
+// Clause B7.
+func TestErrorsInAnswers(t *testing.T) {
+	for name, c := range map[string]struct{ event, want string }{
+		"MiniMax": {`{"id":"1","choices":null,"base_resp":{"status_code":1008,` +
+			`"status_msg":"insufficient balance"}}`, "insufficient balance"},
+		"FastAPI":   {`{"detail":"out of memory"}`, "out of memory"},
+		"DashScope": {`{"code":"InternalError","message":"It broke.","request_id":"1"}`, "It broke"},
+		"Ollama":    {`{"error":"error parsing tool call: raw='x'"}`, "error parsing tool call: raw='x'"},
+	} {
+		event := "data: " + c.event + "\n\n"
+		for place, answer := range map[string]http.HandlerFunc{
+			"first":  says(event, "data: [DONE]\n\n"),
+			"later":  says(chunk(`{"content":"Hello"}`), event, "data: [DONE]\n\n"),
+			"whole":  status(200, c.event, "Content-Type", "application/json"),
+			"closed": says(chunk(`{"content":"Hello"}`), event),
+		} {
+			_, failed := ask(t, asking(t, OpenAI, answer))
+			require.NotNil(t, failed, name+" "+place)
+			require.Equal(t, c.want, failed.Message, name+" "+place)
+		}
+	}
+	for _, api := range []API{OpenAI, Responses, Anthropic} {
+		_, failed := ask(t, asking(t, api, says("event: error\ndata: upstream is gone\n\n")))
+		require.Contains(t, failed.Message, "upstream is gone", api)
+		require.NotContains(t, failed.Message, "invalid character", api)
+	}
+}
+
+// A server of HTTP/2 that refuses all streams does not keep the user waiting in silence.
+//
+// Clause B7.
+func TestRefusedStreams(t *testing.T) {
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.EnableHTTP2 = true
+	certificate.StartTLS()
+	defer certificate.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: certificate.TLS.Certificates, NextProtos: []string{"h2"}})
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			refuseStreams(conn)
+			conn.Close()
+		}
+	}()
+	c := impatient(t, Model{BaseURL: "https://" + listener.Addr().String(), Name: "m"})
+	transport := c.http.Transport.(*http.Transport)
+	transport.TLSClientConfig = certificate.Client().Transport.(*http.Transport).TLSClientConfig
+	events, failed := ask(t, c)
+	n, _ := retries(events)
+	require.Equal(t, attempts-1, n)
+	require.Equal(t, Unreachable, failed.Kind)
+	require.True(t, strings.HasSuffix(failed.Message, ": it refused the request before reading it"),
+		failed.Message)
+	c.Close()
+	require.NoError(t, listener.Close())
+	<-ended
+}
+
+// refuseStreams speaks so much of HTTP/2 that a client learns that its requests are refused.
+func refuseStreams(conn net.Conn) {
+	const headers, reset, settings, refused = 1, 3, 4, 7
+	frame := func(kind byte, stream uint32, payload ...byte) {
+		head := []byte{0, 0, byte(len(payload)), kind, 0, 0, 0, 0, 0}
+		binary.BigEndian.PutUint32(head[5:], stream)
+		_, _ = conn.Write(append(head, payload...))
+	}
+	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	if _, err := io.ReadFull(conn, preface); err != nil {
+		return
+	}
+	frame(settings, 0)
+	for head := make([]byte, 9); ; {
+		if _, err := io.ReadFull(conn, head); err != nil {
+			return
+		}
+		size := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
+		if _, err := io.CopyN(io.Discard, conn, size); err != nil {
+			return
+		}
+		if head[3] == headers {
+			frame(reset, binary.BigEndian.Uint32(head[5:]), 0, 0, 0, refused)
+		}
+	}
+}
+
+// MiniMax needs its thoughts back where they were.
+//
+// Clause B5.
+func TestTaggedThoughtsGoBack(t *testing.T) {
+	for name, want := range map[string]string{
+		"MiniMax-M2": `{"content":"<think>Hm</think>\n\nHello","role":"assistant"}`,
+		"qwen3":      `{"content":"Hello","role":"assistant"}`,
+	} {
+		server := httptest.NewServer(says(chunk(`{"content":"<think>H"}`),
+			chunk(`{"content":"m</think>\n\nHello"}`), finished))
+		c := impatient(t, Model{BaseURL: server.URL, Name: name})
+		var parts []Part
+		for e, err := range c.Stream(t.Context(), Request{Messages: []Message{UserText("Hi")}}) {
+			require.NoError(t, err)
+			switch e := e.(type) {
+			case TextDelta:
+				parts = append(parts, Text(e))
+			case Thinking:
+				parts = append(parts, e)
+			}
+		}
+		messages := []Message{UserText("Hi"), {Assistant, parts}, UserText("Go")}
+		r := Request{Messages: c.model.returned(messages)}
+		body, err := io.ReadAll(c.format.encode(c.model, r).reader())
+		require.NoError(t, err)
+		require.Contains(t, string(body), want)
+		c.Close()
+		server.Close()
+	}
+}
