@@ -11,6 +11,7 @@ import "github.com/acp-agent/acp-agent/internal/sandbox"
 //	State []string        // the same for what it keeps; directories end with "/" and are created
 //	Ports []uint16        // the TCP ports to which it may connect; nil means all
 //	Optional bool         // start it without a sandbox where there is none, and say so
+//	Records string        // the directory that remembers where restricted processes could write
 type Sandbox = sandbox.Settings
 
 // SandboxMode is how much a process is restricted: SandboxOff, SandboxWrite or SandboxStrict.

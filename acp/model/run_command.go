@@ -257,12 +257,12 @@ func (s *session) mayRun() bool {
 }
 
 // sandbox returns what restricts commands, and the roots that they may change.
-func (s *session) sandbox() (restrictions sandbox.Settings, roots []string) {
+func (s *session) sandbox() (restrictions sandbox.Settings, roots []process.Root) {
 	if s.backend.given.Sandbox == nil {
 		return restrictions, nil
 	}
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, root.Real.String())
+		roots = append(roots, process.Root{Path: root.Dir.String(), Real: root.Real.String()})
 	}
 	return s.backend.given.Sandbox(s.snapshot().Model), roots
 }

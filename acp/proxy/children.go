@@ -32,7 +32,7 @@ type children struct {
 // place identifies the child that serves a session. The zero place means the main child.
 type place struct {
 	flags  string // the arguments for the roots, joined by NUL
-	roots  string // the roots it is restricted to, joined by NUL; "" if the main child may serve it
+	roots  string // see sandboxRoots; "" if the main child may serve it
 	told   string // the roots in its context files, joined by NUL; "" if the main child's files fit
 	number int64  // of a child for one session that must be kept apart from others
 }
@@ -46,8 +46,12 @@ func (at place) args() []string {
 }
 
 // writable returns the roots that the child is restricted to.
-func (at place) writable() []string {
-	return strings.FieldsFunc(at.roots, func(r rune) bool { return r == 0 })
+func (at place) writable() (roots []Root) {
+	paths := strings.FieldsFunc(at.roots, func(r rune) bool { return r == 0 })
+	for pair := range slices.Chunk(paths, 2) {
+		roots = append(roots, Root{Path: pair[0], Real: pair[1]})
+	}
+	return roots
 }
 
 // slot has the one child of a place.

@@ -14,6 +14,14 @@ var (
 	WriteContext = ContextFiles.write
 )
 
+// OwnDirs returns the real paths of the agent's own directories.
+func OwnDirs(command Command, o Options) (dirs []string) {
+	for _, dir := range newProxy(command, o).ownDirs(command) {
+		dirs = append(dirs, dir.real)
+	}
+	return dirs
+}
+
 // Limits are bounds and times that tests change.
 type Limits = limits
 

@@ -54,15 +54,18 @@ func relativeTo(dir, path string) (rel string, ok bool) {
 	return rel, err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// ownDirs returns the directories of a child that is started by command.
+// ownDirs returns the directories of a child that is started by command. What its sandbox does not
+// let it write is not among them.
 func (p *proxy) ownDirs(command Command) []ownDir {
 	var dirs []ownDir
 	add := func(path string) {
 		if filepath.IsAbs(path) {
 			path = filepath.Clean(path)
 			// The directories above it may be links, it may not.
-			dirs = append(dirs, ownDir{path: path,
-				real: filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))})
+			real := filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+			if command.Sandbox.Writes(real) {
+				dirs = append(dirs, ownDir{path, real})
+			}
 		}
 	}
 	for _, dir := range p.options.Profile.OwnDirs {

@@ -5,23 +5,30 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
-// sandboxRoots returns the roots of s that its child is restricted to, joined by NUL, or "" if it
-// is not restricted.
+// sandboxRoots returns the roots of s that its child is restricted to, each as its path and its real
+// path, joined by NUL, or "" if the child is not restricted.
 func (p *proxy) sandboxRoots(s *session) string {
 	if !p.isRestricted() {
 		return ""
 	}
 	var roots []string
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, root.Real.String())
+		roots = append(roots, root.Dir.String(), root.Real.String())
 	}
 	return strings.Join(roots, "\x00")
 }
 
-// Restrict returns c with p's sandbox, for sessions with these roots, as real paths.
-func (p Profile) Restrict(c Command, roots []string) (Command, error) {
+// Root is a root of a session. Its fields:
+//
+//	Path string // as the client gave it
+//	Real string // the same without links, when the session was opened
+type Root = process.Root
+
+// Restrict returns c with p's sandbox, for sessions with these roots.
+func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
 	settings := p.Sandbox
 	settings.State = p.State
 	return c.Restrict(settings, roots)

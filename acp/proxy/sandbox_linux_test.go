@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -26,6 +27,28 @@ func sandboxed(t *testing.T, s backend.Sandbox, dirs ...string) *system {
 	s.Read = append(s.Read, filepath.Dir(proctest.Executable()))
 	h.options.Profile.Sandbox = s
 	return h
+}
+
+// What acp-agent reads and writes for an agent in the sandbox lies where the agent may write.
+//
+// Clauses X5, X6.
+func TestOwnDirsInTheSandbox(t *testing.T) {
+	base, out := dirtest.New(t, "home/own/f", "", "root/f", ""), dirtest.New(t, "own/f", "")
+	home := filepath.Join(base, "home")
+	o := proxy.Options{Profile: proxy.Profile{OwnDirs: []string{"$AGENT_HOME/own"}, State: []string{"$AGENT_HOME/"}}}
+	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite, Records: filepath.Join(base, "records")}
+	c := proxy.Command{Path: "/bin/true", Env: []string{"AGENT_HOME=" + home, "TMPDIR=" + t.TempDir()}}
+	root := proxy.Root{Path: base, Real: base}
+	restricted, err := o.Profile.Restrict(c, []proxy.Root{root})
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(home, "own")}, proxy.OwnDirs(restricted, o))
+
+	require.NoError(t, os.RemoveAll(home))
+	require.NoError(t, os.Symlink(out, home))
+	restricted, err = o.Profile.Restrict(c, []proxy.Root{root})
+	require.NoError(t, err)
+	require.Empty(t, proxy.OwnDirs(restricted, o))
+	require.Equal(t, []string{filepath.Join(out, "own")}, proxy.OwnDirs(c, o), "without a sandbox it could go there itself")
 }
 
 // starts returns how many processes of the agent could write in a directory.

@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -27,15 +29,35 @@ it. If you choose to always allow it, acp-agent remembers your consent, and also
 added to sessions with /roots add, and which commands a model may run in a folder, such as all that
 begin with "go test". consents lists these and revokes them. docs/model.md says which words may
 follow.
+begin with "go test". It also remembers where paths with links lead that a program in the sandbox may
+write: if such a link could have been put there by a program in the sandbox, it is followed only as
+before. consents lists these and revokes them.
 
 A consent covers a server as it is configured in its file, and the content of the files in the
 session's folders that its configuration names. If one of these changes, you are asked again. What
 these files load is not covered.`,
-	}, newConsentsList(s, set), newConsentsRevoke(s, set), newConsentsForget(s, set))
+	}, newConsentsList(s, set), newConsentsFollow(s, set), newConsentsRevoke(s, set),
+		newConsentsForget(s, set))
 }
 
 // consentDir returns the directory of consents in the state directory.
 func consentDir(state string) string { return filepath.Join(state, "mcp-allowed") }
+
+// records returns the directory in which is kept where processes in the sandbox could write, or "".
+func (set *settings) records() string {
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return ""
+	}
+	return consentDir(dir)
+}
+
+// mcpPolicy returns the policy for the MCP server called name.
+func (set *settings) mcpPolicy(name string) acp.MCPPolicy {
+	p := set.config.mcpPolicy(name)
+	p.Sandbox.Records = set.records()
+	return p
+}
 
 func (set *settings) consents() (*consent.Store, error) {
 	dir, err := set.stateDirectory()
@@ -74,6 +96,8 @@ type consentReport struct {
 	Folder  workspace.Dir `json:"folder,omitzero"`
 	Session string        `json:"session,omitempty"`
 	Prefix  []string      `json:"prefix,omitempty"`
+	Link    string        `json:"link,omitempty"`
+	Target  string        `json:"target,omitempty"`
 	Allowed time.Time     `json:"allowedAt"`
 }
 
@@ -85,6 +109,8 @@ func allows(c consent.Consent) string {
 			text.Printable(c.Session))
 	case c.Prefix != nil && !commandline.IsRule(c.Prefix):
 		return "nothing any more: commands " + commandline.Show(c.Prefix)
+	case c.Link != "":
+		return fmt.Sprintf("link %s to %s", text.Printable(c.Link), text.Printable(c.Target))
 	case c.Prefix != nil:
 		return "commands " + commandline.Show(c.Prefix)
 	case !c.Folder.IsZero():
@@ -109,7 +135,8 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 		Use:   "list [--root DIR]... [--json]",
 		Short: "List permanent permissions",
 		Long: `list shows each MCP server that can be started without asking you, its folder,
-each folder that sessions get in addition, and the commands that a model runs without asking you.
+each folder that sessions get in addition, the commands that a model runs without asking you, and the
+links that are followed for programs in the sandbox.
 Arguments, environment variables and headers may contain
 secrets, so they are neither stored nor shown.`,
 		Example: "  acp-agent consents list --root app",
@@ -153,6 +180,44 @@ func (l consentsListFlags) print(s streams, found []consent.Consent) error {
 		fmt.Fprintln(s.err, "acp-agent: no such consents")
 	}
 	return table.Flush()
+}
+
+// newConsentsFollow returns the command that accepts links.
+func newConsentsFollow(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "follow PATH",
+		Short: "Let programs in the sandbox write where a link leads",
+		Long: `follow accepts the links on the way to PATH as they are now. You need it only if you made a
+link in a folder in which programs in the sandbox could write before, and such a program is to be
+given PATH: as a folder of a session, as its own state, or by sandboxWrite. Look first where the link
+leads, because a program could have made it.`,
+		Example: "  acp-agent consents follow ~/.claude",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return usagef("%s needs one PATH", words(cmd))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			records := set.records()
+			if records == "" {
+				_, err := set.stateDirectory()
+				return err
+			}
+			one, err := process.AcceptLinks(records, path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
+			return nil
+		},
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
 }
 
 // revokeFlags are the flags of consents revoke.

@@ -45,16 +45,17 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return usagef("--sandbox: %v", err)
 			}
-			var roots []string
+			var roots []process.Root
 			for _, dir := range set.dirs {
-				real, err := filepath.Abs(dir)
+				path, err := filepath.Abs(dir)
+				real := ""
 				if err == nil {
-					real, err = filepath.EvalSymlinks(real)
+					real, err = filepath.EvalSymlinks(path)
 				}
 				if err != nil {
 					return usagef("--dir: %v", err)
 				}
-				roots = append(roots, real)
+				roots = append(roots, process.Root{Path: path, Real: real})
 			}
 			for _, paths := range [][]string{write, read} {
 				for i, path := range paths {
@@ -66,7 +67,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 					}
 				}
 			}
-			restrictions := sandbox.Settings{Mode: mode, Write: write, Read: read}
+			restrictions := sandbox.Settings{Mode: mode, Write: write, Read: read, Records: set.records()}
 			if cmd.Flags().Changed("ports") {
 				if restrictions.Ports, err = parsePorts(ports); err != nil {
 					return err
@@ -84,7 +85,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			return err
 		},
 	}
-	set.accept(cmd, "dir", "sandbox")
+	set.accept(cmd, "dir", "sandbox", "state-dir")
 	cmd.Flags().Var((*listValue)(&write), "write",
 		"also change `PATH`, a file or directory that exists; can be repeated")
 	cmd.Flags().Var((*listValue)(&read), "read", "with strict, also read `PATH`; can be repeated")

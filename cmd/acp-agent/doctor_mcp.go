@@ -61,7 +61,7 @@ func (set *settings) listServers(
 	configs := make([]mcpclient.Config, len(servers))
 	for i, s := range servers {
 		configs[i] = clientConfig(s)
-		policy := set.config.mcpPolicy(configs[i].Name)
+		policy := set.mcpPolicy(configs[i].Name)
 		configs[i].Policy = mcpclient.Policy{Templates: policy.Templates, Legacy: policy.Legacy,
 			Sandbox: policy.Sandbox}
 	}

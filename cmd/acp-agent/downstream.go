@@ -132,6 +132,7 @@ func (set *settings) agentCommand(
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
 		profile, _ := proxy.MatchProfile(profiles, command)
+		profile.Sandbox.Records = set.records()
 		return command, proxy.Identify(profiles, profile, command), nil
 	}
 	profile, known := proxy.FindProfile(profiles, name)
@@ -140,6 +141,7 @@ func (set *settings) agentCommand(
 			"%s (acp-agent agents --help explains how to add one)", name,
 			text.Line(strings.Join(profileNames(profiles), ", "), 4000)))
 	}
+	profile.Sandbox.Records = set.records()
 	command := profile.StartCommand()
 	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
 	return command, proxy.Identify(profiles, profile, command), nil
@@ -214,6 +216,7 @@ func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 		if set.sandbox != "" {
 			s.Mode = mode
 		}
+		s.Records = set.records()
 		return s
 	}, nil
 }

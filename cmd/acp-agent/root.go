@@ -304,7 +304,7 @@ func (set *settings) serving(
 		KeepFolders:  set.keepDirs,
 		MaxLine:      set.maxLine,
 		Trace:        trace.of("editor"),
-		MCPPolicy:    set.config.mcpPolicy,
+		MCPPolicy:    set.mcpPolicy,
 		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(dir),
 		AllowReads:   set.allowReads,

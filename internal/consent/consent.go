@@ -1,5 +1,6 @@
 // Package consent remembers what the user allowed permanently: MCP servers that were found in
-// roots, folders that were added to sessions, and commands of models. Each consent is a separate
+// roots, folders that were added to sessions, commands of models, and links that lead to what a
+// process in the sandbox may write. Each consent is a separate
 // file in a directory below the state directory, never in a root.
 package consent
 
@@ -65,6 +66,9 @@ type Consent struct {
 	// Prefix holds the first words of the commands that models may run in Root, nil for other
 	// consents.
 	Prefix []string
+	// Link is a path in Root that leads to Target through links. A process in the sandbox that is
+	// granted Link is granted Target.
+	Link, Target string
 	// Allowed is when the user allowed it.
 	Allowed time.Time
 }
@@ -80,6 +84,13 @@ func ForFolder(cwd, folder workspace.Dir, session string) Consent {
 func ForCommands(root workspace.Dir, prefix []string) Consent {
 	id := NewID([]string{"commands", root.String()}, prefix)
 	return Consent{ID: id, Root: root, Prefix: prefix}
+}
+
+// ForLink returns the consent to follow links on the way from path, which is absolute, to target.
+func ForLink(path, target string) (Consent, error) {
+	root, err := workspace.ParseDir(filepath.Dir(path))
+	id := NewID([]string{"link", path, target})
+	return Consent{ID: id, Root: root, Link: path, Target: target}, err
 }
 
 // Setting names the consent to a folder in messages.
@@ -117,7 +128,7 @@ func (s *Store) Allow(c Consent) error {
 	}
 	return privatefile.WriteFile(s.path(c.ID), append(encode(record{
 		Server: c.Server, Root: c.Root.String(), File: c.File, Command: c.Command, Origin: c.Origin,
-		Folder: c.Folder.String(), Session: c.Session, Prefix: c.Prefix,
+		Folder: c.Folder.String(), Session: c.Session, Prefix: c.Prefix, Link: c.Link, Target: c.Target,
 		Allowed: time.Now().UTC().Truncate(time.Second),
 	}), '\n'))
 }
@@ -223,6 +234,8 @@ type record struct {
 	Folder  string    `json:"folder,omitempty"`
 	Session string    `json:"session,omitempty"`
 	Prefix  []string  `json:"prefix,omitempty"`
+	Link    string    `json:"link,omitempty"`
+	Target  string    `json:"target,omitempty"`
 	Allowed time.Time `json:"allowed,omitzero"`
 }
 
@@ -274,6 +287,13 @@ func (s *Store) read(id ID) (Consent, error) {
 			return one, nil
 		}
 		one.Prefix = r.Prefix
+	}
+	if r.Link != "" {
+		link, err := ForLink(r.Link, r.Target)
+		if err != nil || link.ID != id {
+			return one, nil
+		}
+		one.Link, one.Target = r.Link, r.Target
 	}
 	one.Server, one.Root, one.File = r.Server, root, r.File
 	one.Command, one.Origin = r.Command, r.Origin

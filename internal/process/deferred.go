@@ -43,10 +43,9 @@ func (c Command) Defer(self []string) (Command, error) {
 	if err != nil {
 		return Command{}, fmt.Errorf("cannot find acp-agent's own program: %w", err)
 	}
-	in := slices.IndexFunc(c.Sandbox.Write, func(dir string) bool { return isIn(dir, program) })
-	if in >= 0 {
-		return Command{}, fmt.Errorf("acp-agent's own program, %s, lies in %s, where the sandbox "+
-			"lets programs write: install it elsewhere", program, c.Sandbox.Write[in])
+	if c.Sandbox.Writes(program) {
+		return Command{}, fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets "+
+			"programs write: install it elsewhere", program)
 	}
 	text, err := json.Marshal(deferred{c.Sandbox, c.Path, c.Args, c.Env})
 	if err != nil {

@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-// Restrict returns c restricted as s says, for sessions with these roots, as real paths. It creates
-// the directories of s.State: some programs hang without them. The error is a [*StartError].
-func (c Command) Restrict(s sandbox.Settings, roots []string) (Command, error) {
+// Restrict returns c restricted as s says, for sessions with these roots. It creates the directories
+// of s.State: some programs hang without them. The error is a [*StartError].
+func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	if s.Mode == sandbox.Off || s.Unprotected() != nil {
 		return c, nil
 	}
@@ -31,20 +28,24 @@ func (c Command) Restrict(s sandbox.Settings, roots []string) (Command, error) {
 	return c, err
 }
 
-func (c Command) restrict(s sandbox.Settings, roots []string) (Command, error) {
-	p := sandbox.Policy{Mode: s.Mode, Write: slices.Clone(roots), Ports: s.Ports}
-	if err := allow(&p, cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
+func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
+	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports}
+	g := newGrants(s.Records, &p)
+	if err := g.addRoots(roots); err != nil {
+		return c, &StartError{c, "its sandbox needs the session's folders", err}
+	}
+	if err := g.allow(cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
 		return c, &StartError{c, "its sandbox needs its temporary directory", err}
 	}
 	for _, name := range s.State {
-		if err := c.allowState(&p, name); err != nil {
+		if err := g.allowState(c.Expand(name), strings.HasSuffix(name, "/")); err != nil {
 			return c, &StartError{c, "its sandbox needs the directories for its state", err}
 		}
 	}
 	for _, name := range s.Write {
 		err := errNotAbsolute
 		if path := c.Expand(name); filepath.IsAbs(path) {
-			err = allow(&p, path)
+			err = g.allow(path)
 		}
 		if err != nil {
 			return c, &StartError{c, "correct sandboxWrite", fmt.Errorf("%s: %w", name, err)}
@@ -52,11 +53,14 @@ func (c Command) restrict(s sandbox.Settings, roots []string) (Command, error) {
 	}
 	if s.Mode == sandbox.Strict {
 		for _, name := range s.Read {
-			p.Read = append(p.Read, c.Expand(name))
+			if err := g.allowReading(c.Expand(name)); err != nil {
+				return c, &StartError{c, "correct sandboxRead", err}
+			}
 		}
-		p.Read = append(p.Read, installation(c)...)
-		p.Read = slices.DeleteFunc(p.Read,
-			func(path string) bool { return !filepath.IsAbs(path) })
+		g.allowInstallation(c.Path)
+	}
+	if err := g.remember(); err != nil {
+		return c, &StartError{Command: c, Err: err}
 	}
 	c.Sandbox = p
 	return c, nil
@@ -64,40 +68,18 @@ func (c Command) restrict(s sandbox.Settings, roots []string) (Command, error) {
 
 var errNotAbsolute = errors.New("not an absolute path, or the variable is not set to one")
 
-// allow lets p write to a path. A path in a directory that is already listed is not added, and not
-// followed: a command may have put a link there.
-func allow(p *sandbox.Policy, path string) error {
-	path = filepath.Clean(path)
-	if slices.ContainsFunc(p.Write, func(dir string) bool { return isIn(dir, path) }) {
-		return nil
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		p.Write = append(p.Write, real)
-	}
-	return err
-}
-
-// isIn reports whether path is dir or below it.
-func isIn(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// allowState lets p write to an entry of [sandbox.Settings].State, and creates a directory. A
-// directory that cannot be created here cannot be used by c either.
-func (c Command) allowState(p *sandbox.Policy, name string) error {
-	path := c.Expand(name)
+// allowState lets the process write to the path of an entry of [sandbox.Settings].State, and creates
+// it if it is a directory.
+func (g grants) allowState(path string, isDir bool) error {
 	if path == "" {
 		return nil
 	}
-	if strings.HasSuffix(name, "/") {
-		err := os.MkdirAll(path, 0o700)
-		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+	if isDir {
+		if err := g.makeDir(path); err != nil {
 			return err
 		}
 	}
-	if err := allow(p, path); !errors.Is(err, fs.ErrNotExist) {
+	if err := g.allow(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -124,20 +106,4 @@ func (c Command) Expand(path string) string {
 		return ""
 	}
 	return filepath.Join(value, rest)
-}
-
-// installation returns the files of its own that a program must be able to read, and the
-// directories in which it looks for other programs. "" stands for an unknown path.
-func installation(c Command) []string {
-	dirs := filepath.SplitList(os.Getenv("PATH"))
-	if found, err := exec.LookPath(c.Path); err == nil {
-		dirs = append(dirs, filepath.Dir(found))
-		if real, err := filepath.EvalSymlinks(found); err == nil {
-			dirs = append(dirs, filepath.Dir(real))
-			if before, _, ok := strings.Cut(real, "/node_modules/"); ok {
-				dirs = append(dirs, before+"/node_modules")
-			}
-		}
-	}
-	return dirs
 }

@@ -26,14 +26,14 @@ func TestRestrictFollowsNoLinks(t *testing.T) {
 	state := filepath.Join(home, "state")
 	s := sandbox.Settings{Mode: sandbox.Write, State: []string{"~/state/", "~/settings.json"}}
 	c := at(home, t.TempDir())
-	restricted, err := c.Restrict(s, []string{"/usr"})
+	restricted, err := c.Restrict(s, []process.Root{{Path: "/usr", Real: "/usr"}})
 	require.NoError(t, err)
 	require.Contains(t, restricted.Sandbox.Write, state)
 	require.DirExists(t, state)
 
 	require.NoError(t, os.Remove(state))
 	require.NoError(t, os.Symlink(outside, state))
-	restricted, err = c.Restrict(s, []string{home})
+	restricted, err = c.Restrict(s, []process.Root{{Path: home, Real: home}})
 	require.NoError(t, err)
 	require.NotContains(t, restricted.Sandbox.Write, outside)
 }

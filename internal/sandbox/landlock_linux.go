@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -220,22 +219,23 @@ func (r ruleset) allow(p Policy) error {
 			return fmt.Errorf("port %d: %w", port, err)
 		}
 	}
-	add := func(paths []string, rights uint64) error {
+	add := func(paths []string, rights, resolve uint64) error {
 		for _, path := range paths {
-			err := r.allowPath(path, rights, 0)
-			if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EACCES) {
+			err := r.allowPath(path, rights, resolve)
+			if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EACCES) &&
+				!errors.Is(err, unix.ELOOP) {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
 		return nil
 	}
-	if err := add(devices(), reading|writing|controlling); err != nil {
+	if err := add(devices(), reading|writing|controlling, 0); err != nil {
 		return err
 	}
 	if p.Mode != Strict {
 		return nil
 	}
-	return add(slices.Concat(systemPaths(), p.Read), reading)
+	return errors.Join(add(systemPaths(), reading, 0), add(p.Read, reading, unix.RESOLVE_NO_SYMLINKS))
 }
 
 // allowPath allows rights to the file or directory that is at path now, and to everything in it. If

@@ -13,6 +13,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 )
 
 // Mode is how much a process is restricted.
@@ -61,6 +63,9 @@ type Settings struct {
 	// Optional says to start the command without a sandbox if the system has none, and to tell the
 	// user. Otherwise the command does not start.
 	Optional bool
+	// Records is the directory of consents, in which is kept what restricted processes could write
+	// and which links may be followed; see internal/consent. If it is empty, nothing is remembered.
+	Records string
 }
 
 // Available returns nil if the system can restrict processes as s says, and otherwise an
@@ -95,10 +100,18 @@ type Policy struct {
 	// are added.
 	Write []string
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
-	// and those of the system. Paths that do not exist are left out.
+	// and those of the system. Paths that do not exist, or contain links, are left out.
 	Read []string
 	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
 	Ports []uint16
+}
+
+// Writes reports whether p lets a process write to path, which has no links.
+func (p Policy) Writes(path string) bool {
+	return p.Mode == Off || slices.ContainsFunc(p.Write, func(dir string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
 }
 
 // ErrUnavailable is the cause of an error that says why there is no sandbox on this system.

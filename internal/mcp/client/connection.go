@@ -121,7 +121,7 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
-	if command, err = command.Restrict(s.config.Policy.Sandbox, realRoots(roots)); err != nil {
+	if command, err = command.Restrict(s.config.Policy.Sandbox, sandboxRoots(roots)); err != nil {
 		return nil, err
 	}
 	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
@@ -138,13 +138,14 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	return c.stdio, nil
 }
 
-// realRoots returns the real paths of the roots that exist.
-func realRoots(roots mcproots.Snapshot) []string {
-	var paths []string
+// sandboxRoots returns the roots that exist, for a server in the sandbox.
+func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
 	for _, root := range roots.Existing().All() {
-		paths = append(paths, root.Real.String())
+		for _, dir := range root.Dirs {
+			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String()})
+		}
 	}
-	return paths
+	return all
 }
 
 // client returns the MCP client of this connection.

@@ -145,3 +145,35 @@ func TestTerminalsOfARestrictedAgent(t *testing.T) {
 		a.leave()
 	}
 }
+
+// A root that the agent has replaced by a link is not given to its next process.
+//
+// Clause X6.
+func TestPlantedRootIsRefused(t *testing.T) {
+	root, out := folder(t, "sub/x", ""), folder(t)
+	sub := filepath.Join(root, "sub")
+	a := startRestricted(t, "write")
+	session := a.open(root, sub)
+	r, _ := a.asksFor(session, root, map[string]any{"command": "sh",
+		"args": []string{"-c", "rm -r sub; ln -s " + out + " sub"}})
+	require.NotNil(t, r)
+	r.run(t, "spawns")
+	target, err := os.Readlink(sub)
+	require.NoError(t, err)
+	require.Equal(t, out, target, "the agent may do that")
+	for _, method := range []string{"session/new", "session/load", "session/resume", "session/fork"} {
+		params := map[string]any{"cwd": root, "additionalDirectories": []string{sub}, "mcpServers": []any{}}
+		if method != "session/new" {
+			params["sessionId"] = session
+		}
+		m := a.try(method, params)
+		require.NotNil(t, m.Error, method)
+		require.Contains(t, m.Error.Message, "through the link "+sub, method)
+	}
+	session = a.open(root)
+	r, _ = a.asksFor(session, root, map[string]any{"command": "sh", "args": []string{"-c", "echo >sub/evil; echo >f"}})
+	require.NotNil(t, r)
+	r.run(t, "spawns")
+	require.FileExists(t, filepath.Join(root, "f"))
+	require.NoFileExists(t, filepath.Join(out, "evil"))
+}

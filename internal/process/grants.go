@@ -1,0 +1,378 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Where a restricted process may write, it can put a link in the place of anything. If a later
+// process were granted a path that leads through this link, the first one would have chosen what
+// the second one may do. So we remember every directory that a restricted process could ever write,
+// and follow no link in it, unless the link leads where it led before, or the user accepts it. A
+// path that was resolved has no links, and package sandbox grants it only as long as that is so.
+
+// Root is a root of a session: the path that the client gave, and where it led when the session
+// opened it.
+type Root struct{ Path, Real string }
+
+// grants resolves the paths that a restricted process is granted.
+type grants struct {
+	consents *consent.Store // to follow links
+	writable *consent.Store // the directories that restricted processes could write
+	policy   *sandbox.Policy
+}
+
+func newGrants(records string, p *sandbox.Policy) grants {
+	g := grants{consent.NewStore(records), consent.NewStore(""), p}
+	if records != "" {
+		g.writable = consent.NewStore(filepath.Join(records, "writable"))
+	}
+	return g
+}
+
+// AcceptLinks remembers that links on the way from path to where it leads now may be followed when
+// a process in the sandbox is granted path.
+func AcceptLinks(records, path string) (consent.Consent, error) {
+	at, err := walk(filepath.Clean(path))
+	if err == nil && len(at.missing) > 0 {
+		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return consent.Consent{}, err
+	}
+	c, err := consent.ForLink(filepath.Clean(path), at.real)
+	if err == nil {
+		err = consent.NewStore(records).Allow(c)
+	}
+	return c, err
+}
+
+// arrival is where a path leads.
+type arrival struct {
+	real    string   // without links, as far as it exists
+	missing []string // the names that follow
+	links   []string // that were followed, without links in their own paths
+}
+
+// path returns the path that at stands for, without links.
+func (at arrival) path() string {
+	return filepath.Join(append([]string{at.real}, at.missing...)...)
+}
+
+// walk finds out where an absolute path leads.
+func walk(path string) (arrival, error) {
+	const maxLinks, separator = 40, string(filepath.Separator)
+	at := arrival{real: separator}
+	for rest := strings.Split(path, separator); len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		if name == ".." {
+			at.real = filepath.Dir(at.real)
+			continue
+		}
+		next := filepath.Join(at.real, name)
+		info, err := os.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			at.missing = append([]string{name}, slices.DeleteFunc(rest, isEmpty)...)
+			if slices.Contains(at.missing, "..") {
+				return at, err
+			}
+			return at, nil
+		}
+		if err != nil {
+			return at, err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at.real = next
+			continue
+		}
+		text, err := os.Readlink(next)
+		if at.links = append(at.links, next); err == nil && len(at.links) > maxLinks {
+			err = &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+		}
+		if err != nil {
+			return at, err
+		}
+		if filepath.IsAbs(text) {
+			at.real = separator
+		}
+		rest = append(strings.Split(text, separator), rest...)
+	}
+	return at, nil
+}
+
+func isEmpty(name string) bool { return name == "" || name == "." }
+
+// plantedError is returned for a path that leads through a link in a directory that a restricted
+// process could write.
+type plantedError struct{ path, link, real string }
+
+func (e *plantedError) Error() string {
+	return fmt.Sprintf("%s leads to %s through the link %s, which a program in the sandbox could have "+
+		"put there: name that directory itself, or, if you made the link, run acp-agent consents follow %[1]s",
+		e.path, e.real, e.link)
+}
+
+// errInside is returned for a path that leads through a link in a directory which the process is
+// granted itself.
+var errInside = errors.New("the path leads through a link in a folder of the session")
+
+// resolve returns where path leads. It fails with a [*plantedError] or errInside.
+func (g grants) resolve(path string) (arrival, error) {
+	at, err := walk(path)
+	if err != nil || len(at.links) == 0 {
+		return at, err
+	}
+	c, err := consent.ForLink(path, at.real)
+	if err != nil {
+		return at, err
+	}
+	if accepted, err := has(g.consents, c.ID); accepted || err != nil {
+		return at, err
+	}
+	for _, link := range at.links {
+		if g.policy.Writes(link) {
+			return at, errInside
+		}
+		planted, err := g.couldWrite(filepath.Dir(link))
+		if err != nil {
+			return at, err
+		}
+		if planted {
+			return at, &plantedError{path, link, at.real}
+		}
+	}
+	return at, nil
+}
+
+// follow is resolve, and remembers where path leads if links lead there. So they work even if a
+// process may write in their directories later.
+func (g grants) follow(path string) (arrival, error) {
+	at, err := g.resolve(path)
+	if err != nil || len(at.links) == 0 || len(at.missing) > 0 {
+		return at, err
+	}
+	c, err := consent.ForLink(path, at.real)
+	if err != nil {
+		return at, err
+	}
+	if known, err := has(g.consents, c.ID); known || err != nil {
+		return at, err
+	}
+	return at, allow(g.consents, c)
+}
+
+// has is [consent.Store.Has]. Without access to the directory, as in another sandbox, nothing is
+// remembered there.
+func has(s *consent.Store, id consent.ID) (bool, error) {
+	found, err := s.Has(id)
+	if isDenied(err) {
+		return false, nil
+	}
+	return found, err
+}
+
+// allow is [consent.Store.Allow], with the same exception as has.
+func allow(s *consent.Store, c consent.Consent) error {
+	if err := s.Allow(c); !isDenied(err) {
+		return err
+	}
+	return nil
+}
+
+func isDenied(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// couldWrite reports whether a restricted process could ever write in dir, a path without links.
+func (g grants) couldWrite(dir string) (bool, error) {
+	for ; ; dir = filepath.Dir(dir) {
+		if dir == sharedMemory {
+			return true, nil
+		}
+		for _, id := range placeIDs(dir) {
+			if found, err := has(g.writable, id); found || err != nil {
+				return found, err
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return false, nil
+		}
+	}
+}
+
+// sharedMemory is a directory that every restricted process may write.
+const sharedMemory = "/dev/shm"
+
+// placeIDs returns the IDs by which a directory is remembered: by its path, and by its identity,
+// which it keeps if it is renamed or mounted elsewhere.
+func placeIDs(dir string) []consent.ID {
+	ids := []consent.ID{consent.NewID([]string{"writable", dir})}
+	if id := identity(dir); id != "" {
+		ids = append(ids, consent.NewID([]string{"writable directory", id}))
+	}
+	return ids
+}
+
+// addRoots grants the roots of a session.
+func (g grants) addRoots(roots []Root) error {
+	for _, root := range roots {
+		at, err := g.follow(filepath.Clean(root.Path))
+		var there, opened fs.FileInfo
+		if err == nil {
+			there, err = os.Lstat(at.path())
+		}
+		if err == nil {
+			opened, err = os.Lstat(root.Real)
+		}
+		if err == nil && !os.SameFile(there, opened) {
+			err = fmt.Errorf("%s leads to %s now, and led to %s when the session was opened: load it again",
+				root.Path, at.real, root.Real)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, root := range roots {
+		g.add(root.Real)
+	}
+	return nil
+}
+
+// add grants a path without links.
+func (g grants) add(real string) {
+	if !slices.Contains(g.policy.Write, real) {
+		g.policy.Write = append(g.policy.Write, real)
+	}
+}
+
+// allow lets the process write to a path. A path in a directory that is granted already is not
+// followed.
+func (g grants) allow(path string) error {
+	path = filepath.Clean(path)
+	if g.policy.Writes(path) {
+		return nil
+	}
+	at, err := g.follow(path)
+	switch {
+	case errors.Is(err, errInside):
+		return nil
+	case err == nil && len(at.missing) > 0:
+		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	case err == nil && !g.policy.Writes(at.real):
+		g.add(at.real)
+	}
+	return err
+}
+
+// makeDir creates a directory with its parents, unless it exists or leads through a link that must
+// not be followed. A directory that cannot be created here cannot be used by the process either.
+func (g grants) makeDir(path string) error {
+	path = filepath.Clean(path)
+	at, err := g.resolve(path)
+	if err == nil && len(at.missing) > 0 {
+		err = at.makeMissing()
+	}
+	if errors.Is(err, errInside) || isDenied(err) {
+		return nil
+	}
+	return err
+}
+
+// makeMissing creates the missing directories in the existing one, by handle.
+func (at arrival) makeMissing() error {
+	dir, err := dirfd.Open(at.real)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	if real, err := dir.RealPath(at.real); err != nil || real != at.real {
+		return errors.Join(err, fmt.Errorf("%s: %w", at.real, dirfd.ErrChanged))
+	}
+	for _, name := range at.missing {
+		if err := dir.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		next, err := dir.OpenDir(name)
+		if err != nil {
+			return err
+		}
+		_ = dir.Close()
+		dir = next
+	}
+	return nil
+}
+
+// allowReading lets the process read a path, unless that is not absolute, cannot be found, or leads
+// through a link in a directory that the process may write. The error is a [*plantedError].
+func (g grants) allowReading(path string) error {
+	if !filepath.IsAbs(path) {
+		return nil
+	}
+	at, err := g.follow(filepath.Clean(path))
+	if planted := (*plantedError)(nil); errors.As(err, &planted) {
+		return planted
+	}
+	if err == nil {
+		g.policy.Read = append(g.policy.Read, at.path())
+	}
+	return nil
+}
+
+// allowInstallation lets the process read the files of its own that a program must be able to read,
+// and the directories in which it looks for other programs.
+func (g grants) allowInstallation(program string) {
+	dirs := filepath.SplitList(os.Getenv("PATH"))
+	if found, err := exec.LookPath(program); err == nil && filepath.IsAbs(found) {
+		dirs = append(dirs, filepath.Dir(found))
+		if at, err := g.resolve(found); err == nil {
+			dirs = append(dirs, filepath.Dir(at.real))
+			if before, _, ok := strings.Cut(at.real, "/node_modules/"); ok {
+				dirs = append(dirs, before+"/node_modules")
+			}
+		}
+	}
+	for _, dir := range dirs {
+		if at, err := g.resolve(dir); err == nil && filepath.IsAbs(dir) {
+			g.policy.Read = append(g.policy.Read, at.path())
+		}
+	}
+}
+
+// remember remembers the directories that the process will be able to write.
+func (g grants) remember() error {
+	for _, dir := range g.policy.Write {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			continue // a file has no links in it
+		}
+		root, err := workspace.ParseDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, id := range placeIDs(dir) {
+			known, err := has(g.writable, id)
+			if err == nil && !known {
+				err = allow(g.writable, consent.Consent{ID: id, Root: root})
+			}
+			if err != nil {
+				return fmt.Errorf("cannot remember where the sandbox lets it write: %w", err)
+			}
+		}
+	}
+	return nil
+}
