@@ -28,13 +28,14 @@ one that you trust. Nothing else is downloaded, and nothing is installed or star
 starts a program that is in PATH, and otherwise says how to install it. An agent that acp-agent
 knows, by this or another name, or that you have configured stays as it is.
 
-An entry that does not follow the rules of the registry is left out. If the new list cannot be used
+An agent can have a preview of its next version; --preview stores that. An entry that does not follow the rules of the registry is left out. If the new list cannot be used
 the copy stays as it was. To remove it, delete registry.json in the state directory.`
 
 // newAgentsUpdate returns the command that stores a copy of a registry.
 func newAgentsUpdate(s streams, set *settings) *cobra.Command {
+	preview := false
 	cmd := &cobra.Command{
-		Use:   "update FILE|URL",
+		Use:   "update [--preview] FILE|URL",
 		Short: "Store a list of agents, such as that of the ACP registry",
 		Long:  agentsUpdateHelp,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -47,20 +48,36 @@ func newAgentsUpdate(s streams, set *settings) *cobra.Command {
 		ValidArgsFunction: cobra.FixedCompletions([]string{officialRegistry},
 			cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return updateRegistry(cmd.Context(), s, set, args[0])
+			choose := agents.Parse
+			if preview {
+				choose = parsePreviews
+			}
+			return updateRegistry(cmd.Context(), s, set, args[0], choose)
 		},
 	}
 	set.accept(cmd, "state-dir")
+	cmd.Flags().BoolVar(&preview, "preview", false,
+		"use the previews of agents that have one")
 	return cmd
 }
 
-// updateRegistry stores a copy of the registry in a file or at a URL.
-func updateRegistry(ctx context.Context, s streams, set *settings, source string) error {
+// parsePreviews is [agents.Parse] with the previews of agents.
+func parsePreviews(raw []byte) (r agents.Registry, leftOut []error, err error) {
+	r, leftOut, err = agents.Parse(raw)
+	r, alsoLeftOut := r.Previews()
+	return r, append(alsoLeftOut, leftOut...), err
+}
+
+// updateRegistry stores a copy of the registry in a file or at a URL, as parse reads it.
+func updateRegistry(
+	ctx context.Context, s streams, set *settings, source string,
+	parse func([]byte) (agents.Registry, []error, error),
+) error {
 	raw, shown, err := fetchRegistry(ctx, source)
 	if err != nil {
 		return err
 	}
-	r, leftOut, err := agents.Parse(raw)
+	r, leftOut, err := parse(raw)
 	if err == nil && len(r.Agents) == 0 {
 		err = errors.New("it has no agents that can be used")
 	}

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,16 +34,21 @@ type Registry struct {
 
 // A Agent is an entry of a registry. Its strings have no hidden characters.
 type Agent struct {
-	ID           string `json:"id"`
-	Name         string `json:"name"`
-	Version      string `json:"version"`
-	Website      string `json:"website,omitempty"`
-	Repository   string `json:"repository,omitempty"`
-	Distribution struct {
-		Binary map[string]Program `json:"binary,omitempty"` // by platform
-		NPX    *Program           `json:"npx,omitempty"`
-		UVX    *Program           `json:"uvx,omitempty"`
-	} `json:"distribution"`
+	ID           string       `json:"id"`
+	Name         string       `json:"name"`
+	Version      string       `json:"version"`
+	Website      string       `json:"website,omitempty"`
+	Repository   string       `json:"repository,omitempty"`
+	Distribution Distribution `json:"distribution"`
+	// Preview is a later version, nil if there is none. It is checked by [Registry.Previews].
+	Preview jsontext.Value `json:"preview,omitempty"`
+}
+
+// A Distribution says where the programs of an agent come from.
+type Distribution struct {
+	Binary map[string]Program `json:"binary,omitempty"` // by platform
+	NPX    *Program           `json:"npx,omitempty"`
+	UVX    *Program           `json:"uvx,omitempty"`
 }
 
 // A Program says how a program is installed and started.
@@ -90,6 +97,29 @@ func Parse(raw []byte) (r Registry, leftOut []error, err error) {
 		}
 	}
 	return r, leftOut, nil
+}
+
+// Previews returns r with the previews of its agents in place of their versions. An agent without a
+// valid preview stays as it is; the errors are those of the others.
+func (r Registry) Previews() (previews Registry, leftOut []error) {
+	r.Agents = slices.Clone(r.Agents)
+	for i, a := range r.Agents {
+		if a.Preview == nil {
+			continue
+		}
+		var preview struct {
+			Version      string       `json:"version"`
+			Distribution Distribution `json:"distribution"`
+		}
+		err := json.Unmarshal(a.Preview, &preview)
+		a.Version, a.Distribution = preview.Version, preview.Distribution
+		if err = cmp.Or(err, a.check()); err != nil {
+			leftOut = append(leftOut, fmt.Errorf("the preview of %s: %w", a.ID, err))
+			continue
+		}
+		r.Agents[i] = a
+	}
+	return r, leftOut
 }
 
 // patterns has the patterns that the strings of a registry must match, and the environment
@@ -219,8 +249,12 @@ func Read(path string) (Registry, error) {
 		"agents update replaces it", path, namedfile.Explain(err))
 }
 
-// Write replaces the copy of a registry at path.
+// Write replaces the copy of a registry at path, without previews.
 func (r Registry) Write(path string) error {
+	r.Agents = slices.Clone(r.Agents)
+	for i := range r.Agents {
+		r.Agents[i].Preview = nil
+	}
 	raw, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type registryEntry struct {
 	Repository   string   `json:"repository"`
 	Authors      []string `json:"authors"`
 	License      string   `json:"license"`
+	LicenseURL   string   `json:"license_url"` // of its text
 	Distribution struct {
 		Binary map[string]registryBinary `json:"binary"`
 		NPX    struct {
@@ -50,6 +51,7 @@ func (r *release) writeRegistryEntry() error {
 	e := registryEntry{
 		ID: "acp-agent", Name: "acp-agent", Version: number, Description: description,
 		Repository: repository, Authors: []string{"The acp-agent authors"}, License: licence,
+		LicenseURL: fmt.Sprintf("%s/blob/v%s/LICENSE", repository, r.version.Number),
 	}
 	e.Distribution.NPX.Package = "acp-agent@" + number
 	e.Distribution.Binary = make(map[string]registryBinary)

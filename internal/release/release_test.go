@@ -155,6 +155,7 @@ func readJSON(t *testing.T, path string, v any) {
 func testRegistry(t *testing.T, dist string) {
 	var entry registryEntry
 	readJSON(t, filepath.Join(dist, "registry", "acp-agent", "agent.json"), &entry)
+	require.Regexp(t, `^https://\S+/LICENSE$`, entry.LicenseURL)
 	require.Regexp(t, regexp.MustCompile(`^[a-z][a-z0-9-]*$`), entry.ID)
 	require.Regexp(t, regexp.MustCompile(`^\d+\.\d+\.\d+$`), entry.Version)
 	require.NotEmpty(t, entry.Name)
