@@ -148,6 +148,12 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 		return nil
 	}
 	id := sessionstore.ID(given)
+	if of, child, ok := splitChild(id); ok {
+		if s := a.activeSession(of); s != nil && r.Method == protocol.SessionCancel {
+			s.cancelChild(child, rest())
+		}
+		return nil
+	}
 	q := a.queues.find(id)
 	switch {
 	case r.Method == protocol.SessionCancel:
@@ -246,11 +252,12 @@ func (a *agent) passToSession(
 
 // passToBackend passes a request that names no active session to the backend, unless ACP defines
 // the method on sessions, or the id can only be the backend's own and the client may not use it.
-// check, if not nil, is called first.
+// Requests about child sessions are not passed on. check, if not nil, is called first.
 func (a *agent) passToBackend(
 	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request, check func(context.Context) error,
 ) jsonrpc.Work {
-	if id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
+	_, _, isChild := splitChild(id)
+	if isChild || id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
 	if a.init.done() && check == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // allowedMark is appended to the title of a tool call that was allowed without asking the user.
@@ -52,7 +53,9 @@ const maxLocations = 100
 // turn is running, and everything that the request says is to read or search inside the session's
 // roots. The client is shown the tool call with a mark in its title. Nothing checks what the agent
 // then does, as when the user allows a call.
-func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backend.Work, ok bool) {
+func (s *session) allowRead(
+	ctx context.Context, from asker, params backend.Raw,
+) (work backend.Work, ok bool) {
 	if !s.agent.options.AllowReads || !s.inTurn() ||
 		len(strictjson.Check(params, permissionShape)) > 0 {
 		return nil, false
@@ -61,15 +64,15 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 	if json.Unmarshal(params, &r) != nil {
 		return nil, false
 	}
-	if err := s.setKind(ctx, &r); err != nil {
+	if err := s.setKind(ctx, from, &r); err != nil {
 		return nil, false
 	}
 	option := r.allowOnce()
-	inside := func(path string) bool { return checkPath(path, s.handOver) == nil }
+	inside := func(path string) bool { return checkPath(path, from.handOver) == nil }
 	if option == "" || !r.reads(inside) {
 		return nil, false
 	}
-	if err := s.showAllowed(ctx, params, r); err != nil {
+	if err := s.showAllowed(ctx, from, params, r); err != nil {
 		return jsonrpc.Fail(err), true
 	}
 	call := r.ToolCall
@@ -83,7 +86,7 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 
 // setKind fills in a missing kind from the agent's earlier announcement of the tool call. It does
 // so for kind other too: opencode sends that when it asks to enter a directory for a tool call.
-func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
+func (s *session) setKind(ctx context.Context, from asker, r *permissionRequest) error {
 	if r.ToolCall.Kind != "" && r.ToolCall.Kind != string(sdk.ToolKindOther) {
 		return nil
 	}
@@ -91,7 +94,7 @@ func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
 		return err
 	}
 	defer s.endUpdate()
-	r.ToolCall.Kind = s.toolCalls[r.ToolCall.ID].kind
+	r.ToolCall.Kind = s.toolCalls[callKey{from.child, r.ToolCall.ID}].kind
 	return nil
 }
 
@@ -104,11 +107,13 @@ func (s *session) inTurn() bool {
 
 // handOver returns an error unless another program that opens path now reaches a file or directory
 // of the session.
-func (s *session) handOver(path string) error {
-	if s.workspace.HandOverDir(path) == nil {
+func (s *session) handOver(path string) error { return handOver(s.workspace, path) }
+
+func handOver(w *workspace.Workspace, path string) error {
+	if w.HandOverDir(path) == nil {
 		return nil
 	}
-	return s.workspace.HandOverFile(path)
+	return w.HandOverFile(path)
 }
 
 // allowOnce returns the option that allows the tool call once, "" if there is not exactly one.
@@ -199,12 +204,14 @@ func namesCommand(name string) bool {
 }
 
 // showAllowed shows the client a tool call that was allowed without asking, with a mark.
-func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permissionRequest) error {
+func (s *session) showAllowed(
+	ctx context.Context, from asker, params backend.Raw, r permissionRequest,
+) error {
 	if err := s.beginUpdate(ctx); err != nil {
 		return err
 	}
 	defer s.endUpdate()
-	id := r.ToolCall.ID
+	id := callKey{from.child, r.ToolCall.ID}
 	known, isKnown := s.toolCalls[id]
 	path := ""
 	if len(r.ToolCall.Locations) > 0 {
@@ -224,7 +231,7 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 	if err != nil {
 		return err
 	}
-	u := toolCallOf(object)
+	u := from.update(toolCallOf(object))
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
@@ -235,7 +242,7 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 
 // setAllowed notes whether a tool call that the client knows was allowed without asking and has not
 // ended. The caller has begun an update.
-func (s *session) setAllowed(id string, allowed bool) {
+func (s *session) setAllowed(id callKey, allowed bool) {
 	call := s.toolCalls[id]
 	call.allowed = allowed
 	s.toolCalls[id] = call
@@ -244,23 +251,23 @@ func (s *session) setAllowed(id string, allowed bool) {
 // markAgain shows the mark of a tool call again after an update of the agent has replaced its
 // title. The caller has begun an update.
 func (s *session) markAgain(ctx context.Context, said toolCallUpdate) error {
-	if !s.toolCalls[said.ID].allowed {
+	if !s.toolCalls[said.key()].allowed {
 		return nil
 	}
 	if ended(said.Status) {
-		s.setAllowed(said.ID, false)
+		s.setAllowed(said.key(), false)
 	}
 	if said.Title == "" || strings.HasSuffix(said.Title, allowedMark) {
 		return nil
 	}
-	return s.showTitle(ctx, said.ID, said.Title+allowedMark)
+	return s.showTitle(ctx, said.key(), said.Title+allowedMark)
 }
 
 // showTitle changes the title of a tool call. The caller has begun an update.
-func (s *session) showTitle(ctx context.Context, id, title string) error {
-	u := backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateTitle(title)))
+func (s *session) showTitle(ctx context.Context, id callKey, title string) error {
+	u := asker{child: id.child}.change(id.call, sdk.WithUpdateTitle(title))
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	return s.record.current().Record(ctx, u)
+	return s.record.add(ctx, u)
 }

@@ -87,10 +87,13 @@ func (a *agent) clientCapabilities() *clientCapabilities {
 }
 
 // checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
-// client did not advertise.
+// client did not advertise, or for a child session if it did not advertise these.
 func (a *agent) checkMethod(method string, params backend.Raw) error {
 	c := a.clientCapabilities()
 	switch {
+	case namesChild(params) && !c.declares(protocol.Subagents):
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s for subagents",
+			method)
 	case method == protocol.SessionUpdate:
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded",
 			method)

@@ -86,6 +86,8 @@
 //   - A replay: replay.go shows the stored history during a load. A history that the backend
 //     replays goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
 //     replay_rate.go limits how fast both are.
+//   - A child session, such as that of a subagent: children.go. Its updates and requests are those
+//     of the session, with a key in them.
 //   - A message of the backend to the client: host.check in host.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
 //     request that is the first to mention its tool call is also recorded (permission.go), and one

@@ -306,7 +306,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 		}
 	}
 	if s != nil && method == protocol.RequestPermission {
-		return s.requestPermission(ctx, params, func() backend.Work {
+		return s.requestPermission(ctx, asker{handOver: s.handOver}, params, func() backend.Work {
 			return h.send(ctx, method, params)
 		})
 	}

@@ -30,6 +30,9 @@ func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
 		return ""
 	}
 	_ = json.Unmarshal(strictjson.Find(r.Params, protocol.SessionID), &id)
+	if of, _, ok := splitChild(id); ok {
+		return of
+	}
 	return id
 }
 
@@ -336,7 +339,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 		return nil, nil, err
 	}
 	show := func(ctx context.Context, u backend.Update) error {
-		return l.front.sendUpdate(ctx, u.Kind, fromHistory, putSessionMember(u.Raw, s.member))
+		return l.front.sendUpdate(ctx, s.address, u, fromHistory)
 	}
 	if l.cause == backend.Load {
 		for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {

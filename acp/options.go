@@ -105,6 +105,8 @@ type tuning struct {
 	RescanWait time.Duration
 	// TurnBytes is how many bytes of updates a turn may send and store.
 	TurnBytes int64
+	// ChildBytes is how many bytes of updates of its children an open session stores.
+	ChildBytes int64
 	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered
 	// without it.
 	CancelGrace time.Duration
@@ -131,6 +133,7 @@ func (o Options) withDefaults() Options {
 	t.ImportMax = cmp.Or(t.ImportMax, 100_000)
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
 	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)
+	t.ChildBytes = cmp.Or(t.ChildBytes, 256<<20)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
 	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)

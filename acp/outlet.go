@@ -8,7 +8,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // outlet is where a session's messages go: the client that has the session open. If turns outlive
@@ -130,12 +129,12 @@ func (o *outlet) notify(ctx context.Context, method string, params backend.Raw) 
 	})
 }
 
-// update sends the client an update with these params, if the client takes its kind.
+// update sends the client an update of the session, if the client takes it.
 func (o *outlet) update(
-	ctx context.Context, kind sessionstore.Kind, when occasion, params backend.Raw,
+	ctx context.Context, session address, u backend.Update, when occasion,
 ) error {
 	return o.reach(ctx, func(ctx context.Context, to *agent) error {
-		return to.sendUpdate(ctx, kind, when, params)
+		return to.sendUpdate(ctx, session, u, when)
 	})
 }
 

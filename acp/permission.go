@@ -19,9 +19,9 @@ import (
 // mention a tool call only there, and say nothing more about one that was rejected. Such a call is
 // recorded from the request, with its outcome.
 func (s *session) requestPermission(
-	ctx context.Context, params backend.Raw, send func() backend.Work,
+	ctx context.Context, from asker, params backend.Raw, send func() backend.Work,
 ) backend.Work {
-	if work, ok := s.allowRead(ctx, params); ok {
+	if work, ok := s.allowRead(ctx, from, params); ok {
 		return work
 	}
 	if err := s.beginUpdate(ctx); err != nil {
@@ -34,14 +34,14 @@ func (s *session) requestPermission(
 	if err == nil {
 		id, _ = call.Field("toolCallId").Text()
 	}
-	if _, known := s.toolCalls[id]; known || id == "" {
+	if _, known := s.toolCalls[callKey{from.child, id}]; known || id == "" {
 		return work
 	}
-	s.recordToolCall(ctx, toolCallOf(call))
+	s.recordToolCall(ctx, from.update(toolCallOf(call)))
 	return func() (backend.Raw, error) {
 		result, err := work()
 		if err != nil || !allows(params, result) {
-			s.recordRejected(ctx, id)
+			s.recordRejected(ctx, from, id)
 		}
 		return result, err
 	}
@@ -51,22 +51,20 @@ func (s *session) requestPermission(
 // its content. The caller has begun an update.
 func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 	s.noteToolCall(u)
-	if err := s.record.current().Record(ctx, u); err != nil {
+	if err := s.record.add(ctx, u); err != nil {
 		s.agent.log.Debug("a tool call is not in the history", "session", s.id, "error", err)
 	}
 }
 
 // recordRejected records that a tool call failed because the user did not allow it.
-func (s *session) recordRejected(ctx context.Context, id string) {
+func (s *session) recordRejected(ctx context.Context, from asker, id string) {
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	if s.beginUpdate(ctx) != nil {
 		return // a load shows the call as failed, because it has not ended
 	}
 	defer s.endUpdate()
-	s.recordToolCall(ctx,
-		backend.NewUpdate(
-			sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+	s.recordToolCall(ctx, from.change(id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
 }
 
 const (
@@ -75,6 +73,12 @@ const (
 	// maxCallTitle is the length up to which their titles are remembered, in bytes.
 	maxCallTitle = 1 << 10
 )
+
+// callKey identifies a tool call in a session.
+type callKey struct {
+	child string // the key of the child session that makes it, "" for the session itself
+	call  string
+}
 
 // toolCall is a tool call as the client has seen it. It is kept up to date only with
 // Options.AllowReads.
@@ -89,15 +93,20 @@ type toolCallUpdate struct {
 	Kind   string `json:"kind"`
 	Title  string `json:"title"`
 	Status string `json:"status"`
+
+	child string
 }
+
+func (u toolCallUpdate) key() callKey { return callKey{u.child, u.ID} }
 
 // parseToolCall returns what u says about a tool call, or the zero value if u is about something
 // else.
 func parseToolCall(u backend.Update) toolCallUpdate {
+	child, u, _ := u.Child()
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return toolCallUpdate{}
 	}
-	var said toolCallUpdate
+	said := toolCallUpdate{child: child}
 	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
 		return toolCallUpdate{}
 	}
@@ -108,20 +117,20 @@ func parseToolCall(u backend.Update) toolCallUpdate {
 // begun an update.
 func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	said := parseToolCall(u)
-	call, known := s.toolCalls[said.ID]
-	if !known && u.Kind == sessionstore.ToolCallUpdate {
+	call, known := s.toolCalls[said.key()]
+	if !known && kindOf(u) == sessionstore.ToolCallUpdate {
 		return said
 	}
 	if s.toolCalls == nil {
-		s.toolCalls = make(map[string]toolCall)
+		s.toolCalls = make(map[callKey]toolCall)
 	}
 	call.kind = cmp.Or(said.Kind, call.kind)
 	call.title = cmp.Or(text.Truncate(said.Title, maxCallTitle), call.title)
-	s.toolCalls[said.ID] = call
+	s.toolCalls[said.key()] = call
 	if known {
 		return said
 	}
-	s.toolCallIDs = append(s.toolCallIDs, said.ID)
+	s.toolCallIDs = append(s.toolCallIDs, said.key())
 	if len(s.toolCallIDs) > maxToolCalls {
 		delete(s.toolCalls, s.toolCallIDs[0])
 		s.toolCallIDs = s.toolCallIDs[1:]

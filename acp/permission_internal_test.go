@@ -17,6 +17,6 @@ func TestOldToolCallsAreForgotten(t *testing.T) {
 		s.noteToolCall(backend.NewUpdate(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint(i)), "T")))
 	}
 	require.Len(t, s.toolCalls, maxToolCalls)
-	require.Contains(t, s.toolCalls, fmt.Sprint(3*maxToolCalls-1))
+	require.Contains(t, s.toolCalls, callKey{call: fmt.Sprint(3*maxToolCalls - 1)})
 	require.LessOrEqual(t, cap(s.toolCallIDs), 3*maxToolCalls)
 }

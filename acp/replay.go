@@ -51,7 +51,7 @@ func responseMember(kind sessionstore.Kind) string {
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
 // as failed.
 func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate) error {
-	open := openToolCalls{}
+	open, children := openToolCalls{}, openChildren{}
 	show := func(u backend.Update) error {
 		rate.wait(ctx)
 		return s.showOn(ctx, fromHistory, u)
@@ -61,11 +61,12 @@ func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate)
 			return protocolError(err)
 		}
 		open.note(u)
+		children.note(u)
 		if err := show(u); err != nil {
 			return err
 		}
 	}
-	for _, u := range open.failures() {
+	for _, u := range append(open.failures(s.hasChild), children.lost(s.hasChild)...) {
 		if err := show(u); err != nil {
 			return err
 		}
@@ -75,8 +76,8 @@ func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate)
 
 // openToolCalls collects the tool calls of a history that have not ended, in order.
 type openToolCalls struct {
-	order []string
-	open  map[string]bool // by tool call id
+	order []callKey
+	open  map[callKey]bool
 }
 
 // note notes what u says about tool calls.
@@ -84,14 +85,14 @@ func (o *openToolCalls) note(u sessionstore.Update) {
 	said := parseToolCall(u)
 	switch {
 	case ended(said.Status):
-		delete(o.open, said.ID)
-	case u.Kind == sessionstore.ToolCall || said.Status != "":
+		delete(o.open, said.key())
+	case kindOf(u) == sessionstore.ToolCall || said.Status != "":
 		if o.open == nil {
-			o.open = make(map[string]bool)
+			o.open = make(map[callKey]bool)
 		}
-		if !o.open[said.ID] {
-			o.open[said.ID] = true
-			o.order = append(o.order, said.ID)
+		if !o.open[said.key()] {
+			o.open[said.key()] = true
+			o.order = append(o.order, said.key())
 		}
 	}
 }
@@ -99,15 +100,14 @@ func (o *openToolCalls) note(u sessionstore.Update) {
 // ended reports whether a tool call with the given status has ended.
 func ended(status string) bool { return status == "completed" || status == "failed" }
 
-// failures returns updates that fail the open calls.
-func (o *openToolCalls) failures() []backend.Update {
-	var updates []backend.Update
+// failures returns updates that fail the open calls, except those of children that the backend has:
+// they may still be running.
+func (o *openToolCalls) failures(has func(child string) bool) (updates []backend.Update) {
 	for _, id := range o.order {
-		if o.open[id] {
+		if o.open[id] && (id.child == "" || !has(id.child)) {
 			delete(o.open, id)
-			updates = append(updates,
-				backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id),
-					sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+			updates = append(updates, asker{child: id.child}.change(id.call,
+				sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
 		}
 	}
 	return updates

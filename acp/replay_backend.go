@@ -15,6 +15,7 @@ type replayed struct {
 	agent    *agent
 	draft    sessionstore.Draft
 	recorder *sessionstore.Recorder
+	children *childLimit
 }
 
 // append appends a segment to the draft.
@@ -35,7 +36,7 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 	if h.foreign {
 		id = ""
 	}
-	r := &replayed{agent: a}
+	r := &replayed{agent: a, children: a.newChildLimit()}
 	err := a.guard("session store", func() (err error) {
 		r.draft, err = a.options.Store.NewDraft(ctx, id)
 		return err
@@ -73,8 +74,11 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	h.rate.wait(ctx)
-	if err := h.outlet.update(ctx, u.Kind, asItComes, putSessionID(u.Raw, h.id)); err != nil {
+	if err := h.outlet.update(ctx, newAddress(h.id), u, asItComes); err != nil {
 		return err
+	}
+	if !h.replayed.children.admits(u) {
+		return nil
 	}
 	return h.replayed.recorder.Record(ctx, u)
 }

@@ -18,7 +18,7 @@ import (
 // session is an active session: one activation, with its opened roots, its backend and its lease.
 type session struct {
 	id        sessionstore.ID
-	member    string // the sessionMember of id
+	address   address
 	agent     *agent
 	queue     *queue
 	params    sessionParams // of the request that opened it
@@ -33,8 +33,8 @@ type session struct {
 	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
 
 	// Guarded by updates:
-	toolCalls   map[string]toolCall // the latest that the client knows, by id
-	toolCallIDs []string            // their ids, oldest first
+	toolCalls   map[callKey]toolCall // the latest that the client knows
+	toolCallIDs []callKey            // their ids, oldest first
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -52,7 +52,7 @@ type session struct {
 // newSession returns the session of an activation that was stored under lease.
 func newSession(act *activation, q *queue, lease sessionstore.Lease, title string) *session {
 	s := &session{
-		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, params: act.params,
+		id: act.id, address: newAddress(act.id), agent: act.agent, queue: q, params: act.params,
 		workspace: act.workspace, backend: act.backend, servers: act.host.servers, host: act.host,
 		lease: lease, updates: make(chan struct{}, 1),
 	}
@@ -170,8 +170,8 @@ func (s *session) send(
 			return asFenced(err)
 		}
 	}
-	if u.Kind == sessionstore.ToolCall ||
-		u.Kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
+	if kind := kindOf(u); kind == sessionstore.ToolCall ||
+		kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
 		return s.markAgain(ctx, s.noteToolCall(u))
 	}
 	return nil
@@ -210,7 +210,7 @@ func (s *session) show(ctx context.Context, u backend.Update) error {
 }
 
 func (s *session) showOn(ctx context.Context, when occasion, u backend.Update) error {
-	return s.host.outlet.update(ctx, u.Kind, when, putSessionMember(u.Raw, s.member))
+	return s.host.outlet.update(ctx, s.address, u, when)
 }
 
 // saveState stores the backend's state. If the store rejects it, the session ends in the
@@ -345,16 +345,18 @@ func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.Ra
 // record stores a session's updates with a recorder, and with another one after the store has
 // failed and works again.
 type record struct {
-	session *session
-	options sessionstore.RecorderOptions
-	closed  chan struct{}
+	session  *session
+	options  sessionstore.RecorderOptions
+	closed   chan struct{}
+	children *childLimit
 
 	mu       sync.Mutex
 	recorder *sessionstore.Recorder
 }
 
 func newRecord(s *session, o sessionstore.RecorderOptions) *record {
-	r := &record{session: s, options: o, closed: make(chan struct{})}
+	r := &record{session: s, options: o, closed: make(chan struct{}),
+		children: s.agent.newChildLimit()}
 	r.start()
 	return r
 }
@@ -381,6 +383,9 @@ func (r *record) current() *sessionstore.Recorder {
 
 // add records u.
 func (r *record) add(ctx context.Context, u backend.Update) error {
+	if !r.children.admits(u) {
+		return nil
+	}
 	return r.current().Record(ctx, u)
 }
 

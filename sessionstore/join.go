@@ -35,7 +35,7 @@ func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 				}
 				return
 			}
-			if !u.Kind.isEvent() || j.join(u) {
+			if !u.isEvent() || j.join(u) {
 				continue
 			}
 			if j.count > 0 && !yield(j.result(), nil) {
@@ -85,7 +85,9 @@ var textMember = []byte(`"text":"`)
 // start begins with the update u.
 func (j *joiner) start(u Update) {
 	*j = joiner{maxCount: j.maxCount, maxBytes: j.maxBytes, first: u, count: 1}
-	if u.Kind != AgentMessageChunk && u.Kind != AgentThoughtChunk {
+	switch u.Kind {
+	case AgentMessageChunk, AgentThoughtChunk, ChildUpdate:
+	default:
 		return
 	}
 	if i := bytes.Index(u.Raw, textMember); i >= 0 {
@@ -141,7 +143,8 @@ func (j *joiner) result() Update {
 // Unicode and unknown members are rejected.
 func isPlainText(u Update) bool {
 	var chunk struct {
-		Update struct {
+		SessionID *string `json:"sessionId"` // of a child
+		Update    struct {
 			Kind    Kind `json:"sessionUpdate"`
 			Content struct {
 				Type string `json:"type"`
@@ -151,7 +154,9 @@ func isPlainText(u Update) bool {
 		} `json:"update"`
 	}
 	err := json.Unmarshal(u.Raw, &chunk, json.RejectUnknownMembers(true))
-	return err == nil && chunk.Update.Content.Type == "text"
+	kind := chunk.Update.Kind
+	return err == nil && chunk.Update.Content.Type == "text" &&
+		(kind == AgentMessageChunk || kind == AgentThoughtChunk)
 }
 
 // isUnescaped reports whether b, which is between quotes in valid JSON, is the content of a single

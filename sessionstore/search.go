@@ -205,8 +205,12 @@ func passageEnd(text string, max int) int {
 }
 
 // said returns the searchable text of an update, and the id of the message that it belongs to. For
-// a tool call the text is the title.
+// a tool call the text is the title. What children say counts as the session's.
 func said(u Update) (role Role, message, text string) {
+	if child, of, ok := u.Child(); ok {
+		role, message, text = said(of)
+		return role, child + " " + message, text
+	}
 	switch u.Kind {
 	case UserMessageChunk:
 		role = RoleUser

@@ -34,6 +34,9 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 	if err != nil {
 		return Update{}, fmt.Errorf("not an object with an update: %w", err)
 	}
+	if _, _, ok := cutChild(raw); ok {
+		kind = ChildUpdate
+	}
 	return Update{Kind: kind, Raw: raw}, nil
 }
 
@@ -41,7 +44,7 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 // before it was stored or because its message was parsed. It determines the kind without validating
 // the JSON again. The kind is "" for JSON that [ParseUpdate] does not accept.
 func StoredUpdate(raw json.RawMessage) Update {
-	kind, ok := leadingKind(raw)
+	kind, ok := quickKind(raw)
 	if !ok {
 		kind, _ = decodeKind(raw)
 	}
@@ -52,6 +55,14 @@ func StoredUpdate(raw json.RawMessage) Update {
 // stored byte for byte.
 var lenient = []jsontext.Options{
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+}
+
+// quickKind returns the kind of an update that begins as nearly all do.
+func quickKind(raw []byte) (kind Kind, ok bool) {
+	if _, _, ok := cutChild(raw); ok {
+		return ChildUpdate, true
+	}
+	return leadingKind(raw)
 }
 
 var kindPrefix = []byte(`{"update":{"sessionUpdate":"`)
@@ -108,7 +119,7 @@ func Split(updates []Update) (history, states []Update) {
 		switch {
 		case u.Kind.IsState():
 			latest[slices.Index(kinds, u.Kind)] = u.onOneLine()
-		case u.Kind.isEvent():
+		case u.isEvent():
 			history = append(history, u.onOneLine())
 		}
 	}

@@ -70,7 +70,7 @@ type Backend interface {
 	Close(ctx context.Context) error
 }
 
-// Session is one activation of a session. It may also implement [Closer] and [Sampler]. Its methods
+// Session is one activation of a session. It may also implement [Closer], [Parent] and [Sampler]. Its methods
 // are called in the order of the session's requests. Prompt, Call, Notify and Cancel are never
 // called concurrently.
 type Session interface {
@@ -103,6 +103,19 @@ type Closer interface {
 	// CloseFor is called in place of Close for a session/close with these params, without
 	// sessionId. It returns members for the response, or nil.
 	CloseFor(ctx context.Context, params Raw) (Raw, error)
+}
+
+// Parent is implemented by a [Session] that may have child sessions, such as those of subagents. Each
+// has a key, which begins with [sessionstore.ChildPrefix]. The backend sends its updates as those of
+// the session, made with [sessionstore.InChild], and its requests with Host.Child. In updates and
+// requests, the keys stand for the ids of the children, and [sessionstore.ParentKey] for that of the
+// session; the adapter replaces them.
+type Parent interface {
+	// CancelChild passes on the client's session/cancel for a child, if the child may be cancelled.
+	// It must not block.
+	CancelChild(key string, params Raw)
+	// HasChild reports whether the session has this child now. Others may be in its history.
+	HasChild(key string) bool
 }
 
 // Info describes a backend.
@@ -273,6 +286,9 @@ type Host interface {
 	// Replay sends the client an update of the backend's own history, during the Open of a load.
 	// The backend must call Stop before it. It blocks while the client does not read.
 	Replay(ctx context.Context, u Update) error
+	// Child returns the client for a child session with the given key and roots. Paths in its messages
+	// must also be in these roots. See [Parent].
+	Child(key string, roots workspace.Roots) Client
 	// Workspace returns the session's open roots. They stay open as long as the session.
 	Workspace() *workspace.Workspace
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands

@@ -35,11 +35,11 @@ func plant(t testing.TB, files fileTree) string {
 
 // client is the client of a test.
 type client struct {
-	backend.Client
-	workspace *workspace.Workspace
-	catalog   *discovery.Catalog
-	tools     backend.Tools
-	started   []string // MCP servers of the catalogue
+	backend.Host // for the methods that the explorer does not call
+	workspace    *workspace.Workspace
+	catalog      *discovery.Catalog
+	tools        backend.Tools
+	started      []string // MCP servers of the catalogue
 	// onStart, if not nil, decides whether one starts.
 	onStart func(discovery.Artifact) error
 

@@ -163,7 +163,8 @@ func (c *child) stopWhenIdle(ctx context.Context) {
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active.Swap(false) || c.uses > 0 || !c.loadable.Load() || c.retired {
+	if c.active.Swap(false) || c.uses > 0 || !c.loadable.Load() || c.retired ||
+		c.router.working() {
 		return
 	}
 	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")

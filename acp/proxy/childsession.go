@@ -19,6 +19,8 @@ type childSession struct {
 	id    backend.Raw // as the child sent it
 	key   string      // the id as a string
 
+	subagents int // that have been announced; guarded by router.mu
+
 	order   sync.Mutex // held while a message of the child is delivered
 	barrier barrier
 
@@ -155,24 +157,13 @@ func (cs *childSession) handle(m message) {
 	}
 	switch {
 	case m.method == protocol.SessionUpdate:
-		u, err := sessionstore.StoredUpdate(m.params), error(nil)
-		if u.Kind == "" {
-			u, err = backend.ParseUpdate(m.params)
-		}
-		if err == nil {
-			err = s.handleUpdate(m.ctx, cs, t, u)
-		}
-		if m.answer != nil {
-			m.answer <- jsonrpc.Fail(err)
-		} else if err != nil {
-			cs.child.logDropped(m.method, err)
-		}
+		cs.handleUpdate(s, t, m)
 	case m.answer != nil:
 		m.answer <- cs.passOn(s, m)
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
-			err = s.host.Notify(m.ctx, m.method, params)
+			err = s.clientOf(m.from).Notify(m.ctx, m.method, params)
 		}
 		if err != nil {
 			cs.child.logDropped(m.method, err)
@@ -185,11 +176,38 @@ func (cs *childSession) passOn(s *session, m message) backend.Work {
 	if work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params); own {
 		return work
 	}
-	params, err := cs.child.confine(m.method, m.params)
+	params, err := cs.child.confine(m.method, cs.withReferences(m))
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return s.host.Call(m.ctx, m.method, params)
+	return s.clientOf(m.from).Call(m.ctx, m.method, params)
+}
+
+// handleUpdate passes on an update. t is the turn it belongs to, or nil.
+func (cs *childSession) handleUpdate(s *session, t *turn, m message) {
+	u, err := sessionstore.StoredUpdate(m.params), error(nil)
+	if u.Kind == "" {
+		u, err = backend.ParseUpdate(m.params)
+	}
+	var held []message
+	if err == nil {
+		u, held, err = cs.translated(s, m.from, u)
+	}
+	switch {
+	case err != nil:
+	case m.from != nil:
+		err = s.handleSubagentUpdate(m.ctx, cs, m.from, u)
+	default:
+		err = s.handleUpdate(m.ctx, cs, t, u)
+	}
+	if m.answer != nil {
+		m.answer <- jsonrpc.Fail(err)
+	} else if err != nil {
+		cs.child.logDropped(m.method, err)
+	}
+	for _, h := range held {
+		cs.handle(h)
+	}
 }
 
 // forward sends a request of the client. Messages that the child sends after its response reach the

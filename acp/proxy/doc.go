@@ -6,7 +6,7 @@
 // child has its own.
 //
 //	from the client                   to the child
-//	  initialize                        initialize, with protocol version 1, without subagents
+//	  initialize                        initialize, with protocol version 1
 //	  session/new, load, resume, fork   see "Opening sessions"
 //	  session/prompt                    the same, also during a turn, perhaps with context
 //	  other requests, notifications     the same
@@ -92,6 +92,8 @@
 //	children.go               which process serves a session
 //	child.go                  one process and its connection; child_use.go says how long it lives
 //	childsession.go           a session in a process; settings.go restores its modes and options
+//	subagents.go              sessions that the agent starts itself; undeclared.go hides that the
+//	                            client understands them, where agents get it wrong
 //	router.go, updates.go     what a child sends; ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
 //

@@ -283,6 +283,24 @@ func (h host) Replay(ctx context.Context, u backend.Update) error {
 	return h.note(ctx, "host replay "+u.String())
 }
 
+func (h host) Child(key string, roots workspace.Roots) backend.Client {
+	return child{h, key + " in " + roots.String()}
+}
+
+// child is a host as the client of a child session.
+type child struct {
+	host
+	name string
+}
+
+func (c child) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return c.call(ctx, c.name, method, params)
+}
+
+func (c child) Notify(ctx context.Context, method string, params backend.Raw) error {
+	return c.note(ctx, c.name+" notify "+method+" "+string(params))
+}
+
 func (h host) Workspace() *workspace.Workspace { return nil }
 
 func (h host) Catalog() *discovery.Catalog { return nil }

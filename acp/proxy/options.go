@@ -75,6 +75,7 @@ type limits struct {
 	MaxInstructions int // bytes of instructions: 64 KiB
 	MaxSkills       int // bytes of the list of skills: 16 KiB
 	MaxPages        int // of the agent's list of sessions: 10,000
+	MaxSubagents    int // of a session: 10,000
 }
 
 // withDefaults returns o with defaults for the logger and the limits.
@@ -94,5 +95,6 @@ func (o Options) withDefaults() Options {
 	l.MaxInstructions = cmp.Or(l.MaxInstructions, 64<<10)
 	l.MaxSkills = cmp.Or(l.MaxSkills, 16<<10)
 	l.MaxPages = cmp.Or(l.MaxPages, 10_000)
+	l.MaxSubagents = cmp.Or(l.MaxSubagents, 10_000)
 	return o
 }

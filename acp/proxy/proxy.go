@@ -52,7 +52,7 @@ func (p *proxy) Initialize(
 	// The version between the client and us does not matter to the agent.
 	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
 	if err == nil {
-		params, err = withoutSubagents(params)
+		params, err = withoutNativeSubagents(params)
 	}
 	if err != nil {
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)

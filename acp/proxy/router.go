@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -18,6 +19,7 @@ type message struct {
 	ctx    context.Context
 	method string
 	params backend.Raw
+	from   *subagent           // nil for a message about the session itself
 	answer chan<- backend.Work // receives the Work of a request, once; nil for a notification
 }
 
@@ -89,7 +91,8 @@ func (c *child) passOn(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 
 // route delivers m to its session, holds it for a session that is being opened, or rejects it.
 func (c *child) route(id string, m message) {
-	s, err := c.router.find(id, m)
+	s, from, err := c.router.find(id, m)
+	m.from = from
 	switch {
 	case err != nil:
 		c.reject(m, err)
@@ -130,41 +133,106 @@ var (
 type router struct {
 	maxHeld, maxBytes int
 
-	mu       sync.Mutex
-	sessions map[string]*childSession
-	creating int                  // sessions that are being created
-	held     map[string][]message // by unknown id
-	count    int                  // number of held messages
-	bytes    int                  // of their params
+	mu        sync.Mutex
+	sessions  map[string]*childSession
+	subagents map[string]*subagent
+	creating  int                  // sessions that are being created
+	held      map[string][]message // by unknown id
+	count     int                  // number of held messages
+	bytes     int                  // of their params
 }
 
 func newRouter(maxHeld, maxBytes int) *router {
 	return &router{
-		maxHeld:  maxHeld,
-		maxBytes: maxBytes,
-		sessions: make(map[string]*childSession),
-		held:     make(map[string][]message),
+		maxHeld:   maxHeld,
+		maxBytes:  maxBytes,
+		sessions:  make(map[string]*childSession),
+		subagents: make(map[string]*subagent),
+		held:      make(map[string][]message),
 	}
 }
 
-// find returns the session with the given id. If such a session may still be created, it holds m
-// and returns nil; otherwise it returns an error.
-func (r *router) find(id string, m message) (*childSession, error) {
+// find returns the session with the given id, or the subagent with that id and its session. If such
+// a session may still be created, it holds m and returns nil; otherwise it returns an error.
+func (r *router) find(id string, m message) (*childSession, *subagent, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.sessions[id]; s != nil {
-		return s, nil
+		return s, nil, nil
+	}
+	if sub := r.subagents[id]; sub != nil {
+		return sub.session, sub, nil
 	}
 	switch {
 	case r.creating == 0:
-		return nil, errUnknownSession
+		return nil, nil, errUnknownSession
 	case r.count == r.maxHeld || r.bytes+len(m.params) > r.maxBytes:
-		return nil, errTooManyHeld
+		return nil, nil, errTooManyHeld
 	}
 	r.held[id] = append(r.held[id], m)
 	r.count++
 	r.bytes += len(m.params)
-	return nil, nil
+	return nil, nil, nil
+}
+
+// announce routes an id to the subagent sub, unless it is routed to that already. It returns the
+// one it is routed to, and the messages held for it. The caller must hold the session's order.
+func (r *router) announce(
+	sub *subagent, max int,
+) (known *subagent, held []message, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := sub.id
+	known = r.subagents[id]
+	switch {
+	case known != nil && (known.session != sub.session || known.parent != sub.parent):
+		return nil, nil, errForeignSubagent
+	case known != nil:
+		return known, nil, nil
+	case id == "" || len(id) > maxSubagentID || r.sessions[id] != nil:
+		return nil, nil, errSubagentID
+	}
+	if sub.session.subagents == max {
+		return nil, nil, errManySubagents
+	}
+	sub.session.subagents++
+	r.subagents[id] = sub
+	held = r.takeHeldLocked(id)
+	for i := range held {
+		held[i].from = sub
+	}
+	return sub, held, nil
+}
+
+// subagent returns the subagent with the agent's id, or nil.
+func (r *router) subagent(id string) *subagent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.subagents[id]
+}
+
+// subagentOf returns the subagent of a session with the given key, or nil.
+func (r *router) subagentOf(cs *childSession, key string) *subagent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sub := range r.subagents {
+		if sub.session == cs && sub.key == key {
+			return sub
+		}
+	}
+	return nil
+}
+
+// working reports whether a subagent is running.
+func (r *router) working() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sub := range r.subagents {
+		if sub.running.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // begin starts holding messages, because a session is being created.
@@ -193,17 +261,22 @@ func (r *router) end() (orphans []message) {
 func (r *router) attach(id string, s *childSession) (held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sessions[id] != nil {
+	if r.sessions[id] != nil || r.subagents[id] != nil {
 		return nil, errDuplicateID
 	}
 	r.sessions[id] = s
-	held = r.held[id]
+	return r.takeHeldLocked(id), nil
+}
+
+// takeHeldLocked returns the messages held for an id, and holds them no longer.
+func (r *router) takeHeldLocked(id string) []message {
+	held := r.held[id]
 	delete(r.held, id)
 	r.count -= len(held)
 	for _, m := range held {
 		r.bytes -= len(m.params)
 	}
-	return held, nil
+	return held
 }
 
 // session returns the session with the given id, or nil.
@@ -213,11 +286,13 @@ func (r *router) session(id string) *childSession {
 	return r.sessions[id]
 }
 
-// detach removes the route of an id.
+// detach removes the route of a session's id, and those of its subagents.
 func (r *router) detach(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	cs := r.sessions[id]
 	delete(r.sessions, id)
+	maps.DeleteFunc(r.subagents, func(_ string, sub *subagent) bool { return sub.session == cs })
 }
 
 // barrier makes sure that messages which the child sends after a response reach the client after

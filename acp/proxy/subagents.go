@@ -1,66 +1,231 @@
 package proxy
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
-	"slices"
+	"errors"
+	"strings"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// nativeSubagents is a capability of JetBrains' editor, with which agents send child sessions in a
-// way of their own.
-const nativeSubagents = "nativeSubagentSessions"
+// subagent is a session that the agent has started itself, below a session of ours or below another
+// subagent. It lives as long as the childSession.
+type subagent struct {
+	session *childSession
+	parent  *subagent // nil if session is its parent
+	id      string    // the agent's
+	key     string    // ours; see sessionstore.InChild
 
-// withoutSubagents removes from the params of initialize that the client understands child
-// sessions. The agent then reports the work of its subagents in the session itself.
-func withoutSubagents(params backend.Raw) (backend.Raw, error) {
-	return edit(params, func(capabilities backend.Raw) (backend.Raw, error) {
-		if !strictjson.IsObject(capabilities) {
-			return capabilities, nil
-		}
-		_, capabilities, err := strictjson.Take(capabilities, "subagents")
-		if err != nil {
-			return nil, err
-		}
-		return edit(capabilities, withoutNative, "_meta", "jetbrains", "air", "capabilities")
-	}, "clientCapabilities")
+	place placement // guarded by session.order
+
+	cancellable atomic.Bool // the client may cancel it
+	running     atomic.Bool
 }
 
-// withoutNative removes nativeSubagents from a list of capabilities.
-func withoutNative(list backend.Raw) (backend.Raw, error) {
-	var names []json.RawMessage
-	if json.Unmarshal(list, &names) != nil {
-		return list, nil
-	}
-	left := slices.DeleteFunc(slices.Clone(names), func(raw json.RawMessage) bool {
-		var name string
-		return json.Unmarshal(raw, &name) == nil && name == nativeSubagents
-	})
-	if len(left) == len(names) {
-		return list, nil
-	}
-	list, _ = strictjson.Append(nil, left...)
-	return list, nil
+// placement is where a subagent works, as far as the agent has said so and the session's folders
+// allow it. Nil members are those of the parent.
+type placement struct {
+	cwd  *workspace.Dir
+	dirs *workspace.Dirs
 }
 
-// edit replaces the value at a path of member names in an object. If there is none, the object
-// stays as it is.
-func edit(
-	object backend.Raw, change func(backend.Raw) (backend.Raw, error), path ...string,
-) (backend.Raw, error) {
-	if len(path) == 0 {
-		return change(object)
+// maxSubagentID limits the length of the ids of subagents, in bytes.
+const maxSubagentID = 1 << 10
+
+var (
+	errForeignSubagent = errors.New("another session has announced a subagent with this id")
+	errSubagentID      = errors.New("the id of a subagent is empty, too long, or that of a session")
+	errManySubagents   = errors.New("the session has too many subagents")
+)
+
+// subagentKey returns the key of a subagent. It is the same each time the agent opens the session.
+func subagentKey(session, id string) string {
+	sum := sha256.Sum256([]byte(session + "\x00" + id))
+	text := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15])
+	return sessionstore.ChildPrefix + strings.ToLower(text)
+}
+
+// subagentUpdate announces a subagent, or changes what is known of it.
+type subagentUpdate struct {
+	ID           string          `json:"sessionId"`
+	Cwd          json.RawMessage `json:"cwd"`
+	Dirs         json.RawMessage `json:"additionalDirectories"`
+	Capabilities json.RawMessage `json:"capabilities"`
+	State        json.RawMessage `json:"state"`
+}
+
+// translated returns an update of cs, or of its subagent from, with our keys in the place of the
+// agent's ids. If it announces a subagent, translated also returns the messages that are held for
+// that. The caller must hold cs.order.
+func (cs *childSession) translated(
+	s *session, from *subagent, u backend.Update,
+) (_ backend.Update, held []message, err error) {
+	if u.Kind == sessionstore.SubagentUpdate {
+		if u, held, err = cs.announced(s, from, u); err != nil {
+			return u, held, err
+		}
 	}
-	if !strictjson.IsObject(object) {
-		return object, nil
+	u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
+	return u, held, nil
+}
+
+// withReferences returns the params of a request with our keys in the place of the agent's ids.
+func (cs *childSession) withReferences(m message) backend.Raw {
+	if m.method != protocol.RequestPermission {
+		return m.params
 	}
-	value, _, err := strictjson.Take(object, path[0])
-	if err != nil || value == nil {
-		return object, err
+	return protocol.MapToolCallReferences(m.params, "toolCall", cs.keyOf)
+}
+
+// keyOf returns the key of the session with the agent's id, or id if it is not one of cs.
+func (cs *childSession) keyOf(id string) string {
+	if id == cs.key {
+		return sessionstore.ParentKey
 	}
-	if value, err = edit(value, change, path[1:]...); err != nil {
-		return nil, err
+	if sub := cs.child.router.subagent(id); sub != nil && sub.session == cs {
+		return sub.key
 	}
-	return strictjson.Put(object, path[0], value)
+	return id
+}
+
+// announced notes what u says about a subagent. It takes folders from u that the parent does not
+// have.
+func (cs *childSession) announced(
+	s *session, parent *subagent, u backend.Update,
+) (_ backend.Update, held []message, err error) {
+	raw := strictjson.Find(u.Raw, "update")
+	var said subagentUpdate
+	if err := strictjson.Decode(raw, &said); err != nil {
+		return u, nil, err
+	}
+	sub := &subagent{session: cs, parent: parent, id: said.ID, key: subagentKey(cs.key, said.ID)}
+	if sub, held, err = cs.child.router.announce(sub, cs.child.limits.MaxSubagents); err != nil {
+		return u, nil, err
+	}
+	if said.Capabilities != nil {
+		sub.cancellable.Store(strictjson.IsObject(strictjson.Find(said.Capabilities, "cancel")))
+	}
+	if said.State != nil {
+		var state string
+		_ = json.Unmarshal(strictjson.Find(said.State, "state"), &state)
+		sub.running.Store(state == "running" || state == "requires_action")
+	}
+	placed := s.place(sub, said, raw)
+	if len(placed) != len(raw) || string(placed) != string(raw) {
+		cs.child.log.Warn("the agent runs a subagent outside of the session's folders",
+			"cwd", string(said.Cwd), "folders", string(said.Dirs))
+		u.Raw = strictjson.Set(u.Raw, "update", placed)
+	}
+	return u, held, nil
+}
+
+// place notes where a subagent works. It returns the update without folders that the parent does
+// not have.
+func (s *session) place(sub *subagent, said subagentUpdate, update backend.Raw) backend.Raw {
+	if said.Cwd != nil {
+		var path string
+		sub.place.cwd = nil
+		if json.Unmarshal(said.Cwd, &path) == nil && path != "" {
+			if dir, ok := s.within(sub.parent, path); ok {
+				sub.place.cwd = &dir
+			} else {
+				update = strictjson.Set(update, "cwd", json.RawMessage("null"))
+			}
+		}
+	}
+	if said.Dirs == nil {
+		return update
+	}
+	var paths, kept []string
+	sub.place.dirs = nil
+	if json.Unmarshal(said.Dirs, &paths) != nil || paths == nil {
+		return update
+	}
+	for _, path := range paths {
+		if _, ok := s.within(sub.parent, path); ok {
+			kept = append(kept, path)
+		}
+	}
+	if len(kept) < len(paths) {
+		update = strictjson.Set(update, protocol.AdditionalDirectories,
+			backend.Encode(append([]string{}, kept...)))
+	}
+	if dirs, err := workspace.ParseDirs(kept); err == nil {
+		sub.place.dirs = &dirs
+	}
+	return update
+}
+
+// within returns the directory at a path if the session may use it and it lies in a folder of
+// parent, which is nil for the session itself.
+func (s *session) within(parent *subagent, path string) (workspace.Dir, bool) {
+	dir, err := workspace.ParseDir(path)
+	if err != nil || s.host.Workspace().HandOverDir(path) != nil {
+		return dir, false
+	}
+	if parent == nil {
+		return dir, true
+	}
+	real := workspace.Real(dir)
+	for _, root := range s.rootsOf(parent).All() {
+		if workspace.Real(root).Contains(real) {
+			return dir, true
+		}
+	}
+	return dir, false
+}
+
+// rootsOf returns the folders of a subagent, or of the session if sub is nil.
+func (s *session) rootsOf(sub *subagent) workspace.Roots {
+	if sub == nil {
+		return s.roots
+	}
+	roots := s.rootsOf(sub.parent)
+	cwd, dirs := roots.Cwd(), roots.Additional()
+	if sub.place.cwd != nil {
+		cwd = *sub.place.cwd
+	}
+	if sub.place.dirs != nil {
+		dirs = *sub.place.dirs
+	}
+	return workspace.RootsFrom(cwd, dirs)
+}
+
+// clientOf returns the client for requests and notifications of a subagent, or of the session if sub
+// is nil.
+func (s *session) clientOf(sub *subagent) backend.Client {
+	if sub == nil {
+		return s.host
+	}
+	return s.host.Child(sub.key, s.rootsOf(sub))
+}
+
+// CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
+// the subagent.
+func (s *session) CancelChild(key string, params backend.Raw) {
+	cs := s.running()
+	if cs == nil {
+		return
+	}
+	sub := cs.child.router.subagentOf(cs, key)
+	if sub == nil || !sub.cancellable.Load() {
+		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
+		return
+	}
+	if params, err := withSessionID(params, backend.Encode(sub.id)); err == nil {
+		cs.child.cancel(params)
+	}
+}
+
+// HasChild implements [backend.Parent].
+func (s *session) HasChild(key string) bool {
+	cs := s.running()
+	return cs != nil && cs.child.router.subagentOf(cs, key) != nil
 }

@@ -1,21 +1,31 @@
 package proxy_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Clause A36.
-func TestSubagentsAreNotDeclared(t *testing.T) {
+// Clause A36. Agents use JetBrains' way for JetBrains' editor, whatever else it declares.
+func TestNativeSubagentsAreNotDeclared(t *testing.T) {
 	const air = `{"fs":{ "readTextFile" : true},%s"_meta":{"jetbrains":{"air":{"version":1,` +
 		`"capabilities":[%s]},"x":1.0}}}`
 	for name, test := range map[string]struct{ given, want string }{
-		"standard": {`{"subagents":{},"terminal":true}`, `{"terminal":true}`},
-		"twice":    {`{"subagents":null,"n":1e0,"subagents":{}}`, `{"n":1e0}`},
+		"another client": {`{"subagents":{},"terminal":true}`, `{"subagents":{},"terminal":true}`},
 		"JetBrains": {
 			fmt.Sprintf(air, `"subagents":{"_meta":{}},`,
 				`"diffPatch", "nativeSubagentSessions" ,"goal"`),
@@ -26,7 +36,10 @@ func TestSubagentsAreNotDeclared(t *testing.T) {
 			fmt.Sprintf(air, ``, `"diffPatch" , "asyncTasks"`),
 		},
 		"not an object": {`7`, `7`},
-		"list":          {`{"_meta":{"jetbrains":{"air":[]}}}`, `{"_meta":{"jetbrains":{"air":[]}}}`},
+		"list": {`{"_meta":{"jetbrains":{"air":[]}},"subagents":{}}`,
+			`{"_meta":{"jetbrains":{"air":[]}},"subagents":{}}`},
+		"twice": {`{"_meta":{"jetbrains":{"air":[],"air":{}}},"subagents":{}}`,
+			`{"_meta":{"jetbrains":{"air":{}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, plain)
@@ -38,4 +51,393 @@ func TestSubagentsAreNotDeclared(t *testing.T) {
 				b.received("initialize"))
 		})
 	}
+}
+
+// subagentClient is a client that notes what it is sent about sessions and their children. It calls
+// sessions P and children C1, C2 and so on, in the order in which it has seen them.
+type subagentClient struct {
+	*client.Client
+	t     *testing.T
+	names map[string]string
+	seen  chan string
+}
+
+var childIDs = regexp.MustCompile(`sess_[A-Z0-9]+(\.sub_[a-z0-9]+)?`)
+
+// subagents connects a client with capabilities to an agent that follows a script.
+func subagents(
+	t *testing.T, store sessionstore.Store, script, capabilities string,
+) *subagentClient {
+	v := &subagentClient{t: t, names: make(map[string]string), seen: make(chan string, 1000)}
+	c, _ := command(t, script)
+	ask := func(name string) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+			v.seen <- name + " " + v.named(params)
+			return json.RawMessage(
+				`{"outcome":{"outcome":"selected","optionId":"y"},"content":"text","n":1.0}`), nil
+		}
+	}
+	v.Client = through(t, c, store, client.Options{
+		Capabilities: json.RawMessage(capabilities),
+		Updates: func(_ context.Context, u client.Update) {
+			if u.Kind != "session_info_update" && u.Kind != "available_commands_update" ||
+				strings.Contains(u.SessionID, ".") {
+				v.seen <- v.named(u.Params)
+			}
+		},
+		ReadTextFile: func(
+			_ context.Context, r sdk.ReadTextFileRequest,
+		) (sdk.ReadTextFileResponse, error) {
+			v.seen <- "read " + filepath.Base(r.Path)
+			return sdk.ReadTextFileResponse{Content: "text"}, nil
+		},
+		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
+			"session/request_permission": ask("permission"), "_x/ask": ask("ask"),
+			"elicitation/create": ask("elicitation"),
+		},
+	})
+	return v
+}
+
+// named returns JSON with names in the place of ids. It is called for one message at a time.
+func (v *subagentClient) named(raw []byte) string {
+	return childIDs.ReplaceAllStringFunc(string(raw), func(id string) string {
+		if !strings.Contains(id, ".") {
+			return "P"
+		}
+		if v.names[id] == "" {
+			v.names[id] = fmt.Sprintf("C%d", len(v.names)+1)
+		}
+		return v.names[id]
+	})
+}
+
+// idOf returns the id of a session by its name.
+func (v *subagentClient) idOf(name string) string {
+	for id, n := range v.names {
+		if n == name {
+			return id
+		}
+	}
+	return ""
+}
+
+// next returns the next n notes.
+func (v *subagentClient) next(n int) []string {
+	v.t.Helper()
+	var notes []string
+	for range n {
+		notes = append(notes, <-v.seen)
+	}
+	return notes
+}
+
+// say returns the line of a script that sends an update about a session of the agent.
+func say(id, update string) string {
+	return fmt.Sprintf(`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,`+
+		`"update":%s}}`+"\n", id, update)
+}
+
+// announce returns the line of a script that announces a child.
+func announce(parent, id, members string) string {
+	return say(parent, `{"sessionUpdate":"subagent_update","sessionId":"`+id+`"`+members+`}`)
+}
+
+func chunkOf(text string) string {
+	return `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + text + `"}}`
+}
+
+// closed is the end of a script in which the session is closed.
+const closed = "await session/close\n" + `answer session/close {}` + "\n"
+
+const declared = `{"subagents":{}}`
+
+// familyScript is a turn with a child and a grandchild, and what the child does after it.
+const familyScript = `,"title":"Finder","state":{"state":"running"},"capabilities":{"cancel":{}}`
+
+func family() string {
+	return capable + opened + "await session/prompt\n" +
+		announce("child-1", "kid", familyScript) +
+		say("kid", chunkOf("looking")) +
+		announce("kid", "grandkid", "") +
+		say("kid", `{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"kid",`+
+			`"recipientSessionId":"grandkid","x": 1.0}`) +
+		say("grandkid", `{"sessionUpdate":"session_message","messageId":"m",`+
+			`"senderSessionId":"kid","recipientSessionId":"grandkid"}`) +
+		say("kid", `{"sessionUpdate":"session_message","messageId":"n","senderSessionId":"kid",`+
+			`"recipientSessionId":"child-1"}`) +
+		say("child-1", `{"sessionUpdate":"tool_call","toolCallId":"t","title":"Tool",`+
+			`"content":[{"type":"session","sessionId":"kid"}]}`) +
+		say("child-1", `{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`) +
+		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":` +
+		`{"sessionId":"grandkid","toolCall":{"toolCallId":"t","title":"Edit"},"options":` +
+		`[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}` + "\nawait reply 1\n" +
+		`send {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"sessionId":"kid",` +
+		`"mode":"form","message":"?"}}` + "\nawait reply 2\n" +
+		answered + say("kid", chunkOf("still here")) +
+		"await session/cancel\n" +
+		announce("child-1", "kid", `,"state":{"state":"idle","stopReason":"cancelled"}`) + closed
+}
+
+// familySeen is what a client sees of it before the cancel.
+func familySeen() []string {
+	update := func(id, update string) string {
+		return `{"sessionId":"` + id + `","update":` + update + `}`
+	}
+	message := func(in, id, from, to, more string) string {
+		return update(in, `{"sessionUpdate":"session_message","messageId":"`+id+
+			`","senderSessionId":"`+from+`","recipientSessionId":"`+to+`"`+more+`}`)
+	}
+	return []string{
+		update("P", `{"sessionUpdate":"subagent_update","sessionId":"C1"`+familyScript+`}`),
+		update("C1", chunkOf("looking")),
+		update("C1", `{"sessionUpdate":"subagent_update","sessionId":"C2"}`),
+		message("C1", "m", "C1", "C2", `,"x": 1.0`),
+		message("C2", "m", "C1", "C2", ""),
+		message("C1", "n", "C1", "P", ""),
+		update("P", `{"sessionUpdate":"tool_call","toolCallId":"t","title":"Tool",`+
+			`"content":[{"type":"session","sessionId":"C1"}]}`),
+		update("P", `{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`),
+		`permission {"sessionId":"C2","toolCall":{"toolCallId":"t","title":"Edit"},"options":` +
+			`[{"optionId":"y","name":"Yes","kind":"allow_once"}]}`,
+		`elicitation {"sessionId":"C1","mode":"form","message":"?"}`,
+		update("C1", chunkOf("still here")),
+	}
+}
+
+// Clause A36. What children do reaches the client in order, under ids of ours, in the turn and after
+// it; a cancel of theirs reaches the agent.
+func TestSubagents(t *testing.T) {
+	store := memstore.New(t)
+	v := subagents(t, store, family(),
+		`{"subagents":{},"elicitation":{"form":{}}}`)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	require.NoError(t, err)
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.NoError(t, err)
+	require.Equal(t, familySeen(), v.next(len(familySeen())))
+	require.NoError(t, v.Cancel(t.Context(), v.idOf("C2"))) // it may not be cancelled
+	require.NoError(t, v.Cancel(t.Context(), v.idOf("C1")))
+	require.Equal(t, []string{`{"sessionId":"P","update":{"sessionUpdate":"subagent_update",` +
+		`"sessionId":"C1","state":{"state":"idle","stopReason":"cancelled"}}}`}, v.next(1))
+
+	t.Run("nothing else can be done to a child", func(t *testing.T) {
+		for _, method := range []string{"session/prompt", "session/set_mode", "session/load",
+			"session/resume", "session/fork", "_x/do"} {
+			params := fmt.Sprintf(`{"sessionId":%q,"cwd":"/","mcpServers":[],"prompt":[],`+
+				`"modeId":"m"}`, v.idOf("C1"))
+			_, err := v.Call(t.Context(), method, json.RawMessage(params))()
+			refused := new(client.Error)
+			require.ErrorAs(t, err, &refused, method)
+			require.Equal(t, -32002, refused.Code, method)
+		}
+		var listed []string
+		for s, err := range v.Sessions(t.Context(), client.Query{}) {
+			require.NoError(t, err)
+			listed = append(listed, s.ID)
+		}
+		require.Equal(t, []string{s.ID}, listed)
+	})
+	require.NoError(t, v.CloseSession(t.Context(), s.ID))
+}
+
+// Clause A36. A load in another process shows the same under the same ids. Nothing is known any more
+// of a child that was working.
+func TestSubagentsAfterLoad(t *testing.T) {
+	store, roots := memstore.New(t), oneRoot(t)
+	script, _, _ := strings.Cut(family(), "await session/cancel\n")
+	v := subagents(t, store, script+closed, `{"subagents":{},"elicitation":{"form":{}}}`)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.NoError(t, err)
+	v.next(len(familySeen()))
+	require.NoError(t, v.CloseSession(t.Context(), s.ID))
+
+	again := subagents(t, store, plain+opened, declared)
+	_, err = again.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
+	require.NoError(t, err)
+	want := []string{`{"sessionId":"P","update":{"sessionUpdate":"user_message_chunk",` +
+		`"content":{"text":"go","type":"text"}}}`}
+	for _, line := range familySeen() {
+		switch {
+		case strings.HasPrefix(line, "permission "): // the tool call that it was about
+			want = append(want, `{"sessionId":"C2","update":{"sessionUpdate":"tool_call",`+
+				`"toolCallId":"t","title":"Edit"}}`)
+		case !strings.HasPrefix(line, "elicitation "):
+			want = append(want, line)
+		}
+	}
+	want = append(want,
+		`{"sessionId":"C2","update":{"sessionUpdate":"tool_call_update","status":"failed",`+
+			`"toolCallId":"t"}}`,
+		`{"sessionId":"P","update":{"capabilities":null,"sessionId":"C1",`+
+			`"sessionUpdate":"subagent_update","state":null}}`)
+	require.Equal(t, want, again.next(len(want)))
+	for id, name := range v.names {
+		require.Equal(t, name, again.names[id])
+	}
+}
+
+// Clause A36.
+func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
+	roots := someRoots(t)
+	inside := filepath.Join(roots.Cwd().String(), "tree")
+	deeper := filepath.Join(inside, "deeper")
+	outside := t.TempDir()
+	for _, dir := range []string{inside, deeper} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	for _, dir := range []string{roots.Cwd().String(), inside, deeper, outside} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o600))
+	}
+	extra := roots.Additional().At(0).String()
+	require.NoError(t, os.WriteFile(filepath.Join(extra, "f"), nil, 0o600))
+	n := 0
+	read := func(id, dir string) string {
+		n++
+		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":"fs/read_text_file","params":`+
+			`{"sessionId":%q,"path":%q}}`+"\nawait reply %[1]d\n", n, id, filepath.Join(dir, "f"))
+	}
+	script := capable + opened + "await session/prompt\n" +
+		announce("child-1", "inherits", "") + read("inherits", extra) + read("inherits", outside) +
+		announce("child-1", "narrow", fmt.Sprintf(`,"cwd":%q,"additionalDirectories":[]`, inside)) +
+		read("narrow", inside) + read("narrow", roots.Cwd().String()) + read("narrow", extra) +
+		announce("narrow", "below", fmt.Sprintf(`,"cwd":%q,"additionalDirectories":[%q,%q]`,
+			roots.Cwd().String(), deeper, extra)) +
+		read("below", inside) + read("below", extra) + read("below", outside) +
+		announce("child-1", "wide", fmt.Sprintf(`,"cwd":%q,"additionalDirectories":[%q,"rel",%q]`,
+			outside, outside, extra)) +
+		read("wide", outside) + read("wide", extra) +
+		answered
+	c, record := command(t, script)
+	seen := make(chan string, 100)
+	cl := through(t, c, memstore.New(t), client.Options{
+		Capabilities: json.RawMessage(declared),
+		Updates: func(_ context.Context, u client.Update) {
+			if u.Kind == "subagent_update" {
+				seen <- string(u.Update)
+			}
+		},
+		ReadTextFile: func(
+			context.Context, sdk.ReadTextFileRequest,
+		) (sdk.ReadTextFileResponse, error) {
+			return sdk.ReadTextFileResponse{Content: "ok"}, nil
+		},
+	})
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.NoError(t, err)
+	var answers []bool
+	for _, line := range linesOf(t, record, "") {
+		answers = append(answers, strings.Contains(line, `"result"`))
+	}
+	require.Equal(t, []bool{true, false, true, false, false, true, false, false, false, true},
+		answers)
+	require.NotContains(t, <-seen, `"cwd"`)
+	require.Contains(t, <-seen, fmt.Sprintf(`"cwd":%q,"additionalDirectories":[]}`, inside))
+	require.Contains(t, <-seen,
+		fmt.Sprintf(`"cwd":null,"additionalDirectories":[%q]}`, deeper))
+	require.Contains(t, <-seen,
+		fmt.Sprintf(`"cwd":null,"additionalDirectories":[%q]}`, extra))
+}
+
+const loads = "await initialize\n" + `answer initialize {"protocolVersion":1,"agentCapabilities":` +
+	`{"loadSession":true,"sessionCapabilities":{"close":{}}}}` + "\n"
+
+// replays are the lines of a script in which the agent replays a conversation with a child.
+func replays() string {
+	return say("child-1", `{"sessionUpdate":"user_message_chunk","content":{"type":"text",`+
+		`"text":"go"}}`) + announce("child-1", "kid", `,"state":{"state":"running"}`) +
+		say("kid", chunkOf("found")) + say("child-1", chunkOf("Done.")) +
+		announce("child-1", "kid", `,"state":{"state":"idle"}`)
+}
+
+// Clauses A36 and P7. What the agent replays of children replaces what is stored, under the same
+// ids. Children of a replay that is not shown are known too.
+func TestSubagentsInTheAgentsReplay(t *testing.T) {
+	store, roots := memstore.New(t), oneRoot(t)
+	turn := "await session/prompt\n" + announce("child-1", "kid", "") +
+		say("kid", chunkOf("found")) + answered + closed
+	v := subagents(t, store, loads+opened+turn, declared)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.NoError(t, err)
+	v.next(2)
+	require.NoError(t, v.CloseSession(t.Context(), s.ID))
+	kid := v.idOf("C1")
+
+	want := []string{
+		`{"sessionId":"P","update":{"sessionUpdate":"user_message_chunk","content":` +
+			`{"type":"text","text":"go"}}}`,
+		`{"sessionId":"P","update":{"sessionUpdate":"subagent_update","sessionId":"C1",` +
+			`"state":{"state":"running"}}}`,
+		`{"sessionId":"C1","update":` + chunkOf("found") + `}`,
+		`{"sessionId":"P","update":` + chunkOf("Done.") + `}`,
+		`{"sessionId":"P","update":{"sessionUpdate":"subagent_update","sessionId":"C1",` +
+			`"state":{"state":"idle"}}}`,
+	}
+	more := "await session/prompt\n" + say("kid", chunkOf("more")) + answered + closed
+	again := subagents(t, store, loads+"await session/load\n"+replays()+
+		"answer session/load {}\n"+more, declared)
+	_, err = again.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
+	require.NoError(t, err)
+	require.Equal(t, want, again.next(len(want)))
+	require.Equal(t, kid, again.idOf("C1"))
+	_, err = again.Prompt(t.Context(), s.ID, sdk.TextBlock("on"))
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"sessionId":"C1","update":` + chunkOf("more") + `}`}, again.next(1))
+	require.NoError(t, again.CloseSession(t.Context(), s.ID))
+
+	stored := subagents(t, store, plain+opened, declared)
+	_, err = stored.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
+	require.NoError(t, err)
+	require.Equal(t, want, stored.next(len(want)), "what the agent replayed is the history now")
+	require.Equal(t, kid, stored.idOf("C1"))
+
+	resumed := subagents(t, store, loads+"await session/load\n"+replays()+
+		"answer session/load {}\n"+more, declared)
+	_, err = resumed.ResumeSession(t.Context(), s.ID, client.Setup{Roots: roots})
+	require.NoError(t, err)
+	_, err = resumed.Prompt(t.Context(), s.ID, sdk.TextBlock("on"))
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"sessionId":"C1","update":` + chunkOf("more") + `}`},
+		resumed.next(1))
+	require.Equal(t, kid, resumed.idOf("C1"))
+}
+
+// Clause A36. An agent cannot move a child to another session, or take the id of one, and a session
+// has a limited number of children.
+func TestAnnouncementsThatAreRefused(t *testing.T) {
+	second := "await session/new\n" + `answer session/new {"sessionId":"child-2"}` + "\n"
+	b := initialized(t, capable+opened+second+"await session/prompt\n"+
+		announce("child-1", "kid", "")+
+		announce("child-2", "kid", `,"title":"stolen"`)+
+		announce("kid", "kid", `,"title":"its own parent"`)+
+		announce("child-1", "child-1", "")+announce("child-1", "child-2", "")+
+		announce("child-1", "", "")+announce("child-1", strings.Repeat("x", 2000), "")+
+		announce("child-2", "other", "")+announce("child-2", "many", "")+
+		announce("child-2", "too many", "")+say("too many", chunkOf("lost"))+
+		say("kid", chunkOf("heard"))+answered+
+		closed+"await session/prompt\n"+say("kid", chunkOf("late"))+answered,
+		proxy.Options{}.With(proxy.Limits{MaxSubagents: 2}))
+	s, _ := b.open()
+	other, _ := b.open()
+	_, err := b.prompt(s)
+	require.NoError(t, err)
+	for _, want := range []string{`host update {"update":{"sessionUpdate":"subagent_update"`,
+		`host update {"update":{"sessionUpdate":"subagent_update"`,
+		`host update {"update":{"sessionUpdate":"subagent_update"`,
+		`host update {"sessionId":"sub_`} {
+		got := b.client.next()
+		require.True(t, strings.HasPrefix(got, want), got)
+		require.NotContains(t, got, "title")
+		require.NotContains(t, got, "lost")
+	}
+	require.NoError(t, s.Close(t.Context()))
+	_, err = b.prompt(other)
+	require.NoError(t, err)
+	b.client.silent()
 }

@@ -183,10 +183,25 @@ func (s *session) handleUpdate(
 		cs.settings.update(u)
 		s.noteDenial(cs.child, u)
 	}
-	if t != nil {
+	if t != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
 		return s.passOn(ctx, t.updates, u)
 	}
 	return s.passOn(ctx, s.host, u)
+}
+
+// handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
+func (s *session) handleSubagentUpdate(
+	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
+) error {
+	inChild := sessionstore.InChild(from.key, u)
+	switch mode, _ := s.updates.take(inChild); mode {
+	case live:
+		s.noteDenial(cs.child, u)
+		return s.host.Update(ctx, inChild)
+	case replaying:
+		return s.host.Replay(ctx, inChild)
+	}
+	return nil
 }
 
 // passOn shows the client an update. The commands of the roots are added to those of the child.

@@ -25,9 +25,11 @@ const (
 	Note     Kind = "note"     // what acp-agent told the user
 	ToolCall Kind = "toolCall" // see Entry.Call
 	Plan     Kind = "plan"     // see Entry.Steps
+
+	SubagentWork Kind = "subagent" // see Entry.Subagent
 )
 
-// Entry is a message, a tool call or a plan.
+// Entry is a message, a tool call, a plan or the work of a subagent.
 //
 // Texts of entries are shown to people: characters that are invisible or that a terminal would obey
 // are replaced.
@@ -39,6 +41,7 @@ type Entry struct {
 	Attachments []Attachment
 	Call        *Call
 	Steps       []Step
+	Subagent    *Subagent
 }
 
 // Attachment is a part of a message that is not text.
@@ -86,17 +89,21 @@ type Reader struct {
 	calls   map[string]*Call // by id
 	plan    int              // the index of the turn's plan, -1 if there is none
 
-	headless map[string]bool // the ids of calls that have updates and no beginning
+	headless map[string]bool // the ids of calls and subagents that have updates and no beginning
 	sought   map[string]bool // the ids that Before notes, nil for all
+
+	key    string             // of the subagent whose part it reads, "" for the session's
+	family map[string]*member // the subagents of the conversation, by key
 }
 
 // NewReader returns a Reader without entries.
 func NewReader() *Reader {
-	return &Reader{calls: make(map[string]*Call), plan: -1, headless: make(map[string]bool)}
+	return &Reader{calls: make(map[string]*Call), plan: -1, headless: make(map[string]bool),
+		family: make(map[string]*member)}
 }
 
-// Again returns a Reader that reads the same part after more updates before it: the calls that have
-// no beginning so far may begin there. It returns nil if there are no such calls. The new Reader
+// Again returns a Reader that reads the same part after more updates before it: the calls and
+// subagents without a beginning may begin there. It returns nil if there are none. The new Reader
 // needs no more memory for a longer history.
 func (r *Reader) Again() *Reader {
 	if len(r.headless) == 0 {
@@ -109,6 +116,12 @@ func (r *Reader) Again() *Reader {
 
 // Before notes an update before the part: later updates of its call make no entry.
 func (r *Reader) Before(stored sessionstore.Update) {
+	if r.inSubagent(stored, func(m *member, of sessionstore.Update) { m.Before(of) }) {
+		return
+	}
+	if u, ok := readSubagent(stored); ok && (r.sought == nil || r.sought[u.SessionID]) {
+		r.describe(u)
+	}
 	if u, ok := readCall(stored); ok && (r.sought == nil || r.sought[u.ToolCallID]) {
 		r.calls[u.ToolCallID] = &Call{}
 	}
@@ -116,6 +129,9 @@ func (r *Reader) Before(stored sessionstore.Update) {
 
 // After adds what an update behind the part says of the calls in it.
 func (r *Reader) After(stored sessionstore.Update) {
+	if r.inSubagent(stored, func(m *member, of sessionstore.Update) { m.After(of) }) {
+		return
+	}
 	if u, ok := readCall(stored); ok && r.calls[u.ToolCallID] != nil {
 		r.call(u)
 	}
@@ -123,6 +139,13 @@ func (r *Reader) After(stored sessionstore.Update) {
 
 // Unfinished reports whether a call in the part has not ended.
 func (r *Reader) Unfinished() bool {
+	if r.key == "" {
+		for _, m := range r.family {
+			if m.Unfinished() {
+				return true
+			}
+		}
+	}
 	return slices.ContainsFunc(r.entries, func(e Entry) bool {
 		return e.Call != nil && e.Call.Status != "completed" && e.Call.Status != "failed"
 	})
@@ -131,6 +154,10 @@ func (r *Reader) Unfinished() bool {
 // Entries returns the entries.
 func (r *Reader) Entries() []Entry {
 	r.endMessage()
+	for _, m := range r.family {
+		m.endMessage()
+		m.shown.Entries = m.entries
+	}
 	return r.entries
 }
 
@@ -162,10 +189,23 @@ type update struct {
 	RawOutput  json.RawMessage `json:"rawOutput"`
 
 	Entries []Step `json:"entries"`
+
+	SessionID   string `json:"sessionId"`
+	Recipient   string `json:"recipientSessionId"`
+	Description string `json:"description"`
 }
 
 // Add adds what an update says. An update that cannot be read says nothing.
 func (r *Reader) Add(stored sessionstore.Update) {
+	if r.inSubagent(stored, func(m *member, of sessionstore.Update) {
+		if !m.stood {
+			r.headless[m.key] = true
+		}
+		r.stand(m)
+		m.Add(of)
+	}) {
+		return
+	}
 	var params struct {
 		Update update `json:"update"`
 	}
@@ -193,6 +233,12 @@ func (r *Reader) Add(stored sessionstore.Update) {
 		r.call(u)
 	case "plan":
 		r.setPlan(u.Entries)
+	case sessionstore.SubagentUpdate:
+		if sessionstore.IsChildKey(u.SessionID) {
+			r.stand(r.describe(u))
+		}
+	case "session_message":
+		r.asked(u)
 	}
 }
 

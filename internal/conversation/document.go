@@ -52,7 +52,7 @@ func (s Step) mark() string {
 // WriteMarkdown writes a conversation as Markdown. Thoughts and what tools returned are folded
 // where the viewer understands <details>.
 func WriteMarkdown(w io.Writer, d Document) error {
-	out := &markdownWriter{w: w}
+	out := &markdownWriter{w: w, heading: "##", asker: "You"}
 	out.printf("# %s\n\n", escaped(d.Title))
 	out.printf("- Session: %s\n- Agent: %s\n", text.Code(d.Session), escaped(d.Agent))
 	for i, folder := range d.Folders {
@@ -72,6 +72,8 @@ func WriteMarkdown(w io.Writer, d Document) error {
 // markdownWriter writes Markdown. It keeps the first error.
 type markdownWriter struct {
 	w       io.Writer
+	heading string
+	asker   string // who prompts
 	speaker string // whose heading is above
 	err     error
 }
@@ -85,10 +87,10 @@ func (m *markdownWriter) printf(format string, args ...any) {
 func (m *markdownWriter) entry(e Entry) {
 	speaker := "Agent"
 	if e.Kind == Prompt {
-		speaker = "You"
+		speaker = m.asker
 	}
 	if m.speaker != speaker || e.Kind == Prompt {
-		m.printf("\n## %s\n", speaker)
+		m.printf("\n%s %s\n", m.heading, speaker)
 		m.speaker = speaker
 	}
 	switch e.Kind {
@@ -103,6 +105,8 @@ func (m *markdownWriter) entry(e Entry) {
 		for _, s := range e.Steps {
 			m.printf("- %s %s\n", s.mark(), escaped(text.Line(s.Content, 1000)))
 		}
+	case SubagentWork:
+		m.subagent(e.Subagent)
 	default:
 		if e.Text != "" {
 			m.printf("\n%s\n", inert(e.Text))
@@ -136,6 +140,16 @@ func (m *markdownWriter) call(c *Call) {
 		b.WriteString(t + "\n")
 	}
 	m.folded(title, b.String())
+}
+
+func (m *markdownWriter) subagent(s *Subagent) {
+	m.printf("\n<details><summary>Subagent: %s</summary>\n", html.EscapeString(s.Name()))
+	inner := &markdownWriter{w: m.w, heading: "####", asker: "Task", err: m.err}
+	for _, e := range s.Entries {
+		inner.entry(e)
+	}
+	m.err = inner.err
+	m.printf("\n</details>\n")
 }
 
 // folded writes Markdown that is shown when its summary is clicked on.

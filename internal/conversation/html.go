@@ -20,7 +20,7 @@ var documentStyle string
 // WriteHTML writes a conversation as an HTML page. It needs no other file, runs no script and
 // loads nothing: a policy in the page forbids it.
 func WriteHTML(w io.Writer, d Document) error {
-	h := &htmlWriter{w: w}
+	h := &htmlWriter{w: w, asker: "You"}
 	hash := sha256.Sum256([]byte(documentStyle))
 	h.raw(`<!DOCTYPE html>
 <html lang="en">
@@ -56,8 +56,9 @@ func WriteHTML(w io.Writer, d Document) error {
 // htmlWriter writes HTML. It keeps the first error. A template would link the methods of all types
 // into the program, which makes it a fifth larger.
 type htmlWriter struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	asker string // who prompts
+	err   error
 }
 
 // raw writes HTML.
@@ -111,7 +112,7 @@ func (h *htmlWriter) entry(e Entry) {
 	case Prompt, Answer:
 		speaker := "Agent"
 		if e.Kind == Prompt {
-			speaker = "You"
+			speaker = h.asker
 		}
 		h.open("section", string(e.Kind))
 		h.element("h2", "", speaker)
@@ -132,7 +133,18 @@ func (h *htmlWriter) entry(e Entry) {
 			h.element("li", s.Status, s.Content)
 		}
 		h.raw("</ul>\n")
+	case SubagentWork:
+		h.folded("subagent", "Subagent: "+e.Subagent.Name(), func() { h.subagent(e.Subagent) })
 	}
+}
+
+func (h *htmlWriter) subagent(s *Subagent) {
+	asker := h.asker
+	h.asker = "Task"
+	for _, e := range s.Entries {
+		h.entry(e)
+	}
+	h.asker = asker
 }
 
 func (h *htmlWriter) attachment(a Attachment) {

@@ -198,6 +198,7 @@ type entry struct {
 	Results     [][]conversation.Block `json:"results,omitempty"`
 	Diffs       []diff                 `json:"diffs,omitempty"`
 	Steps       []step                 `json:"steps,omitempty"`
+	Entries     []entry                `json:"entries,omitempty"` // of a subagent
 }
 
 type attachment struct {
@@ -224,6 +225,12 @@ func newEntry(e conversation.Entry) entry {
 	}
 	for _, s := range e.Steps {
 		shown.Steps = append(shown.Steps, step{Text: s.Content, Status: s.Status})
+	}
+	if e.Subagent != nil {
+		shown.Title = e.Subagent.Name()
+		for _, inner := range e.Subagent.Entries {
+			shown.Entries = append(shown.Entries, newEntry(inner))
+		}
 	}
 	if e.Call == nil {
 		return shown

@@ -21,6 +21,7 @@ func turnTests() []testCase {
 		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
 		{"session_info_update is not kept", noTitles},
 		{"A37/notices are not kept", noNotices},
+		{"A36/updates of children are events of the session", childUpdates},
 		{"an update on several lines is kept", severalLines},
 	}
 }
@@ -185,6 +186,19 @@ func noNotices(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), lease, nil))
+}
+
+func childUpdates(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	title := parse(`{"update":{"sessionUpdate":"session_info_update","title":"of the child"}}`)
+	segment := []update{sessionstore.InChild("sub_a", mode("fast")), say("a"),
+		sessionstore.InChild("sub_a", say("b")), sessionstore.InChild("sub_b", title)}
+	notice := sessionstore.InChild("sub_a", parse(
+		`{"update":{"sessionUpdate":"notice","severity":"info","title":"x"}}`))
+	require.NoError(t, s.Append(t.Context(), lease, append([]update{notice}, segment...)))
+	require.Equal(t, texts(segment...), history(t, s, "one"))
+	require.Empty(t, states(t, s, "one"))
+	require.Empty(t, get(t, s, "one").Title)
 }
 
 func severalLines(t *testing.T, s store) {

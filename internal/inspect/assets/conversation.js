@@ -148,11 +148,11 @@ async function fill(item, id, signal) {
 
 const marks = { completed: "✓", failed: "✕", in_progress: "…", pending: "·" };
 
-function entry(e) {
+function entry(e, asker = "You") {
   switch (e.kind) {
     case "prompt":
     case "answer":
-      return h("article", { class: e.kind }, h("h2", {}, e.kind === "prompt" ? "You" : "Agent"), blocks(e.text), (e.attachments ?? []).map(attachment));
+      return h("article", { class: e.kind }, h("h2", {}, e.kind === "prompt" ? asker : "Agent"), blocks(e.text), (e.attachments ?? []).map(attachment));
     case "thought":
       return h("details", { class: "thought" }, h("summary", {}, "Thought"), blocks(e.text));
     case "note":
@@ -161,6 +161,8 @@ function entry(e) {
       return h("section", { class: "plan", "aria-label": "Plan" }, h("h3", {}, "Plan"),
         h("ol", { dir: "auto" }, e.steps.map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
           h("span", { class: "hidden" }, ` (${s.status.replace("_", " ")})`)))));
+    case "subagent":
+      return h("details", { class: "subagent" }, h("summary", {}, `Subagent: ${e.title}`), (e.entries ?? []).map((inner) => entry(inner, "Task")));
     default:
       return call(e);
   }

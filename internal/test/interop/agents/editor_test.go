@@ -36,6 +36,9 @@ type stage struct {
 	state   string // the program's
 	model   *modelserver.Server
 
+	// declares are further capabilities of its editors.
+	declares json.RawMessage
+
 	cwd, first, second string
 }
 
@@ -160,7 +163,9 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 
 	e := &editor{t: t, judge: newJudge(t, s.subject.own)}
 	var said logtest.Text
-	e.Client = client.New(out, in, e.options(f, &said))
+	o := e.options(f, &said)
+	o.Capabilities = s.declares
+	e.Client = client.New(out, in, o)
 	served := make(chan error, 1)
 	go func() { served <- e.Serve(ctx) }()
 	e.leave = sync.OnceFunc(func() {

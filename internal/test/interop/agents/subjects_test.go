@@ -74,6 +74,8 @@ var claude = subject{
 		"IS_SANDBOX=1",             // otherwise it refuses to run as root
 		"ENABLE_TOOL_SEARCH=false", // otherwise its model has to search for the tools of MCP servers
 	},
+	// Otherwise another model answers its permission requests.
+	files: map[string]string{".claude/settings.json": `{"permissions":{"defaultMode":"default"}}`},
 }
 
 // rarely skips a test that behaves the same with another agent, which make test runs it with.

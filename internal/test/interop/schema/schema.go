@@ -34,7 +34,7 @@ type Schema struct {
 type shape struct {
 	*jsonschema.Schema
 	members  map[string]bool
-	unstable map[string]bool // members in the unstable schema, if the stable one has the method
+	unstable *shape // in the unstable schema, if the stable one has the method
 }
 
 // Load reads schema.json and schema.unstable.json in dir. The unstable schema is only used for
@@ -70,16 +70,18 @@ func (s *Schema) load(path string) error {
 		if table == nil {
 			continue
 		}
-		if stable, known := table[method]; known {
-			stable.unstable = names(object(definition))
-			table[method] = stable
-			continue
-		}
 		compiled, err := compiler.Compile(base + "#/$defs/" + name)
 		if err != nil {
 			return err
 		}
-		table[method] = shape{Schema: compiled, members: names(object(definition))}
+		found := shape{Schema: compiled, members: names(object(definition))}
+		stable, known := table[method]
+		if !known {
+			table[method] = found
+			continue
+		}
+		stable.unstable = &found
+		table[method] = stable
 	}
 	if s.failure == nil {
 		s.failure, err = compiler.Compile(base + "#/$defs/Error")
@@ -123,9 +125,12 @@ func object(v any) map[string]any {
 // withdrawn are members that only earlier drafts had, which agents still send.
 var withdrawn = map[string]bool{"models": true}
 
-// check validates value and rejects unknown members. Members of the unstable schema and of earlier
-// drafts are known if relayed is set.
+// check validates value and rejects unknown members. If relayed is set, a value of the unstable
+// schema is valid too, and members of earlier drafts are known.
 func (s shape) check(value any, relayed bool) error {
+	if relayed && s.unstable != nil && s.unstable.check(value, true) == nil {
+		return nil
+	}
 	if err := s.Validate(value); err != nil {
 		return err
 	}
@@ -133,7 +138,7 @@ func (s shape) check(value any, relayed bool) error {
 		return nil
 	}
 	for name := range object(value) {
-		if !s.members[name] && !(relayed && (s.unstable[name] || withdrawn[name])) {
+		if !s.members[name] && !(relayed && withdrawn[name]) {
 			return fmt.Errorf("unknown member %q", name)
 		}
 	}

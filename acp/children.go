@@ -1,0 +1,283 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// A child session, such as that of a subagent, is part of the session that it belongs to: it has no
+// queue, no lease and no row in the store. Its id is the session's with the child's key behind it.
+
+// childID returns the id that the client knows a child of a session by.
+func childID(of sessionstore.ID, key string) sessionstore.ID {
+	return of + "." + sessionstore.ID(key)
+}
+
+// splitChild undoes childID.
+func splitChild(id sessionstore.ID) (of sessionstore.ID, key string, ok bool) {
+	at := strings.LastIndex(string(id), "."+sessionstore.ChildPrefix)
+	if at < 0 || !sessionstore.IsChildKey(string(id[at+1:])) {
+		return "", "", false
+	}
+	return id[:at], string(id[at+1:]), true
+}
+
+// namesChild reports whether params are those of a message about a child.
+func namesChild(params backend.Raw) bool {
+	if !bytes.Contains(params, []byte("."+sessionstore.ChildPrefix)) {
+		return false
+	}
+	var id sessionstore.ID
+	_ = json.Unmarshal(strictjson.Find(params, protocol.SessionID), &id)
+	_, _, ok := splitChild(id)
+	return ok
+}
+
+// external returns the id that stands in messages for a key of a child, or text if it is none.
+func external(id sessionstore.ID, text string) string {
+	switch {
+	case !sessionstore.IsChildKey(text):
+		return text
+	case text == sessionstore.ParentKey:
+		return string(id)
+	}
+	return string(childID(id, text))
+}
+
+// address is what the client knows a session by.
+type address struct {
+	id     sessionstore.ID
+	member string // its sessionMember
+}
+
+func newAddress(id sessionstore.ID) address { return address{id, sessionMember(id)} }
+
+// params returns the params that tell the client an update of the session or of a child.
+func (a address) params(u backend.Update) json.RawMessage {
+	member := a.member
+	key, u, isChild := u.Child()
+	if isChild {
+		member = sessionMember(childID(a.id, key))
+	}
+	return putSessionMember(withExternal(u, a.id), member)
+}
+
+// withExternal returns u with ids in the place of keys.
+func withExternal(u backend.Update, id sessionstore.ID) backend.Raw {
+	if !bytes.Contains(u.Raw, []byte(sessionstore.ChildPrefix)) {
+		return u.Raw
+	}
+	return protocol.MapUpdateReferences(string(u.Kind), u.Raw,
+		func(text string) string { return external(id, text) })
+}
+
+// kindOf returns the kind of an update of the session or of a child.
+func kindOf(u backend.Update) sessionstore.Kind {
+	_, of, _ := u.Child()
+	return of.Kind
+}
+
+// childClient implements [backend.Client] for a child session.
+type childClient struct {
+	*host
+	key   string
+	roots workspace.Roots
+}
+
+// Child implements [backend.Host].
+func (h *host) Child(key string, roots workspace.Roots) backend.Client {
+	return childClient{h, key, roots}
+}
+
+// Call implements [backend.Client].
+func (c childClient) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if err := c.check(ctx, method, params); err != nil {
+		return jsonrpc.Fail(err)
+	}
+	send := func() backend.Work {
+		return c.outlet.call(ctx, method, c.addressed(method, params))
+	}
+	if s := c.live(); s != nil && method == protocol.RequestPermission {
+		return s.requestPermission(ctx, asker{child: c.key, handOver: func(path string) error {
+			return c.handOver(ctx, s, path)
+		}}, params, send)
+	}
+	return send()
+}
+
+// Notify implements [backend.Client].
+func (c childClient) Notify(ctx context.Context, method string, params backend.Raw) error {
+	if err := c.check(ctx, method, params); err != nil {
+		return err
+	}
+	return c.outlet.notify(ctx, method, c.addressed(method, params))
+}
+
+// addressed returns the params of a message about the child.
+func (c childClient) addressed(method string, params backend.Raw) backend.Raw {
+	if method == protocol.RequestPermission {
+		params = protocol.MapToolCallReferences(params, "toolCall",
+			func(text string) string { return external(c.id, text) })
+	}
+	return putSessionID(params, childID(c.id, c.key))
+}
+
+// check returns an error if the backend may not send the client this message for the child: its
+// paths must be in the session's roots and in the child's.
+func (c childClient) check(ctx context.Context, method string, params backend.Raw) error {
+	if err := c.host.check(method, putSessionID(params, childID(c.id, c.key))); err != nil {
+		return err
+	}
+	return c.inRoots(ctx, func(w *workspace.Workspace) error {
+		return checkPaths(w, method, params)
+	})
+}
+
+// handOver is session.handOver for a path that must also be in the child's roots.
+func (c childClient) handOver(ctx context.Context, s *session, path string) error {
+	if err := s.handOver(path); err != nil {
+		return err
+	}
+	return c.inRoots(ctx, func(w *workspace.Workspace) error { return handOver(w, path) })
+}
+
+// inRoots calls do with the child's roots, unless they are the session's.
+func (c childClient) inRoots(
+	ctx context.Context, do func(w *workspace.Workspace) error,
+) error {
+	if c.roots.IsZero() || c.roots.Equal(c.workspace.Roots()) {
+		return nil
+	}
+	w, err := workspace.Open(ctx, c.roots, c.agent.options.Workspace)
+	if err != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
+	}
+	defer w.Close()
+	return do(w)
+}
+
+// cancelChild passes the client's session/cancel for a child on to the backend.
+func (s *session) cancelChild(key string, params backend.Raw) {
+	parent, ok := s.backend.(backend.Parent)
+	if !ok {
+		return
+	}
+	_ = s.agent.guard("cancel", func() error {
+		s.withBackend(func() { parent.CancelChild(key, params) })
+		return nil
+	})
+}
+
+// hasChild reports whether the backend has a child now.
+func (s *session) hasChild(key string) bool {
+	parent, ok := s.backend.(backend.Parent)
+	return ok && parent.HasChild(key)
+}
+
+// openChildren collects the children in a history that may be working, in order.
+type openChildren struct {
+	order   []string
+	working map[string]string // the key of the parent, by key
+}
+
+// note notes what u says about children.
+func (o *openChildren) note(u sessionstore.Update) {
+	parent, of, _ := u.Child()
+	if of.Kind != sessionstore.SubagentUpdate {
+		return
+	}
+	var said struct {
+		Key          string          `json:"sessionId"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		State        json.RawMessage `json:"state"`
+	}
+	if strictjson.Decode(strictjson.Find(of.Raw, "update"), &said) != nil {
+		return
+	}
+	given := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+	if !given(said.Capabilities) && !given(said.State) {
+		return
+	}
+	if o.working == nil {
+		o.working = make(map[string]string)
+	}
+	if _, known := o.working[said.Key]; !known {
+		o.order = append(o.order, said.Key)
+	}
+	o.working[said.Key] = parent
+}
+
+// lost returns updates for the children that has does not know: nothing is known of their work, and
+// nothing can be done to them.
+func (o *openChildren) lost(has func(key string) bool) (updates []backend.Update) {
+	for _, key := range o.order {
+		if has(key) {
+			continue
+		}
+		u := backend.NewUpdate(map[string]any{"sessionUpdate": sessionstore.SubagentUpdate,
+			protocol.SessionID: key, "state": nil, "capabilities": nil})
+		if parent := o.working[key]; parent != "" {
+			u = sessionstore.InChild(parent, u)
+		}
+		updates = append(updates, u)
+	}
+	return updates
+}
+
+// childLimit limits how much is recorded of what the children of a session say. Unlike the updates
+// of a turn, theirs may go on without an end.
+type childLimit struct {
+	left atomic.Int64 // bytes
+	log  *slog.Logger
+}
+
+func (a *agent) newChildLimit() *childLimit {
+	l := &childLimit{log: a.log}
+	l.left.Store(a.options.tuning.ChildBytes)
+	return l
+}
+
+// admits reports whether u is recorded.
+func (l *childLimit) admits(u backend.Update) bool {
+	if u.Kind != sessionstore.ChildUpdate {
+		return true
+	}
+	size := int64(len(u.Raw))
+	left := l.left.Add(-size)
+	if left < 0 && left+size >= 0 {
+		l.log.Warn("the subagents of a session say too much: the rest is shown but not recorded")
+	}
+	return left >= 0
+}
+
+// asker says who asks for permission.
+type asker struct {
+	child    string // the key of a child, "" for the session itself
+	handOver func(path string) error
+}
+
+// update returns u as an update of the asker.
+func (a asker) update(u backend.Update) backend.Update {
+	if a.child == "" {
+		return u
+	}
+	return sessionstore.InChild(a.child, u)
+}
+
+// change returns an update that changes a tool call.
+func (a asker) change(id string, o ...sdk.ToolCallUpdateOpt) backend.Update {
+	return a.update(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), o...)))
+}

@@ -1,0 +1,105 @@
+package conversation
+
+import (
+	"cmp"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Subagent is what a subagent was asked, said and did. It stands where the agent announced it.
+type Subagent struct {
+	Title, Description string
+	Entries            []Entry
+}
+
+// Name returns what a subagent is called.
+func (s *Subagent) Name() string { return cmp.Or(s.Title, s.Description, "Subagent") }
+
+// member is a subagent of a conversation.
+type member struct {
+	*Reader
+	shown Subagent
+	stood bool // it has an entry
+}
+
+// member returns the subagent with the given key.
+func (r *Reader) member(key string) *member {
+	m := r.family[key]
+	if m == nil {
+		reader := NewReader()
+		reader.key, reader.family = key, r.family
+		reader.headless, reader.sought = r.headless, r.sought
+		m = &member{Reader: reader}
+		r.family[key] = m
+	}
+	return m
+}
+
+// stand gives a subagent its entry here, unless it has one.
+func (r *Reader) stand(m *member) {
+	if !m.stood {
+		m.stood = true
+		r.append(Entry{Kind: SubagentWork, Subagent: &m.shown})
+	}
+}
+
+// describe notes what an update says about a subagent.
+func (r *Reader) describe(u update) *member {
+	m := r.member(u.SessionID)
+	m.shown.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), m.shown.Title)
+	m.shown.Description = cmp.Or(text.Line(text.Plain(u.Description), 1000), m.shown.Description)
+	return m
+}
+
+// inSubagent passes an update on to the subagent that it belongs to, with do. It reports whether
+// there is one.
+func (r *Reader) inSubagent(
+	stored sessionstore.Update, do func(m *member, of sessionstore.Update),
+) bool {
+	key, of, ok := stored.Child()
+	if ok {
+		do(r.member(key), of)
+	}
+	return ok
+}
+
+// readSubagent reads an update that is about a subagent.
+func readSubagent(stored sessionstore.Update) (u update, ok bool) {
+	if stored.Kind != sessionstore.SubagentUpdate {
+		return u, false
+	}
+	var params struct {
+		Update update `json:"update"`
+	}
+	err := strictjson.Decode(stored.Raw, &params)
+	return params.Update, err == nil
+}
+
+// asked adds the message that a subagent was sent. The sender's view of the message is left out.
+func (r *Reader) asked(u update) {
+	var content []block
+	if u.Recipient != r.key || r.key == "" || strictjson.Decode(u.Content, &content) != nil {
+		return
+	}
+	e := Entry{Kind: Prompt}
+	for _, b := range content {
+		if attached, ok := b.attachment(); ok {
+			e.Attachments = append(e.Attachments, attached)
+		} else if b.Text != "" {
+			e.Text = joinLines(e.Text, text.Plain(b.Text))
+		}
+	}
+	if e.Text != "" || e.Attachments != nil {
+		r.append(e)
+		r.id = ""
+	}
+}
+
+func joinLines(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n" + b
+}
