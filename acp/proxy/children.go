@@ -204,13 +204,19 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 	if err := p.backOff(ctx); err != nil {
 		return nil, err
 	}
+	release, err := p.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var c *child
 	added := make(chan struct{})
-	c, err := p.startChild(ctx, at, func() {
+	c, err = p.startChild(ctx, at, func() {
 		<-added
 		p.children.remove(c)
+		release()
 	})
 	if err != nil {
+		release()
 		p.children.failures.Add(1)
 		return nil, p.options.Profile.explainStart(err)
 	}

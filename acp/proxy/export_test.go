@@ -39,3 +39,10 @@ func (o Options) WithProcessGrace(d time.Duration) Options {
 
 // EndedError is returned for the requests of a child that has ended.
 type EndedError = endedError
+
+// Running returns how many processes are running.
+func (p *Pool) Running() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.total
+}

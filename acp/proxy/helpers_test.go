@@ -354,7 +354,7 @@ type testClient struct {
 // backend returns that of a connection.
 func (h *system) backend() backend.Backend {
 	if h.pool != nil {
-		return h.pool.New(h.user, h.command, h.options)
+		return h.pool.New(h.user, "", h.command, h.options)
 	}
 	return proxy.New(h.command, h.options)
 }

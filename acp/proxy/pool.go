@@ -21,30 +21,104 @@ import (
 // session goes to the newest connection; a notification that names none goes to all. A login or
 // logout holds for all connections. While one client does not read, nothing is read from the agent.
 type Pool struct {
+	limits PoolLimits
+
 	mu      sync.Mutex
 	shared  map[poolKey]*connections
+	running map[string]int // processes, by user
+	total   int            // processes of all users
 	closed  bool
 	closing sync.WaitGroup // of processes that no connection uses
 }
 
-// poolKey says which connections share processes: those with the same name whose clients sent the
-// same initialize. It holds a hash of that.
+// PoolLimits are how many processes the agents of a pool may have at once, for each user and in
+// all. 0 means no limit.
+type PoolLimits struct{ PerUser, Total int }
+
+// poolKey says which connections share processes: those of a user with the same name whose clients
+// sent the same initialize. It holds a hash of that.
 type poolKey struct {
-	name       string
+	user, name string
 	initialize [sha256.Size]byte
 }
 
 // NewPool returns a pool without processes.
-func NewPool() *Pool { return &Pool{shared: make(map[poolKey]*connections)} }
+func NewPool(l PoolLimits) *Pool {
+	return &Pool{limits: l, shared: make(map[poolKey]*connections), running: make(map[string]int)}
+}
 
-// New returns a backend for one connection, like the function [New]. Connections of the same name
-// whose clients send the same initialize share the agent's processes, so the name stands for a
-// user, the command and the options. The processes end a minute after the last of these
-// connections.
-func (p *Pool) New(name string, command Command, o Options) backend.Backend {
-	m := &member{pool: p, name: name}
-	m.in = &connections{proxy: newProxy(command, o)}
+// New returns a backend for one connection of a user, like the function [New]. Connections of the
+// same user and name whose clients send the same initialize share the agent's processes, so the
+// name stands for the command and the options. The processes end a minute after the last of these
+// connections, or earlier if there is no room for those of another one.
+func (p *Pool) New(user, name string, command Command, o Options) backend.Backend {
+	m := &member{pool: p, user: user, name: name}
+	proxy := newProxy(command, o)
+	proxy.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
+	m.in = &connections{proxy: proxy}
 	return m
+}
+
+// admit counts a process of a user that is about to start, until release is called. If there are
+// too many, it first ends processes that no connection uses.
+func (p *Pool) admit(ctx context.Context, user string) (release func(), err error) {
+	for {
+		p.mu.Lock()
+		perUser := p.limits.PerUser > 0 && p.running[user] >= p.limits.PerUser
+		if !perUser && (p.limits.Total == 0 || p.total < p.limits.Total) {
+			p.countLocked(user, 1)
+			p.mu.Unlock()
+			return sync.OnceFunc(func() { p.release(user) }), nil
+		}
+		unused := p.unusedLocked(user, perUser)
+		p.mu.Unlock()
+		switch {
+		case unused != nil:
+			p.end(ctx, unused)
+		case perUser:
+			return nil, errTooManyProcesses("too many processes of the agent: the limit is %d; "+
+				"close an editor window or a session with additional folders first",
+				p.limits.PerUser)
+		default:
+			return nil, errTooManyProcesses("the server has too many processes of agents of all "+
+				"users: the limit is %d; try again later", p.limits.Total)
+		}
+	}
+}
+
+// errTooManyProcesses is the error for a process that may not start.
+func errTooManyProcesses(format string, limit int) error {
+	err := jsonrpc.Errorf(jsonrpc.CodeInternal, format, limit)
+	err.Data = backend.Encode(map[string]string{"reason": "too_many_processes"})
+	return err
+}
+
+func (p *Pool) release(user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.countLocked(user, -1)
+}
+
+func (p *Pool) countLocked(user string, n int) {
+	p.total += n
+	p.running[user] += n
+	if p.running[user] == 0 {
+		delete(p.running, user)
+	}
+}
+
+// unusedLocked returns the connections that have been without a client for longest, perhaps only
+// among those of a user, or nil.
+func (p *Pool) unusedLocked(user string, onlyOfUser bool) (oldest *connections) {
+	for key, cs := range p.shared {
+		if cs.lingering == nil || len(cs.list()) > 0 || onlyOfUser && key.user != user {
+			continue
+		}
+		if oldest == nil || cs.left.Before(oldest.left) {
+			oldest = cs
+		}
+	}
+	return oldest
 }
 
 // Close ends all processes, until ctx ends. It is called when the connections have ended.
@@ -92,7 +166,10 @@ func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) err
 	p.mu.Lock()
 	last := cs.remove(c)
 	if last && p.shared[cs.key] == cs {
-		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() { p.end(cs) })
+		cs.left = time.Now()
+		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() {
+			p.end(context.Background(), cs)
+		})
 		last = false
 	}
 	p.mu.Unlock()
@@ -103,7 +180,7 @@ func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) err
 }
 
 // end ends the processes of cs, unless it has clients again.
-func (p *Pool) end(cs *connections) {
+func (p *Pool) end(ctx context.Context, cs *connections) {
 	p.mu.Lock()
 	unused := p.shared[cs.key] == cs && len(cs.list()) == 0
 	if unused {
@@ -115,7 +192,7 @@ func (p *Pool) end(cs *connections) {
 		return
 	}
 	defer p.closing.Done()
-	if err := cs.proxy.Close(context.Background()); err != nil {
+	if err := cs.proxy.Close(ctx); err != nil {
 		cs.proxy.log.Error("cannot end the agent", "error", err)
 	}
 }
@@ -126,6 +203,7 @@ type connections struct {
 	// Guarded by Pool.mu:
 	key       poolKey     // zero if nobody else may join
 	lingering *time.Timer // ends the processes if no client has joined; nil at first
+	left      time.Time   // when the last client has left
 
 	mu      sync.Mutex
 	clients []backend.Client // the latest last
@@ -170,8 +248,8 @@ func (cs *connections) Notify(ctx context.Context, method string, params backend
 
 // member is the backend of a connection that may share its proxy.
 type member struct {
-	pool *Pool
-	name string
+	pool       *Pool
+	user, name string
 
 	mu     sync.Mutex
 	client backend.Client // nil before initialize
@@ -188,7 +266,7 @@ func (m *member) proxy() *proxy {
 func (m *member) Initialize(
 	ctx context.Context, params backend.Raw, c backend.Client,
 ) (backend.Info, error) {
-	key := poolKey{m.name, sha256.Sum256(params)}
+	key := poolKey{m.user, m.name, sha256.Sum256(params)}
 	m.mu.Lock()
 	first := m.client == nil
 	m.client = c

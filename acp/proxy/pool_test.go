@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,12 +19,12 @@ import (
 func newPooled(t *testing.T, a abilities, l proxy.Limits) *system {
 	t.Helper()
 	h := newSystem(t, a, proxy.Options{}.With(l))
-	h.pool = newPool(t)
+	h.pool = newPool(t, proxy.PoolLimits{})
 	return h
 }
 
-func newPool(t *testing.T) *proxy.Pool {
-	p := proxy.NewPool()
+func newPool(t *testing.T, l proxy.PoolLimits) *proxy.Pool {
+	p := proxy.NewPool(l)
 	t.Cleanup(func() { require.NoError(t, p.Close(context.Background())) })
 	return p
 }
@@ -71,6 +73,64 @@ func TestSharedProcessEndsAfterLastConnection(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
+// Whatever the clients of a user announce, the user has a limited number of processes. Unused ones
+// make room for new ones, those of others only if there is no room for all users.
+//
+// Clause N6.
+func TestProcessesOfAUserAreLimited(t *testing.T) {
+	t.Parallel()
+	c, record := command(t, capable)
+	pool := newPool(t, proxy.PoolLimits{PerUser: 3, Total: 5})
+	n := 0
+	connect := func(user string) (leave func(), err error) {
+		n++
+		b := pool.New(user, "", c, proxy.Options{})
+		leave = func() { require.NoError(t, b.Close(context.Background())) }
+		_, err = b.Initialize(t.Context(), backend.Raw(fmt.Sprintf(
+			`{"protocolVersion":1,"clientCapabilities":{"_meta":{"n":%d}}}`, n)), newFakeClient(t))
+		return leave, err
+	}
+	refused := func(user, why string) {
+		t.Helper()
+		leave, err := connect(user)
+		require.ErrorContains(t, err, why)
+		failed, ok := errors.AsType[*backend.Error](err)
+		require.True(t, ok)
+		require.JSONEq(t, `{"reason":"too_many_processes"}`, string(failed.Data))
+		leave()
+	}
+	for range 10 {
+		leave, err := connect("ana")
+		require.NoError(t, err)
+		leave() // the process stays for a minute
+	}
+	require.Len(t, linesOf(t, record, "initialize"), 10)
+	require.Equal(t, 3, pool.Running())
+	var leaves []func()
+	stay := func(user string) {
+		t.Helper()
+		leave, err := connect(user)
+		require.NoError(t, err)
+		leaves = append(leaves, leave)
+	}
+	for range 3 {
+		stay("ana")
+	}
+	refused("ana", "the limit is 3; close an editor window")
+	stay("bob")
+	idle, err := connect("bob")
+	require.NoError(t, err)
+	refused("cid", "of all users: the limit is 5; try again later")
+	idle()
+	stay("cid") // in place of the unused one of bob
+	require.Equal(t, 5, pool.Running())
+	leaves[0]()
+	stay("ana")
+	for _, leave := range leaves[1:] {
+		leave()
+	}
+}
+
 // The session that one connection has open is loaded over another one.
 func TestSharedProcessHandsSessionOver(t *testing.T) {
 	t.Parallel()
@@ -110,9 +170,9 @@ replies 2
 send {"jsonrpc":"2.0","id":3,"method":"_question","params":{}}
 send {"jsonrpc":"2.0","method":"_news","params":{}}
 `)
-	pool := newPool(t)
+	pool := newPool(t, proxy.PoolLimits{})
 	connect := func(initialize string) (backend.Backend, *fakeClient) {
-		b, e := pool.New("ann", c, proxy.Options{}), newFakeClient(t)
+		b, e := pool.New("ann", "", c, proxy.Options{}), newFakeClient(t)
 		for _, method := range []string{"session/request_permission", "_question"} {
 			e.answer(method, `{}`)
 		}

@@ -26,7 +26,9 @@ func New(command Command, o Options) backend.Backend { return newProxy(command, 
 
 func newProxy(command Command, o Options) *proxy {
 	o = o.withDefaults()
+	unlimited := func(context.Context) (func(), error) { return func() {}, nil }
 	return &proxy{command: command, options: o, log: o.Logger, children: newChildren(),
+		admit:   unlimited,
 		secrets: secret.OfCommand(command.Args, command.Env)}
 }
 
@@ -35,6 +37,8 @@ type proxy struct {
 	options  Options
 	log      *slog.Logger
 	children children
+	// admit is called before a process starts, and what it returns when the process has ended.
+	admit func(context.Context) (release func(), err error)
 	// secrets are the secrets in the agent's environment and of MCP servers.
 	secrets *secret.Scrubber
 

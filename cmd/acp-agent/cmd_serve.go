@@ -40,11 +40,12 @@ type serveFlags struct {
 	grace       time.Duration
 	metrics     string
 	audit       string
+	processes   proxy.PoolLimits
 }
 
 // newServe returns the command that serves editors over the network.
 func newServe(s streams, set *settings) *cobra.Command {
-	var f serveFlags
+	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -86,6 +87,10 @@ end (SIGINT, SIGTERM), it waits for running turns.`,
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
 	cmd.Flags().StringVar(&f.audit, "audit", "",
 		"append who opened which folders, and answered which questions how, to `FILE`, as JSON lines")
+	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
+		"start at most `N` processes of agents")
+	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
+		"start at most `N` processes of agents for each user")
 	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
@@ -153,7 +158,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		audit: auditLog, behindProxy: f.behindProxy, users: map[string]token.Token{},
 	}
 	users := serverUsers{
-		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(), roots: roots,
+		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), roots: roots,
 		store: store, trace: trace, connected: new(atomic.Int64), log: logger, audit: auditLog,
 		observe: func(e acp.Event) { n.metrics.observe(e) },
 		timed:   func(s sessionstore.Store) sessionstore.Store { return timedStore{s, n.metrics.stored} },
@@ -219,7 +224,8 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 		d.sandboxer = nil
 	}
 	// A token that is replaced may give other rights.
-	d.pool, d.user = u.pool, fmt.Sprintf("%q", []any{user.Name, user.Agent, user.Within.Strings()})
+	d.pool, d.user = u.pool, user.Name
+	d.rights = fmt.Sprintf("%q", []any{user.Agent, user.Within.Strings()})
 	d.model.ConsentDir = consentDir(filepath.Join(u.dir, "users", user.Name))
 	o := u.set.serving(
 		d, u.dir, roots, u.timed(u.store.For(user.Name)), u.trace, u.log.With("user", user.Name))

@@ -36,10 +36,10 @@ type downstream struct {
 	// sandboxer restricts commands in the editor's terminals. It is nil if these may be elsewhere.
 	sandboxer []string
 
-	// pool has the processes that connections of the same user share. It is nil if there is only
-	// one connection.
-	pool *proxy.Pool
-	user string
+	// pool has the processes that connections of the same user with the same rights share. It is nil
+	// if there is only one connection.
+	pool         *proxy.Pool
+	user, rights string
 }
 
 // behindVariable is set for agents behind acp-agent. If such an agent is acp-agent again, it does
@@ -286,7 +286,7 @@ func newBackend(
 		Workspace: roots, Trace: trace, Logger: logger,
 	}
 	if d.pool != nil {
-		return d.pool.New(d.user, d.command, o)
+		return d.pool.New(d.user, d.rights, d.command, o)
 	}
 	return proxy.New(d.command, o)
 }
