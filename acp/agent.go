@@ -65,7 +65,11 @@ func newAgent(
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.running.log = a.log
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
-	a.conn = jsonrpc.NewConn(t, a, o.tuning.Wire)
+	wire := o.tuning.Wire
+	if over, ok := t.(*transport); ok {
+		wire.Budget, _ = over.Conn.(jsonrpc.Budget)
+	}
+	a.conn = jsonrpc.NewConn(t, a, wire)
 	return a
 }
 

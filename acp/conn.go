@@ -11,6 +11,10 @@ import (
 // content of a WebSocket message. [NewLines] makes one from two byte streams.
 //
 // Read and Write are called by one goroutine each. Close may be called at any time.
+//
+// A Conn may also have the methods Reserve(n int) bool and Release(n int). Reserve is called for the n
+// bytes of each request, and Release when the request is answered. If Reserve returns false, the
+// request is refused. This limits the memory of several connections together.
 type Conn interface {
 	// Read returns the next message, which the caller then owns. The error is io.EOF after the last
 	// one. Read need not limit the length of messages, but may.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/budget"
 	"github.com/acp-agent/acp-agent/internal/loglimit"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -41,11 +42,12 @@ type serveFlags struct {
 	metrics     string
 	audit       string
 	processes   proxy.PoolLimits
+	memory      int // bytes
 }
 
 // newServe returns the command that serves editors over the network.
 func newServe(s streams, set *settings) *cobra.Command {
-	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}}
+	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -91,6 +93,8 @@ end (SIGINT, SIGTERM), it waits for running turns.`,
 		"start at most `N` processes of agents")
 	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
 		"start at most `N` processes of agents for each user")
+	cmd.Flags().Var(intValue{&f.memory, 1}, "message-memory",
+		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
 	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
@@ -154,8 +158,9 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	n := &network{
-		tokens: tokens, acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}), log: logger,
-		audit: auditLog, behindProxy: f.behindProxy, users: map[string]token.Token{},
+		tokens: tokens, log: logger,
+		acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}, f.budget(set.maxLine)),
+		audit:    auditLog, behindProxy: f.behindProxy, users: map[string]token.Token{},
 	}
 	users := serverUsers{
 		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), roots: roots,
@@ -241,6 +246,14 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 		audit(userAudit, e)
 	}
 	return o, nil
+}
+
+// budget returns the limits for messages of up to maxLine bytes. A user can send two of them at once.
+func (f serveFlags) budget(maxLine int) *budget.Budget {
+	perUser := max(f.memory/4, 2*maxLine)
+	return budget.New(budget.Limits{
+		PerUser: perUser, Total: max(f.memory, perUser), Message: maxLine,
+	})
 }
 
 func (f serveFlags) scheme() string {

@@ -34,6 +34,9 @@ type Options struct {
 	// TooLong, if set, is called on the read loop with the beginning of each message over the limit
 	// that is not known to be a request or a response. It must not keep or change beginning.
 	TooLong func(ctx context.Context, beginning []byte)
+	// Budget, if set, limits the bytes of unanswered requests, and of responses that wait, together
+	// with other connections.
+	Budget Budget
 	// Logger receives problems that cannot be reported to the peer. Message content is never
 	// logged. Default: discard.
 	Logger *slog.Logger
@@ -111,7 +114,7 @@ func NewConn(t Transport, h Handler, o Options) *Conn {
 		transport: t, handler: h, options: o, log: o.Logger,
 		queue:    newQueue(o.MaxQueue),
 		calls:    newCalls(o.limits.abandoned),
-		inflight: newInflight(o.limits.unanswered, o.limits.bytes),
+		inflight: newInflight(o.limits.unanswered, o.limits.bytes, o.Budget),
 	}
 }
 

@@ -184,10 +184,24 @@ func (t *task) recover(then func()) {
 	then()
 }
 
+// Budget limits the bytes that several connections keep together.
+type Budget interface {
+	// Reserve makes room for n bytes, until Release. It returns false if there is none.
+	Reserve(n int) bool
+	Release(n int)
+}
+
+// unlimited is the Budget of a connection that shares none.
+type unlimited struct{}
+
+func (unlimited) Reserve(int) bool { return true }
+func (unlimited) Release(int)      {}
+
 // inflight tracks the incoming messages that are being handled.
 type inflight struct {
 	slots    chan struct{} // one is taken for each running task
 	maxBytes int
+	budget   Budget
 
 	mu       sync.Mutex
 	requests map[string]*pendingRequest // unanswered, by key of their id
@@ -203,10 +217,14 @@ type pendingRequest struct {
 	cancel context.CancelCauseFunc
 }
 
-func newInflight(limit, maxBytes int) *inflight {
+func newInflight(limit, maxBytes int, b Budget) *inflight {
+	if b == nil {
+		b = unlimited{}
+	}
 	return &inflight{
 		slots:    make(chan struct{}, limit),
 		maxBytes: maxBytes,
+		budget:   b,
 		requests: make(map[string]*pendingRequest),
 		idle:     make(chan struct{}),
 	}
@@ -266,6 +284,11 @@ func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 			"the request has %d bytes, and %d bytes of others are not finished (limit %d): "+
 				"read their responses and send it again", n, r.bytes, r.maxBytes)
 	}
+	if !r.budget.Reserve(n) {
+		return Errorf(CodeInternal,
+			"the request has %d bytes, and too many bytes of requests over all connections are "+
+				"not finished: send it again when others are answered", n)
+	}
 	r.requests[key] = &pendingRequest{id: m.id, bytes: n, cancel: cancel}
 	r.bytes += n
 	return nil
@@ -279,7 +302,7 @@ func (r *inflight) fits(n int) bool { return r.bytes == 0 || r.bytes+n <= r.maxB
 func (r *inflight) reserve(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fits := r.fits(n)
+	fits := r.fits(n) && r.budget.Reserve(n)
 	if fits {
 		r.bytes += n
 	}
@@ -290,7 +313,12 @@ func (r *inflight) reserve(n int) bool {
 func (r *inflight) unreserve(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.releaseLocked(n)
+}
+
+func (r *inflight) releaseLocked(n int) {
 	r.bytes -= n
+	r.budget.Release(n)
 }
 
 // claim removes a request and reports whether it was unanswered: only the caller that gets true may
@@ -302,7 +330,7 @@ func (r *inflight) claim(id ID) bool {
 	p, unanswered := r.requests[key]
 	if unanswered {
 		delete(r.requests, key)
-		r.bytes -= p.bytes
+		r.releaseLocked(p.bytes)
 	}
 	return unanswered
 }
@@ -314,7 +342,7 @@ func (r *inflight) claimAll() []ID {
 	var all []ID
 	for _, p := range r.requests {
 		all = append(all, p.id)
-		r.bytes -= p.bytes
+		r.releaseLocked(p.bytes)
 	}
 	clear(r.requests)
 	return all

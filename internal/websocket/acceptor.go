@@ -8,12 +8,15 @@ import (
 	"sync"
 
 	"github.com/coder/websocket"
+
+	"github.com/acp-agent/acp-agent/internal/budget"
 )
 
 // Acceptor accepts connections, and resumes those that were lost.
 type Acceptor struct {
-	max   int
-	times Times
+	max    int
+	times  Times
+	budget *budget.Budget
 
 	mu    sync.Mutex
 	conns map[string]owned // by id, those that can be resumed
@@ -25,9 +28,10 @@ type owned struct {
 	owner string
 }
 
-// NewAcceptor returns an Acceptor for messages of up to max bytes.
-func NewAcceptor(max int, times Times) *Acceptor {
-	return &Acceptor{max: max, times: times, conns: make(map[string]owned)}
+// NewAcceptor returns an Acceptor for messages of up to max bytes. b limits what is held of messages
+// until they are answered; it may be nil.
+func NewAcceptor(max int, times Times, b *budget.Budget) *Acceptor {
+	return &Acceptor{max: max, times: times, budget: b, conns: make(map[string]owned)}
 }
 
 // Resumes reports whether r is to resume a connection.
@@ -62,6 +66,7 @@ func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) 
 		return nil, err
 	}
 	c := newConn(id, socket.Subprotocol() == protocol, a.max, a.times)
+	c.budget, c.owner = a.budget, owner
 	if c.resumable {
 		a.mu.Lock()
 		a.conns[id] = owned{c, owner}

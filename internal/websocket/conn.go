@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/acp-agent/acp-agent/internal/budget"
 )
 
 const (
@@ -32,6 +34,9 @@ type Conn struct {
 	// redial connects again, on the client's side. It is nil on the server's.
 	redial func(ctx context.Context, received uint64) (s *websocket.Conn, theirs uint64, err error)
 	onEnd  func() // may be nil
+	// budget limits what the server holds of messages of owner. It is nil on the client's side.
+	budget *budget.Budget
+	owner  string
 
 	over  bool            // the other side sends nothing more; used by Read only
 	ctx   context.Context // ends with the connection
@@ -45,6 +50,7 @@ type Conn struct {
 
 	mu                      sync.Mutex
 	socket                  *websocket.Conn // nil while there is none
+	stopPump                func()          // interrupts reading from the last socket
 	pumped                  chan struct{}   // closed when nothing more is read from the last socket
 	expiry                  *time.Timer     // ends a connection that is not resumed
 	sent                    uint64          // messages that were passed to Write
@@ -110,7 +116,7 @@ var (
 func newConn(id string, resumable bool, max int, times Times) *Conn {
 	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(),
 		arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1),
-		confirm: make(chan struct{}, 1), pumped: make(chan struct{})}
+		confirm: make(chan struct{}, 1), pumped: make(chan struct{}), stopPump: func() {}}
 	close(c.pumped) // there is no socket yet
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
@@ -152,6 +158,7 @@ func (c *Conn) take() (message []byte, ok bool) {
 	}
 	message = c.unread.messages[0]
 	c.unread.remove(1)
+	c.forget(message)
 	signal(c.taken)
 	c.readMessages, c.readBytes = c.readMessages+1, c.readBytes+len(message)
 	if c.readMessages >= confirmMessages || c.readBytes >= confirmBytes {
@@ -160,6 +167,16 @@ func (c *Conn) take() (message []byte, ok bool) {
 	}
 	return message, true
 }
+
+// forget gives back the room of a message that is no longer kept here.
+func (c *Conn) forget(message []byte) { c.budget.Release(c.owner, budget.Counted(len(message))) }
+
+// Reserve makes room for n bytes of an unanswered request, until Release. It returns false if the
+// user, or all users together, have too many.
+func (c *Conn) Reserve(n int) bool { return c.budget.Reserve(c.owner, n) }
+
+// Release undoes Reserve.
+func (c *Conn) Release(n int) { c.budget.Release(c.owner, n) }
 
 // signal makes the next receive from a channel of one element succeed.
 func signal(c chan struct{}) {
@@ -207,6 +224,12 @@ func (c *Conn) Close() error {
 	}
 	c.finish(io.EOF)
 	c.tasks.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, message := range c.unread.messages {
+		c.forget(message)
+	}
+	c.unread = queue{}
 	return err
 }
 
@@ -281,11 +304,13 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 		c.expiry.Stop()
 	}
 	pumped := make(chan struct{})
-	c.socket, c.pumped = socket, pumped
+	ctx, stop := context.WithCancel(c.ctx)
+	c.socket, c.pumped, c.stopPump = socket, pumped, stop
 	c.heard.Store(true)
 	again := slices.Clone(c.unconfirmed.messages)
 	c.tasks.Go(func() {
-		err := c.pump(socket)
+		defer stop()
+		err := c.pump(ctx, socket)
 		close(pumped)
 		c.lost(socket, err)
 	})
@@ -301,11 +326,12 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 // detach takes the socket away, if there is one, and returns the number of received messages.
 func (c *Conn) detach() uint64 {
 	c.mu.Lock()
-	socket, pumped := c.socket, c.pumped
+	socket, pumped, stop := c.socket, c.pumped, c.stopPump
 	c.mu.Unlock()
 	if socket != nil {
 		_ = socket.CloseNow()
 	}
+	stop()
 	<-pumped
 	c.lost(socket, errLost)
 	c.mu.Lock()
@@ -389,9 +415,9 @@ func (c *Conn) finish(err error) {
 // pump keeps the messages that come from a socket for Read. It waits for nothing but the network,
 // so confirmations arrive even while both sides write more than they read: another acp-agent stops
 // writing before unread is full. Its error is io.EOF when the other side has closed the connection.
-func (c *Conn) pump(socket *websocket.Conn) error {
+func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 	for {
-		kind, message, err := c.receive(socket)
+		kind, message, err := c.receive(ctx, socket)
 		switch status := websocket.CloseStatus(err); {
 		case status == websocket.StatusNormalClosure, status == websocket.StatusGoingAway:
 			return io.EOF
@@ -401,6 +427,7 @@ func (c *Conn) pump(socket *websocket.Conn) error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errLost, err)
 		case kind == websocket.MessageBinary:
+			c.forget(message)
 			if !c.resumable || len(message) != 8 || !c.confirmed(binary.BigEndian.Uint64(message)) {
 				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
 				c.finish(errNotText)
@@ -408,23 +435,56 @@ func (c *Conn) pump(socket *websocket.Conn) error {
 			continue
 		}
 		if !c.store(message) {
+			c.forget(message)
 			return context.Cause(c.ctx)
 		}
 	}
 }
 
 // receive returns the next message from a socket, and notes that something of it arrives.
-func (c *Conn) receive(socket *websocket.Conn) (websocket.MessageType, []byte, error) {
+func (c *Conn) receive(
+	ctx context.Context, socket *websocket.Conn,
+) (websocket.MessageType, []byte, error) {
 	kind, r, err := socket.Reader(c.ctx)
 	if err != nil {
 		return 0, nil, err
 	}
-	message, err := io.ReadAll(noticed{r, &c.heard})
-	// ReadAll makes room for 512 bytes at once, and many small messages may be waiting.
+	upload := c.budget.Upload(c.owner, func() { _ = socket.CloseNow() })
+	message, err := c.readAll(ctx, noticed{r, &c.heard}, upload)
+	if err != nil {
+		upload.Finish(0)
+		return 0, nil, err
+	}
+	// There is room for 512 bytes at least, and many small messages may be waiting.
 	if cap(message) > 2*len(message) {
 		message = bytes.Clone(message)
 	}
-	return kind, message, err
+	upload.Finish(len(message))
+	return kind, message, nil
+}
+
+// readAll reads a message, and waits while there is no room for it.
+func (c *Conn) readAll(ctx context.Context, r io.Reader, u *budget.Upload) ([]byte, error) {
+	const first = 512
+	message := make([]byte, 0, first)
+	for {
+		if len(message) == cap(message) {
+			size := max(min(2*cap(message), c.max+first), cap(message)+first)
+			if err := u.Grow(ctx, size, func() { c.heard.Store(true) }); err != nil {
+				return nil, err
+			}
+			message = append(make([]byte, 0, size), message...)
+		}
+		n, err := r.Read(message[len(message):cap(message)])
+		message = message[:len(message)+n]
+		u.Arrived(n)
+		if err == io.EOF {
+			return message, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // store keeps a message for Read, once there is room. It returns false if the connection has ended,

@@ -30,7 +30,13 @@ func serve(t testing.TB, max int, times Times, handle func(*Conn)) string {
 func serveBehind(
 	t testing.TB, max int, times Times, before func(*http.Request), handle func(*Conn),
 ) string {
-	a := NewAcceptor(max, times)
+	return serveWith(t, NewAcceptor(max, times, nil), before, handle)
+}
+
+// serveWith is serveBehind with an Acceptor.
+func serveWith(
+	t testing.TB, a *Acceptor, before func(*http.Request), handle func(*Conn),
+) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		before(r)
 		user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

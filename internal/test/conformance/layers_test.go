@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"internal/strictjson"},
 	{"internal/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
+	{"internal/budget"},
 }
 
 // reserved are modules that only the listed packages may import.
