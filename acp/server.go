@@ -209,7 +209,18 @@ func (s *Server) End(name string) bool {
 func (s *Server) Used() Limits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Limits{s.used[connectionSlot], s.used[sessionSlot], s.used[turnSlot]}
+	return s.used.limits()
+}
+
+// UsedBy returns what the connections of a principal use.
+func (s *Server) UsedBy(name string) Limits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.principals[name]
+	if p == nil {
+		return Limits{}
+	}
+	return p.used.limits()
 }
 
 // close makes take fail, and returns a channel that is closed when no turn is left.
@@ -299,6 +310,10 @@ const (
 
 // usage is how many slots of each kind are taken.
 type usage [slots]int
+
+func (u usage) limits() Limits {
+	return Limits{u[connectionSlot], u[sessionSlot], u[turnSlot]}
+}
 
 // of returns the limit of a kind of slots, 0 for none.
 func (l Limits) of(kind slot) int {

@@ -169,7 +169,8 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		timed:   func(s sessionstore.Store) sessionstore.Store { return timedStore{s, n.metrics.stored} },
 	}
 	n.peers = acp.NewServer(acp.ServerOptions{
-		PerPeer: acp.Limits{Connections: 100, Sessions: 200, Turns: 50}, Options: users.options,
+		PerPeer: acp.Limits{Connections: maxConnections, Sessions: 200, Turns: 50},
+		Options: users.options,
 	})
 	n.metrics = newMetrics(n.load)
 	if f.metrics != "" {
@@ -380,6 +381,16 @@ func (n *network) handler() http.Handler {
 	return mux
 }
 
+// maxConnections is how many connections a user may have.
+const maxConnections = 100
+
+// makeRoom ends connections that a user has lost, the oldest first, if there is no room for a new
+// one. The user cannot close them, and they would stay until nobody may resume them.
+func (n *network) makeRoom(ctx context.Context, user string) {
+	for n.peers.UsedBy(user).Connections >= maxConnections && n.acceptor.EndLost(ctx, user) {
+	}
+}
+
 const shuttingDown = "the server is shutting down"
 
 // connect serves a connection.
@@ -415,6 +426,9 @@ func (n *network) connect(w http.ResponseWriter, r *http.Request) {
 	from = append([]any{"user", user.Name}, from...)
 	log, audit = n.log.With(from...), n.audit.With(from...)
 	n.admit(user)
+	if !websocket.Resumes(r) {
+		n.makeRoom(r.Context(), user.Name)
+	}
 	conn, err := n.acceptor.Accept(w, r, user.Name)
 	switch {
 	case err != nil:

@@ -1,11 +1,13 @@
 package websocket
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -51,6 +53,39 @@ func (a *Acceptor) Waiting() (lost, bytes int) {
 		c.mu.Unlock()
 	}
 	return lost, bytes
+}
+
+// EndLost ends the connection of owner that has been lost for longest, and waits until it is closed
+// or ctx ends. It returns false if there is none.
+func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
+	oldest := a.oldestLost(owner)
+	if oldest == nil {
+		return false
+	}
+	if oldest.current() != nil {
+		return true // it has just been resumed
+	}
+	oldest.finish(errReplaced)
+	select {
+	case <-oldest.gone:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var since time.Time
+	for _, c := range a.conns {
+		c.mu.Lock()
+		lost, at := c.socket == nil && !c.lostAt.IsZero(), c.lostAt
+		c.mu.Unlock()
+		if lost && c.owner == owner && (oldest == nil || at.Before(since)) {
+			oldest, since = c.Conn, at
+		}
+	}
+	return oldest
 }
 
 // Accept accepts a connection of owner, or resumes one, for which it returns nil. It rejects web

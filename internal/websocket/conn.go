@@ -41,6 +41,7 @@ type Conn struct {
 	over  bool            // the other side sends nothing more; used by Read only
 	ctx   context.Context // ends with the connection
 	end   context.CancelCauseFunc
+	gone  chan struct{}  // closed by Close
 	tasks sync.WaitGroup // grows only before the connection has ended
 
 	writing sync.Mutex  // held while messages are written, which keeps their order
@@ -53,6 +54,7 @@ type Conn struct {
 	stopPump                func()          // interrupts reading from the last socket
 	pumped                  chan struct{}   // closed when nothing more is read from the last socket
 	expiry                  *time.Timer     // ends a connection that is not resumed
+	lostAt                  time.Time       // when the last socket was lost
 	sent                    uint64          // messages that were passed to Write
 	unconfirmed             queue           // the last of them
 	room                    chan struct{}   // closed when unconfirmed shrinks; nil if nothing waits
@@ -103,6 +105,8 @@ func (r noticed) Read(p []byte) (int, error) {
 var (
 	// errLost ends a connection that cannot be resumed.
 	errLost = errors.New("the connection was lost")
+	// errReplaced ends a lost connection in whose place the user has another one.
+	errReplaced = errors.New("the connection was lost, and another one took its place")
 	// errTooLarge ends a connection over which a message was sent that is larger than the other
 	// side accepts.
 	errTooLarge = errors.New("a message is larger than the limit of the side that received it; " +
@@ -116,7 +120,8 @@ var (
 func newConn(id string, resumable bool, max int, times Times) *Conn {
 	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(),
 		arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1),
-		confirm: make(chan struct{}, 1), pumped: make(chan struct{}), stopPump: func() {}}
+		confirm: make(chan struct{}, 1), pumped: make(chan struct{}), stopPump: func() {},
+		gone: make(chan struct{})}
 	close(c.pumped) // there is no socket yet
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
@@ -230,6 +235,11 @@ func (c *Conn) Close() error {
 		c.forget(message)
 	}
 	c.unread = queue{}
+	select {
+	case <-c.gone:
+	default:
+		close(c.gone)
+	}
 	return err
 }
 
@@ -349,6 +359,7 @@ func (c *Conn) lost(socket *websocket.Conn, err error) {
 	c.socket = nil
 	resume := c.resumable && err != io.EOF && c.ctx.Err() == nil
 	if resume && c.redial == nil {
+		c.lostAt = time.Now()
 		c.expiry = time.AfterFunc(c.times.Lost, func() { c.expire() })
 	}
 	if resume && c.redial != nil {

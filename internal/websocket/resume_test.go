@@ -179,6 +179,40 @@ func TestConnectionIsNotResumed(t *testing.T) {
 		"the server did not resume the connection")
 }
 
+// A user who has lost connections can have others in their place, without losing any that is there,
+// and nobody else loses any.
+func TestLostConnectionMakesRoom(t *testing.T) {
+	a := NewAcceptor(100, Times{Lost: time.Hour, Ping: time.Hour}, nil)
+	accepted := make(chan *Conn)
+	ended := make(chan string, 4)
+	url := serveWith(t, a, func(*http.Request) {}, func(c *Conn) {
+		accepted <- c
+		_, err := c.Read(t.Context())
+		ended <- fmt.Sprintf("%s: %v", c.id, err)
+	})
+	var inServer []*Conn
+	for _, user := range []string{"ana", "bob", "ana", "ana"} {
+		socket, _, err := dial(t.Context(), url, user, nil, time.Minute)
+		require.NoError(t, err)
+		c := <-accepted
+		inServer = append(inServer, c)
+		if len(inServer) == 4 {
+			defer socket.CloseNow()
+			break
+		}
+		require.NoError(t, socket.CloseNow())
+		require.Eventually(t, func() bool { return c.current() == nil }, time.Minute, time.Millisecond)
+	}
+	for _, oldest := range []int{0, 2} {
+		require.True(t, a.EndLost(t.Context(), "ana"))
+		require.Equal(t, inServer[oldest].id+": "+errReplaced.Error(), <-ended)
+	}
+	require.False(t, a.EndLost(t.Context(), "ana"), "the last one is not lost")
+	require.True(t, a.EndLost(t.Context(), "bob"))
+	require.NotNil(t, inServer[3].current())
+	inServer[3].finish(io.EOF)
+}
+
 // A server does not wait for ever.
 func TestLostConnectionEnds(t *testing.T) {
 	ended := make(chan error, 1)

@@ -542,13 +542,24 @@ func refusesToInitialize(t *testing.T, a *agent, why string) {
 	require.Equal(t, 1, a.exit())
 }
 
+// Connections that were lost do not keep their user out, although they can be resumed for a while.
+//
+// Clause N6.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := startServer(t, "--metrics", "127.0.0.1:0")
 	token := s.tokens("add", "ana", "--within", folder(t))
-	for range 100 {
-		s.connect(token).initialize()
+	for i := range 100 {
+		a := s.connect(token).initialize()
+		if i < 2 {
+			a.kill()
+		}
 	}
+	require.Eventually(t, func() bool {
+		return strings.Contains(s.metrics(), "acp_agent_lost_connections 2\n")
+	}, patience, 10*time.Millisecond)
+	s.connect(token).initialize()
+	s.connect(token).initialize()
 	refusesToInitialize(t, s.connect(token), "too many connections: the limit is 100; close one first")
 }
 
