@@ -165,7 +165,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 			q.cancel(rest())
 		}
 		return nil
-	case !a.init.done() || a.served(r.Method, a) != nil:
+	case !a.init.done(), a.served(r.Method, a) != nil, protocol.IsRefused(r.Method):
 		// a request sent as a notification is ignored
 		return nil
 	case !a.grants.allows(r.Method), namesSetup(r.Params):
@@ -199,7 +199,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 
 // acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
 func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if r.Method == protocol.SessionCancel {
+	if r.Method == protocol.SessionCancel || protocol.IsRefused(r.Method) {
 		return nil
 	}
 	if !a.grants.allows(r.Method) &&

@@ -51,6 +51,10 @@ func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 			"unknown methodId: acp-agent needs no sign-in and offers only %q", noSignIn))
 	case protocol.Logout:
 		return done
+	case protocol.AuthStatus:
+		return func() (json.RawMessage, error) {
+			return json.RawMessage(`{"state":"not_required"}`), nil
+		}
 	}
 	return nil
 }

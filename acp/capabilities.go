@@ -97,7 +97,8 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 	case method == protocol.SessionUpdate:
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded",
 			method)
-	case method == protocol.ReadTextFile && !c.declares(protocol.FileReads),
+	case protocol.IsRefused(method),
+		method == protocol.ReadTextFile && !c.declares(protocol.FileReads),
 		method == protocol.WriteTextFile && !c.declares(protocol.FileWrites),
 		strings.HasPrefix(method, protocol.TerminalPrefix) && !c.declares(protocol.Terminals),
 		strings.HasPrefix(method, protocol.ElicitationPrefix) && !c.declares(protocol.Elicitation):

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -37,4 +38,19 @@ func TestDotDotAfterLink(t *testing.T) {
 	require.NoError(t, read(root+"/l/../file"), "inside by both")
 	require.NoError(t, read(root+"/d/out/secret"))
 	require.NoError(t, read(root+"/d/new"))
+}
+
+// The table of methods says what is served.
+//
+// Clause A37.
+func TestServedMethods(t *testing.T) {
+	a := &agent{}
+	for _, m := range protocol.Methods() {
+		if m.Side != protocol.AgentSide {
+			continue
+		}
+		served := a.served(m.Name, a) != nil || m.Name == protocol.SessionCancel
+		require.Equal(t, m.Handling == protocol.Served, served, m.Name)
+		require.Equal(t, m.Handling == protocol.Served, m.Why == "", m.Name)
+	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -193,7 +192,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 			"the agent's response to initialize is not an object")
 	}
 	top := members(result)
-	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
+	capabilities, transports := agentCapabilities(top["agentCapabilities"], info, a.grants)
 	result = strictjson.Set(result, "agentCapabilities", capabilities)
 	if !strictjson.IsObject(top["agentInfo"]) {
 		result = strictjson.Set(result, "agentInfo",
@@ -204,40 +203,4 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	}
 	return strictjson.Set(result, "protocolVersion",
 		json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
-}
-
-// sessionCapabilities are the capabilities that the adapter implements for every backend.
-var sessionCapabilities = []string{
-	protocol.AdditionalDirectories, "close", "delete", "list", "resume",
-	// Drafts, which may change: https://agentclientprotocol.com/rfds/session-fork, session-set-title,
-	// session-archive and session-status.
-	"fork", "title", "archive", "status",
-}
-
-// agentCapabilities returns the backend's capabilities together with the adapter's.
-func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
-	if !strictjson.IsObject(given) {
-		given = json.RawMessage(`{}`)
-	}
-	own := members(given)
-	sessions := own["sessionCapabilities"]
-	for _, name := range sessionCapabilities {
-		sessions = strictjson.Set(sessions, name, json.RawMessage(`{}`))
-	}
-	if info.SystemPrompts == backend.SystemPromptsServed {
-		sessions = strictjson.Set(sessions, protocol.SystemPrompt,
-			json.RawMessage(`{"mode":{"override":{}}}`))
-	}
-	mcp := own["mcpCapabilities"]
-	switch {
-	case info.MCP == backend.AdapterConnects:
-		mcp = json.RawMessage(`{"http":true,"sse":true}`)
-	case !strictjson.IsObject(mcp):
-		mcp = json.RawMessage(`{"http":false,"sse":false}`)
-	}
-	given = strictjson.Set(given, "mcpCapabilities", mcp)
-	given = strictjson.Set(given, "sessionCapabilities", sessions)
-	given = strictjson.Set(given, "loadSession", json.RawMessage(`true`))
-	kinds := members(mcp)
-	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
 }

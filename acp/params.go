@@ -52,6 +52,7 @@ var (
 	passedShapes = shapes{
 		protocol.Authenticate:   keys("methodId", "_meta"),
 		protocol.Logout:         keys("_meta"),
+		protocol.AuthStatus:     keys("_meta"),
 		protocol.SessionSetMode: keys(protocol.SessionID, "modeId", "_meta"),
 		protocol.SessionSetConfigOption: keys(
 			protocol.SessionID, "configId", "type", "value", "_meta"),

@@ -3,7 +3,6 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -92,48 +91,26 @@ func (g Grants) withoutMeta(r *jsonrpc.Request) {
 	}
 }
 
-// offered returns what the client is told of the backend's answer to initialize: nothing that it
-// may not use.
+// offered returns the members of the backend's answer to initialize that the client is told of:
+// nothing that it may not use.
 func (g Grants) offered(result backend.Raw) backend.Raw {
-	const agentCapabilities, sessionCapabilities = "agentCapabilities", "sessionCapabilities"
-	result = keepMembers(result, g.offers)
-	capabilities := members(result)[agentCapabilities]
-	if !strictjson.IsObject(capabilities) {
-		return result
-	}
-	capabilities = keepMembers(capabilities, g.offers)
-	if sessions := members(capabilities)[sessionCapabilities]; strictjson.IsObject(sessions) {
-		capabilities = strictjson.Set(capabilities, sessionCapabilities,
-			keepMembers(sessions, g.offers))
-	}
-	return strictjson.Set(result, agentCapabilities, capabilities)
-}
-
-// offers reports whether the client is told of this member of the backend's answer, of the
-// capabilities in it, or of the capabilities for sessions.
-func (g Grants) offers(name string) bool {
-	switch name {
-	case "authMethods", "auth", "providers":
-		return g.Account
-	case "protocolVersion", "agentInfo", "agentCapabilities", "loadSession", "promptCapabilities",
-		"mcpCapabilities", "sessionCapabilities", "systemPrompt", "options":
-		return true
-	}
-	return g.Extensions || slices.Contains(sessionCapabilities, name)
-}
-
-// keepMembers returns an object with some of its members. Anything else stays as it is.
-func keepMembers(raw json.RawMessage, keep func(name string) bool) json.RawMessage {
-	object, err := strictjson.ParseObject(raw)
-	if err != nil {
-		return raw
-	}
-	for name := range object.All() {
-		if !keep(name) {
-			_, raw, _ = strictjson.Take(raw, name) // it is an object
+	for name := range members(result) {
+		if !g.offers(name) {
+			_, result, _ = strictjson.Take(result, name) // it is an object
 		}
 	}
-	return raw
+	return result
+}
+
+// offers reports whether the client is told of this member of the backend's answer.
+func (g Grants) offers(name string) bool {
+	switch name {
+	case "protocolVersion", "agentInfo", "agentCapabilities":
+		return true
+	case "authMethods":
+		return g.Account
+	}
+	return g.Extensions
 }
 
 // onRecord is a backend's own sessions as a client without the grant for them sees them: only those

@@ -40,6 +40,8 @@ type explorer struct{ limits limits }
 func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	return backend.Info{
 		Kind: Kind, AnswersMCPCommand: true, SystemPrompts: backend.SystemPromptsRefused,
+		// The adapter answers auth/status.
+		Initialize: backend.Raw(`{"agentCapabilities":{"auth":{"status":{}}}}`),
 	}, nil
 }
 

@@ -146,6 +146,7 @@ func (b *modelBackend) Initialize(
 			"promptCapabilities": map[string]bool{
 				"image": slices.ContainsFunc(b.endpoints, withImages), "embeddedContext": true,
 			},
+			"auth": map[string]any{"status": struct{}{}}, // the adapter answers
 		}}),
 	}, nil
 }

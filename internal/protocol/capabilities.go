@@ -50,3 +50,57 @@ var clientCapabilities = []ClientCapability{
 // ClientCapabilities returns the capabilities of clients that the program knows. A capability
 // follows the one that it is a member of.
 func ClientCapabilities() []ClientCapability { return slices.Clone(clientCapabilities) }
+
+// An AgentCapability describes a member of agentCapabilities. If it is served, the program offers it
+// for every agent. If it is passed on, it is offered if the agent offers it. Why says why it is not
+// served.
+type AgentCapability struct {
+	Path     string
+	Handling Handling
+	Why      string
+	// Account means that it is about the account of the agent.
+	Account bool
+}
+
+const (
+	agentPrompts = "prompts pass unread"
+	agentServers = "served if acp-agent connects the servers of the agent"
+	agentOptions = "the agent answers, for the folders that acp-agent gives it"
+	agentSystem  = "served for a model, otherwise the agent decides what it supports"
+)
+
+// agentCapabilities are those of the newest schema, stable and unstable, and those of later
+// releases. Drafts are described at https://agentclientprotocol.com/rfds.
+var agentCapabilities = []AgentCapability{
+	{"loadSession", Served, "", false},
+	{"promptCapabilities", Passed, agentPrompts, false},
+	{"promptCapabilities.image", Passed, agentPrompts, false},
+	{"promptCapabilities.audio", Passed, agentPrompts, false},
+	{"promptCapabilities.embeddedContext", Passed, agentPrompts, false},
+	{"mcpCapabilities", Passed, agentServers, false},
+	{"mcpCapabilities.http", Passed, agentServers, false},
+	{"mcpCapabilities.sse", Passed, agentServers, false},
+	{"mcpCapabilities.acp", Refused, "servers in the client are not bridged to the agent", false},
+	{"sessionCapabilities", Served, "", false},
+	{"sessionCapabilities.additionalDirectories", Served, "", false},
+	{"sessionCapabilities.close", Served, "", false},
+	{"sessionCapabilities.delete", Served, "", false},
+	{"sessionCapabilities.list", Served, "", false},
+	{"sessionCapabilities.resume", Served, "", false},
+	{"sessionCapabilities.fork", Served, "", false},
+	{"sessionCapabilities.title", Served, "", false},
+	{"sessionCapabilities.archive", Served, "", false},
+	{"sessionCapabilities.status", Served, "", false},
+	{"sessionCapabilities.options", Passed, agentOptions, false},
+	{"sessionCapabilities.systemPrompt", Passed, agentSystem, false},
+	{"sessionCapabilities.systemPrompt.mode", Passed, agentSystem, false},
+	{"sessionCapabilities.systemPrompt.mode.override", Passed, agentSystem, false},
+	{"auth", Passed, agentAccount, true},
+	{"auth.logout", Passed, agentAccount, true},
+	{"auth.status", Passed, agentAccount, true},
+	{"providers", Passed, agentAccount, true},
+}
+
+// AgentCapabilities returns the capabilities of agents that the program knows. A capability follows
+// the one that it is a member of.
+func AgentCapabilities() []AgentCapability { return slices.Clone(agentCapabilities) }

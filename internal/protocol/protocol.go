@@ -15,6 +15,7 @@ const (
 	Initialize   = "initialize"
 	Authenticate = "authenticate"
 	Logout       = "logout"
+	AuthStatus   = "auth/status" // in a draft
 
 	SessionNew             = "session/new"
 	SessionLoad            = "session/load"

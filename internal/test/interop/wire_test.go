@@ -155,6 +155,7 @@ func TestAdvertisedMethodsWork(t *testing.T) {
 	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
 	require.JSONEq(t, `{
 		"loadSession": true,
+		"auth": {"status": {}},
 		"mcpCapabilities": {"http": true, "sse": true},
 		"sessionCapabilities": {"additionalDirectories": {}, "close": {}, "delete": {}, "fork": {}, "list": {}, "resume": {}, "title": {}, "archive": {}, "status": {}}
 	}`, string(result.AgentCapabilities))
@@ -200,6 +201,9 @@ func TestAdvertisedMethodsWork(t *testing.T) {
 	require.Equal(t, "saved", status.Status)
 	a.call("session/unarchive", sessionParams(id), nil)
 	require.Len(t, a.list(nil), 1)
+	var account struct{ State string }
+	a.call("auth/status", map[string]any{}, &account)
+	require.Equal(t, "not_required", account.State)
 }
 
 // A line of exactly the limit is read and is invalid JSON; one more byte is too long.

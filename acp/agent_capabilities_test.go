@@ -1,0 +1,110 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// offering is a scripted backend with these capabilities.
+type offering struct {
+	scripted
+	capabilities string
+	mcp          backend.MCPOwner
+}
+
+func (o *offering) Initialize(
+	context.Context, backend.Raw, backend.Client,
+) (backend.Info, error) {
+	return backend.Info{Kind: "offering", MCP: o.mcp,
+		Initialize: backend.Raw(`{"agentCapabilities":` + o.capabilities + `}`)}, nil
+}
+
+// offeredAlways are the capabilities for sessions of every backend.
+const offeredAlways = `"additionalDirectories":{},"close":{},"delete":{},"list":{},"resume":{},` +
+	`"fork":{},"title":{},"archive":{},"status":{}`
+
+// Clauses A1, A37.
+func TestAgentCapabilities(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given string
+		mcp   backend.MCPOwner
+		want  string
+	}{
+		"A1/nothing": {`{}`, backend.AdapterConnects,
+			`{"loadSession":true,"mcpCapabilities":{"http":true,"sse":true},` +
+				`"sessionCapabilities":{` + offeredAlways + `}}`},
+		"A1/not an object": {`[]`, backend.BackendConnects,
+			`{"loadSession":true,"mcpCapabilities":{"http":false,"sse":false},` +
+				`"sessionCapabilities":{` + offeredAlways + `}}`},
+		"A37/everything": {`{"loadSession":false,"mcpCapabilities":{"http":true,"acp":true,` +
+			`"later":true,"_meta":{"a":1.0}},"sessionCapabilities":{"list":null,"subagents":{},` +
+			`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},"_meta":{"b":1.0}},` +
+			`"promptCapabilities":{"image":true,"video":true},"auth":{"logout":{},"later":{}},` +
+			`"providers":{},"later":{"x":1.0},"_meta":{"c":1.0}}`, backend.BackendConnects,
+			`{"loadSession":true,"mcpCapabilities":{"http":true,"_meta":{"a":1.0}},` +
+				`"sessionCapabilities":{` + offeredAlways + `,` +
+				`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},` +
+				`"_meta":{"b":1.0}},"promptCapabilities":{"image":true,"video":true},` +
+				`"auth":{"logout":{},"later":{}},"providers":{},"later":{"x":1.0},` +
+				`"_meta":{"c":1.0}}`},
+		"A1/of other types": {`{"mcpCapabilities":true,"sessionCapabilities":[],"auth":null}`,
+			backend.BackendConnects,
+			`{"loadSession":true,"mcpCapabilities":{"http":false,"sse":false},` +
+				`"sessionCapabilities":{` + offeredAlways + `}}`},
+		"A37/twice": {`{"mcpCapabilities":{"acp":true,"acp":false,"http":true}}`,
+			backend.BackendConnects,
+			`{"loadSession":true,"mcpCapabilities":{"http":true},` +
+				`"sessionCapabilities":{` + offeredAlways + `}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, acp.Options{
+				Backend: using(&offering{capabilities: tc.given, mcp: tc.mcp})})
+			var result struct{ AgentCapabilities json.RawMessage }
+			require.NoError(t, json.Unmarshal(c.initialize(), &result))
+			require.JSONEq(t, tc.want, string(result.AgentCapabilities))
+		})
+	}
+}
+
+// A server of a type that was not offered is refused, whatever the agent says of it.
+//
+// Clause A37.
+func TestServerInTheClient(t *testing.T) {
+	c := connect(t, acp.Options{Backend: using(&offering{
+		capabilities: `{"mcpCapabilities":{"acp":true}}`, mcp: backend.BackendConnects})})
+	require.NotContains(t, string(c.initialize()), `"acp":true`)
+	m := c.try("session/new", encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
+		map[string]any{"type": "acp", "name": "s", "id": "1"}}}))
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+}
+
+// Clause A37.
+func TestAuthStatusWithoutAgent(t *testing.T) {
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return explore.New()
+	}})
+	require.Contains(t, string(c.initialize()), `"auth":{"status":{}}`)
+	require.JSONEq(t, `{"state":"not_required"}`, string(c.call("auth/status", `{}`)))
+	require.JSONEq(t, `{"state":"not_required"}`, string(c.call("auth/status", `{"_meta":{}}`)))
+}
+
+// Clause A37.
+func TestMethodsOfProxyChains(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: using(r)})
+	c.initialize()
+	for _, method := range []string{"proxy/initialize", "proxy/successor"} {
+		require.Equal(t, jsonrpc.CodeMethodNotFound, c.try(method, `{}`).Error.Code)
+		c.send(notification(method, `{}`))
+	}
+	c.try("_echo", `{}`)
+	require.Empty(t, r.noted())
+}

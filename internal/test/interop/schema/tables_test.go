@@ -1,0 +1,239 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/protocol"
+)
+
+// definition is a definition of the schema, as far as the tables are compared with it.
+type definition struct {
+	Ref                 string                 `json:"$ref"`
+	Const               any                    `json:"const"`
+	Side                string                 `json:"x-side"`
+	Method              string                 `json:"x-method"`
+	Properties          map[string]*definition `json:"properties"`
+	AllOf, AnyOf, OneOf []*definition
+}
+
+type definitions map[string]*definition
+
+// readDefinitions returns the definitions of the stable and of the unstable schema that npm serves,
+// and the version of the package.
+func readDefinitions(t *testing.T) (stable, unstable definitions, version string) {
+	t.Helper()
+	load(t)
+	read := func(name string, to any) {
+		text, err := os.ReadFile(filepath.Join(published, name))
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, to))
+	}
+	var one, two struct {
+		Definitions definitions `json:"$defs"`
+	}
+	read("schema.json", &one)
+	read("schema.unstable.json", &two)
+	var about struct{ Version string }
+	read("../../package.json", &about)
+	return one.Definitions, two.Definitions, about.Version
+}
+
+// methods returns the methods of a schema as "side method".
+func (all definitions) methods() (methods []string) {
+	for _, d := range all {
+		if d.Method != "" {
+			methods = append(methods, d.Side+" "+d.Method)
+		}
+	}
+	slices.Sort(methods)
+	return slices.Compact(methods)
+}
+
+// variants returns the values that a member has in the variants of a union.
+func (all definitions) variants(t *testing.T, union, member string) (values []string) {
+	t.Helper()
+	require.Contains(t, all, union)
+	for _, v := range slices.Concat(all[union].OneOf, all[union].AnyOf) {
+		require.Contains(t, v.Properties, member, union)
+		if value, ok := v.Properties[member].Const.(string); ok { // unlike that of other variants
+			values = append(values, value)
+		}
+	}
+	require.NotEmpty(t, values)
+	return values
+}
+
+// paths returns the paths of the members of a definition, and of what they refer to.
+func (all definitions) paths(d *definition, path string) (paths []string) {
+	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
+		if name == "_meta" {
+			continue
+		}
+		at := strings.TrimPrefix(path+"."+name, ".")
+		paths = append(paths, at)
+		member := d.Properties[name]
+		for _, part := range append(slices.Concat(member.AllOf, member.AnyOf, member.OneOf), member) {
+			if ref, ok := strings.CutPrefix(part.Ref, "#/$defs/"); ok {
+				paths = append(paths, all.paths(all[ref], at)...)
+			}
+		}
+	}
+	return paths
+}
+
+// known are the rows of the tables, by what the schema has them for.
+func known() map[string][]string {
+	rows := make(map[string][]string)
+	add := func(table, row string) { rows[table] = append(rows[table], row) }
+	for _, m := range protocol.Methods() {
+		add("method", fmt.Sprintf("%s %s", m.Side, m.Name))
+	}
+	for _, k := range protocol.UpdateKinds() {
+		add("update", k.Name)
+	}
+	for _, c := range protocol.ClientCapabilities() {
+		add("client capability", c.Path)
+	}
+	for _, c := range protocol.AgentCapabilities() {
+		add("agent capability", c.Path)
+	}
+	for _, c := range protocol.ContentTypes() {
+		if c.OfToolCall {
+			add("tool call content", c.Name)
+		} else {
+			add("content", c.Name)
+		}
+	}
+	return rows
+}
+
+// found are what a schema has, like known.
+func (all definitions) found(t *testing.T) map[string][]string {
+	return map[string][]string{
+		"method":            all.methods(),
+		"update":            all.variants(t, "SessionUpdate", "sessionUpdate"),
+		"client capability": all.paths(all["ClientCapabilities"], ""),
+		"agent capability":  all.paths(all["AgentCapabilities"], ""),
+		"content":           all.variants(t, "ContentBlock", "type"),
+		"tool call content": all.variants(t, "ToolCallContent", "type"),
+	}
+}
+
+// Whatever the newest schema has, the tables of package protocol have a row for: a new method,
+// update, capability or type of content fails here until somebody has decided what to do with it.
+//
+// Clause A37.
+func TestTablesHaveTheSchema(t *testing.T) {
+	stable, unstable, _ := readDefinitions(t)
+	rows := known()
+	for name, all := range map[string]definitions{"stable": stable, "unstable": unstable} {
+		for table, found := range all.found(t) {
+			t.Run(fmt.Sprintf("A37/%s in the %s schema", table, name), func(t *testing.T) {
+				require.Subset(t, rows[table], found,
+					"add what is missing to the tables in internal/protocol, and decide what to do with it")
+			})
+		}
+	}
+	for table, list := range rows {
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(list))), len(list), table)
+	}
+}
+
+// What an update or a type of content needs is a capability of a client.
+//
+// Clause A37.
+func TestCapabilitiesOfUpdates(t *testing.T) {
+	paths := known()["client capability"]
+	for _, k := range protocol.UpdateKinds() {
+		if k.Needs != "" {
+			require.Contains(t, paths, k.Needs)
+		}
+	}
+	for _, c := range protocol.ContentTypes() {
+		if c.Needs != "" {
+			require.Contains(t, paths, c.Needs)
+		}
+	}
+}
+
+// docs/protocol.md names the schema and what is not served. ACP_AGENT_UPDATE=1 rewrites that.
+//
+// Clause A37.
+func TestDocs(t *testing.T) {
+	const (
+		page  = "../../../../docs/protocol.md"
+		begin = "<!-- Made by TestDocs in internal/test/interop/schema. -->\n"
+		end   = "<!-- End of what is made. -->\n"
+	)
+	stable, unstable, version := readDefinitions(t)
+	content, err := os.ReadFile(page)
+	require.NoError(t, err)
+	head, rest, ok := strings.Cut(string(content), begin)
+	require.True(t, ok)
+	_, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	want := head + begin + describe(t, stable, unstable, version) + end + tail
+	if os.Getenv("ACP_AGENT_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(content))
+}
+
+// describe returns the part of docs/protocol.md about the schema.
+func describe(t *testing.T, stable, unstable definitions, version string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "acp-agent speaks version 1 of the protocol. A test compares it with the schema in version %s of\n"+
+		"the npm package `@agentclientprotocol/sdk`, stable and unstable. What is not in that version\n"+
+		"comes from later releases or from withdrawn drafts.\n\n", version)
+	has := func(table, row string) string {
+		switch {
+		case slices.Contains(stable.found(t)[table], row):
+			return "stable"
+		case slices.Contains(unstable.found(t)[table], row):
+			return "unstable"
+		}
+		return "not in this version"
+	}
+	b.WriteString("| not served by acp-agent itself | schema | | why |\n|---|---|---|---|\n")
+	for _, m := range protocol.Methods() {
+		if m.Handling != protocol.Served {
+			fmt.Fprintf(&b, "| `%s`, served by the %s | %s | %s | %s |\n", m.Name, sides[m.Side],
+				has("method", fmt.Sprintf("%s %s", m.Side, m.Name)), m.Handling, m.Why)
+		}
+	}
+	for _, c := range protocol.AgentCapabilities() {
+		if c.Handling != protocol.Served {
+			fmt.Fprintf(&b, "| `agentCapabilities.%s` | %s | %s | %s |\n", c.Path,
+				has("agent capability", c.Path), c.Handling, c.Why)
+		}
+	}
+	b.WriteString("\n| update or content | schema | stored | only for clients with |\n|---|---|---|---|\n")
+	for _, k := range protocol.UpdateKinds() {
+		if k.Needs != "" || k.Keep == protocol.Nothing {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", k.Name, has("update", k.Name),
+				map[bool]string{true: "no", false: "yes"}[k.Keep == protocol.Nothing], k.Needs)
+		}
+	}
+	for _, c := range protocol.ContentTypes() {
+		if c.Needs != "" {
+			fmt.Fprintf(&b, "| `%s` in a tool call | %s | yes | `%s` |\n", c.Name,
+				has("tool call content", c.Name), c.Needs)
+		}
+	}
+	return b.String()
+}
+
+var sides = map[protocol.Side]string{
+	protocol.AgentSide: "agent", protocol.ClientSide: "client", protocol.ProxySide: "proxy",
+	protocol.BothSides: "agent and the client",
+}
