@@ -532,6 +532,7 @@ type scripted struct {
 	hold    chan struct{} // if set, a load or resume opens once it is closed
 
 	mcp     backend.MCPOwner
+	sandbox backend.Sandbox // of servers
 	prompts backend.SystemPrompts
 	started chan<- error                           // if set, is given what came of a start
 	opened  func(backend.Activation, backend.Host) // if set, is called when a session opens
@@ -556,7 +557,7 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return backend.Info{Kind: r.kind, MCP: r.mcp, SystemPrompts: r.prompts,
+	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, SystemPrompts: r.prompts,
 		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }

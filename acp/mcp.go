@@ -66,7 +66,24 @@ func (a *agent) applyPolicy(c *mcpclient.Config) error {
 		err = policy.checkRemote(*c)
 	}
 	c.Apply(policy.forClient())
+	a.restrictLikeAgent(c)
 	return err
+}
+
+// restrictLikeAgent restricts a server that the agent connects too as the agent is restricted, or
+// more if its policy says so.
+func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
+	s, own := a.init.backend().ServerSandbox, c.Policy.Sandbox
+	if a.init.mcpOwner() != backend.BackendConnects || s.Mode == backend.SandboxOff {
+		return
+	}
+	if own.Mode == backend.SandboxStrict {
+		s.Mode = own.Mode
+	}
+	if own.Mode != backend.SandboxOff && own.Ports != nil && s.Ports == nil {
+		s.Ports = own.Ports
+	}
+	c.Policy.Sandbox = s
 }
 
 // prepareServers prepares a change of set. For too many servers it returns an invalid params error.

@@ -135,6 +135,10 @@ type Info struct {
 	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend without
 	// processes.
 	Sandbox string
+	// ServerSandbox restricts the stdio servers that the adapter starts a second time, for
+	// [MCPCommand], if the backend connects them: as the backend's own processes are restricted, since
+	// these may have changed the servers' files.
+	ServerSandbox Sandbox
 	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend
 	// decides what happens to both turns. For any other backend the adapter queues one prompt and
 	// rejects further ones.

@@ -38,6 +38,9 @@ type Options struct {
 	// in the sandbox, "acp-agent sandbox --deferred", beginning with an absolute path. Nil means
 	// that such an agent gets no terminals of the client, which may be on another machine.
 	Sandboxer []string
+	// LoginArgs precede the arguments with which an agent in the sandbox lets the client run our
+	// command in a terminal to sign in: "--", if others could be flags of the program.
+	LoginArgs []string
 	// RelayDir is the directory for the sockets that connect relays and RootsTools to this process.
 	// It is created when needed. If it is empty, neither is used.
 	RelayDir string

@@ -74,9 +74,11 @@ func (p *proxy) Initialize(
 	return backend.Info{
 		Kind:       Kind,
 		Profile:    Owner(p.command, p.options.Profile).Profile,
-		Initialize: p.agentInfo().Raw,
+		Initialize: p.confineLogins(p.agentInfo().Raw),
 		MCP:        backend.BackendConnects,
 		Sandbox:    p.options.Profile.Sandbox.InEffect() + terminals,
+
+		ServerSandbox: p.options.Profile.sandbox(),
 
 		OverlappingTurns: true,
 	}, nil

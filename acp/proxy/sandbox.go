@@ -29,9 +29,14 @@ type Root = process.Root
 
 // Restrict returns c with p's sandbox, for sessions with these roots.
 func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
+	return c.Restrict(p.sandbox(), roots)
+}
+
+// sandbox returns p's sandbox with the agent's state.
+func (p Profile) sandbox() backend.Sandbox {
 	settings := p.Sandbox
 	settings.State = p.State
-	return c.Restrict(settings, roots)
+	return settings
 }
 
 // sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,5 +90,28 @@ func TestSandboxFollowsTheRoots(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, starts(out), "without a sandbox it writes anywhere")
 		})
+	}
+}
+
+// What a client runs to sign in to an agent in the sandbox is our own command, without flags or an
+// environment that the agent chose.
+//
+// Clause X5.
+func TestLoginsOfARestrictedAgent(t *testing.T) {
+	const script = "await initialize\n" + `answer initialize {"protocolVersion":1,"authMethods":[` +
+		`{"id":"a","type":"terminal","args":["--sandbox","off"],"env":{"LD_PRELOAD":"x"}},` +
+		`{"id":"b","name":"B","_meta":{"terminal-auth":{"command":"sh"},"y":1}},{"id":"c"}]}` + "\n"
+	for want, mode := range map[string]backend.SandboxMode{
+		`[{"id":"a","type":"terminal","args":["--","--sandbox","off"],"env":{}},` +
+			`{"id":"b","name":"B","_meta":{"terminal-auth":null,"y":1}},{"id":"c"}]`: backend.SandboxWrite,
+		`[{"id":"a","type":"terminal","args":["--sandbox","off"],"env":{"LD_PRELOAD":"x"}},` +
+			`{"id":"b","name":"B","_meta":{"terminal-auth":{"command":"sh"},"y":1}},{"id":"c"}]`: backend.SandboxOff,
+	} {
+		o := proxy.Options{LoginArgs: []string{"--"}}
+		o.Profile.Sandbox = backend.Sandbox{Mode: mode, Write: []string{os.TempDir()}}
+		b := initialized(t, script, o)
+		var answer struct{ AuthMethods json.RawMessage }
+		require.NoError(t, json.Unmarshal(b.info.Initialize, &answer))
+		require.JSONEq(t, want, string(answer.AuthMethods))
 	}
 }

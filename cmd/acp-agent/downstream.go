@@ -35,6 +35,7 @@ type downstream struct {
 	relay   process.Command // stands in front of other MCP servers
 	// sandboxer restricts commands in the editor's terminals. It is nil if these may be elsewhere.
 	sandboxer []string
+	loginArgs []string // see proxy.Options
 
 	// pool has the processes that connections of the same user with the same rights share. It is nil
 	// if there is only one connection.
@@ -110,6 +111,9 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 			strconv.Itoa(set.maxRoots)),
 		relay:     set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 		sandboxer: set.sandboxer(),
+	}
+	if len(args) == 0 { // otherwise what the editor appends follows arguments of the agent
+		d.loginArgs = []string{"--"}
 	}
 	// The agent starts these two.
 	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.path)
@@ -282,7 +286,7 @@ func newBackend(
 	}
 	o := proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, Sandboxer: d.sandboxer, RelayDir: filepath.Join(stateDir, "relay"),
+		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(stateDir, "relay"),
 		Workspace: roots, Trace: trace, Logger: logger,
 	}
 	if d.pool != nil {
