@@ -68,7 +68,9 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot",
-			State:    []string{"~/.copilot/"},
+			// It unpacks itself into a cache when it is started for the first time.
+			State: []string{"~/.copilot/", "~/.cache/copilot/", "$COPILOT_HOME/",
+				"$COPILOT_CACHE_HOME/", "$COPILOT_PKG_CACHE_HOME/", "$XDG_CACHE_HOME/copilot/"},
 			Args:     []string{"--acp"},
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it
@@ -84,6 +86,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "cursor", Title: "Cursor CLI", Command: "cursor-agent", Args: []string{"acp"},
+			State: []string{"~/.cursor/", "~/.config/cursor/"},
 			Login: "cursor-agent login", Install: "see cursor.com/cli",
 		},
 		{
@@ -110,8 +113,9 @@ func KnownProfiles() []Profile {
 			// A descendant of opencode.
 			Name: "kilo", CommandContext: true, Title: "Kilo", Command: "kilo",
 			State: []string{"~/.config/kilo/", "~/.cache/kilo/", "~/.local/share/kilo/",
-				"~/.local/state/kilo/", "$XDG_CONFIG_HOME/kilo/", "$XDG_CACHE_HOME/kilo/",
-				"$XDG_DATA_HOME/kilo/", "$XDG_STATE_HOME/kilo/"},
+				"~/.local/state/kilo/", "~/.local/state/kilo-sandbox-policy/",
+				"$XDG_CONFIG_HOME/kilo/", "$XDG_CACHE_HOME/kilo/", "$XDG_DATA_HOME/kilo/",
+				"$XDG_STATE_HOME/kilo/", "$XDG_STATE_HOME/kilo-sandbox-policy/"},
 			Args:          []string{"acp"},
 			Packages:      []string{"@kilocode/cli"},
 			ListLimit:     100,
@@ -121,10 +125,13 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},
+			State: []string{"~/.kimi-code/", "~/.kimi/", "~/.cache/kimi-code/", "$KIMI_CODE_HOME/",
+				"$KIMI_CODE_CACHE_DIR/", "$XDG_CACHE_HOME/kimi-code/"},
 			Login: "kimi, then /login", Install: "uv tool install kimi-cli",
 		},
 		{
 			Name: "kiro", Title: "Kiro CLI", Command: "kiro-cli", Args: []string{"acp"},
+			State: []string{"~/.kiro/", "~/.local/share/kiro-cli/"},
 			Login: "kiro-cli login", Install: "see kiro.dev",
 		},
 		{
@@ -178,6 +185,7 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "vibe", Title: "Mistral Vibe", Command: "vibe-acp",
+			State: []string{"~/.vibe/", "$VIBE_HOME/"},
 			Login: "vibe --setup", Install: "uv tool install mistral-vibe",
 		},
 	}
