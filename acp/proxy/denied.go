@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,6 +40,36 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 		s.denials = append(s.denials, path)
 		s.untold = append(s.untold, explanation)
 	}
+}
+
+// explainDenied adds to the error of a start, or of opening a session, what the sandbox has probably
+// denied, if the error is about a permission. In mode strict a runtime that cannot read its own files
+// fails in any way, so there it is added to the end of every process that starts.
+func (p *proxy) explainDenied(c *child, err error) error {
+	if err == nil || c.sandbox.Mode == backend.SandboxOff {
+		return err
+	}
+	message := err.Error()
+	refused := responseError(err)
+	if refused != nil {
+		message += "\n" + string(refused.Data)
+	}
+	endedStrict := refused == nil && c.sandbox.Mode == backend.SandboxStrict
+	if !sandbox.Refused(message) && !endedStrict {
+		return err
+	}
+	explanation, _ := c.process.ExplainDenial(message, "the agent",
+		text.Code("agents."+cmp.Or(p.options.Profile.Name, "NAME")))
+	if explanation == "" {
+		explanation = "The agent runs in acp-agent's sandbox, which may have denied this: name what it " +
+			"needs in sandboxWrite or sandboxRead of its entry in acp-agent's configuration file."
+	}
+	if refused != nil {
+		told := *refused
+		told.Message += ". " + explanation
+		return &told
+	}
+	return fmt.Errorf("%w. %s", err, explanation)
 }
 
 // collectText appends the strings in a JSON value.

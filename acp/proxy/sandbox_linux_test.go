@@ -115,3 +115,24 @@ func TestLoginsOfARestrictedAgent(t *testing.T) {
 		require.JSONEq(t, want, string(answer.AuthMethods))
 	}
 }
+
+// What the sandbox denies an agent that starts, or opens a session, is explained.
+func TestDenialsOutsideOfCallsAreExplained(t *testing.T) {
+	out := dirtest.New(t)
+	t.Setenv("TMPDIR", dirtest.New(t))
+	o := proxy.Options{Profile: proxy.Profile{Name: "mine"}}
+	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite}
+	a := newSystem(t, abilities{Dir: t.TempDir()}, o)
+	a.options.Profile.Sandbox.Write = []string{dirOf(t, a), filepath.Dir(string(a.record))}
+	a.command.Args = []string{"-c", `echo "mkdir '` + out + `/state': Permission denied" >&2; exit 1`}
+	a.command.Path = "/bin/sh"
+	_, err := a.backend().Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), nil)
+	require.ErrorContains(t, err, "The sandbox does not let the agent change `"+out+"/state`")
+	require.ErrorContains(t, err, "`agents.mine`")
+
+	a.options.Profile.Sandbox.Mode = backend.SandboxStrict
+	a.command.Args = []string{"-c", "echo 'No module named encodings' >&2; exit 1"}
+	_, err = a.backend().Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), nil)
+	require.ErrorContains(t, err, "encodings")
+	require.ErrorContains(t, err, "sandboxRead")
+}
