@@ -32,6 +32,9 @@ const (
 	// warnAfter and stopAfter are how often the same call may fail in the same way before the model
 	// is warned, and before the turn ends.
 	warnAfter, stopAfter = 3, 5
+	// loopsAfter is how often the same call may have the same result before the turn ends. It is
+	// more, because the model may wait for something.
+	loopsAfter = 10
 )
 
 // call is a tool call that is shown to the user. Its ID is the one that the client sees.
@@ -269,27 +272,40 @@ func (c *call) end(
 	return nil
 }
 
-// judge counts calls that fail in the same way. It returns what to add to the result, and stops the
-// turn after too many. A change starts the count again, because calls that failed before may now
-// succeed.
+// judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
+// and stops the turn after too many. A change starts the count again, because calls that failed
+// before may now succeed, and others may have another result.
 func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()
-	if status != failed {
-		if !c.tool.Annotations.ReadOnly {
-			clear(t.failures)
+	if status != failed && !c.tool.Annotations.ReadOnly {
+		clear(t.failures)
+	}
+	switch c.kind {
+	case sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
+		if status != failed {
+			clear(t.successes)
+			return ""
 		}
-		return ""
 	}
 	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result}))
-	t.failures[key]++
-	switch n := t.failures[key]; {
-	case n >= stopAfter:
-		t.stuck = c.title
-		return ""
+	if status == failed {
+		t.failures[key]++
+		return t.warn(c, t.failures[key], stopAfter, "failed in the same way")
+	}
+	t.successes[key]++
+	return t.warn(c, t.successes[key], loopsAfter, "had the same result")
+}
+
+// warn returns what to tell the model about a call that has had the same outcome n times. At most
+// times it ends the turn.
+func (t *turn) warn(c *call, n, most int, outcome string) string {
+	switch {
+	case n >= most:
+		t.stuck = fmt.Sprintf("the same call has %s %d times: %s", outcome, most, c.title)
 	case n >= warnAfter:
-		return fmt.Sprintf("\n[This call has failed in the same way %d times. "+
-			"Do something else, or tell the user what prevents it.]", n)
+		return fmt.Sprintf("\n[This call has %s %d times. "+
+			"Do something else, or tell the user what prevents it.]", outcome, n)
 	}
 	return ""
 }

@@ -455,8 +455,9 @@ func TestStored(t *testing.T) {
 		m.ContextTokens = 40_000
 	}})
 	var orders []modelserver.Order
-	for range 16 {
-		orders = append(orders, modelserver.Read(filepath.Join(dir, "a.txt")))
+	for i := range 16 {
+		orders = append(orders, modelserver.UseWith("read_file",
+			arguments("path", filepath.Join(dir, "a.txt"), "limit", 2000+i)))
 	}
 	e.prompt("Read it often", orders...)
 	results := e.results()

@@ -82,7 +82,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	return func() (backend.Raw, error) {
 		t := &turn{
 			session: s, updates: recorded{u, &s.conversation},
-			failures: map[[sha256.Size]byte]int{},
+			failures: map[[sha256.Size]byte]int{}, successes: map[[sha256.Size]byte]int{},
 		}
 		response, err := t.run(ctx, params)
 		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)

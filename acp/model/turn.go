@@ -49,7 +49,9 @@ type turn struct {
 
 	judging  sync.Mutex                // calls can end at the same time
 	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
-	stuck    string                    // the title of a call that has failed too often, or ""
+	// successes are how often a call had the same result since the last change of a file.
+	successes map[[sha256.Size]byte]int
+	stuck     string // why the turn ends, if the same call was made too often, or ""
 }
 
 // run answers the prompt.
@@ -132,9 +134,8 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		if err != nil || t.stuck == "" {
 			return "", err
 		}
-		return sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf(
-			"\n\nStopped, because the same call has failed in the same way %d times: %s. "+
-				"Send another message that says what to do instead.", stopAfter, t.stuck))
+		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nStopped, because "+t.stuck+
+			". Send another message that says what to do instead.")
 	}
 	switch {
 	case finish.Reason == llm.Paused:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -328,13 +329,43 @@ func TestLoops(t *testing.T) {
 	require.Equal(t, modelserver.Done, r.text())
 }
 
-func TestManySteps(t *testing.T) {
-	orders := make([]modelserver.Order, maxSteps+1)
+// A call that succeeds in the same way again and again costs money too.
+//
+// Clause B7.
+func TestSuccessfulLoops(t *testing.T) {
+	orders := make([]modelserver.Order, 2*loopsAfter)
 	for i := range orders {
 		orders[i] = modelserver.UseWith("list_roots", `{}`)
 	}
-	e := open(t, setup{})
+	e := open(t, setup{roots: []string{dirtest.New(t)}})
 	r := e.prompt("List.", orders...)
+	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+	require.Len(t, r.calls(), loopsAfter)
+	for i, call := range r.calls() {
+		warned := strings.Contains(call.RawOutput.Text, "[This call has had the same result ")
+		require.Equal(t, i+1 >= warnAfter && i+1 < loopsAfter, warned)
+	}
+	require.Regexp(t, `Stopped, because the same call has had the same result 10 times: .*\. `+
+		`Send another message that says what to do instead\.$`, r.text())
+	e.goOn()
+
+	// After a change the same call is no loop.
+	e.answer(allowOnce)
+	orders = nil
+	for i := range 12 {
+		orders = append(orders, modelserver.UseWith("list_roots", `{}`), modelserver.UseWith("write_file",
+			arguments("path", fmt.Sprint(i), "content", "a")))
+	}
+	require.Equal(t, modelserver.Done, e.prompt("Do.", orders...).text())
+}
+
+func TestManySteps(t *testing.T) {
+	orders := make([]modelserver.Order, maxSteps+1)
+	for i := range orders {
+		orders[i] = modelserver.UseWith("find_files", arguments("glob", fmt.Sprint(i)))
+	}
+	e := open(t, setup{})
+	r := e.prompt("Find.", orders...)
 	require.Equal(t, sdk.StopReasonMaxTurnRequests, r.stop)
 	require.Len(t, r.calls(), maxSteps)
 	require.Contains(t, r.text(), "Send another message to continue.")

@@ -15,9 +15,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -391,7 +393,8 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 			", and redirects are not followed; set the model's baseURL to where the API is"
 		e.Kind = Misconfigured
 	}
-	after := cmp.Or(retryAfter(response.Header, time.Now()), retryDelay(body))
+	after := cmp.Or(retryAfter(response.Header, time.Now()), retryDelay(body), namedDelay(e.Message),
+		limitReset(response.Header))
 	retry := e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"
 	f := &failure{Error: c.explain(e, secrets...), after: after, retry: retry}
 	switch response.StatusCode {
@@ -442,6 +445,38 @@ func retryDelay(response []byte) time.Duration {
 	}
 	delay, _ := time.ParseDuration(string(value[1]))
 	return max(0, delay)
+}
+
+var aboutDelay = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:try again|retry)\D{0,20}?\b` +
+		`((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s|m|h))\b|` +
+		`(?:try again|retry)\D{0,20}?\b(\d+) (second|minute|hour)`)
+})
+
+// namedDelay returns how long the words of an error ask to wait, such as "try again in 8s", or 0.
+func namedDelay(message string) time.Duration {
+	found := aboutDelay().FindStringSubmatch(message)
+	if found == nil {
+		return 0
+	}
+	named := found[1]
+	if named == "" {
+		named = found[2] + found[3][:1]
+	}
+	delay, _ := time.ParseDuration(strings.ToLower(named))
+	return max(0, delay)
+}
+
+// limitReset returns when a limit that is used up is reset, according to headers as OpenAI sends
+// them, or 0.
+func limitReset(h http.Header) (after time.Duration) {
+	for _, limit := range []string{"requests", "tokens"} {
+		if h.Get("X-Ratelimit-Remaining-"+limit) == "0" {
+			reset, _ := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + limit))
+			after = max(after, reset)
+		}
+	}
+	return after
 }
 
 // unreachable returns the error for a request that was not answered.

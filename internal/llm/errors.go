@@ -175,13 +175,16 @@ func (s *serverError) kind(status int) Kind {
 		return KeyRejected
 	case status == http.StatusRequestEntityTooLarge, has("request too large"):
 		return TooLong // also used if one request exceeds a limit of tokens per minute
-	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
+	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"),
+		has("tool_use_failed"): // Groq, if the model's call is not valid: another attempt may be
 		return Overloaded
 	case has("context_length_exceeded", "exceed_context_size", "context length", "context size",
 		"context window", "context limit", "prompt is too long", "prompt too long",
 		"input is too long", "too long to fit", "maximum prompt length", "maximum model length",
 		"exceeded model token limit", "maximum number of tokens allowed", "prompt token count",
-		"max_prompt_tokens_exceeded", "range of input length"):
+		"max_prompt_tokens_exceeded", "range of input length", "input token count",
+		"too many tokens", "prompt exceeds max length", "prompt 超长", "`inputs` tokens",
+		"`inputs` must have less", "input too long", "string_above_max_length"):
 		return TooLong
 	case has("must alternate", "unexpected role", "role not supported",
 		"image input is not supported", "not a multimodal model"):
