@@ -224,15 +224,9 @@ func (o *openChildren) note(u sessionstore.Update) {
 // nothing can be done to them.
 func (o *openChildren) lost(has func(key string) bool) (updates []backend.Update) {
 	for _, key := range o.order {
-		if has(key) {
-			continue
+		if !has(key) {
+			updates = append(updates, backend.LostChild(o.working[key], key))
 		}
-		u := backend.NewUpdate(map[string]any{"sessionUpdate": sessionstore.SubagentUpdate,
-			protocol.SessionID: key, "state": nil, "capabilities": nil})
-		if parent := o.working[key]; parent != "" {
-			u = sessionstore.InChild(parent, u)
-		}
-		updates = append(updates, u)
 	}
 	return updates
 }

@@ -10,7 +10,8 @@ import (
 // ChildUpdate is the kind of an update of a child session, such as that of a subagent. Child
 // sessions are not stored as sessions: their updates are events in the history of the session that
 // they belong to, whose Raw also has the member sessionId, with the key of the child. [InChild]
-// makes one and [Update.Child] takes it apart. Whoever does not look for it skips what children did.
+// makes one and [Update.Child] takes it apart. Code that does not know the kind skips what children
+// did.
 const ChildUpdate Kind = "acp-agent/child"
 
 // SubagentUpdate is the kind of an update that announces a child session, or changes what was said

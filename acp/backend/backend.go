@@ -70,8 +70,8 @@ type Backend interface {
 	Close(ctx context.Context) error
 }
 
-// Session is one activation of a session. It may also implement [Closer], [Parent] and [Sampler]. Its methods
-// are called in the order of the session's requests. Prompt, Call, Notify and Cancel are never
+// Session is one activation of a session. It may also implement [Closer], [Parent] and [Sampler].
+// Its methods are called in the order of the session's requests. Prompt, Call, Notify and Cancel are never
 // called concurrently.
 type Session interface {
 	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates
@@ -105,11 +105,11 @@ type Closer interface {
 	CloseFor(ctx context.Context, params Raw) (Raw, error)
 }
 
-// Parent is implemented by a [Session] that may have child sessions, such as those of subagents. Each
-// has a key, which begins with [sessionstore.ChildPrefix]. The backend sends its updates as those of
-// the session, made with [sessionstore.InChild], and its requests with Host.Child. In updates and
-// requests, the keys stand for the ids of the children, and [sessionstore.ParentKey] for that of the
-// session; the adapter replaces them.
+// Parent is implemented by a [Session] that may have child sessions, such as those of subagents.
+// Each has a key, which begins with [sessionstore.ChildPrefix]. The backend sends its updates as
+// those of the session, made with [sessionstore.InChild], and its requests with Host.Child. In
+// updates and requests, the keys stand for the ids of the children, and [sessionstore.ParentKey]
+// for that of the session; the adapter replaces them.
 type Parent interface {
 	// CancelChild passes on the client's session/cancel for a child, if the child may be cancelled.
 	// It must not block.

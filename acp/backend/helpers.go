@@ -45,6 +45,17 @@ func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 	})
 }
 
+// LostChild returns an update of a session, or of its child parent unless that is "": nothing is known
+// any more of what the child with the given key does, and nothing can be done to it.
+func LostChild(parent, key string) Update {
+	u := NewUpdate(map[string]any{"sessionUpdate": sessionstore.SubagentUpdate,
+		"sessionId": key, "state": nil, "capabilities": nil})
+	if parent == "" {
+		return u
+	}
+	return sessionstore.InChild(parent, u)
+}
+
 // FoundMeta returns the _meta of an entry of mcpServers that a file in a root configures as a stdio
 // server. It is to be started in dir, with only the basic variables of our environment and those
 // that the entry names.

@@ -57,6 +57,9 @@ func (p *proxy) Sessions(
 					c.log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
+				if c.router.subagent(p.Key(f.State)) != nil {
+					continue // it is part of a session
+				}
 				if !yield(f, nil) {
 					return
 				}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -221,6 +223,20 @@ func (r *router) subagentOf(cs *childSession, key string) *subagent {
 		}
 	}
 	return nil
+}
+
+// subagentsOf returns the subagents of a session, in the order of their keys.
+func (r *router) subagentsOf(cs *childSession) []*subagent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []*subagent
+	for _, sub := range r.subagents {
+		if sub.session == cs {
+			all = append(all, sub)
+		}
+	}
+	slices.SortFunc(all, func(a, b *subagent) int { return strings.Compare(a.key, b.key) })
+	return all
 }
 
 // working reports whether a subagent is running.

@@ -157,6 +157,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
+	lost := before.child.router.subagentsOf(before)
 	r := openRequest{cause: backend.Resume, state: saved, historyOptional: true}
 	_, c, err := s.open(ctx, r)
 	if err != nil {
@@ -170,6 +171,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 		return nil, errSessionClosed
 	}
 	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.process.Name())
+	s.loseSubagents(ctx, lost)
 	for _, change := range before.settings.list() {
 		if err := cs.repeat(ctx, change); err != nil {
 			s.proxy.log.Warn("the restarted agent rejected a setting", "method", change.method,

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -198,13 +199,29 @@ func (s *session) rootsOf(sub *subagent) workspace.Roots {
 	return workspace.RootsFrom(cwd, dirs)
 }
 
-// clientOf returns the client for requests and notifications of a subagent, or of the session if sub
-// is nil.
+// clientOf returns the client for requests and notifications of a subagent, or of the session if
+// sub is nil.
 func (s *session) clientOf(sub *subagent) backend.Client {
 	if sub == nil {
 		return s.host
 	}
 	return s.host.Child(sub.key, s.rootsOf(sub))
+}
+
+// loseSubagents tells the client that the subagents of a process that has ended do nothing more.
+func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
+	for _, sub := range lost {
+		if !sub.running.Load() && !sub.cancellable.Load() {
+			continue
+		}
+		parent := ""
+		if sub.parent != nil {
+			parent = sub.parent.key
+		}
+		if err := s.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
+			s.proxy.log.Debug("the end of a subagent was not sent", "error", err)
+		}
+	}
 }
 
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for

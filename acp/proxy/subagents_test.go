@@ -441,3 +441,43 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	b.client.silent()
 }
+
+// Clause A36. After a crash nothing is known any more of a child that was working.
+func TestSubagentsAfterACrash(t *testing.T) {
+	v := subagents(t, memstore.New(t), plain+opened+"await session/prompt\n"+
+		announce("child-1", "kid", `,"state":{"state":"running"}`)+
+		announce("kid", "below", `,"state":{"state":"running"}`)+
+		announce("kid", "idle", "")+"exit 3\n", declared)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	require.NoError(t, err)
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.Error(t, err)
+	v.next(3)
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.Error(t, err)
+	lost := func(parent, child string) string {
+		return `{"sessionId":"` + parent + `","update":{"capabilities":null,"sessionId":"` + child +
+			`","sessionUpdate":"subagent_update","state":null}}`
+	}
+	require.ElementsMatch(t, []string{lost("P", "C1"), lost("C1", "C2")}, v.next(2))
+}
+
+// Clause A36.
+func TestSubagentsAreNotListed(t *testing.T) {
+	b := initialized(t, "await initialize\n"+`answer initialize {"protocolVersion":1,`+
+		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}`+"\n"+opened+
+		"await session/prompt\n"+announce("child-1", "kid", "")+answered+"await session/list\n"+
+		`answer session/list {"sessions":[{"sessionId":"kid","cwd":"/a"},`+
+		`{"sessionId":"child-1","cwd":"/a"}]}`+"\n")
+	s, _ := b.open()
+	_, err := b.prompt(s)
+	require.NoError(t, err)
+	foreign := b.backend.(backend.Foreign)
+	var listed []string
+	for f, err := range foreign.Sessions(t.Context(), nil) {
+		if err == nil {
+			listed = append(listed, foreign.Key(f.State))
+		}
+	}
+	require.Equal(t, []string{"child-1"}, listed)
+}

@@ -12,9 +12,10 @@ import (
 // subagents in a way that is not ACP's.
 const nativeSubagents = "nativeSubagentSessions"
 
-// withoutNativeSubagents removes from the params of initialize that the client understands subagents
-// in JetBrains' way. Agents use that for JetBrains' editor, whatever else it declares, so it cannot
-// declare ACP's way either. The agent then reports the work of its subagents in the session itself.
+// withoutNativeSubagents removes from the params of initialize that the client understands
+// subagents in JetBrains' way. Agents use that for JetBrains' editor, whatever else it declares, so
+// it cannot declare ACP's way either. The agent then reports the work of its subagents in the
+// session itself.
 func withoutNativeSubagents(params backend.Raw) (backend.Raw, error) {
 	return edit(params, func(capabilities backend.Raw) (backend.Raw, error) {
 		isAir := false

@@ -73,6 +73,9 @@ func TestSubagentsOfRealAgents(t *testing.T) {
 				require.ElementsMatch(t, []string{made.ID, child}, again.sessions())
 				require.Contains(t, again.heard(child), "It is a banana.")
 				require.Contains(t, again.heard(made.ID), child)
+				listed := again.listed(client.Query{})
+				require.Contains(t, listed, made.ID)
+				require.Len(t, listed, 2, "this session and that of the other client")
 			})
 		})
 	}
