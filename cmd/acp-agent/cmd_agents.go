@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/agents"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -114,7 +115,7 @@ type agentReport struct {
 	Source string `json:"source"`
 }
 
-func reportAgent(p proxy.Profile, c config) agentReport {
+func reportAgent(p proxy.Profile, c config.Config) agentReport {
 	r := agentReport{
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...),
 		Roots: p.Roots.String(),
@@ -187,7 +188,7 @@ func (set *settings) registry() (agents.Registry, error) {
 // agents returns the profiles of all agents that --agent accepts: first those that are known or
 // configured, then those that only the registry has, and an error if the registry cannot be read.
 func (set *settings) agents() ([]proxy.Profile, error) {
-	profiles := set.config.profiles()
+	profiles := set.config.Profiles()
 	r, err := set.registry()
 	if err != nil {
 		return profiles, err

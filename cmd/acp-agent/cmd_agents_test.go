@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/config"
 )
 
 func TestAgentsHelpExplainsEveryKey(t *testing.T) {
 	var help bytes.Buffer
 	code := run(t.Context(), []string{"agents", "--help"}, streams{out: &help, err: io.Discard})
 	require.Zero(t, code)
-	for _, key := range keysOf(reflect.TypeFor[agentConfig]()) {
+	for _, key := range config.KeysOf(reflect.TypeFor[config.Agent]()) {
 		require.Regexp(t, `\b`+key+`\b`, help.String())
 	}
 }

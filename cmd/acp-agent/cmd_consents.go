@@ -54,7 +54,7 @@ func (set *settings) records() string {
 
 // mcpPolicy returns the policy for the MCP server called name.
 func (set *settings) mcpPolicy(name string) acp.MCPPolicy {
-	p := set.config.mcpPolicy(name)
+	p := set.config.MCPPolicy(name)
 	p.Sandbox.Records = set.records()
 	return p
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -126,7 +127,7 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 		fmt.Sprintf("%s for %s/%s", v.Number, runtime.GOOS, runtime.GOARCH)}}
 	err := set.load()
 	findings = append(findings, judge("configuration",
-		cmp.Or(set.config.path, "none; "+cmp.Or(defaultConfig(), "--config FILE")+
+		cmp.Or(set.config.Path, "none; "+cmp.Or(config.DefaultPath(), "--config FILE")+
 			" would be read"), err))
 	if err != nil {
 		return findings
@@ -299,7 +300,7 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 // returns "" for an agent that is neither known nor configured.
 func (set *settings) commandSetting(name string, p proxy.Profile) string {
 	for _, own := range []string{name, p.Identity} {
-		if _, ok := proxy.FindProfile(set.config.profiles(), own); ok && name != "" {
+		if _, ok := proxy.FindProfile(set.config.Profiles(), own); ok && name != "" {
 			return "agents." + own + ".command"
 		}
 	}
@@ -398,7 +399,7 @@ func inDesktopPath(path string) bool {
 // examineModels asks the servers of all configured models which models they offer.
 func (set *settings) examineModels(ctx context.Context) []finding {
 	var findings []finding
-	for _, id := range set.config.modelIDs() {
+	for _, id := range set.config.ModelIDs() {
 		reports, err := set.reportModels(ctx, []string{id})
 		if err != nil {
 			findings = append(findings, judge("model "+id, "", err))

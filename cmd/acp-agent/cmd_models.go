@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -86,7 +86,7 @@ func newModels(s streams, set *settings) *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return set.config.modelIDs(), cobra.ShellCompDirectiveNoFileComp
+			return set.config.ModelIDs(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			reports, err := set.reportModels(cmd.Context(), args)
@@ -97,7 +97,7 @@ func newModels(s streams, set *settings) *cobra.Command {
 				err = writeJSON(s.out, map[string]any{"models": reports})
 			case len(reports) == 0:
 				_, err := fmt.Fprintf(s.out, noModels,
-					cmp.Or(set.config.path, defaultConfig(), "the configuration file"))
+					cmp.Or(set.config.Path, config.DefaultPath(), "the configuration file"))
 				return err
 			default:
 				err = printModels(s, reports)
@@ -128,19 +128,19 @@ type modelReport struct {
 // reportModels describes the model with the given name, or all. Servers are asked if they are on
 // this machine, or the model was named.
 func (set *settings) reportModels(ctx context.Context, names []string) ([]modelReport, error) {
-	ids := set.config.modelIDs()
+	ids := set.config.ModelIDs()
 	for _, name := range names {
-		if _, err := set.config.modelsFrom(name); err != nil {
+		if _, err := set.config.ModelsFrom(name); err != nil {
 			return nil, usagef("%v", err)
 		}
 		ids = names
 	}
 	reports := make([]modelReport, len(ids))
 	for i, id := range ids {
-		client := llm.New(llm.Model(set.config.model(id)))
+		client := llm.New(llm.Model(set.config.ModelNamed(id)))
 		m := client.Model()
 		reports[i] = modelReport{ID: id, API: m.API, BaseURL: m.BaseURL, Name: m.Name,
-			ContextTokens: m.ContextTokens, Key: set.config.Models[id].describeKey()}
+			ContextTokens: m.ContextTokens, Key: set.config.Models[id].DescribeKey()}
 		same := slices.IndexFunc(reports[:i],
 			func(r modelReport) bool { return r.API == m.API && r.BaseURL == m.BaseURL })
 		switch u, err := url.Parse(m.BaseURL); {
@@ -173,19 +173,6 @@ func (r *modelReport) ask(ctx context.Context, client *llm.Client) {
 func (r *modelReport) offered() bool {
 	return slices.Contains(r.Offers, r.Name) ||
 		slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
-}
-
-// describeKey says where the key comes from.
-func (m modelConfig) describeKey() string {
-	switch {
-	case m.KeyCommand != nil:
-		return "from a command"
-	case m.KeyEnv == "":
-		return "none"
-	case os.Getenv(m.KeyEnv) == "":
-		return "from " + m.KeyEnv + ", which is not set"
-	}
-	return "from " + m.KeyEnv
 }
 
 // unreachable returns an error that names the models whose servers did not answer.

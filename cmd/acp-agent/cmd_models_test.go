@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
@@ -32,10 +33,10 @@ func TestModelExamples(t *testing.T) {
 		if i == 0 || !strings.Contains(example, `"models"`) {
 			continue
 		}
-		c, err := parseConfig("config.json", []byte(example))
+		c, err := config.Parse("config.json", []byte(example))
 		require.NoError(t, err)
-		for _, id := range c.modelIDs() {
-			require.NotEmpty(t, llm.New(llm.Model(c.model(id))).Model().BaseURL, id)
+		for _, id := range c.ModelIDs() {
+			require.NotEmpty(t, llm.New(llm.Model(c.ModelNamed(id))).Model().BaseURL, id)
 			count++
 		}
 	}
@@ -44,7 +45,7 @@ func TestModelExamples(t *testing.T) {
 
 func TestFallbackIsKnown(t *testing.T) {
 	for _, other := range []string{"other", "m"} {
-		_, err := parseConfig("config.json", []byte(`{"models":{"m":{"baseURL":`+
+		_, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":`+
 			`"http://127.0.0.1/v1","fallback":"`+other+`"}}}`))
 		require.ErrorContains(t, err, `models.m: fallback: "`+other+`" is not another model`)
 	}

@@ -236,7 +236,7 @@ func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
 	o := u.set.serving(
 		d, u.dir, roots, u.timed(u.store.For(user.Name)), u.trace, u.log.With("user", user.Name))
 	o.ConsentDir = d.model.ConsentDir
-	o.RemoteGrants, err = u.set.config.Agents[d.profile.Name].grants()
+	o.RemoteGrants, err = u.set.config.Agents[d.profile.Name].Grants()
 	if err != nil {
 		return acp.Options{}, err
 	}

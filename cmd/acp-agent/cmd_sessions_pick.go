@@ -109,7 +109,7 @@ func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
 	next := continuation{pickedSession: p, flag: flag, id: string(p.one.ID)}
 	c := terminal.Conversation{Send: next.send}
 	if p.one.Agent.Kind == model.Kind && p.set.soleModel() == "" {
-		c.Models = p.set.config.modelIDs()
+		c.Models = p.set.config.ModelIDs()
 	}
 	return c
 }

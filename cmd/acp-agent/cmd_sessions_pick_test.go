@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -55,9 +56,9 @@ func TestModelOfASession(t *testing.T) {
 		chosen string
 		sole   string
 	}{{nil, "", ""}, {[]string{"a"}, "", "a"}, {[]string{"a", "b"}, "", ""}, {[]string{"a", "b"}, "b", "b"}} {
-		set.config = config{Models: map[string]modelConfig{}, Model: c.chosen}
+		set.config = config.Config{Models: map[string]config.Model{}, Model: c.chosen}
 		for _, id := range c.models {
-			set.config.Models[id] = modelConfig{}
+			set.config.Models[id] = config.Model{}
 		}
 		require.Equal(t, c.sole, set.soleModel())
 		require.Equal(t, "acp-agent run --model "+cmp.Or(c.sole, "NAME")+" --resume s PROMPT",
@@ -72,7 +73,7 @@ func TestModelOfASession(t *testing.T) {
 // With several models the user chooses one.
 func TestModelsOfAPickedSession(t *testing.T) {
 	set := newSettings()
-	set.config.Models = map[string]modelConfig{"a": {}, "b": {}}
+	set.config.Models = map[string]config.Model{"a": {}, "b": {}}
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	picked := pickedSession{pickedSessions{set: set}, one}
 	require.Equal(t, []string{"a", "b"}, picked.Continue(terminal.Resume).Models)

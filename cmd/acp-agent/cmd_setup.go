@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -124,7 +125,7 @@ type setup struct {
 	file string            // the same without links
 	old  []byte            // its content, nil if there is none
 	perm fs.FileMode       // of the file
-	new  *configText
+	new  *config.Text
 }
 
 // run asks, writes the file and prints the snippet. If it fails, nothing has changed.
@@ -158,7 +159,7 @@ func (o *setup) run(ctx context.Context) error {
 
 // read reads the configuration file, if there is one. It must be valid, and writable.
 func (o *setup) read() (err error) {
-	path := cmp.Or(o.set.configPath, os.Getenv("ACP_AGENT_CONFIG"), defaultConfig())
+	path := cmp.Or(o.set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())
 	if path == "" {
 		return usagef("cannot determine where the configuration file belongs; use --config FILE")
 	}
@@ -166,7 +167,7 @@ func (o *setup) read() (err error) {
 		return err
 	}
 	o.file, o.perm = o.path, 0o600
-	o.set.config = config{path: o.path}
+	o.set.config = config.Config{Path: o.path}
 	if _, err := os.Lstat(o.path); err == nil {
 		if o.file, err = filepath.EvalSymlinks(o.path); err != nil {
 			return usagef("configuration: %s is a link to a file that does not exist", o.path)
@@ -187,12 +188,12 @@ func (o *setup) read() (err error) {
 			return err
 		}
 		if len(bytes.TrimSpace(o.old)) > 0 {
-			if o.set.config, err = parseConfig(o.path, bytes.Clone(o.old)); err != nil {
+			if o.set.config, err = config.Parse(o.path, bytes.Clone(o.old)); err != nil {
 				return usagef("%v\nNothing was changed: correct the file, or move it away", err)
 			}
 		}
 	}
-	o.new, err = parseConfigText(o.old)
+	o.new, err = config.ParseText(o.old)
 	return err
 }
 
@@ -290,7 +291,7 @@ func (o *setup) addFolders(ctx context.Context) error {
 		return usagef("%v", withFlagNames(err, "cwd", "dir"))
 	}
 	cwd, others := opened[0], opened[1:]
-	entry := workspaceConfig{Cwd: cwd.path}
+	entry := config.Workspace{Cwd: cwd.path}
 	index, known := -1, map[workspace.Dir]bool{cwd.real: true}
 	for i, w := range o.set.config.Workspaces {
 		dir, err := workspace.ParseDir(w.Cwd)
@@ -309,13 +310,13 @@ func (o *setup) addFolders(ctx context.Context) error {
 		switch {
 		case known[folder.real]:
 		case index >= 0:
-			o.new.addDirectory(index, folder.path)
+			o.new.AddDirectory(index, folder.path)
 		default:
 			entry.Directories = append(entry.Directories, folder.path)
 		}
 	}
 	if len(entry.Directories) > 0 {
-		o.new.addWorkspace(entry)
+		o.new.AddWorkspace(entry)
 	}
 	return nil
 }
@@ -337,7 +338,7 @@ func (o *setup) askFolders(ctx context.Context) error {
 			return nil
 		}
 		if line == "~" || strings.HasPrefix(line, "~/") {
-			if line, err = resolvePath("", line); err != nil {
+			if line, err = config.ResolvePath("", line); err != nil {
 				return err
 			}
 		}
@@ -420,7 +421,7 @@ func (o *setup) chooseEditor(ctx context.Context) (editor, error) {
 
 // write shows how the configuration file changes and writes it if the user agrees.
 func (o *setup) write(ctx context.Context) error {
-	content, err := o.new.text()
+	content, err := o.new.Text()
 	if err != nil {
 		return err
 	}
@@ -429,8 +430,8 @@ func (o *setup) write(ctx context.Context) error {
 		o.tell("%s stays as it is.", text.Printable(o.path))
 		return nil
 	}
-	if _, err := parseConfig(o.path, bytes.Clone(content)); err != nil {
-		return err
+	if _, err := config.Parse(o.path, bytes.Clone(content)); err != nil {
+		return usagef("%v", err)
 	}
 	if o.old == nil {
 		o.tell("New file %s:", text.Printable(o.path))
@@ -487,7 +488,7 @@ func (o *setup) printSnippet(e editor, agent string) error {
 		return err
 	}
 	var args []string
-	if o.path != defaultConfig() {
+	if o.path != config.DefaultPath() {
 		args = append(args, "--config", o.path)
 	}
 	asked := []string{"agent", "model", "dir", "keep-dirs"}

@@ -26,7 +26,7 @@ func completeValues(root *cobra.Command, set *settings) {
 	for flag, values := range map[string]cobra.CompletionFunc{
 		"agent":       set.completeAgents,
 		"allow":       words("read"),
-		"model":       words(set.config.modelIDs()...),
+		"model":       words(set.config.ModelIDs()...),
 		"log-level":   words("debug", "info", "warn", "error"),
 		"mounts":      words("none", "existing", "any"),
 		"max-line":    cobra.NoFileCompletions,

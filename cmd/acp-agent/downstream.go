@@ -56,7 +56,7 @@ func (set *settings) answering(args []string) (agent, model, setting string) {
 		os.Getenv(behindVariable) != "" {
 		return set.agent, set.model, "--"
 	}
-	return set.config.Agent, set.config.Model, set.config.path + ": "
+	return set.config.Agent, set.config.Model, set.config.Path + ": "
 }
 
 // downstream returns the model or the agent that answers, with args added to the agent's own, or
@@ -70,7 +70,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
 	case name != "":
-		models, err := set.config.modelsFrom(name)
+		models, err := set.config.ModelsFrom(name)
 		if err != nil {
 			return downstream{}, usagef("%smodel: %v", setting, err)
 		}
@@ -79,7 +79,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		}
 		d := downstream{model: model.Options{
 			Models: models, Sandboxer: set.sandboxer(),
-			Environment: process.EnvironmentWithout(set.config.keyVariables()),
+			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
 		}}
 		d.model.Sandbox, err = set.modelSandbox()
 		return d, err
@@ -116,7 +116,7 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		d.loginArgs = []string{"--"}
 	}
 	// The agent starts these two.
-	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.path)
+	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.Path)
 	return d, nil
 }
 
@@ -185,7 +185,7 @@ func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, c
 
 // soleModel returns the configured model, or the only one that there is, or "".
 func (set *settings) soleModel() string {
-	if ids := set.config.modelIDs(); set.config.Model == "" && len(ids) == 1 {
+	if ids := set.config.ModelIDs(); set.config.Model == "" && len(ids) == 1 {
 		return ids[0]
 	}
 	return set.config.Model
@@ -216,7 +216,7 @@ func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 		return nil, usagef("--sandbox: %v", err)
 	}
 	return func(id string) sandbox.Settings {
-		s := set.config.Models[id].settings()
+		s := set.config.Models[id].Settings()
 		if set.sandbox != "" {
 			s.Mode = mode
 		}
@@ -243,8 +243,8 @@ func (set *settings) self(subcommand string, flags ...string) process.Command {
 		return process.Command{}
 	}
 	c := process.Command{Path: program, Args: []string{subcommand}}
-	if set.config.path != "" {
-		if path, err := filepath.Abs(set.config.path); err == nil {
+	if set.config.Path != "" {
+		if path, err := filepath.Abs(set.config.Path); err == nil {
 			c.Args = append(c.Args, "--config", path)
 		}
 	}

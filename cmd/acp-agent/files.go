@@ -60,7 +60,7 @@ type fileWarning struct{ path, text string }
 // fileWarnings returns warnings about a configuration file and a state directory that other users
 // own or can write to: they could name commands to run, or add consents to start MCP servers.
 func (set *settings) fileWarnings() []fileWarning {
-	warnings := warningsAbout("configuration file", set.config.path, "chmod go-w")
+	warnings := warningsAbout("configuration file", set.config.Path, "chmod go-w")
 	if dir, err := set.stateDirectory(); err == nil {
 		warnings = append(warnings, warningsAbout("state directory", dir, "chmod 700")...)
 	}

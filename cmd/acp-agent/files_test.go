@@ -45,9 +45,3 @@ func TestTraceMasksMalformedMessages(t *testing.T) {
 	plain := `{"text":"` + address + `"}`
 	require.Equal(t, plain, string(masked([]byte(plain))), "content is not masked")
 }
-
-// The parser would need all of the stack.
-func TestConfigurationOfBrackets(t *testing.T) {
-	_, err := parseConfig("c.json", []byte(strings.Repeat("[", 1<<20)))
-	require.ErrorContains(t, err, "c.json: has more than 50000 brackets")
-}

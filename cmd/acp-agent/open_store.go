@@ -43,7 +43,7 @@ func (set *settings) storelessEnvironment() []string {
 
 // withheld returns the names of the environment variables that MCP servers do not get.
 func (set *settings) withheld() []string {
-	return append(set.config.keyVariables(), set.storeVariables()...)
+	return append(set.config.KeyVariables(), set.storeVariables()...)
 }
 
 // serverStore returns the session store for serving an editor. It fails if sessions cannot be

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/config"
 )
 
 // referenceRow matches a row of a table that begins with code: the code and the rest of the row.
@@ -32,10 +34,10 @@ func TestReferenceHasEveryFlag(t *testing.T) {
 			settings[flag] = row[2]
 		}
 	}
-	for _, s := range (config{}).settings() {
-		require.Contains(t, settings, s.flag)
-		variable := "`ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_")) + "`"
-		require.Contains(t, settings[s.flag], variable, s.flag)
+	for _, s := range (config.Config{}).Settings() {
+		require.Contains(t, settings, s.Flag)
+		variable := "`ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_")) + "`"
+		require.Contains(t, settings[s.Flag], variable, s.Flag)
 	}
 
 	rows := map[string]string{}

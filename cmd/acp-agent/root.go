@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -86,7 +87,7 @@ func newRoot(s streams) *cobra.Command {
 		return usagef("%v; see %s --help", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&set.configPath, "config", "",
-		"read settings from `FILE` (default "+defaultConfigText()+")")
+		"read settings from `FILE` (default "+config.DefaultPathText()+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
@@ -215,7 +216,7 @@ func agentFor(root *cobra.Command, arg, file string) string {
 	if len(root.SuggestionsFor(arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
 		return ""
 	}
-	c, _ := readConfig(file)
+	c, _ := config.Read(cmp.Or(file, os.Getenv("ACP_AGENT_CONFIG")))
 	return c.Agent
 }
 
@@ -274,7 +275,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	}
 	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
 		"stateDir",
-		dir, "config", set.config.path)
+		dir, "config", set.config.Path)
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -45,7 +47,7 @@ type settings struct {
 	flags      *pflag.FlagSet
 	configPath string // --config
 	logJSON    bool   // --log-json of serve
-	config     config
+	config     config.Config
 }
 
 func newSettings() *settings {
@@ -104,20 +106,21 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 // load reads the configuration file, and sets the flags that were not given on the command line
 // from the environment or the file.
 func (set *settings) load() (err error) {
-	if set.config, err = readConfig(set.configPath); err != nil {
-		return err
+	set.config, err = config.Read(cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG")))
+	if err != nil {
+		return usagef("%v", err)
 	}
-	for _, s := range set.config.settings() {
-		flag := set.flags.Lookup(s.flag)
+	for _, s := range set.config.Settings() {
+		flag := set.flags.Lookup(s.Flag)
 		if flag.Changed {
 			continue
 		}
-		if s.value != "" {
-			if err := flag.Value.Set(s.value); err != nil {
-				return usagef("%s: %s: %v", set.config.path, s.key, err)
+		if s.Value != "" {
+			if err := flag.Value.Set(s.Value); err != nil {
+				return usagef("%s: %s: %v", set.config.Path, s.Key, err)
 			}
 		}
-		variable := "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
+		variable := "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
 		if value := os.Getenv(variable); value != "" {
 			err := flag.Value.Set(value)
 			if flag.Value.Type() == "bool" && err != nil {
@@ -167,7 +170,7 @@ func (set *settings) workspace() (workspace.Options, error) {
 // ownPaths returns the state directories and configuration files: those in use and the default
 // ones.
 func (set *settings) ownPaths() []string {
-	paths := []string{set.stateDir, set.config.path, defaultConfig()}
+	paths := []string{set.stateDir, set.config.Path, config.DefaultPath()}
 	if dir, err := defaultStateDir(); err == nil {
 		paths = append(paths, dir)
 	}

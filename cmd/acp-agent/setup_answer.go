@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -22,7 +23,7 @@ type answerer struct {
 	// One of agent and model is its name in the configuration.
 	agent, model string
 	// define, if not nil, adds what the configuration must say about it besides its name.
-	define func(*configText)
+	define func(*config.Text)
 	hint   string // a message to the user, or ""
 }
 
@@ -44,7 +45,7 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 		{"agent", c.Agent, chosen.agent}, {"model", c.Model, chosen.model},
 	} {
 		if s.old != s.new { // "" stays in the file, and with it the comments
-			o.new.set(s.new, s.key)
+			o.new.Set(s.new, s.key)
 		}
 	}
 	if chosen.define != nil {
@@ -58,7 +59,7 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 
 // askSandbox lets the user restrict an agent, if that is possible here and no flag does it.
 func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
-	p, known := proxy.FindProfile(o.set.config.profiles(), a.agent)
+	p, known := proxy.FindProfile(o.set.config.Profiles(), a.agent)
 	if !known && a.define == nil || a.agent == "" || o.user == nil || o.set.sandbox != "" ||
 		(sandbox.Settings{}).Available() != nil {
 		return nil
@@ -70,7 +71,7 @@ func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
 		"also read only there and in directories of the system",
 	}, slices.Index(modes, p.Sandbox.Mode))
 	if err == nil && modes[i] != p.Sandbox.Mode {
-		o.new.set(modes[i].String(), "agents", a.agent, "sandbox")
+		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")
 	}
 	return err
 }
@@ -123,7 +124,7 @@ func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
 	now := slices.IndexFunc(all, func(a answerer) bool {
 		return a.agent == o.set.config.Agent && a.model == o.set.config.Model
 	})
-	if o.set.config.path != "" && o.old == nil || now < 0 {
+	if o.set.config.Path != "" && o.old == nil || now < 0 {
 		now = 0
 	}
 	if len(all) == 1 {
@@ -150,10 +151,10 @@ func (o *setup) answererOf(p proxy.Profile) answerer {
 			a.hint += " To install it: " + p.Install
 		}
 	case !filepath.IsAbs(p.Command) && !inDesktopPath(r.Found) && len(p.Env) == 0:
-		a.define = func(c *configText) {
-			c.set(r.Found, "agents", p.Name, "command")
+		a.define = func(c *config.Text) {
+			c.Set(r.Found, "agents", p.Name, "command")
 			if r.Source == "registry" { // what is configured replaces it
-				c.set(slices.Concat([]string{}, p.Args), "agents", p.Name, "args")
+				c.Set(slices.Concat([]string{}, p.Args), "agents", p.Name, "args")
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func (o *setup) answererOf(p proxy.Profile) answerer {
 // command, otherwise an agent with the name of the program.
 func (o *setup) agentOfCommand() answerer {
 	path, args := o.command[0], o.command[1:]
-	if isPath(path) {
+	if config.IsPath(path) {
 		if full, err := filepath.Abs(path); err == nil {
 			path = full
 		}
@@ -177,9 +178,9 @@ func (o *setup) agentOfCommand() answerer {
 	name := proxy.ProgramName(path)
 	a := o.answererOf(proxy.Profile{Name: name, Title: name, Command: path})
 	whole := a.define
-	a.define = func(c *configText) {
-		c.set(path, "agents", name, "command")
-		c.set(args, "agents", name, "args")
+	a.define = func(c *config.Text) {
+		c.Set(path, "agents", name, "command")
+		c.Set(args, "agents", name, "args")
 		if whole != nil {
 			whole(c)
 		}
@@ -198,7 +199,7 @@ func (o *setup) servers() ([]localServer, error) {
 			{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
 		}, nil
 	}
-	if err := (modelConfig{BaseURL: o.server}).check("model"); err != nil {
+	if err := (config.Model{BaseURL: o.server}).Check("model"); err != nil {
 		return nil, usagef("--server: %v", err)
 	}
 	if !isLocal(o.server) {
@@ -260,14 +261,14 @@ func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
 func (o *setup) offeredModel(s localServer, name string) answerer {
 	a := answerer{title: fmt.Sprintf("model %s, offered by %s at %s", name, s.name, s.url),
 		model: name}
-	a.define = func(c *configText) { c.set(s.url, "models", name, "baseURL") }
+	a.define = func(c *config.Text) { c.Set(s.url, "models", name, "baseURL") }
 	if s.url == ollama {
 		const context = 32768
 		a.hint = fmt.Sprintf("Start Ollama with OLLAMA_CONTEXT_LENGTH=%d: it silently drops "+
 			"what does not fit.", context)
-		a.define = func(c *configText) {
-			c.set(ollama, "models", name, "baseURL")
-			c.set(context, "models", name, "contextTokens")
+		a.define = func(c *config.Text) {
+			c.Set(ollama, "models", name, "baseURL")
+			c.Set(context, "models", name, "contextTokens")
 		}
 	}
 	return a

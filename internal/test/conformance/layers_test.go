@@ -17,6 +17,7 @@ var layers = [][]string{
 	{"internal/test/pgtest"}, // imported by tests only
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal", "internal/test/volume"}, // imported by tests only
 	{"cmd/acp-agent"},
+	{"internal/config"},
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/client", "internal/conversation"},
@@ -40,7 +41,7 @@ var layers = [][]string{
 
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
-	"github.com/go-json-experiment/json": {"internal/strictjson", "internal/agents", "sessionstore", "cmd/acp-agent"},
+	"github.com/go-json-experiment/json": {"internal/strictjson", "internal/agents", "internal/config", "sessionstore", "cmd/acp-agent"},
 	"github.com/jackc/pgx":               {"internal/test/pgtest", "sessionstore/postgres"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 func TestModelKey(t *testing.T) {
 	t.Run("B1 a variable is read whenever the key is needed", func(t *testing.T) {
-		key := modelConfig{KeyEnv: "TEST_MODEL_KEY"}.key("", nil)
+		key := Model{KeyEnv: "TEST_MODEL_KEY"}.key("", nil)
 		_, err := key(t.Context(), "")
 		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not set; "+
 			"editors started from a desktop do not have the variables of your shell")
@@ -28,7 +28,7 @@ func TestModelKey(t *testing.T) {
 		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not a key: "+
 			"it has spaces or special characters")
 	})
-	require.Nil(t, modelConfig{}.key("", nil))
+	require.Nil(t, Model{}.key("", nil))
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands of this test need a POSIX shell")
 	}
@@ -39,7 +39,7 @@ func TestModelKey(t *testing.T) {
 		key func(context.Context, string) (string, error), runs func() int,
 	) {
 		dir := t.TempDir()
-		m := modelConfig{KeyCommand: []string{"sh", "-c", script}}
+		m := Model{KeyCommand: []string{"sh", "-c", script}}
 		return m.key(dir, []string{"OTHER_MODEL_KEY"}), func() int {
 			text, err := os.ReadFile(filepath.Join(dir, "runs"))
 			if !errors.Is(err, os.ErrNotExist) {
@@ -86,7 +86,7 @@ func TestModelKey(t *testing.T) {
 			_, err := key(t.Context(), "")
 			require.EqualError(t, err, message)
 		}
-		key := modelConfig{KeyCommand: []string{"no-such-program"}}.key(t.TempDir(), nil)
+		key := Model{KeyCommand: []string{"no-such-program"}}.key(t.TempDir(), nil)
 		_, err := key(t.Context(), "")
 		require.ErrorContains(t, err,
 			`the keyCommand failed: cannot start "no-such-program": executable file not found`)
@@ -111,7 +111,7 @@ func TestModelKey(t *testing.T) {
 }
 
 func TestModelHeaders(t *testing.T) {
-	local := modelConfig{BaseURL: "https://example.com/v1"}
+	local := Model{BaseURL: "https://example.com/v1"}
 	for name, test := range map[string]struct{ header, value, want string }{
 		"a literal":      {"X-Title", "acp-agent", ""},
 		"a variable":     {"api-key", "$TEST_HEADER", ""},
@@ -127,7 +127,7 @@ func TestModelHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := local
 			m.Headers = map[string]string{test.header: test.value}
-			err := m.check("m")
+			err := m.Check("m")
 			if test.want == "" {
 				require.NoError(t, err)
 				return
@@ -138,7 +138,7 @@ func TestModelHeaders(t *testing.T) {
 	}
 	m := local
 	m.Headers = map[string]string{"Authorization": "Bearer $TEST_HEADER"}
-	require.Equal(t, []string{"TEST_HEADER"}, config{Models: map[string]modelConfig{"m": m}}.keyVariables())
+	require.Equal(t, []string{"TEST_HEADER"}, Config{Models: map[string]Model{"m": m}}.KeyVariables())
 	t.Setenv("TEST_HEADER", "")
 	_, err := m.headers()()
 	require.EqualError(t, err, "the environment variable TEST_HEADER is not set")
@@ -152,11 +152,11 @@ func TestModelHeaders(t *testing.T) {
 	require.Nil(t, local.headers())
 
 	m.BaseURL = "http://example.com/v1"
-	require.ErrorContains(t, m.check("m"), "unencrypted")
+	require.ErrorContains(t, m.Check("m"), "unencrypted")
 	m.BaseURL = "https://example.com/openai?api-version=1"
-	require.NoError(t, m.check("m"))
+	require.NoError(t, m.Check("m"))
 	m.BaseURL += "&api_key=1"
-	require.ErrorContains(t, m.check("m"), "baseURL must not have a key in its query")
+	require.ErrorContains(t, m.Check("m"), "baseURL must not have a key in its query")
 	m.BaseURL = "https://example.com/v1/chat/completions/"
-	require.ErrorContains(t, m.check("m"), "baseURL must not end with /chat/completions/, which is")
+	require.ErrorContains(t, m.Check("m"), "baseURL must not end with /chat/completions/, which is")
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const keyTimeout = time.Minute
 // key returns the function that gives a model its key, or nil if it needs none. The function gets
 // the key that the server has rejected, or "". Its errors must not contain a key. dir is the folder
 // of the configuration file. A keyCommand does not get the withheld variables.
-func (m modelConfig) key(
+func (m Model) key(
 	dir string, withheld []string,
 ) func(context.Context, string) (string, error) {
 	switch {
@@ -43,6 +43,19 @@ func (m modelConfig) key(
 		}
 	}
 	return nil
+}
+
+// DescribeKey says where the key comes from.
+func (m Model) DescribeKey() string {
+	switch {
+	case m.KeyCommand != nil:
+		return "from a command"
+	case m.KeyEnv == "":
+		return "none"
+	case os.Getenv(m.KeyEnv) == "":
+		return "from " + m.KeyEnv + ", which is not set"
+	}
+	return "from " + m.KeyEnv
 }
 
 // keyCommand runs a command that prints a key, and remembers the key.
@@ -97,7 +110,7 @@ func checkKey(key, from string) (string, error) {
 }
 
 // headerVariables returns the names of the environment variables in the values of headers.
-func (m modelConfig) headerVariables() []string {
+func (m Model) headerVariables() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		names = append(names, variablesIn(m.Headers[name])...)
@@ -114,7 +127,7 @@ func variablesIn(value string) (names []string) {
 }
 
 // checkHeaders checks the headers of requests. Its errors have no values, which may be secret.
-func (m modelConfig) checkHeaders() error {
+func (m Model) checkHeaders() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		value := m.Headers[name]
 		switch {
@@ -150,7 +163,7 @@ func isHeaderValue(value string) bool {
 
 // headers returns a function that returns the headers of requests with variables of the environment
 // filled in, or nil if there are no headers.
-func (m modelConfig) headers() func() (map[string]string, error) {
+func (m Model) headers() func() (map[string]string, error) {
 	if len(m.Headers) == 0 {
 		return nil
 	}

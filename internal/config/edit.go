@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -10,22 +10,22 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// configText is a configuration file that is being changed. Comments and all other parts stay as
+// Text is a configuration file that is being changed. Comments and all other parts stay as
 // they are.
-type configText struct {
+type Text struct {
 	root hujson.Value
 	unit string // of indentation
 	err  error  // the first value that could not be encoded
 }
 
-// parseConfigText parses what parseConfig has accepted. A file without text is an empty object.
-func parseConfigText(text []byte) (*configText, error) {
+// ParseText parses what parseConfig has accepted. A file without text is an empty object.
+func ParseText(text []byte) (*Text, error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
 	root, err := hujson.Parse(text)
-	c := &configText{root: root, unit: "  "}
+	c := &Text{root: root, unit: "  "}
 	if object, ok := root.Value.(*hujson.Object); ok && len(object.Members) > 0 {
 		before := string(object.Members[0].Name.BeforeExtra)
 		indent := before[strings.LastIndexByte(before, '\n')+1:]
@@ -36,11 +36,11 @@ func parseConfigText(text []byte) (*configText, error) {
 	return c, err
 }
 
-// text returns the file.
-func (c *configText) text() ([]byte, error) { return c.root.Pack(), c.err }
+// Text returns the file.
+func (c *Text) Text() ([]byte, error) { return c.root.Pack(), c.err }
 
-// set sets the value at a path of keys. It creates the objects that are missing.
-func (c *configText) set(value any, keys ...string) {
+// Set sets the value at a path of keys. It creates the objects that are missing.
+func (c *Text) Set(value any, keys ...string) {
 	at := &c.root
 	for depth, name := range keys {
 		object, ok := at.Value.(*hujson.Object)
@@ -61,19 +61,19 @@ func (c *configText) set(value any, keys ...string) {
 	at.Value = c.encode(value, len(keys), true)
 }
 
-// addWorkspace adds an entry to workspaces.
-func (c *configText) addWorkspace(w workspaceConfig) {
+// AddWorkspace adds an entry to workspaces.
+func (c *Text) AddWorkspace(w Workspace) {
 	entry := map[string]any{"cwd": w.Cwd, "directories": w.Directories}
 	at := find(c.root.Value.(*hujson.Object), "workspaces")
 	if at == nil || at.Value.Kind() != '[' {
-		c.set([]any{entry}, "workspaces")
+		c.Set([]any{entry}, "workspaces")
 		return
 	}
 	c.addElement(at.Value.(*hujson.Array), entry, 2)
 }
 
-// addDirectory adds a folder to the entry of workspaces with this index.
-func (c *configText) addDirectory(index int, dir string) {
+// AddDirectory adds a folder to the entry of workspaces with this index.
+func (c *Text) AddDirectory(index int, dir string) {
 	entries := find(c.root.Value.(*hujson.Object), "workspaces").Value.(*hujson.Array).Elements
 	entry := entries[index].Value.(*hujson.Object)
 	switch at := find(entry, "directories"); {
@@ -97,7 +97,7 @@ func find(object *hujson.Object, name string) *hujson.Value {
 }
 
 // addElement adds a value to the end of an array.
-func (c *configText) addElement(array *hujson.Array, value any, depth int) {
+func (c *Text) addElement(array *hujson.Array, value any, depth int) {
 	var first *hujson.Value
 	if len(array.Elements) > 0 {
 		first = &array.Elements[0]
@@ -108,7 +108,7 @@ func (c *configText) addElement(array *hujson.Array, value any, depth int) {
 }
 
 // addMember adds a member to the end of an object.
-func (c *configText) addMember(object *hujson.Object, name string, value any, depth int) {
+func (c *Text) addMember(object *hujson.Object, name string, value any, depth int) {
 	var first *hujson.Value
 	if len(object.Members) > 0 {
 		first = &object.Members[0].Name
@@ -123,7 +123,7 @@ func (c *configText) addMember(object *hujson.Object, name string, value any, de
 // room returns the text before a new last element, and whether the element gets its own lines. It
 // does unless the existing elements, beginning with first, are all on one line. Comments after the
 // last existing element stay there.
-func (c *configText) room(
+func (c *Text) room(
 	first *hujson.Value, after *hujson.Extra, depth int,
 ) (before hujson.Extra, spread bool) {
 	comments := bytes.TrimRight(*after, " \t\r\n")
@@ -137,7 +137,7 @@ func (c *configText) room(
 }
 
 // encode returns a value for this depth of the file, on several lines if spread is set.
-func (c *configText) encode(value any, depth int, spread bool) hujson.ValueTrimmed {
+func (c *Text) encode(value any, depth int, spread bool) hujson.ValueTrimmed {
 	layout := json.JoinOptions(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true))
 	if spread {
 		layout = json.JoinOptions(jsontext.WithIndent(c.unit),

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"testing"
@@ -93,18 +93,18 @@ func TestConfigTextKeepsTheRest(t *testing.T) {
 }`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := parseConfigText([]byte(test.before))
+			c, err := ParseText([]byte(test.before))
 			require.NoError(t, err)
-			c.set("goose", "agent")
-			c.set("/opt/goose", "agents", "goose", "command")
+			c.Set("goose", "agent")
+			c.Set("/opt/goose", "agents", "goose", "command")
 			if name == "comments" {
-				c.addDirectory(0, "/z")
+				c.AddDirectory(0, "/z")
 			}
-			c.addWorkspace(workspaceConfig{Cwd: "/a", Directories: []string{"/b <&>"}})
-			after, err := c.text()
+			c.AddWorkspace(Workspace{Cwd: "/a", Directories: []string{"/b <&>"}})
+			after, err := c.Text()
 			require.NoError(t, err)
 			require.Equal(t, test.after, string(after))
-			_, err = parseConfig("c.json", after)
+			_, err = Parse("c.json", after)
 			require.NoError(t, err)
 		})
 	}
@@ -122,12 +122,12 @@ func TestConfigTextStaysValid(t *testing.T) {
 			`"workspaces":` + x() + "[" + x() + `{"cwd":"/x",` + x() + `"directories":[` + x() +
 			`"/y"` + x() + comma() + "]" + x() + comma() + "}" + x() + comma() + "]" + x() +
 			comma() + "}" + x()
-		c, err := parseConfigText([]byte(before))
+		c, err := ParseText([]byte(before))
 		require.NoError(t, err)
-		c.set("goose", "agent")
-		c.addDirectory(0, "/z")
-		c.addWorkspace(workspaceConfig{Cwd: "/a", Directories: []string{"/b"}})
-		after, err := c.text()
+		c.Set("goose", "agent")
+		c.AddDirectory(0, "/z")
+		c.AddWorkspace(Workspace{Cwd: "/a", Directories: []string{"/b"}})
+		after, err := c.Text()
 		require.NoError(t, err)
 		standard, err := hujson.Standardize(append([]byte{}, after...))
 		require.NoError(t, err, string(after))

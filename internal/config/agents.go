@@ -1,0 +1,101 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+)
+
+// Agent changes a known agent or describes another one. Absent members change nothing.
+type Agent struct {
+	Command    string            `json:"command"`
+	Args       *[]string         `json:"args"`
+	Env        map[string]string `json:"env"`
+	Roots      *proxy.RootsMode  `json:"roots"`
+	RootsFlag  *string           `json:"rootsFlag"`
+	RootsTools *proxy.ToolsMode  `json:"rootsTools"`
+	RootsRelay *onOff            `json:"rootsRelay"`
+	Login      string            `json:"login"`
+	Identity   string            `json:"identity"`
+	// RemoteUsers names members of [acp.Grants].
+	RemoteUsers []string `json:"remoteUsers"`
+
+	Sandbox
+}
+
+// check checks what decoding does not.
+func (a Agent) check(name string) error {
+	for _, name := range []string{name, cmp.Or(a.Identity, name)} {
+		if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
+			return fmt.Errorf("%q is not a valid name: use letters, digits and dashes", name)
+		}
+	}
+	if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && a.Command == "" {
+		return errors.New("needs a command, because it is not one of the known agents")
+	}
+	for variable := range a.Env {
+		if variable == "" || strings.Contains(variable, "=") {
+			return fmt.Errorf("env: %q is not a valid variable name", variable)
+		}
+	}
+	_, err := a.Grants()
+	return err
+}
+
+// Grants returns what the users of a server may use of the agent besides their own sessions.
+func (a Agent) Grants() (g acp.Grants, err error) {
+	for _, name := range a.RemoteUsers {
+		switch name {
+		case "sessions":
+			g.Sessions = true
+		case "account":
+			g.Account = true
+		case "extensions":
+			g.Extensions = true
+		default:
+			return acp.Grants{}, fmt.Errorf(
+				`remoteUsers: unknown value %q; use "sessions", "account" or "extensions"`, name)
+		}
+	}
+	return g, nil
+}
+
+// Profiles returns the known agents as configured, sorted by name.
+func (c Config) Profiles() []proxy.Profile {
+	list := proxy.KnownProfiles()
+	for name, a := range c.Agents {
+		i := slices.IndexFunc(list, func(p proxy.Profile) bool { return p.Name == name })
+		if i < 0 {
+			list, i = append(list, proxy.Profile{Name: name, Title: name}), len(list)
+		}
+		a.apply(&list[i])
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}
+
+// apply changes a profile as configured.
+func (a Agent) apply(p *proxy.Profile) {
+	p.Command = cmp.Or(a.Command, p.Command)
+	override(&p.Args, a.Args)
+	override(&p.Roots, a.Roots)
+	override(&p.Tools, a.RootsTools)
+	p.Login = cmp.Or(a.Login, p.Login)
+	p.Identity = cmp.Or(a.Identity, p.Identity)
+	if a.RootsFlag != nil {
+		p.Flag, p.FlagSplits = *a.RootsFlag, ""
+	}
+	override(&p.Relay, (*bool)(a.RootsRelay))
+	p.Sandbox = a.Settings()
+	p.Env = slices.Clone(p.Env)
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		p.Env = append(p.Env, name+"="+a.Env[name])
+	}
+}

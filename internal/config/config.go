@@ -1,0 +1,81 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Config is the content of the configuration file. The zero value stands for a missing file.
+type Config struct {
+	StateDir   string            `json:"stateDir"`
+	LogLevel   string            `json:"logLevel"`
+	LogFile    string            `json:"logFile"`
+	Trace      string            `json:"trace"`
+	MaxLine    *int              `json:"maxLine"`
+	MaxRoots   *int              `json:"maxRoots"`
+	Mounts     string            `json:"mounts"`
+	ReplayRate *int              `json:"replayRate"`
+	Allow      []string          `json:"allow"` // see allowValue
+	Store      string            `json:"store"`
+	Workspaces []Workspace       `json:"workspaces"`
+	Omitted    whenOmitted       `json:"whenOmitted"`
+	Agent      string            `json:"agent"`      // see settings.answering
+	Model      string            `json:"model"`      // likewise
+	Agents     map[string]Agent  `json:"agents"`     // by name
+	MCPServers map[string]Server `json:"mcpServers"` // by name, or "*" for all others
+	Models     map[string]Model  `json:"models"`     // by ID
+
+	Path string
+}
+
+// whenOmitted says which folders a session gets if it is loaded by a request without
+// additionalDirectories.
+type whenOmitted string
+
+const (
+	useConfigured whenOmitted = "configured" // those of --dir and workspaces
+	useStored     whenOmitted = "stored"     // those that it had
+)
+
+// Setting is the value of a setting in the configuration file, "" if it is absent.
+type Setting struct{ Flag, Key, Value string }
+
+// Settings returns all settings that have a flag.
+func (c Config) Settings() []Setting {
+	number := func(n *int) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.Itoa(*n)
+	}
+	return []Setting{
+		{"state-dir", "stateDir", c.StateDir},
+		{"store", "store", c.Store},
+		{"log-level", "logLevel", c.LogLevel},
+		{"log-file", "logFile", c.LogFile},
+		{"trace", "trace", c.Trace},
+		{"max-line", "maxLine", number(c.MaxLine)},
+		{"max-roots", "maxRoots", number(c.MaxRoots)},
+		{"mounts", "mounts", c.Mounts},
+		{"replay-rate", "replayRate", number(c.ReplayRate)},
+		{"allow", "allow", strings.Join(c.Allow, ",")},
+		{"keep-dirs", "whenOmitted", c.keepDirs()},
+	}
+}
+
+// keepDirs returns the value of --keep-dirs.
+func (c Config) keepDirs() string {
+	switch c.Omitted {
+	case useStored:
+		return "true"
+	case useConfigured:
+		return "false"
+	}
+	return ""
+}
+
+func override[T any](value, configured *T) {
+	if configured != nil {
+		*value = *configured
+	}
+}

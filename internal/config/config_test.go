@@ -1,0 +1,111 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMCPPolicy(t *testing.T) {
+	c, err := Parse("c.json",
+		[]byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"},
+			"*": {"onShrink": "notify", "era": "auto"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, acp.MCPPolicy{Legacy: true, Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
+	require.Equal(t, acp.MCPPolicy{KeepOnShrink: true, ClientDocument: clientDocument}, c.MCPPolicy("another"))
+	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"era": "ancient"}}}`))
+	require.ErrorContains(t, err, `"ancient" must be one of: auto, legacy`)
+}
+
+func TestRegisteredClient(t *testing.T) {
+	t.Setenv("TEST_CLIENT_SECRET", "tangerine")
+	c, err := Parse("c.json", []byte(
+		`{"mcpServers": {"a": {"clientId": "id", "clientSecretEnv": "TEST_CLIENT_SECRET"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, "id", c.MCPPolicy("a").ClientID)
+	require.Equal(t, "tangerine", c.MCPPolicy("a").ClientSecret)
+	require.Empty(t, c.MCPPolicy("b").ClientID)
+	require.Equal(t, []string{"TEST_CLIENT_SECRET"}, c.KeyVariables(), "no server inherits it")
+	for text, want := range map[string]string{
+		`"*": {"clientId": "id"}`:                                "clientId is for one server",
+		`"a": {"clientSecretEnv": "X"}`:                          "clientSecretEnv needs a clientId",
+		`"a": {"clientId": "id", "clientSecretEnv": "tanger-1"}`: "not the secret itself",
+	} {
+		_, err := Parse("c.json", []byte(`{"mcpServers": {`+text+`}}`))
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "tanger-1")
+	}
+}
+
+// The document that authorization servers read says what acp-agent sends.
+func TestClientDocument(t *testing.T) {
+	content, err := os.ReadFile("../../docs/mcp-client.json")
+	require.NoError(t, err)
+	var document map[string]any
+	require.NoError(t, json.Unmarshal(content, &document))
+	require.Equal(t, clientDocument, document["client_id"])
+	require.Equal(t, "none", document["token_endpoint_auth_method"])
+	require.Contains(t, document["redirect_uris"], "http://127.0.0.1/callback")
+	require.Contains(t, document["grant_types"], "refresh_token")
+}
+
+// The parser would need all of the stack.
+func TestConfigurationOfBrackets(t *testing.T) {
+	_, err := Parse("c.json", []byte(strings.Repeat("[", 1<<20)))
+	require.ErrorContains(t, err, "c.json: has more than 50000 brackets")
+}
+
+// An error says where to look, and what is allowed there.
+func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n\"agent\": }":                                  "c.json:2: not a JSON object",
+		`{"agent": "x", "agent": "y"}`:                     "c.json: agent is given twice",
+		`{"agents": {"x": {"cmd": "y"}}}`:                  "unknown key agents.x.cmd; known keys: command, args",
+		`{"models": {"m": {"apiKey": "sk-secret"}}}`:       "the key itself does not belong in this file",
+		`{"maxLine": "1"}`:                                 "c.json: maxLine: must be a whole number",
+		`{"agents": {"x": {"sandboxPorts": ["http"]}}}`:    "sandboxPorts.0: must be a TCP port",
+		`{"agent": "x", "model": "y"}`:                     "has both agent and model",
+		`{"workspaces": [{"cwd": ""}]}`:                    "workspaces[0]: cwd",
+		`{"mcpServers": {"x": {"era": "ancient"}}}`:        "must be one of: auto, legacy",
+		`{"agents": {"a b": {"command": "x"}}}`:            "agents.a b",
+		`{"models": {"m": {"keyEnv": "sk-secret value"}}}`: "keyEnv must be the name of an environment variable",
+	} {
+		_, err := Parse("c.json", []byte(text))
+		require.ErrorContains(t, err, want, text)
+		require.NotContains(t, err.Error(), "secret", text)
+	}
+}
+
+// Editors start the program in any directory, so paths are relative to the file.
+func TestPathsAreRelativeToTheFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{
+		"stateDir": "state", // a comment
+		"workspaces": [{"cwd": "app", "directories": ["../shared"]}],
+		"agents": {"mine": {"command": "./bin/agent"}, "other": {"command": "agent"}},
+	}`), 0o600))
+	c, err := Read(file)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "state"), c.StateDir)
+	require.Equal(t, filepath.Join(dir, "app"), c.Workspaces[0].Cwd)
+	require.Equal(t, filepath.Join(dir, "bin", "agent"), c.Agents["mine"].Command)
+	require.Equal(t, "agent", c.Agents["other"].Command)
+
+	cwd, err := workspace.ParseDir(filepath.Join(dir, "app", "sub"))
+	require.NoError(t, err)
+	require.Equal(t, 0, c.WorkspaceOf(cwd))
+	elsewhere, err := workspace.ParseDir(filepath.Join(dir, "apple"))
+	require.NoError(t, err)
+	require.Equal(t, -1, c.WorkspaceOf(elsewhere))
+
+	_, err = Read(filepath.Join(dir, "none.json"))
+	require.ErrorContains(t, err, "there is no file")
+}

@@ -1,0 +1,285 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tailscale/hujson"
+
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/secret"
+)
+
+// Read reads the configuration file: the given one, or the default one if path is "" and that
+// exists.
+func Read(path string) (Config, error) {
+	required := path != ""
+	if !required {
+		path = DefaultPath()
+	}
+	text, err := namedfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) && !required {
+		return Config{}, nil
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %v", namedfile.Explain(err))
+	}
+	return Parse(path, text)
+}
+
+func DefaultPath() string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); runtime.GOOS != "windows" && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "acp-agent", "config.json")
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "acp-agent", "config.json")
+}
+
+// DefaultPathText describes the default without naming a user's home directory.
+func DefaultPathText() string {
+	switch runtime.GOOS {
+	case "windows":
+		return `%AppData%\acp-agent\config.json`
+	case "darwin":
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application " +
+			"Support/acp-agent/config.json"
+	default:
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/.config/acp-agent/config.json"
+	}
+}
+
+// Parse decodes a configuration file, which may have comments and trailing commas. It rejects
+// unknown keys, so that a typo is not silently ignored. It changes text.
+func Parse(path string, text []byte) (Config, error) {
+	c := Config{Path: path}
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
+	// The library needs a kilobyte of stack for each level of nested brackets.
+	const maxBrackets = 50_000
+	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets {
+		return Config{}, fmt.Errorf("%s: has more than %d brackets", path, maxBrackets)
+	}
+	// Standardize replaces comments with spaces, so positions stay the same.
+	text, err := hujson.Standardize(text)
+	if err != nil {
+		return Config{}, errors.New(describeSyntaxError(path, err))
+	}
+	if err := json.Unmarshal(text, &c, configOptions()); err != nil {
+		return Config{}, errors.New(describeConfigError(path, text, err))
+	}
+	for _, p := range []*string{&c.StateDir, &c.LogFile, &c.Trace} {
+		var err error
+		if *p, err = ResolvePath(path, *p); err != nil {
+			return Config{}, fmt.Errorf("%s: %v", path, err)
+		}
+	}
+	if c.Agent != "" && c.Model != "" {
+		return Config{}, fmt.Errorf("%s: has both agent and model: give one of them", path)
+	}
+	for i := range c.Workspaces {
+		if err := c.resolveWorkspace(i); err != nil {
+			return Config{}, fmt.Errorf("%s: workspaces[%d]: %v", path, i, err)
+		}
+	}
+	for name, a := range c.Agents {
+		err := a.check(name)
+		if err == nil && IsPath(a.Command) {
+			a.Command, err = ResolvePath(path, a.Command)
+			c.Agents[name] = a
+		}
+		if err := cmp.Or(err, a.resolvePaths(path)); err != nil {
+			return Config{}, fmt.Errorf("%s: agents.%s: %v", path, name, err)
+		}
+	}
+	for name, s := range c.MCPServers {
+		if err := cmp.Or(s.check(name), s.resolvePaths(path)); err != nil {
+			return Config{}, fmt.Errorf("%s: mcpServers.%s: %v", path, name, err)
+		}
+	}
+	for id, m := range c.Models {
+		err := m.Check(id)
+		_, known := c.Models[m.Fallback]
+		if err == nil && m.Fallback != "" && (!known || m.Fallback == id) {
+			err = fmt.Errorf("fallback: %q is not another model of this file", m.Fallback)
+		}
+		if err == nil && m.KeyCommand != nil && IsPath(m.KeyCommand[0]) {
+			m.KeyCommand[0], err = ResolvePath(path, m.KeyCommand[0])
+		}
+		if err := cmp.Or(err, m.resolvePaths(path)); err != nil {
+			return Config{}, fmt.Errorf("%s: models.%s: %v", path, id, err)
+		}
+	}
+	return c, nil
+}
+
+// configOptions returns the options for decoding a configuration file.
+func configOptions() json.Options {
+	return json.JoinOptions(
+		json.RejectUnknownMembers(true),
+		json.WithUnmarshalers(json.JoinUnmarshalers(
+			parsed(proxy.ParseRootsMode),
+			parsed(proxy.ParseToolsMode),
+			parsed(sandbox.ParseMode),
+			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
+			parsed(choice(map[string]whenOmitted{
+				"configured": useConfigured, "stored": useStored,
+			})),
+			parsed(choice(map[string]onOff{"off": false, "on": true})),
+			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
+			parsed(choice(map[string]legacy{"auto": false, "legacy": true})),
+			parsed(choice(map[string]model.API{
+				"openai": model.OpenAI, "responses": model.Responses, "anthropic": model.Anthropic,
+			})),
+			parsed(choice(map[string]trusted{"ask": false, "allow": true})),
+		)))
+}
+
+// parsed returns an unmarshaler for strings that parse accepts.
+func parsed[T any](parse func(string) (T, error)) *json.Unmarshalers {
+	return json.UnmarshalFunc(func(raw []byte, value *T) error {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return errors.New("must be a string")
+		}
+		var err error
+		*value, err = parse(text)
+		return err
+	})
+}
+
+// choice returns a function that accepts one of a few words.
+func choice[T any](choices map[string]T) func(string) (T, error) {
+	return func(word string) (T, error) {
+		value, known := choices[word]
+		if !known {
+			return value, fmt.Errorf("%q must be one of: %s", word,
+				strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
+		}
+		return value, nil
+	}
+}
+
+// describeSyntaxError explains an error of the parser: the line, and what is wrong there.
+func describeSyntaxError(path string, err error) string {
+	var line, column int
+	problem := strings.TrimPrefix(err.Error(), "hujson: ")
+	if _, err := fmt.Sscanf(problem, "line %d, column %d: ", &line, &column); err == nil {
+		_, problem, _ = strings.Cut(problem, ": ")
+		path = fmt.Sprintf("%s:%d", path, line)
+	}
+	if strings.HasSuffix(problem, "EOF") {
+		problem = "the file ends too early; a closing } or ] is missing"
+	}
+	return fmt.Sprintf("%s: not a JSON object: %s", path, problem)
+}
+
+// describeConfigError explains an error of the decoder: it names the file, the key or the line, and
+// the allowed values.
+func describeConfigError(path string, text []byte, err error) string {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fmt.Sprintf("%s: %s is given twice", path, key(syntax.JSONPointer))
+		}
+		line := 1 + bytes.Count(text[:min(int(syntax.ByteOffset), len(text))], []byte("\n"))
+		return fmt.Sprintf("%s:%d: not a JSON object: %v", path, line, syntax.Err)
+	}
+	invalid, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return fmt.Sprintf("%s: %v", path, err)
+	case errors.Is(err, json.ErrUnknownName):
+		hint := ""
+		if invalid.GoType == reflect.TypeFor[Model]() &&
+			secret.IsCredential(invalid.JSONPointer.LastToken()) {
+			hint = " (the key itself does not belong in this file: set keyEnv to the name of an " +
+				"environment variable, or keyCommand to a command that prints it)"
+		}
+		return fmt.Sprintf("%s: unknown key %s; known keys: %s%s", path, key(invalid.JSONPointer),
+			strings.Join(KeysOf(invalid.GoType), ", "), hint)
+	case invalid.JSONPointer == "":
+		return fmt.Sprintf("%s: the configuration must be a JSON object", path)
+	case invalid.Err != nil && invalid.JSONKind != '0':
+		return fmt.Sprintf("%s: %s: %v", path, key(invalid.JSONPointer), invalid.Err)
+	default:
+		return fmt.Sprintf("%s: %s: must be %s", path, key(invalid.JSONPointer),
+			jsonType(invalid.GoType))
+	}
+}
+
+// key returns the position of a value in the configuration: agents.gemini.command.
+func key(p jsontext.Pointer) string {
+	return strings.Join(slices.Collect(p.Tokens()), ".")
+}
+
+// KeysOf returns the keys of a struct.
+func KeysOf(t reflect.Type) []string {
+	var keys []string
+	for _, field := range reflect.VisibleFields(t) {
+		if tag := field.Tag.Get("json"); tag != "" {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}
+
+// jsonType describes the JSON values that can be decoded into t.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.Uint16:
+		return "a TCP port"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		switch t.Elem().Kind() {
+		case reflect.Struct:
+			return "a list of objects"
+		case reflect.Uint16:
+			return "a list of TCP ports"
+		}
+		return "a list of strings"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	default:
+		return "a string"
+	}
+}
+
+// IsPath reports whether a program is named by its path. Otherwise it is looked up in PATH.
+func IsPath(program string) bool { return strings.Contains(filepath.ToSlash(program), "/") }
+
+// ResolvePath makes a path in the configuration file absolute: "~/" is the home directory, and
+// other relative paths start in the file's directory, because editors start acp-agent in any
+// directory, even an untrusted one.
+func ResolvePath(file, path string) (string, error) {
+	if path == "" || filepath.IsAbs(path) {
+		return path, nil
+	}
+	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path)+"/", "~/"); inHome {
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, rest), err
+	}
+	return filepath.Abs(filepath.Join(filepath.Dir(file), path))
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+)
+
+// Server says what an MCP server may do.
+type Server struct {
+	Roots         *onOff       `json:"roots"`
+	OnShrink      keepOnShrink `json:"onShrink"`
+	Templates     onOff        `json:"templates"`
+	ReadOnlyTools trusted      `json:"readOnlyTools"`
+	Era           legacy       `json:"era"`
+	ClientID      string       `json:"clientId"`
+	// ClientSecretEnv names the environment variable with the client's secret.
+	ClientSecretEnv string `json:"clientSecretEnv"`
+
+	Sandbox
+}
+
+// The values in the configuration for members of [acp.MCPPolicy].
+type (
+	onOff        bool
+	keepOnShrink bool
+	trusted      bool
+	legacy       bool
+	sandboxWarn  bool // a member of [sandbox.Settings]
+)
+
+// MCPPolicy returns the policy for the MCP server called name.
+func (c Config) MCPPolicy(name string) acp.MCPPolicy {
+	s, configured := c.MCPServers[name]
+	if !configured {
+		s = c.MCPServers["*"]
+	}
+	return acp.MCPPolicy{
+		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
+		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era), Sandbox: s.Settings(),
+		ClientID: s.ClientID, ClientSecret: os.Getenv(s.ClientSecretEnv),
+		ClientDocument: clientDocument,
+	}
+}
+
+// Sandbox restricts what acp-agent starts.
+type Sandbox struct {
+	Sandbox         *sandbox.Mode `json:"sandbox"`
+	SandboxWrite    []string      `json:"sandboxWrite"`
+	SandboxRead     []string      `json:"sandboxRead"`
+	SandboxPorts    []uint16      `json:"sandboxPorts"`
+	SandboxFallback sandboxWarn   `json:"sandboxFallback"`
+}
+
+// Settings returns what is configured.
+func (c Sandbox) Settings() sandbox.Settings {
+	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead, Ports: c.SandboxPorts,
+		Optional: bool(c.SandboxFallback)}
+	override(&s.Mode, c.Sandbox)
+	return s
+}
+
+// resolvePaths makes the paths absolute, except for those that begin with a variable of the started
+// program.
+func (c Sandbox) resolvePaths(file string) (err error) {
+	for _, list := range [][]string{c.SandboxWrite, c.SandboxRead} {
+		for i := range list {
+			if err == nil && !strings.HasPrefix(list[i], "$") {
+				list[i], err = ResolvePath(file, list[i])
+			}
+		}
+	}
+	return err
+}
+
+// clientDocument is where the document about acp-agent is published, docs/mcp-client.json. Its
+// address is acp-agent's id at authorization servers that register no clients.
+const clientDocument = "https://acp-agent.github.io/acp-agent/mcp-client.json"
+
+// check checks what decoding does not.
+func (s Server) check(name string) error {
+	switch {
+	case name == "*" && s.ClientID != "":
+		return errors.New("clientId is for one server: give it under the server's name")
+	case s.ClientSecretEnv != "" && s.ClientID == "":
+		return errors.New("clientSecretEnv needs a clientId")
+	case s.ClientSecretEnv != "" && !process.IsVariable(s.ClientSecretEnv):
+		return errors.New("clientSecretEnv must be the name of an environment variable that has the " +
+			"secret, not the secret itself")
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Workspace declares the folders of sessions whose working directory is Cwd or below it.
+type Workspace struct {
+	Cwd         string   `json:"cwd"`
+	Directories []string `json:"directories"`
+}
+
+// resolveWorkspace makes the cwd of an entry absolute and checks it.
+func (c Config) resolveWorkspace(i int) error {
+	w := &c.Workspaces[i]
+	path, err := ResolvePath(c.Path, w.Cwd)
+	if err != nil {
+		return err
+	}
+	dir, err := workspace.ParseDir(path)
+	if err != nil {
+		return fmt.Errorf("cwd %q %s", w.Cwd, err.(workspace.RootErrors)[0].Problem())
+	}
+	for j, other := range c.Workspaces[:i] {
+		if other.Cwd == dir.String() {
+			return fmt.Errorf(
+				"workspaces[%d] has the same cwd: put the directories of both into one", j)
+		}
+	}
+	w.Cwd = dir.String()
+	return nil
+}
+
+// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, or -1. It
+// is the entry with the deepest cwd that is that directory or above it, as spelled or without
+// links.
+func (c Config) WorkspaceOf(cwd workspace.Dir) int {
+	found, depth := -1, -1
+	if len(c.Workspaces) == 0 {
+		return found
+	}
+	const separator = string(filepath.Separator)
+	session := []workspace.Dir{cwd, workspace.Real(cwd)}
+	for i, w := range c.Workspaces {
+		dir, err := workspace.ParseDir(w.Cwd)
+		if err != nil {
+			continue
+		}
+		real := workspace.Real(dir)
+		for _, at := range session {
+			d := strings.Count(strings.TrimRight(real.String(), separator), separator)
+			if (dir.Contains(at) || real.Contains(at)) && d > depth {
+				found, depth = i, d
+			}
+		}
+	}
+	return found
+}
