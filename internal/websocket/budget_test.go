@@ -84,3 +84,41 @@ func TestRoomIsGivenBack(t *testing.T) {
 		require.Eventually(t, func() bool { return b.Used() == 0 }, time.Minute, time.Millisecond)
 	}
 }
+
+// What clients do not read is limited for each user too, and holds up no other user.
+//
+// Clause N6.
+func TestUnreadMessages(t *testing.T) {
+	t.Parallel()
+	const size = 100 << 10
+	b := budget.New(budget.Limits{PerUser: 4 << 20, Total: 8 << 20, Message: size})
+	served := make(chan *Conn)
+	url := serveWith(t, NewAcceptor(size, Times{Lost: time.Millisecond}, b), func(*http.Request) {},
+		func(c *Conn) {
+			served <- c
+			for c.Write(t.Context(), make([]byte, size)) == nil {
+			}
+		})
+	var first *Conn
+	for i := range 10 {
+		c, err := Dial(t.Context(), url, "ana", size, Times{})
+		require.NoError(t, err)
+		defer c.Close()
+		<-served
+		if i == 0 {
+			first = c
+		}
+	}
+	require.Eventually(t, func() bool { return b.Used() > 3<<20 }, time.Minute, time.Millisecond)
+	c, err := Dial(t.Context(), url, "bob", size, Times{})
+	require.NoError(t, err)
+	<-served
+	for _, reader := range []*Conn{c, first} {
+		for range 200 {
+			_, err := reader.Read(t.Context())
+			require.NoError(t, err)
+			require.LessOrEqual(t, b.Used(), 8<<20)
+		}
+	}
+	require.NoError(t, c.Close())
+}

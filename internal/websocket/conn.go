@@ -23,6 +23,9 @@ const (
 	window = 4 << 20
 	// confirmMessages and confirmBytes are after how much each side confirms what was read.
 	confirmMessages, confirmBytes = 64, 256 << 10
+	// uncounted is how many bytes may be unconfirmed without room in the budget: so many that the
+	// other side confirms some of them at once.
+	uncounted = 2 * confirmBytes
 )
 
 // Conn is a connection to the other side. It implements acp.Conn.
@@ -57,6 +60,7 @@ type Conn struct {
 	lostAt                  time.Time       // when the last socket was lost
 	sent                    uint64          // messages that were passed to Write
 	unconfirmed             queue           // the last of them
+	reserved                int             // bytes of them that the budget counts
 	room                    chan struct{}   // closed when unconfirmed shrinks; nil if nothing waits
 	received                uint64          // messages that came from the other side
 	unread                  queue           // the last of them
@@ -234,7 +238,8 @@ func (c *Conn) Close() error {
 	for _, message := range c.unread.messages {
 		c.forget(message)
 	}
-	c.unread = queue{}
+	c.unread, c.unconfirmed = queue{}, queue{}
+	c.giveBackLocked()
 	select {
 	case <-c.gone:
 	default:
@@ -255,7 +260,7 @@ func (c *Conn) current() *websocket.Conn {
 func (c *Conn) keep(ctx context.Context, message []byte) (*websocket.Conn, error) {
 	for {
 		c.mu.Lock()
-		if !c.unconfirmed.isFull() {
+		if c.hasRoomLocked(len(message) + overhead) {
 			c.unconfirmed.add(message)
 			c.sent++
 			socket := c.socket
@@ -277,6 +282,32 @@ func (c *Conn) keep(ctx context.Context, message []byte) (*websocket.Conn, error
 	}
 }
 
+// hasRoomLocked reports whether n more bytes may be unconfirmed. The budget counts what is beyond
+// uncounted. A message fits in any case if the other side has confirmed everything else.
+func (c *Conn) hasRoomLocked(n int) bool {
+	size := c.unconfirmed.size
+	if size >= window {
+		return false
+	}
+	more := size + n - uncounted - c.reserved
+	switch {
+	case more <= 0:
+	case c.budget.Reserve(c.owner, more):
+		c.reserved += more
+	default:
+		return size == 0
+	}
+	return true
+}
+
+// giveBackLocked gives back the room of what was confirmed.
+func (c *Conn) giveBackLocked() {
+	if unused := c.reserved - max(0, c.unconfirmed.size-uncounted); unused > 0 {
+		c.reserved -= unused
+		c.budget.Release(c.owner, unused)
+	}
+}
+
 // confirmed forgets the first n messages: the other side has them. It reports whether n can be true.
 func (c *Conn) confirmed(n uint64) bool {
 	c.mu.Lock()
@@ -286,6 +317,7 @@ func (c *Conn) confirmed(n uint64) bool {
 		return false
 	}
 	c.unconfirmed.remove(int(max(n, first) - first)) // less is read than was received before a loss
+	c.giveBackLocked()
 	if c.room != nil {
 		close(c.room)
 		c.room = nil
