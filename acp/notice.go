@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -92,10 +96,59 @@ func (s *session) showNotice(ctx context.Context) {
 		notice += listed
 	}
 	if notice != "" {
-		if err := s.show(ctx, backend.Text(notice)); err != nil {
+		if err := s.show(ctx, backend.Warning(backend.Text(notice))); err != nil {
 			s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
 			return
 		}
 	}
 	s.notice, s.prompted = "", true
+}
+
+// maxNoticeTitle is the maximum length of the title of a notice, in characters.
+const maxNoticeTitle = 100
+
+// translated calls send with what the client is sent in place of an update that may be a
+// [backend.Warning]: a notice for each paragraph if it shows notices, otherwise the message.
+func (s *session) translated(u backend.Update, send func(backend.Update) error) error {
+	message, ok := backend.WarningMessage(u)
+	if !ok {
+		return send(u)
+	}
+	to := s.host.outlet.shownOn()
+	if to == nil || !to.clientCapabilities().declares(protocol.Notices) {
+		return send(message)
+	}
+	var said string
+	_ = json.Unmarshal(strictjson.Find(message.Raw, "update", "content", "text"), &said)
+	for paragraph := range strings.SplitSeq(said, "\n\n") {
+		if paragraph = strings.TrimSpace(paragraph); paragraph == "" {
+			continue
+		}
+		if err := send(newNotice(paragraph)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newNotice returns a notice whose title is the beginning of a text, up to the end of its first
+// sentence if that is short.
+func newNotice(said string) backend.Update {
+	type notice struct {
+		Kind        sessionstore.Kind `json:"sessionUpdate"`
+		Severity    string            `json:"severity"`
+		Title       string            `json:"title"`
+		Description string            `json:"description,omitempty"`
+	}
+	title, rest, several := strings.Cut(said, ". ")
+	if several {
+		title += "."
+	}
+	if line, more, cut := strings.Cut(title, "\n"); cut {
+		title, rest = line, strings.TrimSuffix(more+" "+rest, " ")
+	}
+	if short := text.Truncate(title, maxNoticeTitle); short != title {
+		title, rest = short, said
+	}
+	return backend.NewUpdate(notice{sessionstore.Notice, "warning", title, rest})
 }

@@ -1,16 +1,19 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -116,4 +119,51 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, home)), &fork))
 	require.Equal(t, []string{home}, warned(c.texts(fork.SessionID, "say five")),
 		"a fork is another session")
+}
+
+// warner is a scripted backend that warns of something while a session opens.
+func warner() *scripted {
+	return &scripted{opened: func(_ backend.Activation, h backend.Host) {
+		_ = h.Update(context.Background(), backend.Warning(
+			backend.Text("\n\nThe folder `x` is gone. Load\nthe session again.\n\nAnd this\n\n")))
+	}}
+}
+
+// A client with notices is shown our own warnings as notices, which are not part of the
+// conversation; any other one is sent a message.
+//
+// Clause A37.
+func TestWarnings(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("HOME does not set the home directory on Windows")
+	}
+	home := folder(t)
+	t.Setenv("HOME", home)
+	store := memstore.New(t)
+	with := connect(t, acp.Options{Store: store, Backend: using(warner())})
+	with.declaring(`{"session":{"notices":{}}}`)
+	id := with.open(home)
+	require.Equal(t, []string{"one"}, with.texts(id, "say one"))
+	notices := slices.DeleteFunc(shown(t, with.messages(), id), func(u string) bool {
+		return !strings.Contains(u, `"notice"`)
+	})
+	require.Len(t, notices, 3)
+	require.JSONEq(t, `{"sessionUpdate":"notice","severity":"warning",`+
+		`"title":"The folder `+"`x`"+` is gone.","description":"Load\nthe session again."}`,
+		notices[0])
+	require.JSONEq(t,
+		`{"sessionUpdate":"notice","severity":"warning","title":"And this"}`, notices[1])
+	require.Contains(t, notices[2], "is your home directory.\"")
+	require.Equal(t, []string{"one"}, recorded(t, store, id))
+
+	without := connect(t, acp.Options{Store: store, Backend: using(warner())})
+	without.initialize()
+	id = without.open(home)
+	said := strings.Join(without.texts(id, "say one"), "|")
+	require.Contains(t, strings.Join(texts(without.messages(), id), "|"),
+		"\n\nThe folder `x` is gone. Load\nthe session again.\n\nAnd this\n\n")
+	require.Contains(t, said, "is your home directory")
+	require.NotContains(t, encode(without.messages()), `"notice"`)
+	require.Equal(t, "\n\nThe folder `x` is gone. Load\nthe session again.\n\nAnd this\n\none",
+		strings.Join(recorded(t, store, id), ""), "a backend's message is recorded as usual")
 }

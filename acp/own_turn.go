@@ -75,7 +75,7 @@ func (o *ownTurn) reopen(p sessionParams) error {
 	s.host.release(ctx)
 	var news []backend.Update
 	if l.notice != "" {
-		news = append(news, backend.Text(l.notice))
+		news = append(news, backend.Warning(backend.Text(l.notice)))
 	}
 	for _, u := range statesIn(act.opened.Result) {
 		if !shown[u.Kind] {

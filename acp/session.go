@@ -148,10 +148,11 @@ func (s *session) commit(ctx context.Context, u backend.Update) error {
 	return s.send(ctx, u, s.record.add, s.record.flush, s.show)
 }
 
+// step is a part of showing and recording an update.
+type step func(context.Context, backend.Update) error
+
 // send takes steps to show an update and record it.
-func (s *session) send(
-	ctx context.Context, u backend.Update, steps ...func(context.Context, backend.Update) error,
-) error {
+func (s *session) send(ctx context.Context, u backend.Update, steps ...step) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
@@ -165,10 +166,16 @@ func (s *session) send(
 			return nil
 		}
 	}
-	for _, step := range steps {
-		if err := step(ctx, u); err != nil {
-			return asFenced(err)
+	err := s.translated(u, func(u backend.Update) error {
+		for _, do := range steps {
+			if err := do(ctx, u); err != nil {
+				return asFenced(err)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
 		kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
@@ -206,7 +213,7 @@ func checkUpdate(u backend.Update) error {
 
 // show sends the client an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.showOn(ctx, asItComes, u)
+	return s.translated(u, func(u backend.Update) error { return s.showOn(ctx, asItComes, u) })
 }
 
 func (s *session) showOn(ctx context.Context, when occasion, u backend.Update) error {
@@ -275,7 +282,7 @@ func (s *session) tellGone(ctx context.Context, err error) {
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	if err := s.show(ctx, backend.Text("\n\n"+what+"\n")); err != nil {
+	if err := s.show(ctx, backend.Warning(backend.Text("\n\n"+what+"\n"))); err != nil {
 		s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
 	}
 }

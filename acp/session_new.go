@@ -91,7 +91,7 @@ func (a *agent) releaseAfterResponse(
 ) {
 	r.AfterResponse(func() {
 		if notice != "" {
-			if err := s.show(a.base, backend.Text(notice)); err != nil {
+			if err := s.show(a.base, backend.Warning(backend.Text(notice))); err != nil {
 				a.log.Debug("notice not sent", "session", s.id, "error", err)
 			}
 		}

@@ -22,6 +22,7 @@ const (
 	ConfigOptionUpdate      Kind = "config_option_update"
 	UsageUpdate             Kind = "usage_update"
 	SessionInfoUpdate       Kind = "session_info_update"
+	Notice                  Kind = "notice"
 )
 
 var knownKinds = func() map[Kind]protocol.UpdateKind {

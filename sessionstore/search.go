@@ -67,7 +67,7 @@ const (
 	RoleUser    Role = "user"
 	RoleAgent   Role = "agent"
 	RoleThought Role = "thought"
-	RoleTool    Role = "tool" // the title of a tool call
+	RoleTool    Role = "tool" // the title of a tool call, and the name of the tool
 )
 
 // Term is a word or a phrase to look for.
@@ -122,13 +122,17 @@ type Passages struct {
 	id      string
 	message strings.Builder
 	titles  map[string]string // the last ones of tool calls, by id
+	names   map[string]string // of the tools, by the id of the call
 }
 
 // Add adds an update of a segment that was stored in a turn.
 func (p *Passages) Add(seq, turn int64, u Update) {
-	role, id, text := said(u)
+	role, id, text, name := said(u)
 	if role == "" {
 		return
+	}
+	if role == RoleTool {
+		text = p.heading(id, text, name)
 	}
 	if role == RoleTool && !p.isNewTitle(id, text) {
 		if u.Kind == ToolCall {
@@ -155,6 +159,30 @@ func (p *Passages) Add(seq, turn int64, u Update) {
 			p.End()
 		}
 	}
+}
+
+// heading returns the title of a tool call, with the name of the tool that it or an earlier update
+// gave.
+func (p *Passages) heading(call, title, name string) string {
+	if name != "" {
+		if p.names == nil {
+			p.names = make(map[string]string)
+		}
+		p.names[call] = name
+	}
+	return CallHeading(title, p.names[call])
+}
+
+// CallHeading returns the title of a tool call, with the name of the tool if the title does not say
+// it.
+func CallHeading(title, name string) string {
+	switch {
+	case title == "":
+		return name
+	case name == "" || strings.Contains(strings.ToLower(title), strings.ToLower(name)):
+		return title
+	}
+	return title + " (" + name + ")"
 }
 
 // isNewTitle remembers the title of a tool call, and reports whether it has changed.
@@ -205,11 +233,12 @@ func passageEnd(text string, max int) int {
 }
 
 // said returns the searchable text of an update, and the id of the message that it belongs to. For
-// a tool call the text is the title. What children say counts as the session's.
-func said(u Update) (role Role, message, text string) {
+// a tool call the text is the title, and name that of the tool. What children say counts as the
+// session's.
+func said(u Update) (role Role, message, text, name string) {
 	if child, of, ok := u.Child(); ok {
-		role, message, text = said(of)
-		return role, child + " " + message, text
+		role, message, text, name = said(of)
+		return role, child + " " + message, text, name
 	}
 	switch u.Kind {
 	case UserMessageChunk:
@@ -222,17 +251,18 @@ func said(u Update) (role Role, message, text string) {
 		role = RoleTool
 	case ToolCallUpdate:
 		if !bytes.Contains(u.Raw, []byte(`"title"`)) {
-			return "", "", "" // it may be long
+			return "", "", "", "" // it may be long
 		}
 		role = RoleTool
 	default:
-		return "", "", ""
+		return "", "", "", ""
 	}
 	var params struct {
 		Update struct {
 			MessageID  string          `json:"messageId"`
 			ToolCallID string          `json:"toolCallId"`
 			Title      string          `json:"title"`
+			Name       any             `json:"name"` // a string, or it says nothing
 			Content    json.RawMessage `json:"content"`
 			Meta       struct {
 				Ours struct {
@@ -242,22 +272,23 @@ func said(u Update) (role Role, message, text string) {
 		} `json:"update"`
 	}
 	if strictjson.Decode(u.Raw, &params) != nil || params.Update.Meta.Ours.Note {
-		return "", "", ""
+		return "", "", "", ""
 	}
 	if role == RoleTool {
-		return role, params.Update.ToolCallID, params.Update.Title
+		name, _ = params.Update.Name.(string)
+		return role, params.Update.ToolCallID, params.Update.Title, name
 	}
 	var block struct {
 		Text string `json:"text"`
 		Name string `json:"name"`
 	}
 	if strictjson.Decode(params.Update.Content, &block) != nil {
-		return "", "", ""
+		return "", "", "", ""
 	}
 	if text = block.Text; text == "" {
 		text = block.Name // of a file
 	}
-	return role, params.Update.MessageID, text
+	return role, params.Update.MessageID, text, ""
 }
 
 const (

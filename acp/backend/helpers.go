@@ -37,6 +37,26 @@ func Note(text string) Update {
 	return MetaChunk(sessionstore.AgentMessageChunk, text, map[string]bool{"note": true})
 }
 
+// Warning returns an update for something that the user should know about the session, such as a
+// folder that is missing. A client with notices is shown one; it is not recorded. Any other client is
+// sent message, a [Text] or [Note], which is recorded as usual.
+func Warning(message Update) Update {
+	return NewUpdate(map[string]any{
+		"sessionUpdate": sessionstore.Notice, "severity": "warning", "title": "Warning",
+		"_meta": map[string]any{"acp-agent": map[string]any{"message": message.Raw}},
+	})
+}
+
+// WarningMessage returns the message of a [Warning]. ok is false for any other update.
+func WarningMessage(u Update) (message Update, ok bool) {
+	if u.Kind != sessionstore.Notice {
+		return Update{}, false
+	}
+	raw := strictjson.Find(u.Raw, "update", "_meta", "acp-agent", "message")
+	message, err := ParseUpdate(raw)
+	return message, err == nil && message.Kind == sessionstore.AgentMessageChunk
+}
+
 // MetaChunk returns an update with a piece of text. Its _meta has ours as the member acp-agent.
 func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 	return NewUpdate(map[string]any{

@@ -95,7 +95,8 @@ func (s *session) tellDenials(ctx context.Context, to backend.Updates) {
 	s.untold = nil
 	s.mu.Unlock()
 	for _, explanation := range untold {
-		if err := to.Update(ctx, backend.Text("\n\n"+explanation+"\n\n")); err != nil {
+		warning := backend.Warning(backend.Text("\n\n" + explanation + "\n\n"))
+		if err := to.Update(ctx, warning); err != nil {
 			s.proxy.log.Debug("the explanation of a denied path was not sent", "error", err)
 		}
 	}

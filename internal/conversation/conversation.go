@@ -54,10 +54,13 @@ type Attachment struct {
 
 // Call is a tool call in its last state.
 type Call struct {
-	Title, Status string
-	Texts         []string
-	Diffs         []Diff
+	Title, Name, Status string
+	Texts               []string
+	Diffs               []Diff
 }
+
+// Heading returns the title of the call, with the name of the tool if the title does not say it.
+func (c *Call) Heading() string { return sessionstore.CallHeading(c.Title, c.Name) }
 
 // Diff is a change of a file.
 type Diff struct{ Path, Old, New string }
@@ -185,6 +188,7 @@ type update struct {
 
 	ToolCallID string          `json:"toolCallId"`
 	Title      string          `json:"title"`
+	Name       any             `json:"name"` // a string, or it says nothing
 	Status     string          `json:"status"`
 	RawOutput  json.RawMessage `json:"rawOutput"`
 
@@ -216,14 +220,15 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	case sessionstore.UserMessageChunk:
 		r.plan = -1
 		r.say(Prompt, u)
-	case sessionstore.AgentMessageChunk:
-		r.say(Answer, u)
-	case sessionstore.AgentThoughtChunk:
-		if u.Meta.Ours.Note {
+	case sessionstore.AgentMessageChunk, sessionstore.AgentThoughtChunk:
+		switch {
+		case u.Meta.Ours.Note:
 			r.say(Note, u)
-			return
+		case stored.Kind == sessionstore.AgentMessageChunk:
+			r.say(Answer, u)
+		default:
+			r.say(Thought, u)
 		}
-		r.say(Thought, u)
 	case sessionstore.ToolCallUpdate:
 		if r.calls[u.ToolCallID] == nil {
 			r.headless[u.ToolCallID] = true
@@ -325,6 +330,9 @@ func (r *Reader) call(u update) {
 		r.append(Entry{Kind: ToolCall, Call: c})
 	}
 	c.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), c.Title)
+	if name, ok := u.Name.(string); ok {
+		c.Name = cmp.Or(text.Line(text.Plain(name), 100), c.Name)
+	}
 	c.Status = cmp.Or(text.Printable(u.Status), c.Status)
 	var content []struct {
 		Type    string `json:"type"`

@@ -122,7 +122,7 @@ func (m *markdownWriter) entry(e Entry) {
 }
 
 func (m *markdownWriter) call(c *Call) {
-	title := c.mark() + " " + c.Title
+	title := c.mark() + " " + c.Heading()
 	if len(c.Texts)+len(c.Diffs) == 0 {
 		m.printf("\n- %s\n", escaped(title))
 		return

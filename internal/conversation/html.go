@@ -161,7 +161,7 @@ func (h *htmlWriter) attachment(a Attachment) {
 }
 
 func (h *htmlWriter) call(c *Call) {
-	title := c.mark() + " " + c.Title
+	title := c.mark() + " " + c.Heading()
 	if len(c.Texts)+len(c.Diffs) == 0 {
 		h.element("p", "call "+c.Status, title)
 		return

@@ -235,7 +235,7 @@ func newEntry(e conversation.Entry) entry {
 	if e.Call == nil {
 		return shown
 	}
-	shown.Title, shown.Status = e.Call.Title, e.Call.Status
+	shown.Title, shown.Status = e.Call.Heading(), e.Call.Status
 	for _, t := range e.Call.Texts {
 		shown.Results = append(shown.Results, blocks(t))
 	}

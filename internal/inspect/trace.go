@@ -20,6 +20,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 const (
@@ -271,10 +272,12 @@ func label(content json.RawMessage) string {
 		Update struct {
 			Kind   string `json:"sessionUpdate"`
 			Title  string `json:"title"`
+			Name   any    `json:"name"`
 			Status string `json:"status"`
 		} `json:"update"`
 		ToolCall struct {
 			Title string `json:"title"`
+			Name  any    `json:"name"`
 		} `json:"toolCall"`
 		Outcome struct {
 			Outcome  string `json:"outcome"`
@@ -285,8 +288,13 @@ func label(content json.RawMessage) string {
 		StopReason string `json:"stopReason"`
 	}
 	_ = strictjson.Decode(content, &said) // most messages have few of these
+	heading := func(title string, name any) string {
+		tool, _ := name.(string)
+		return sessionstore.CallHeading(title, tool)
+	}
 	return text.Line(text.Plain(strings.Join(strings.Fields(strings.Join([]string{
-		said.Update.Kind, said.Update.Title, said.Update.Status, said.ToolCall.Title,
+		said.Update.Kind, heading(said.Update.Title, said.Update.Name), said.Update.Status,
+		heading(said.ToolCall.Title, said.ToolCall.Name),
 		said.Outcome.Outcome, said.Outcome.OptionID, said.Path, said.Command, said.StopReason,
 	}, " ")), " ")), 200)
 }

@@ -29,7 +29,7 @@ type host struct {
 
 // Show implements [mcpclient.Host].
 func (h *host) Show(ctx context.Context, message string) error {
-	return h.Update(ctx, backend.Note(message+"\n\n"))
+	return h.Update(ctx, backend.Warning(backend.Note(message+"\n\n")))
 }
 
 // Elicit implements [mcpclient.Host]. It quotes the server's words, so that they cannot pass for
