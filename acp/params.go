@@ -97,6 +97,14 @@ func shape(nested shapes, names ...string) *strictjson.Shape {
 	return &strictjson.Shape{Fields: fields}
 }
 
+// knows returns a function that reports whether an object of this shape has a member of that name.
+func knows(s *strictjson.Shape) func(name string) bool {
+	return func(name string) bool {
+		_, known := s.Fields[name]
+		return known
+	}
+}
+
 func list(item *strictjson.Shape) *strictjson.Shape { return &strictjson.Shape{Items: item} }
 
 // params are the params of a request, parsed in one pass.

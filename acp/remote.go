@@ -23,8 +23,9 @@ type Grants struct {
 	// Account is the backend's account: authenticate, logout, and methods that begin with auth/ or
 	// providers/.
 	Account bool
-	// Extensions are the methods and capabilities that the adapter does not know, and _meta in the
-	// params of requests. What the backend does with those may have nothing to do with sessions.
+	// Extensions are the methods and capabilities that the adapter does not know, _meta in the
+	// params of requests, and unknown params of a new, loaded, resumed or copied session. What the
+	// backend does with those may have nothing to do with sessions.
 	Extensions bool
 }
 
@@ -93,13 +94,16 @@ func (g Grants) withoutMeta(r *jsonrpc.Request) {
 
 // offered returns the members of the backend's answer to initialize that the client is told of:
 // nothing that it may not use.
-func (g Grants) offered(result backend.Raw) backend.Raw {
-	for name := range members(result) {
-		if !g.offers(name) {
-			_, result, _ = strictjson.Take(result, name) // it is an object
+func (g Grants) offered(result backend.Raw) backend.Raw { return keepMembers(result, g.offers) }
+
+// keepMembers returns an object with some of its members. Anything else stays as it is.
+func keepMembers(raw json.RawMessage, keep func(name string) bool) json.RawMessage {
+	for name := range members(raw) {
+		if !keep(name) {
+			_, raw, _ = strictjson.Take(raw, name) // it is an object
 		}
 	}
-	return result
+	return raw
 }
 
 // offers reports whether the client is told of this member of the backend's answer.

@@ -269,7 +269,7 @@ func TestRemotePeerPassesNoSettings(t *testing.T) {
 	o := acp.Options{Backend: k.serve, MCPPolicy: policy}
 	params := func(id string) string {
 		return encode(map[string]any{"sessionId": id, "cwd": dir, "mcpServers": []any{},
-			"_meta": map[string]any{"options": map[string]any{"resume": "raw"}}})
+			"resume": "raw", "_meta": map[string]any{"options": map[string]any{"resume": "raw"}}})
 	}
 	c := remote(t, o, dir)
 	var opened struct{ SessionID string }
