@@ -92,8 +92,8 @@
 //	children.go               which process serves a session
 //	child.go                  one process and its connection; child_use.go says how long it lives
 //	childsession.go           a session in a process; settings.go restores its modes and options
-//	subagents.go              sessions that the agent starts itself; undeclared.go hides that the
-//	                            client understands them, where agents get it wrong
+//	subagents.go              sessions that the agent starts itself
+//	undeclared.go             what the agent is not told that the client understands
 //	router.go, updates.go     what a child sends; ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
 //

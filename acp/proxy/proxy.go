@@ -56,7 +56,7 @@ func (p *proxy) Initialize(
 	// The version between the client and us does not matter to the agent.
 	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
 	if err == nil {
-		params, err = withoutNativeSubagents(params)
+		params, err = withoutUndeclared(params)
 	}
 	if err != nil {
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)

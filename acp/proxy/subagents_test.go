@@ -20,8 +20,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Clause A36. Agents use JetBrains' way for JetBrains' editor, whatever else it declares.
-func TestNativeSubagentsAreNotDeclared(t *testing.T) {
+// Agents use JetBrains' way for JetBrains' editor, whatever else it declares, and are asked about lists
+// of sessions by ids that are not theirs.
+//
+// Clauses A28, A36.
+func TestSomeCapabilitiesAreNotDeclared(t *testing.T) {
 	const air = `{"fs":{ "readTextFile" : true},%s"_meta":{"jetbrains":{"air":{"version":1,` +
 		`"capabilities":[%s]},"x":1.0}}}`
 	for name, test := range map[string]struct{ given, want string }{
@@ -30,6 +33,10 @@ func TestNativeSubagentsAreNotDeclared(t *testing.T) {
 			fmt.Sprintf(air, `"subagents":{"_meta":{}},`,
 				`"diffPatch", "nativeSubagentSessions" ,"goal"`),
 			fmt.Sprintf(air, ``, `"diffPatch","goal"`),
+		},
+		"index": {
+			fmt.Sprintf(air, ``, `"sessionIndex","loadReplayEnd"`),
+			fmt.Sprintf(air, ``, `"loadReplayEnd"`),
 		},
 		"neither": {
 			fmt.Sprintf(air, ``, `"diffPatch" , "asyncTasks"`),

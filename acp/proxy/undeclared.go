@@ -8,20 +8,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// nativeSubagents is a capability of JetBrains' editor, with which agents send the sessions of
-// subagents in a way that is not ACP's.
-const nativeSubagents = "nativeSubagentSessions"
+// undeclared are capabilities of JetBrains' editor that agents are not told of: they send the
+// sessions of subagents in a way that is not ACP's, and requests about lists of sessions by ids in
+// params and results, which are not mapped.
+var undeclared = []string{"nativeSubagentSessions", "sessionIndex"}
 
-// withoutNativeSubagents removes from the params of initialize that the client understands
-// subagents in JetBrains' way. Agents use that for JetBrains' editor, whatever else it declares, so
-// it cannot declare ACP's way either. The agent then reports the work of its subagents in the
-// session itself.
-func withoutNativeSubagents(params backend.Raw) (backend.Raw, error) {
+// withoutUndeclared removes undeclared from the params of initialize. Agents send subagents in
+// JetBrains' way to its editor, whatever else it declares, so it cannot declare ACP's way either.
+// The agent then reports the work of its subagents in the session itself, and offers session/list
+// only.
+func withoutUndeclared(params backend.Raw) (backend.Raw, error) {
 	return edit(params, func(capabilities backend.Raw) (backend.Raw, error) {
 		isAir := false
 		capabilities, err := edit(capabilities, func(air backend.Raw) (backend.Raw, error) {
 			isAir = strictjson.IsObject(air)
-			return edit(air, withoutNative, "capabilities")
+			return edit(air, declared, "capabilities")
 		}, "_meta", "jetbrains", "air")
 		if err != nil || !isAir {
 			return capabilities, err
@@ -31,15 +32,15 @@ func withoutNativeSubagents(params backend.Raw) (backend.Raw, error) {
 	}, "clientCapabilities")
 }
 
-// withoutNative removes nativeSubagents from a list of capabilities.
-func withoutNative(list backend.Raw) (backend.Raw, error) {
+// declared returns a list of capabilities without those in undeclared.
+func declared(list backend.Raw) (backend.Raw, error) {
 	var names []json.RawMessage
 	if json.Unmarshal(list, &names) != nil {
 		return list, nil
 	}
 	left := slices.DeleteFunc(slices.Clone(names), func(raw json.RawMessage) bool {
 		var name string
-		return json.Unmarshal(raw, &name) == nil && name == nativeSubagents
+		return json.Unmarshal(raw, &name) == nil && slices.Contains(undeclared, name)
 	})
 	if len(left) == len(names) {
 		return list, nil
