@@ -14,7 +14,9 @@ MORE        := testdata/node-agents/more
 LLAMA       := testdata/node-llama
 
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
-RACE        := -race -gcflags=modernc.org/...=-race=false
+# The driver is not left out: it has instances of generic types of package sync, and the linker may
+# use these for the whole program.
+RACE        := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 
 # Packages whose tests take longest, mostly waiting for the disk. They need little from NODE, and start
 # before it is installed.
