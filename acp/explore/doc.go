@@ -64,7 +64,8 @@
 // # What the client sees
 //
 // Each access to files is a tool call with its input, a summary and the locations. The answer is
-// text that streams while files are read, grouped by root. Locations are absolute paths as the
-// client spells the roots; real paths are shown by /roots only. Answers are bounded and say when
-// they were truncated. A cancelled turn ends between two files or within a few KiB of one.
+// text that streams while files are read, grouped by root. Each chunk of it is whole Markdown.
+// Locations are absolute paths as the client spells the roots; real paths are shown by /roots only.
+// Answers are bounded and say when they were truncated. A cancelled turn ends between two files or
+// within a few KiB of one.
 package explore

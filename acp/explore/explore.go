@@ -21,12 +21,14 @@ type limits struct {
 
 	progress time.Duration // between reports of a search
 	waiting  time.Duration // before the answer says which MCP servers it waits for
+	delay    time.Duration // how long found lines may wait for further ones before they are sent
 }
 
 var defaultLimits = limits{
 	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500,
 	progress: 2 * time.Second,
 	waiting:  time.Second,
+	delay:    500 * time.Millisecond,
 }
 
 // Kind is the backend.Info.Kind.
@@ -92,7 +94,7 @@ func (s *session) run(
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{session: s, reply: newReply(ctx, u, s.limits.bytes)}
+	t := &turn{session: s, reply: newReply(ctx, u, s.limits)}
 	if err = answer(t, ctx, p); err == nil {
 		err = t.flush()
 	}

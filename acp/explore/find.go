@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,16 +52,12 @@ func (t *turn) find(ctx context.Context, p prompt) error {
 	list := t.newListing("file", "files")
 	scan := t.scan(call)
 	scan.Only = only
-	folder := ""
 	tally, err := scan.Files(ctx, func(f tools.File) error {
-		if now := filepath.Dir(f.Path()); now != folder {
-			folder = now
-			if err := t.flush(); err != nil {
-				return err
-			}
-		}
 		root := t.roots[f.Root().Index]
-		return list.add(root.Index, root.show(f.Rel()), f.Path(), 0)
+		if err := list.add(root.Index, root.show(f.Rel()), f.Path(), 0); err != nil {
+			return err
+		}
+		return t.flushSoon()
 	})
 	return t.finish(err, call, list, tally)
 }
@@ -78,7 +73,7 @@ type listing struct {
 	left         int        // how many more hits may be shown
 	truncated    string     // note that not all hits are shown, otherwise ""
 	stopped      int        // the root in which the answer was full, -1 for none
-	open         int        // the root whose group is being written, -1 for none
+	open         int        // the root whose group is being written, -1 for none yet
 	counts       []hitCount // by root
 	locations    []sdk.ToolCallLocation
 }
@@ -108,22 +103,15 @@ func (l *listing) add(root int, line, path string, number int) error {
 	l.left--
 	l.counts[root].hits++
 	l.locations = append(l.locations, backend.Locations(path, number)...)
-	heading := ""
 	if l.open != root {
-		// No line can close the fence, because each begins with the name of a file.
-		heading = fmt.Sprintf("%s**%s**\n\n```text\n", l.end(), text.Code(l.roots[root].label))
 		l.open = root
+		heading := "**" + text.Code(l.roots[root].label) + "**\n\n"
+		if err := l.reply.write(heading); err != nil {
+			return err
+		}
 	}
-	return l.reply.write(heading + line + "\n")
-}
-
-// end returns the end of the group being written.
-func (l *listing) end() string {
-	if l.open < 0 {
-		return ""
-	}
-	l.open = -1
-	return "```\n\n"
+	l.reply.writeLine(line) // it begins with the name of a file
+	return nil
 }
 
 func (l *listing) hits() int {
@@ -172,9 +160,6 @@ func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 // finish ends a search that returned err.
 func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tally) error {
 	if err != nil && err != errFull {
-		return err
-	}
-	if err := t.write(list.end()); err != nil {
 		return err
 	}
 	summary := list.summary(tally, t.limits.files)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -155,6 +156,7 @@ func open(t testing.TB, l limits, roots ...string) *conversation {
 		commands: cmp.Or(l.commands, defaultLimits.commands),
 		progress: cmp.Or(l.progress, defaultLimits.progress),
 		waiting:  cmp.Or(l.waiting, defaultLimits.waiting),
+		delay:    cmp.Or(l.delay, time.Hour),
 	}}
 	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)

@@ -14,35 +14,52 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-const (
-	// chunkSize is how many bytes of text are collected before they are sent.
-	chunkSize = 1 << 10
-	// maxDelay is how long found text may wait for further text before it is sent.
-	maxDelay = 200 * time.Millisecond
-)
+// chunkSize is how many bytes of text are collected before they are sent.
+const chunkSize = 1 << 10
 
-// reply sends what a turn says and does. Text is collected into chunks; tool calls keep their
-// position among them. It is used by one goroutine at a time.
+// reply sends what a turn says and does. Text is collected into chunks, each of which is whole
+// Markdown, because some clients show each chunk as a document. Tool calls keep their position among
+// them. It is used by one goroutine at a time.
 type reply struct {
 	ctx     context.Context // the turn's
 	updates backend.Updates
 	pending strings.Builder
-	bound   int       // how many bytes of found text the answer may contain
-	room    int       // how many of these are left
-	sent    time.Time // when text was last sent
+	inBlock bool          // pending ends within a code block of writeLine
+	bound   int           // how many bytes of found text the answer may contain
+	room    int           // how many of these are left
+	delay   time.Duration // how long lines may wait in flushSoon
+	sent    time.Time     // when text was last sent
 }
 
-func newReply(ctx context.Context, updates backend.Updates, bound int) *reply {
-	return &reply{ctx: ctx, updates: updates, bound: bound, room: bound}
+func newReply(ctx context.Context, updates backend.Updates, l limits) *reply {
+	return &reply{ctx: ctx, updates: updates, bound: l.bytes, room: l.bytes, delay: l.delay,
+		sent: time.Now()}
 }
 
-// write adds text that is short, or for which room has been taken.
+// write adds whole Markdown that is short, or for which room has been taken.
 func (r *reply) write(s string) error {
+	r.endBlock()
 	r.pending.WriteString(s)
 	if r.pending.Len() < chunkSize {
 		return nil
 	}
 	return r.flush()
+}
+
+// writeLine adds a line, which must not begin like a fence, to a code block that other text ends.
+func (r *reply) writeLine(line string) {
+	if !r.inBlock {
+		r.pending.WriteString("```text\n")
+		r.inBlock = true
+	}
+	r.pending.WriteString(line + "\n")
+}
+
+func (r *reply) endBlock() {
+	if r.inBlock {
+		r.pending.WriteString("```\n\n")
+		r.inBlock = false
+	}
 }
 
 // take reserves room for n bytes of found text. It reports whether there is enough.
@@ -56,7 +73,7 @@ func (r *reply) take(n int) bool {
 
 // flushSoon sends the collected text, unless some was sent a moment ago.
 func (r *reply) flushSoon() error {
-	if time.Since(r.sent) < maxDelay {
+	if time.Since(r.sent) < r.delay {
 		return nil
 	}
 	return r.flush()
@@ -64,6 +81,7 @@ func (r *reply) flushSoon() error {
 
 // flush sends the collected text.
 func (r *reply) flush() error {
+	r.endBlock()
 	if r.pending.Len() == 0 {
 		return nil
 	}
@@ -73,15 +91,8 @@ func (r *reply) flush() error {
 	return r.updates.Update(r.ctx, chunk)
 }
 
-// writeBlock writes s as a code block, line by line, so that it is sent in chunks.
-func (r *reply) writeBlock(s string) error {
-	for line := range strings.Lines(text.Block("text", s)) {
-		if err := r.write(line); err != nil {
-			return err
-		}
-	}
-	return r.write("\n")
-}
+// writeBlock writes s as a code block.
+func (r *reply) writeBlock(s string) error { return r.write(text.Block("text", s) + "\n") }
 
 // quote writes text from a folder or server as a code block, as far as there is room. The caller
 // names the source.

@@ -52,7 +52,7 @@ func TestAnswerThatFits(t *testing.T) {
 }
 
 func TestTextIsStreamed(t *testing.T) {
-	c := open(t, limits{}, plant(t, many(80)))
+	c := open(t, limits{delay: -1}, plant(t, many(80)))
 	for _, question := range []string{"/search needle", "/find *.txt"} {
 		var order []string
 		for _, u := range c.ask(question).updates {
@@ -63,6 +63,46 @@ func TestTextIsStreamed(t *testing.T) {
 		require.Equal(t, []string{"tool_call_update", "agent_message_chunk"}, order[len(order)-2:])
 		require.Greater(t, len(order), 5)
 	}
+}
+
+// Some clients show each chunk as a document.
+func TestEachChunkIsWholeMarkdown(t *testing.T) {
+	files := many(20)
+	files["long.md"] = strings.Repeat("needle in a long line\n```\n", 100)
+	cwd, other := plant(t, files), plant(t, fileTree{"last.txt": "needle\n"})
+	questions := []string{"needle", "/search needle", "/find *", "/find last.txt", "/read long.md",
+		"/skills", "/mcp", "/help", "/edit x"}
+	for name, l := range map[string]limits{
+		"at once": {delay: -1}, "later": {}, "with progress": {progress: -1}, "full": {hits: 30},
+	} {
+		for _, question := range questions {
+			t.Run(name+"/"+question, func(t *testing.T) {
+				a := open(t, l, cwd, other).ask(question)
+				for _, u := range a.updates {
+					if u.Kind == "agent_message_chunk" {
+						requireClosedFences(t, u.text())
+					}
+				}
+			})
+		}
+	}
+}
+
+// requireClosedFences fails the test if a code block does not begin and end in the text.
+func requireClosedFences(t *testing.T, markdown string) {
+	t.Helper()
+	fence := ""
+	for line := range strings.Lines(markdown) {
+		line = strings.TrimSpace(line)
+		marks := line[:len(line)-len(strings.TrimLeft(line, "`"))]
+		switch {
+		case fence == "" && len(marks) >= 3:
+			fence = marks
+		case fence != "" && line == marks && len(marks) >= len(fence):
+			fence = ""
+		}
+	}
+	require.Empty(t, fence, markdown)
 }
 
 // Clause W6.
