@@ -2,35 +2,23 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/budget"
 	"github.com/acp-agent/acp-agent/internal/loglimit"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/remote"
 	"github.com/acp-agent/acp-agent/internal/secret"
-	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/token"
-	"github.com/acp-agent/acp-agent/internal/websocket"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // serveFlags are the flags of the serve subcommand.
@@ -51,7 +39,7 @@ func newServe(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
-		Long: `serve accepts connections over WebSocket, at the path ` + websocket.Path + `. Editors start acp-agent
+		Long: `serve accepts connections over WebSocket, at the path ` + remote.Path + `. Editors start acp-agent
 connect URL instead of acp-agent. Everything runs on this machine, as the user that starts serve:
 the sessions, their folders and the agent.
 
@@ -148,7 +136,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 			return err
 		}
 	}
-	auditLog, closeAudit, err := f.openAudit(s.err)
+	audit, closeAudit, err := f.openAudit(s.err)
 	if err != nil {
 		return err
 	}
@@ -157,104 +145,61 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return err
 	}
-	n := &network{
-		tokens: tokens, log: logger,
-		acceptor: websocket.NewAcceptor(set.maxLine, websocket.Times{}, f.budget(set.maxLine)),
-		audit:    auditLog, behindProxy: f.behindProxy, users: map[string]token.Token{},
-	}
-	users := serverUsers{
-		set: set, tokens: tokens, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), roots: roots,
-		store: store, trace: trace, connected: new(atomic.Int64), log: logger, audit: auditLog,
-		observe: func(e acp.Event) { n.metrics.observe(e) },
-		timed:   func(s sessionstore.Store) sessionstore.Store { return timedStore{s, n.metrics.stored} },
-	}
-	n.peers = acp.NewServer(acp.ServerOptions{
-		PerPeer: acp.Limits{Connections: maxConnections, Sessions: 200, Turns: 50},
-		Options: users.options,
+	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
+	server := remote.NewServer(remote.Options{
+		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store,
+		MaxLine: set.maxLine, Memory: f.memory, BehindProxy: f.behindProxy,
+		Grace: f.grace, HurryUp: endSignals(), Log: logger, Audit: audit,
 	})
-	n.metrics = newMetrics(n.load)
 	if f.metrics != "" {
-		address, ended, err := n.metrics.listen(ctx, f.metrics)
+		metrics, err := listenTCP(ctx, "--metrics", f.metrics)
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}
-		defer ended()
-		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", address)
+		defer server.ServeMetrics(metrics)()
+		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", metrics.Addr())
 	}
-	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", f.scheme(), listener.Addr(), websocket.Path)
+	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", f.scheme(), listener.Addr(), remote.Path)
 	switch list, err := tokens.List(); {
 	case err != nil:
 		fmt.Fprintln(s.err, "acp-agent: a user cannot connect:", err)
 	case len(list) == 0:
 		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
 	}
-	err = n.serve(ctx, listener, f.grace)
-	if err := users.pool.Close(context.WithoutCancel(ctx)); err != nil {
+	err = server.Serve(ctx, listener)
+	if err := answers.pool.Close(context.WithoutCancel(ctx)); err != nil {
 		logger.Warn("cannot end the agents", "error", err)
 	}
 	return err
 }
 
-// serverUsers is what the users of a server share.
-type serverUsers struct {
+// answerers chooses what answers the users of a server.
+type answerers struct {
 	set        *settings
-	tokens     *token.Store
 	dir        string // of what is kept
 	downstream downstream
 	pool       *proxy.Pool
-	roots      workspace.Options
-	store      sessionstore.Shared
 	trace      traceFunc
-	connected  *atomic.Int64 // connections so far, which the trace tells apart
-	log, audit *slog.Logger
-	observe    func(acp.Event)
-	timed      func(sessionstore.Store) sessionstore.Store
 }
 
-// options returns the options of a user's connection. The token may be another one than before.
-func (u serverUsers) options(p acp.Peer) (acp.Options, error) {
-	user, err := u.tokens.Get(p.Principal)
-	if err != nil {
-		return acp.Options{}, err
-	}
-	roots := u.roots
-	roots.Policy.Allow = nil
-	for _, within := range user.Within.All() {
-		roots.Policy.Allow = append(roots.Policy.Allow, within)
-	}
-	d := u.downstream
-	if user.Agent != "" {
-		if d, err = u.set.behind(user.Agent, nil, "tokens: "); err != nil {
+// serving returns the options of a connection.
+func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
+	d := a.downstream
+	if u.Token.Agent != "" {
+		if d, err = a.set.behind(u.Token.Agent, nil, "tokens: "); err != nil {
 			return acp.Options{}, err
 		}
 		d.sandboxer = nil
 	}
 	// A token that is replaced may give other rights.
-	d.pool, d.user = u.pool, user.Name
-	d.rights = fmt.Sprintf("%q", []any{user.Agent, user.Within.Strings()})
-	d.model.ConsentDir = consentDir(filepath.Join(u.dir, "users", user.Name))
-	o := u.set.serving(
-		d, u.dir, roots, u.timed(u.store.For(user.Name)), u.trace, u.log.With("user", user.Name))
+	d.pool, d.user = a.pool, u.Token.Name
+	d.rights = fmt.Sprintf("%q", []any{u.Token.Agent, u.Token.Within.Strings()})
+	d.model.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Token.Name))
+	o := a.set.serving(d, a.dir, u.Workspace, u.Store, a.trace, u.Log)
 	o.ConsentDir = d.model.ConsentDir
-	o.RemoteGrants, err = u.set.config.Agents[d.profile.Name].Grants()
-	if err != nil {
-		return acp.Options{}, err
-	}
-	o.Trace = u.trace.of(fmt.Sprintf("editor[%d %s]", u.connected.Add(1), user.Name))
-	userAudit := u.audit.With("user", user.Name)
-	o.Observe = func(e acp.Event) {
-		u.observe(e)
-		audit(userAudit, e)
-	}
-	return o, nil
-}
-
-// budget returns the limits for messages of up to maxLine bytes. A user can send two of them at once.
-func (f serveFlags) budget(maxLine int) *budget.Budget {
-	perUser := max(f.memory/4, 2*maxLine)
-	return budget.New(budget.Limits{
-		PerUser: perUser, Total: max(f.memory, perUser), Message: maxLine,
-	})
+	o.Trace = a.trace.of("editor[" + u.Connection + "]")
+	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
+	return o, err
 }
 
 func (f serveFlags) scheme() string {
@@ -278,23 +223,11 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	if err != nil || f.cert == "" {
 		return listener, err
 	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	withTLS, err := remote.WithCertificate(listener, f.cert, f.key, log)
 	if err != nil {
 		return nil, errors.Join(usagef("--tls-cert: %v", err), listener.Close())
 	}
-	var last atomic.Pointer[tls.Certificate]
-	last.Store(&pair)
-	return tls.NewListener(listener, &tls.Config{
-		NextProtos: []string{"http/1.1"}, // WebSocket
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if pair, err := tls.LoadX509KeyPair(f.cert, f.key); err == nil {
-				last.Store(&pair)
-			} else { // perhaps one of the files is being replaced
-				log.Error("cannot read the certificate again; the old one stays in use", "error", err)
-			}
-			return last.Load(), nil
-		},
-	}), nil
+	return withTLS, nil
 }
 
 // openAudit returns the audit log, and a function that closes its file.
@@ -306,178 +239,9 @@ func (f serveFlags) openAudit(stderr io.Writer) (*slog.Logger, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	log, end := loglimit.New(slog.New(slog.NewJSONHandler(file, nil)))
+	log, end := remote.NewAudit(file)
 	return log, func() {
 		end()
 		file.close()
 	}, nil
-}
-
-// network serves the connections of users who have a token.
-type network struct {
-	tokens      *token.Store
-	acceptor    *websocket.Acceptor
-	peers       *acp.Server
-	log         *slog.Logger
-	audit       *slog.Logger // who connected and did what
-	metrics     *serverMetrics
-	behindProxy bool
-	draining    atomic.Bool // there are no new connections
-
-	mu    sync.Mutex
-	users map[string]token.Token // the tokens with which users have connected, by name
-}
-
-// serve accepts connections until ctx ends. Then running turns have the time grace, unless the
-// program is asked to end once more.
-func (n *network) serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
-	server := &http.Server{
-		Handler: n.handler(),
-		// These times end when a request becomes a connection.
-		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	served, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	watching.Go(func() { n.endRevoked(served) })
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	n.draining.Store(true)
-	waiting, cancel := context.WithTimeout(served, grace)
-	defer cancel()
-	waiting, stop := signal.NotifyContext(waiting, endSignals()...)
-	defer stop()
-	if err := n.peers.Shutdown(waiting); err != nil {
-		n.log.Warn("ended turns that were still running")
-	}
-	err := server.Close()
-	<-ended
-	return err
-}
-
-// load returns what the server does now.
-func (n *network) load() serverLoad {
-	l := serverLoad{Limits: n.peers.Used(), children: countChildren()}
-	l.lost, l.unconfirmed = n.acceptor.Waiting()
-	return l
-}
-
-func (n *network) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+websocket.Path, n.connect)
-	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if n.draining.Load() {
-			http.Error(w, shuttingDown, http.StatusServiceUnavailable)
-		}
-	})
-	return mux
-}
-
-// maxConnections is how many connections a user may have.
-const maxConnections = 100
-
-// makeRoom ends connections that a user has lost, the oldest first, if there is no room for a new
-// one. The user cannot close them, and they would stay until nobody may resume them.
-func (n *network) makeRoom(ctx context.Context, user string) {
-	for n.peers.UsedBy(user).Connections >= maxConnections && n.acceptor.EndLost(ctx, user) {
-	}
-}
-
-const shuttingDown = "the server is shutting down"
-
-// connect serves a connection.
-func (n *network) connect(w http.ResponseWriter, r *http.Request) {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	user, err := n.tokens.Find(secret)
-	from := []any{"from", r.RemoteAddr}
-	if n.behindProxy {
-		const most = 200
-		forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ", ")
-		from = append(from, "forwardedFor", text.Truncate(forwarded, most))
-	}
-	log, audit := n.log.With(from...), n.audit.With(from...)
-	switch {
-	case err != nil && !errors.Is(err, token.ErrInvalid):
-		n.metrics.reject()
-		log.Error("cannot read a token", "error", err)
-		http.Error(w, "the server cannot read the token of this user; its log says why",
-			http.StatusServiceUnavailable)
-		return
-	case err != nil || !strings.EqualFold(scheme, "Bearer"):
-		n.metrics.reject()
-		log.Warn("rejected a connection without a valid token")
-		audit.Info("rejected a connection without a valid token")
-		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
-		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
-			http.StatusUnauthorized)
-		return
-	case n.draining.Load() && !websocket.Resumes(r):
-		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
-		return
-	}
-	from = append([]any{"user", user.Name}, from...)
-	log, audit = n.log.With(from...), n.audit.With(from...)
-	n.admit(user)
-	if !websocket.Resumes(r) {
-		n.makeRoom(r.Context(), user.Name)
-	}
-	conn, err := n.acceptor.Accept(w, r, user.Name)
-	switch {
-	case err != nil:
-		n.metrics.reject()
-		log.Warn("rejected a connection", "error", err)
-		return
-	case conn == nil:
-		log.Info("resumed a connection")
-		return
-	}
-	log.Info("connected")
-	audit.Info("connected")
-	defer audit.Info("disconnected")
-	peer := acp.Peer{Principal: user.Name, Remote: true}
-	if err := n.peers.Serve(context.WithoutCancel(r.Context()), conn, peer); err != nil {
-		log = log.With("error", err)
-	}
-	log.Info("disconnected")
-}
-
-// admit notes with which token a user connects, and ends what goes on by virtue of an older one.
-func (n *network) admit(user token.Token) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if old, ok := n.users[user.Name]; ok && !old.Same(user) {
-		n.peers.End(user.Name)
-	}
-	n.users[user.Name] = user
-}
-
-// endRevoked ends what goes on for users whose tokens are no longer valid, once a second until ctx
-// ends. A token that cannot be read stays valid: that may be over soon.
-func (n *network) endRevoked(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		n.mu.Lock()
-		for name, user := range n.users {
-			now, err := n.tokens.Get(name)
-			revoked := errors.Is(err, fs.ErrNotExist) || err == nil && !now.Same(user)
-			if revoked && n.peers.End(name) {
-				n.log.Info("the token was revoked", "user", name)
-			}
-		}
-		n.mu.Unlock()
-	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/remote"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/token"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -27,12 +27,12 @@ a new token for the same name has the same ones.`,
 	}, newTokensAdd(s, set), newTokensList(s, set), newTokensRevoke(s, set))
 }
 
-func (set *settings) tokens() (*token.Store, error) {
+func (set *settings) tokens() (*remote.Tokens, error) {
 	dir, err := set.stateDirectory()
 	if err != nil {
 		return nil, err
 	}
-	return token.NewStore(filepath.Join(dir, "tokens")), nil
+	return remote.NewTokens(filepath.Join(dir, "tokens")), nil
 }
 
 func newTokensAdd(s streams, set *settings) *cobra.Command {
@@ -71,9 +71,9 @@ session can have, not what the agent can reach from them.`,
 			if err != nil {
 				return err
 			}
-			secret, err := tokens.Add(token.Token{Name: args[0], Within: dirs, Agent: agent,
+			secret, err := tokens.Add(remote.Token{Name: args[0], Within: dirs, Agent: agent,
 				Created: time.Now().UTC()})
-			if errors.Is(err, token.ErrExists) {
+			if errors.Is(err, remote.ErrTokenExists) {
 				return fmt.Errorf("%s has a token already; acp-agent tokens revoke %[1]s removes it", args[0])
 			}
 			if err != nil {

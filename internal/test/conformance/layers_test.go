@@ -17,13 +17,13 @@ var layers = [][]string{
 	{"internal/test/pgtest"}, // imported by tests only
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal", "internal/test/volume"}, // imported by tests only
 	{"cmd/acp-agent"},
-	{"internal/config"},
+	{"internal/config", "internal/remote"},
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/client", "internal/conversation"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
-	{"internal/commandline", "internal/llm", "internal/process", "internal/token"},
+	{"internal/commandline", "internal/llm", "internal/process"},
 	{"internal/mcp/server", "internal/consent"},
 	{"internal/mcp/roots"},
 	{"workspace/tools"},

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 
 // Clause N4.
 func TestMetricsCountWhatServersDo(t *testing.T) {
-	m := newMetrics(func() serverLoad {
-		return serverLoad{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1}, children: 4, lost: 5, unconfirmed: 6}
+	m := newMetrics(func() usage {
+		return usage{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1}, children: 4, lost: 5, unconfirmed: 6}
 	})
 	for _, took := range []time.Duration{time.Millisecond, 3 * time.Millisecond, time.Hour} {
 		m.observe(acp.RequestEvent{Method: "session/prompt", Duration: took})

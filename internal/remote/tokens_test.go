@@ -1,4 +1,4 @@
-package token
+package remote
 
 import (
 	"io/fs"
@@ -15,7 +15,7 @@ import (
 
 func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tokens")
-	s := NewStore(dir)
+	s := NewTokens(dir)
 	within, err := workspace.ParseDirs([]string{t.TempDir()})
 	require.NoError(t, err)
 	list, err := s.List()
@@ -26,8 +26,8 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	secret, err := s.Add(added)
 	require.NoError(t, err)
 	_, err = s.Add(added)
-	require.ErrorIs(t, err, ErrExists)
-	found, err := s.Find(secret)
+	require.ErrorIs(t, err, ErrTokenExists)
+	found, err := s.find(secret)
 	require.NoError(t, err)
 	require.Equal(t, "ana", found.Name)
 	require.Equal(t, within, found.Within)
@@ -39,27 +39,27 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 
 	require.NoError(t, s.Revoke("ana"))
 	require.ErrorIs(t, s.Revoke("ana"), fs.ErrNotExist)
-	_, err = s.Find(secret)
-	require.ErrorIs(t, err, ErrInvalid)
+	_, err = s.find(secret)
+	require.ErrorIs(t, err, errInvalid)
 
 	// A new token for the same name is another one.
 	again, err := s.Add(added)
 	require.NoError(t, err)
-	_, err = s.Find(secret)
-	require.ErrorIs(t, err, ErrInvalid)
-	other, err := s.Find(again)
+	_, err = s.find(secret)
+	require.ErrorIs(t, err, errInvalid)
+	other, err := s.find(again)
 	require.NoError(t, err)
-	require.False(t, other.Same(found))
+	require.False(t, other.same(found))
 }
 
 func TestInvalidTokensAreNotFound(t *testing.T) {
-	s := NewStore(t.TempDir())
+	s := NewTokens(t.TempDir())
 	secret, err := s.Add(Token{Name: "ana"})
 	require.NoError(t, err)
 	for _, wrong := range []string{"", ".", "ana", "ana.", secret + "x", "x" + secret, "../tokens/" + secret,
 		strings.ToUpper(secret), "bob." + strings.TrimPrefix(secret, "ana.")} {
-		_, err := s.Find(wrong)
-		require.ErrorIs(t, err, ErrInvalid, wrong)
+		_, err := s.find(wrong)
+		require.ErrorIs(t, err, errInvalid, wrong)
 	}
 	for _, name := range []string{"", ".", "..", "-a", "_a", "a.", "a/b", "A", "a b", "é", strings.Repeat("a", 65)} {
 		_, err := s.Add(Token{Name: name})

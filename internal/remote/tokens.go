@@ -1,6 +1,4 @@
-// Package token keeps the tokens with which clients of a server authenticate. It stores only their
-// hashes, each in its own file.
-package token
+package remote
 
 import (
 	"crypto/rand"
@@ -34,8 +32,8 @@ type Token struct {
 	hash string // of the token, in hexadecimal digits
 }
 
-// file is the content of a token's file.
-type file struct {
+// tokenFile is the content of a token's file.
+type tokenFile struct {
 	Name    string    `json:"name"`
 	Within  []string  `json:"within"`
 	Agent   string    `json:"agent,omitzero"`
@@ -43,27 +41,27 @@ type file struct {
 	Hash    string    `json:"sha256"`
 }
 
-// Same reports whether t and other stand for the same secret.
-func (t Token) Same(other Token) bool { return t.hash == other.hash }
+// same reports whether t and other stand for the same secret.
+func (t Token) same(other Token) bool { return t.hash == other.hash }
 
-// Store keeps tokens in a directory. Its methods are safe for concurrent use, by processes too.
-type Store struct{ dir string }
+// Tokens keeps tokens in a directory. Its methods are safe for concurrent use, by processes too.
+type Tokens struct{ dir string }
 
-// NewStore returns the store in dir, which Add creates.
-func NewStore(dir string) *Store { return &Store{dir} }
+// NewTokens returns the tokens in dir, which Add creates.
+func NewTokens(dir string) *Tokens { return &Tokens{dir} }
 
-// ErrExists is returned by [Store.Add] if the name is taken.
-var ErrExists = errors.New("there is a token with this name")
+// ErrTokenExists is returned by [Tokens.Add] if the name is taken.
+var ErrTokenExists = errors.New("there is a token with this name")
 
 // Add creates a token for t.Name and returns it. Only its hash is stored, so this is the only time
 // that it can be seen.
-func (s *Store) Add(t Token) (string, error) {
+func (s *Tokens) Add(t Token) (string, error) {
 	path, err := s.path(t.Name)
 	if err != nil {
 		return "", err
 	}
 	secret := t.Name + "." + rand.Text()
-	f := file{Name: t.Name, Agent: t.Agent, Created: t.Created, Hash: hash(secret)}
+	f := tokenFile{Name: t.Name, Agent: t.Agent, Created: t.Created, Hash: hashToken(secret)}
 	for _, dir := range t.Within.All() {
 		f.Within = append(f.Within, dir.String())
 	}
@@ -72,35 +70,35 @@ func (s *Store) Add(t Token) (string, error) {
 		return "", err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return "", ErrExists
+		return "", ErrTokenExists
 	}
 	return secret, privatefile.WriteFile(path, content)
 }
 
-// ErrInvalid is returned by [Store.Find] if there is no such token, perhaps because it was revoked.
-var ErrInvalid = errors.New("there is no such token")
+// errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was revoked.
+var errInvalid = errors.New("there is no such token")
 
-// Find returns what is known about a token.
-func (s *Store) Find(secret string) (Token, error) {
+// find returns what is known about a token.
+func (s *Tokens) find(secret string) (Token, error) {
 	dot := strings.LastIndexByte(secret, '.')
 	if dot < 0 {
-		return Token{}, ErrInvalid
+		return Token{}, errInvalid
 	}
-	t, err := s.Get(secret[:dot])
+	t, err := s.get(secret[:dot])
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errName):
-		return Token{}, ErrInvalid
+		return Token{}, errInvalid
 	case err != nil:
 		return Token{}, err
 	// Hashes have the same length, and are compared in constant time.
-	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash(secret))) != 1:
-		return Token{}, ErrInvalid
+	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hashToken(secret))) != 1:
+		return Token{}, errInvalid
 	}
 	return t, nil
 }
 
 // List returns all tokens, by name.
-func (s *Store) List() ([]Token, error) {
+func (s *Tokens) List() ([]Token, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -110,11 +108,11 @@ func (s *Store) List() ([]Token, error) {
 	}
 	var list []Token
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), suffix)
+		name, ok := strings.CutSuffix(e.Name(), tokenSuffix)
 		if !ok {
 			continue
 		}
-		t, err := s.Get(name)
+		t, err := s.get(name)
 		if errors.Is(err, errName) {
 			return nil, fmt.Errorf("%s is not the file of a token: %w", filepath.Join(s.dir, e.Name()), err)
 		}
@@ -127,7 +125,7 @@ func (s *Store) List() ([]Token, error) {
 }
 
 // Revoke removes a token. The error is fs.ErrNotExist if there is none with this name.
-func (s *Store) Revoke(name string) error {
+func (s *Tokens) Revoke(name string) error {
 	path, err := s.path(name)
 	if err != nil {
 		return err
@@ -138,8 +136,8 @@ func (s *Store) Revoke(name string) error {
 	return privatefile.Remove(path)
 }
 
-// Get returns the token with this name. The error is fs.ErrNotExist if there is none.
-func (s *Store) Get(name string) (t Token, err error) {
+// get returns the token with this name. The error is fs.ErrNotExist if there is none.
+func (s *Tokens) get(name string) (t Token, err error) {
 	path, err := s.path(name)
 	if err != nil {
 		return t, err
@@ -148,7 +146,7 @@ func (s *Store) Get(name string) (t Token, err error) {
 	if err != nil {
 		return t, err
 	}
-	var f file
+	var f tokenFile
 	if err := json.Unmarshal(content, &f); err != nil {
 		return t, fmt.Errorf("%s is damaged: %w", path, err)
 	}
@@ -161,17 +159,17 @@ func (s *Store) Get(name string) (t Token, err error) {
 }
 
 const (
-	suffix  = ".json"
-	longest = 64 // name, in bytes
+	tokenSuffix  = ".json"
+	maxNameBytes = 64
 )
 
 var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_' and '.', begins "+
-	"with a letter or a digit, and does not end with '.'", longest)
+	"with a letter or a digit, and does not end with '.'", maxNameBytes)
 
 // path returns the file of a token. Names must be distinct on any file system, and valid in a
 // header.
-func (s *Store) path(name string) (string, error) {
-	valid := name != "" && len(name) <= longest && strings.IndexByte(".-_", name[0]) < 0 &&
+func (s *Tokens) path(name string) (string, error) {
+	valid := name != "" && len(name) <= maxNameBytes && strings.IndexByte(".-_", name[0]) < 0 &&
 		!strings.HasSuffix(name, ".") // which Windows drops from the name of a folder
 	for _, c := range []byte(name) {
 		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_", c) >= 0)
@@ -179,10 +177,10 @@ func (s *Store) path(name string) (string, error) {
 	if !valid {
 		return "", fmt.Errorf("%w: not %q", errName, name)
 	}
-	return filepath.Join(s.dir, name+suffix), nil
+	return filepath.Join(s.dir, name+tokenSuffix), nil
 }
 
-func hash(secret string) string {
+func hashToken(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }

@@ -1,15 +1,22 @@
-package main
+package remote
 
 import (
+	"io"
 	"log/slog"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/loglimit"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // maxAudited is the length of the longest title or error in the audit log, in bytes.
 const maxAudited = 500
+
+// NewAudit returns a log of who connected and did what, as JSON lines, and a function that ends it.
+func NewAudit(w io.Writer) (log *slog.Logger, end func()) {
+	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)))
+}
 
 // audit writes what a user has done to the audit log: opened folders or tried to, answered permission
 // requests, asked to delete sessions, sent the agent something that the operator does not allow.

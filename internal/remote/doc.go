@@ -1,0 +1,14 @@
+// Package remote serves users over the network, and connects an editor to such a server. Its caller
+// decides what answers a user: the agent, the store, the folders.
+//
+//   - tokens.go: who may connect, and to which folders.
+//   - server.go: what a server needs, its loop, and its end.
+//   - admit.go: from a request to a connection of a user; tokens that are revoked.
+//   - user.go: what a connection is served with, and what the users of a server may use.
+//   - audit.go, metrics.go, histogram.go, timed_store.go: what the operator sees of it.
+//   - certificate.go: TLS.
+//   - link.go: the other side, between an editor and a server.
+//
+// Package websocket has the connections themselves, package budget limits the memory for their
+// messages, and acp.Server the sessions and turns.
+package remote

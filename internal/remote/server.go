@@ -1,0 +1,137 @@
+package remote
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/websocket"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Options configure a [Server]. All of them are required, except where it says otherwise.
+type Options struct {
+	// Tokens say who may connect.
+	Tokens *Tokens
+	// Serving returns the options of a user's connection, such as the backend. The server sets
+	// Workspace, Store, Logger and Observe. It may be called concurrently.
+	Serving func(User) (acp.Options, error)
+	// Workspace are the options for opening roots, of all users.
+	Workspace workspace.Options
+	// Store has the sessions of all users.
+	Store sessionstore.Shared
+	// MaxLine is the size of the longest message, in bytes.
+	MaxLine int
+	// Memory is how many bytes of messages may be arriving or unanswered, of all users.
+	Memory int
+	// BehindProxy notes who is behind something that passes on the connections.
+	BehindProxy bool
+	// Grace is how long running turns may take after the server was asked to end, unless the program
+	// gets one of the signals HurryUp. Default none.
+	Grace   time.Duration
+	HurryUp []os.Signal
+	// Log is for the operator. Audit notes who connected and did what (see [NewAudit]).
+	Log, Audit *slog.Logger
+}
+
+// Server serves the connections of users who have a token.
+type Server struct {
+	options   Options
+	acceptor  *websocket.Acceptor
+	peers     *acp.Server
+	metrics   *metrics
+	connected atomic.Int64 // connections so far
+	draining  atomic.Bool  // there are no new connections
+
+	mu    sync.Mutex
+	users map[string]Token // the tokens with which users have connected, by name
+}
+
+// NewServer returns a server.
+func NewServer(o Options) *Server {
+	messages := messageBudget(o.Memory, o.MaxLine)
+	s := &Server{
+		options:  o,
+		acceptor: websocket.NewAcceptor(o.MaxLine, websocket.Times{}, messages),
+		users:    make(map[string]Token),
+	}
+	s.peers = acp.NewServer(acp.ServerOptions{PerPeer: limits, Options: s.serving})
+	s.metrics = newMetrics(s.usage)
+	return s
+}
+
+// Path is the path of connections.
+const Path = websocket.Path
+
+// ServeMetrics serves the metrics of the server on listener, at the path /metrics, until the caller
+// calls end.
+func (s *Server) ServeMetrics(listener net.Listener) (end func()) {
+	return s.metrics.serve(listener)
+}
+
+// Serve accepts connections until ctx ends. Then it waits for running turns.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler: s.handler(),
+		// These times end when a request becomes a connection.
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	served, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	watching.Go(func() { s.watchTokens(served) })
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.drain(served)
+	err := server.Close()
+	<-ended
+	return err
+}
+
+// drain accepts no new connections, and waits for running turns before it ends them.
+func (s *Server) drain(ctx context.Context) {
+	s.draining.Store(true)
+	waiting, cancel := context.WithTimeout(ctx, s.options.Grace)
+	defer cancel()
+	waiting, stop := signal.NotifyContext(waiting, s.options.HurryUp...)
+	defer stop()
+	if err := s.peers.Shutdown(waiting); err != nil {
+		s.options.Log.Warn("ended turns that were still running")
+	}
+}
+
+// usage returns what the server does now.
+func (s *Server) usage() usage {
+	u := usage{Limits: s.peers.Used(), children: countChildren()}
+	u.lost, u.unconfirmed = s.acceptor.Waiting()
+	return u
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, s.connect)
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if s.draining.Load() {
+			http.Error(w, shuttingDown, http.StatusServiceUnavailable)
+		}
+	})
+	return mux
+}
+
+const shuttingDown = "the server is shutting down"
