@@ -9,7 +9,8 @@
 //     name only in case. [Parse] does both in one pass.
 //   - [Take] removes a member of an object, [Put] and [Set] set one. All other bytes stay as they
 //     were, for messages that are passed on. [Encode] writes our own messages.
-//   - [Decode] reads what programs sent to each other, for people to look at.
+//   - [Decode] reads into Go types what programs send to each other, and [WrongTypeIn] explains its
+//     errors.
 //
 // JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. They are a
 // violation only if the string is read with [Field.Text]; in names they count as U+FFFD. Nesting is

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,17 +156,13 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 			rejectBody(w, err)
 			return
 		}
-		if m, err := jsonrpc.DecodeMessage(body); err == nil {
-			request, ok := m.(*jsonrpc.Request)
-			if ok && request.IsCall() && malformedParams(request) != "" {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusBadRequest)
-				_, _ = w.Write(errorResponse(request.ID.Raw(), jsonrpc.CodeInvalidParams,
-					malformedParams(request)))
-				return
-			}
+		calls, files, rejected := checkBody(body)
+		if rejected != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(rejected)
+			return
 		}
-		calls, files := countCalls(body)
 		if calls > s.limits.calls {
 			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)",
 				s.limits.calls),
@@ -212,34 +207,28 @@ func tooManyRequests(limit int) string {
 	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
 }
 
-// countCalls returns how many messages of a request expect an answer, and how many of them hold
-// whole files in memory. It decodes them as the SDK does, which rejects malformed ones.
-func countCalls(body []byte) (calls, files int) {
-	var messages []json.RawMessage
-	if json.Unmarshal(body, &messages) != nil {
-		messages = []json.RawMessage{body}
+// checkBody returns how many messages of a request expect an answer, and how many of them hold
+// whole files in memory. rejected is the response to a body that is not JSON, and to a request with
+// malformed params, or nil. The SDK rejects other malformed messages.
+func checkBody(body []byte) (calls, files int, rejected []byte) {
+	if !json.Valid(body) { // the SDK would ignore what follows a message
+		return 0, 0, errorResponse(nil, jsonrpc.CodeParseError, "the body is not valid JSON")
 	}
+	messages := []json.RawMessage{body}
+	isBatch := json.Unmarshal(body, &messages) == nil
 	for _, raw := range messages {
-		m, _ := jsonrpc.DecodeMessage(raw)
-		if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
-			calls++
-			if holdsFile(request) {
-				files++
-			}
+		m, err := decodeMessage(raw)
+		switch {
+		case err != nil || !m.isCall():
+			continue
+		case m.problem != "" && !isBatch:
+			return 0, 0, errorResponse(m.request.ID.Raw(), jsonrpc.CodeInvalidParams, m.problem)
+		case m.holdsFile:
+			files++
 		}
+		calls++
 	}
-	return calls, files
-}
-
-// holdsFile reports whether a request calls a tool that holds whole files in memory. The result may
-// contain a file several times.
-func holdsFile(request *jsonrpc.Request) bool {
-	var params struct{ Name string }
-	if request.Method != "tools/call" || json.Unmarshal(request.Params, &params) != nil {
-		return false
-	}
-	return slices.Contains([]string{"delete_file", "edit_file", "read_media", "search",
-		"write_file"}, params.Name)
+	return calls, files, nil
 }
 
 // budget bounds a number of bytes.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,30 +80,13 @@ func (s *Server) drain(transports ...*transport) {
 // session.
 type router struct{ legacy, modern *transport }
 
-// deliver passes on a message of size bytes. It blocks until the session takes it.
-func (r router) deliver(m jsonrpc.Message, size int) {
-	to := r.legacy
-	if request, ok := m.(*jsonrpc.Request); ok && r.isModern(request) {
-		to = r.modern
+// deliver passes on a message. It blocks until the session takes it.
+func (r router) deliver(m incoming) {
+	if m.modern || m.cancels != "" && r.modern.isPending(m.cancels) {
+		r.modern.deliver(m)
+	} else {
+		r.legacy.deliver(m)
 	}
-	to.deliver(m, size)
-}
-
-// isModern reports whether a request names a modern revision, or cancels such a request.
-func (r router) isModern(request *jsonrpc.Request) bool {
-	var params struct {
-		Meta      map[string]json.RawMessage `json:"_meta"`
-		RequestID json.RawMessage            `json:"requestId"`
-	}
-	if json.Unmarshal(request.Params, &params) != nil {
-		return false
-	}
-	var revision string
-	if named := params.Meta[mcp.MetaKeyProtocolVersion]; named != nil &&
-		(json.Unmarshal(named, &revision) != nil || revision >= modern) {
-		return true
-	}
-	return request.Method == "notifications/cancelled" && r.modern.isPending(params.RequestID)
 }
 
 var _ mcp.Transport = (*transport)(nil)
@@ -131,8 +113,8 @@ type transport struct {
 type callSlots struct{ running, files chan struct{} }
 
 // of returns those that a tool call needs.
-func (s callSlots) of(call *jsonrpc.Request) []chan struct{} {
-	if holdsFile(call) { // a call that waits for a file slot is not running
+func (s callSlots) of(call incoming) []chan struct{} {
+	if call.holdsFile { // a call that waits for a file slot is not running
 		return []chan struct{}{s.files, s.running}
 	}
 	return []chan struct{}{s.running}
@@ -157,59 +139,57 @@ func newTransport(l *lines, limit int, slots callSlots) *transport {
 	return t
 }
 
-// deliver passes a message of size bytes to the session.
-func (t *transport) deliver(m jsonrpc.Message, size int) {
-	request, ok := m.(*jsonrpc.Request)
-	isCall := ok && request.IsCall()
+// deliver passes a message to the session.
+func (t *transport) deliver(m incoming) {
 	switch {
-	case isCall && !t.admit(request, size):
+	case m.isCall() && !t.admit(m):
 		return
-	case isCall && request.Method == "tools/call":
-		if call := t.wait(request.ID); call != nil {
+	case m.isToolCall():
+		if call := t.wait(m.request.ID); call != nil {
 			go func() {
 				defer t.waiting.Done()
-				t.deliverInTurn(request, call)
+				t.deliverInTurn(m, call)
 			}()
 			return
 		}
-	case ok && request.Method == "notifications/cancelled" && t.withdraw(request):
+	case m.cancels != "" && t.withdraw(m.cancels):
 		return
 	}
 	t.pass(m)
 }
 
 // pass passes a message to the session.
-func (t *transport) pass(m jsonrpc.Message) {
+func (t *transport) pass(m incoming) {
 	select {
-	case t.incoming <- m:
+	case t.incoming <- m.Message:
 	case <-t.closed:
-		if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
-			t.answered(t.answering(request.ID))
+		if m.isCall() {
+			t.answered(t.answering(m.request.ID))
 		}
 	}
 }
 
 // deliverInTurn passes a call to the session when there are slots for it.
-func (t *transport) deliverInTurn(request *jsonrpc.Request, call *pendingCall) {
-	for _, slot := range t.slots.of(request) {
+func (t *transport) deliverInTurn(m incoming, call *pendingCall) {
+	for _, slot := range t.slots.of(m) {
 		select {
 		case slot <- struct{}{}:
 			call.held = append(call.held, slot)
 		case <-call.withdrawn:
 			t.lines.answers.Lock()
 			defer t.lines.answers.Unlock()
-			defer t.answered(t.answering(request.ID))
-			t.lines.respond(request.ID.Raw(), jsonrpc.CodeInternalError, "the call was cancelled")
+			defer t.answered(t.answering(m.request.ID))
+			t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInternalError, "the call was cancelled")
 			return
 		case <-t.closed:
-			t.answered(t.answering(request.ID))
+			t.answered(t.answering(m.request.ID))
 			return
 		}
 	}
 	t.mu.Lock()
 	call.waiting = false
 	t.mu.Unlock()
-	t.pass(request)
+	t.pass(m)
 }
 
 // wait registers that a request waits for slots, with a goroutine that calls waiting.Done. It
@@ -228,17 +208,12 @@ func (t *transport) wait(id jsonrpc.ID) *pendingCall {
 	return call
 }
 
-// withdraw ends the wait of the request that is cancelled. It reports whether it was waiting.
-func (t *transport) withdraw(cancelled *jsonrpc.Request) bool {
-	var params struct {
-		RequestID json.RawMessage `json:"requestId"`
-	}
-	if json.Unmarshal(cancelled.Params, &params) != nil {
-		return false
-	}
+// withdraw ends the wait of the request with this id, as JSON, because it is cancelled. It reports
+// whether it was waiting.
+func (t *transport) withdraw(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	call := t.pending[string(params.RequestID)]
+	call := t.pending[id]
 	if call == nil || !call.waiting {
 		return false
 	}
@@ -247,17 +222,17 @@ func (t *transport) withdraw(cancelled *jsonrpc.Request) bool {
 	return true
 }
 
-// admit registers a request of size bytes. It rejects one beyond the limits, and one whose id is in
+// admit registers a request. It rejects one beyond the limits, and one whose id is in
 // use, which the SDK would not answer.
-func (t *transport) admit(r *jsonrpc.Request, size int) bool {
-	id, key := r.ID, encodeID(r.ID)
+func (t *transport) admit(m incoming) bool {
+	id, key := m.request.ID, encodeID(m.request.ID)
 	t.mu.Lock()
 	full, duplicate := len(t.pending) >= t.limit, t.pending[key] != nil
-	large := !full && !duplicate && !t.lines.hold(size)
+	large := !full && !duplicate && !t.lines.hold(m.size)
 	admitted := !full && !duplicate && !large
 	if admitted {
-		call := &pendingCall{size: size, withdrawn: make(chan struct{}),
-			lasting: r.Method == "subscriptions/listen"}
+		call := &pendingCall{size: m.size, withdrawn: make(chan struct{}),
+			lasting: m.request.Method == "subscriptions/listen"}
 		t.pending[key] = call
 		if !call.lasting {
 			if t.active++; t.active == 1 {
@@ -322,10 +297,10 @@ func encodeID(id jsonrpc.ID) string {
 }
 
 // isPending reports whether the request with this id, as JSON, is unanswered.
-func (t *transport) isPending(id json.RawMessage) bool {
+func (t *transport) isPending(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pending[string(id)] != nil
+	return t.pending[id] != nil
 }
 
 // idle returns a channel that is closed once all requests are answered.
@@ -439,70 +414,25 @@ func (l *lines) handle(line []byte, to router) {
 		l.reject(jsonrpc.CodeParseError, "the line is not valid JSON")
 		return
 	}
-	m, err := jsonrpc.DecodeMessage(line)
-	if err != nil {
+	m, err := decodeMessage(line)
+	switch {
+	case err != nil:
 		l.reject(jsonrpc.CodeInvalidRequest, "the line is not a JSON-RPC 2.0 message")
-		return
-	}
-	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() && !isExact(request.ID, line) {
+	case m.isCall() && !isExact(m.request.ID, line):
 		l.reject(jsonrpc.CodeInvalidRequest,
 			"the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
-		return
+	case m.isCall() && m.problem != "":
+		l.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidParams, m.problem)
+	default:
+		to.deliver(m)
 	}
-	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
-		if problem := malformedParams(request); problem != "" {
-			l.respond(request.ID.Raw(), jsonrpc.CodeInvalidParams, problem)
-			return
-		}
-	}
-	to.deliver(m, len(line))
-}
-
-// malformedParams returns what is wrong with the types of a request's params, or "". The SDK's own
-// error would quote all params and name its Go types.
-func malformedParams(request *jsonrpc.Request) string {
-	var params any
-	switch request.Method {
-	case "initialize":
-		params = new(mcp.InitializeParams)
-	case "tools/call":
-		params = new(mcp.CallToolParamsRaw)
-	case "tools/list":
-		params = new(mcp.ListToolsParams)
-	case "resources/list":
-		params = new(mcp.ListResourcesParams)
-	case "resources/read":
-		params = new(mcp.ReadResourceParams)
-	case "prompts/list":
-		params = new(mcp.ListPromptsParams)
-	case "prompts/get":
-		params = new(mcp.GetPromptParams)
-	}
-	if params == nil || len(request.Params) == 0 {
-		return ""
-	}
-	err := json.Unmarshal(request.Params, params)
-	if err == nil {
-		return ""
-	}
-	problem := "the params of " + request.Method + " are malformed"
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at := cmp.Or(wrong.Field, "params")
-		problem += ": " + text.Truncate(at, maxQuoted) + " cannot be of type " + wrong.Value
-	}
-	return problem
 }
 
 // isExact reports whether id is exactly the id in line. It may not be, because the SDK converts
 // numbers to integers through floating point.
 func isExact(id jsonrpc.ID, line []byte) bool {
-	if _, ok := id.Raw().(string); ok {
-		return true
-	}
-	var message struct {
-		ID json.RawMessage `json:"id"`
-	}
-	return json.Unmarshal(line, &message) == nil && string(message.ID) == encodeID(id)
+	_, isText := id.Raw().(string)
+	return isText || string(strictjson.Find(line, "id")) == encodeID(id)
 }
 
 // reject answers a malformed line.

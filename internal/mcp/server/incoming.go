@@ -1,0 +1,115 @@
+package server
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// incoming is a message of a client, decoded once. It has what the server must know before it
+// passes the message to the SDK, which decodes it in its own way.
+type incoming struct {
+	jsonrpc.Message
+	request   *jsonrpc.Request // nil for a response
+	size      int              // in bytes
+	modern    bool             // the request names a modern revision
+	holdsFile bool             // it calls a tool that holds whole files in memory
+	cancels   string           // the id of the request that it cancels, as JSON
+	problem   string           // what is wrong with the types of a call's params, or ""
+}
+
+// decodeMessage decodes a message as the SDK does, which tells names apart by their case.
+func decodeMessage(raw []byte) (incoming, error) {
+	message, err := jsonrpc.DecodeMessage(raw)
+	if err != nil {
+		return incoming{}, err
+	}
+	m := incoming{Message: message, size: len(raw)}
+	if request, ok := message.(*jsonrpc.Request); ok {
+		m.request = request
+		m.decodeParams()
+	}
+	return m, nil
+}
+
+// isCall reports whether m is a request that expects an answer.
+func (m *incoming) isCall() bool { return m.request != nil && m.request.IsCall() }
+
+// isToolCall reports whether m calls a tool.
+func (m *incoming) isToolCall() bool { return m.isCall() && m.request.Method == "tools/call" }
+
+// decodeParams decodes the params into the type that the SDK has for them.
+func (m *incoming) decodeParams() {
+	if len(m.request.Params) == 0 {
+		return
+	}
+	params, typed := paramsOf(m.request.Method)
+	if err := strictjson.Decode(m.request.Params, params); err != nil {
+		if typed {
+			m.problem = malformedParams(m.request.Method, err)
+		}
+		return
+	}
+	named := params.GetMeta()[mcp.MetaKeyProtocolVersion]
+	revision, isText := named.(string)
+	m.modern = named != nil && (!isText || revision >= modern)
+	switch params := params.(type) {
+	case *mcp.CallToolParamsRaw:
+		m.holdsFile = holdsFile(params.Name)
+	case *otherParams:
+		if m.request.Method == "notifications/cancelled" {
+			m.cancels = string(params.RequestID)
+		}
+	}
+}
+
+// otherParams are the params of methods whose types are not checked.
+type otherParams struct {
+	mcp.Meta  `json:"_meta"`
+	RequestID json.RawMessage `json:"requestId"`
+}
+
+// paramsOf returns the params of a method, and whether their types are checked.
+func paramsOf(method string) (params interface{ GetMeta() map[string]any }, typed bool) {
+	switch method {
+	case "initialize":
+		return new(mcp.InitializeParams), true
+	case "tools/call":
+		return new(mcp.CallToolParamsRaw), true
+	case "tools/list":
+		return new(mcp.ListToolsParams), true
+	case "resources/list":
+		return new(mcp.ListResourcesParams), true
+	case "resources/read":
+		return new(mcp.ReadResourceParams), true
+	case "prompts/list":
+		return new(mcp.ListPromptsParams), true
+	case "prompts/get":
+		return new(mcp.GetPromptParams), true
+	}
+	return new(otherParams), false
+}
+
+// malformedParams describes an error of decoding the params of a method. The SDK's own error would
+// quote all params and name its Go types.
+func malformedParams(method string, err error) string {
+	problem := "the params of " + method + " are malformed"
+	if wrong, ok := strictjson.WrongTypeIn(err); ok {
+		problem += ": " + text.Truncate(wrong.Field, maxQuoted) + " cannot be of type " + wrong.Kind
+	}
+	return problem
+}
+
+// holdsFile reports whether a tool holds whole files in memory. Its result may contain a file
+// several times.
+func holdsFile(tool string) bool {
+	switch tool {
+	case "delete_file", "edit_file", "read_media", "search", "write_file":
+		return true
+	}
+	return false
+}
