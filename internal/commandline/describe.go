@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -15,7 +16,7 @@ func IsRule(rule []string) bool {
 // Show returns a rule as users see it, such as "go test …".
 func Show(rule []string) string {
 	shown := strings.Join(rule, " ")
-	if used, _ := find(rule); used.letters+used.options+used.operands != "" {
+	if used, _ := find(rule); used.letters+used.options+used.passed+used.operands != "" {
 		shown += " …"
 	}
 	return text.Printable(shown)
@@ -30,14 +31,16 @@ func Describe(rule []string) string {
 	for _, letter := range used.letters {
 		names = append(names, "-"+string(letter))
 	}
-	for _, o := range used.allOptions() {
+	for _, o := range slices.Concat(used.allOptions(), optionsOf(used.passed)) {
 		names = append(names, o.name)
 	}
 	if len(names) > 0 {
 		covers = append(covers, "these options: "+text.Code(strings.Join(names, " ")))
 	}
 	switch operands := used.operands; {
-	case strings.Contains(operands, "PATH") || strings.Contains(operands, "FILE"):
+	case slices.ContainsFunc([]string{"FILE", "PATH", "PKG"}, func(kind string) bool {
+		return strings.Contains(operands, kind)
+	}):
 		covers = append(covers, "paths in the folders of this session")
 	case operands != "":
 		covers = append(covers, "other targets")

@@ -36,8 +36,8 @@ const gitConfig = `
 // gitSettings override what gitConfig allows although it can name a program, and turn off what may
 // be set outside the repository but depends on it.
 var gitSettings = []string{
-	"core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false",
-	"submodule.recurse=false",
+	"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.submodule=short",
+	"log.showSignature=false", "status.submoduleSummary=false", "submodule.recurse=false",
 }
 
 // gitEnv returns the environment for a command in the repository at top.
@@ -59,6 +59,8 @@ func gitEnv(top string) []string {
 const (
 	maxGitConfig = 1 << 20
 	maxGitIndex  = 64 << 20
+	// maxGitFolders is the maximum number of directories in .git.
+	maxGitFolders = 10_000
 	// maxDepth is how far above a directory a repository is searched for.
 	maxDepth = 64
 )
@@ -104,30 +106,40 @@ func topOf(ws *workspace.Workspace, dir string) (string, error) {
 	return "", errForeign
 }
 
-// checkGitDir looks at the names in the directory of a repository.
+// checkGitDir looks at the names in the directory of a repository and below it. Through a link there
+// git would read objects of another repository, or print any file as a part of a rebase. Links to
+// hooks are common, and hooks do not run.
 func checkGitDir(ws *workspace.Workspace, git string) error {
-	dir, err := ws.OpenDir(git)
-	if err != nil {
-		return err
+	o := workspace.WalkOptions{Exclude: func(dir workspace.Ref, e workspace.Entry) bool {
+		return e.Name == "hooks" && path.Base(dir.Path()) == ".git"
+	}}
+	folders := 0
+	return ws.Walk(context.Background(), git, o, func(f *workspace.Folder) func() error {
+		err := checkGitFolder(f)
+		return func() error {
+			if folders++; folders > maxGitFolders && err == nil {
+				err = fmt.Errorf("the repository has more than %d folders", maxGitFolders)
+			}
+			return err
+		}
+	})
+}
+
+func checkGitFolder(f *workspace.Folder) error {
+	var elsewhere []string
+	switch dir := f.Ref().Path(); {
+	case path.Base(dir) == ".git":
+		elsewhere = []string{"modules", "commondir", "config.worktree"}
+	case path.Base(dir) == "info":
+		elsewhere = []string{"alternates", "http-alternates"}
 	}
-	defer dir.Close()
-	entries, err := dir.Entries(context.Background())
-	if err != nil {
-		return err
-	}
-	elsewhere := []string{"modules", "commondir", "config.worktree"}
-	for _, e := range entries {
-		if e.Type&fs.ModeSymlink != 0 || slices.Contains(elsewhere, e.Name) ||
+	for _, e := range f.Entries {
+		if e.Type&(fs.ModeSymlink|fs.ModeNamedPipe) != 0 || slices.Contains(elsewhere, e.Name) ||
 			strings.HasPrefix(e.Name, "sharedindex.") {
 			return errForeign
 		}
 	}
-	for _, name := range []string{"/objects/info/alternates", "/objects/info/http-alternates"} {
-		if _, err := ws.Lstat(git + name); !errors.Is(err, fs.ErrNotExist) {
-			return errForeign
-		}
-	}
-	return nil
+	return f.Err
 }
 
 const (

@@ -62,6 +62,47 @@ func TestGitConfiguration(t *testing.T) {
 	}
 }
 
+// What git prints of its own files is not read through links.
+func TestGitNotes(t *testing.T) {
+	p := newPlace(t)
+	require.NoError(t, os.Symlink("../../run.sh", filepath.Join(p.root, ".git", "hooks", "pre-commit")))
+	_, err := Understand(p.ws, p.root, "git status")
+	require.NoError(t, err, "links to hooks are common")
+	p.write(".git/rebase-merge/head-name", "refs/heads/x\n")
+	p.write(".git/rebase-merge/onto", "x\n")
+	p.write(".git/rebase-merge/interactive", "")
+	p.write(".git/rebase-merge/done", "pick x\n")
+	require.NoError(t, os.Symlink("../../../out/secret.txt",
+		filepath.Join(p.root, ".git", "rebase-merge", "git-rebase-todo")))
+	output, _ := p.run(p.root, "git status")
+	require.Contains(t, output, "1234")
+	_, err = Understand(p.ws, p.root, "git status")
+	require.Error(t, err)
+}
+
+// What the user's own configuration lets a program read is not read for a rule.
+func TestOwnConfiguration(t *testing.T) {
+	p := newPlace(t)
+	follow := filepath.Join(p.top, "rgrc")
+	require.NoError(t, os.WriteFile(follow, []byte("--follow\n"), 0o600))
+	own := "RIPGREP_CONFIG_PATH=" + follow
+	for _, line := range []string{"rg 1234", "rg --files --type txt"} {
+		t.Run(line, func(t *testing.T) {
+			if !has("rg") {
+				t.Skip("it is not installed")
+			}
+			c, err := Understand(p.ws, p.root, line)
+			require.NoError(t, err)
+			leaks := func(env ...string) bool {
+				output, _ := p.run(p.root, line, env...)
+				return strings.Contains(output, "1234") || strings.Contains(output, "secret.txt")
+			}
+			require.True(t, leaks(own))
+			require.False(t, leaks(append([]string{own}, c.Env...)...))
+		})
+	}
+}
+
 // Where the configuration is overridden, nothing of it runs.
 func TestGitEnvironment(t *testing.T) {
 	p := newPlace(t)
@@ -135,6 +176,8 @@ func TestGitElsewhere(t *testing.T) {
 		refused(p, p.root)
 	})
 	for name, plant := range map[string]func(git string) error{
+		"objects":    func(git string) error { return os.Symlink("../../../out", git+"/objects/00") },
+		"refs":       func(git string) error { return os.Symlink("../../../out", git+"/refs/x") },
 		"link":       func(git string) error { return os.Symlink("../../out", git+"/x") },
 		"alternates": func(git string) error { return os.WriteFile(git+"/objects/info/alternates", nil, 0o644) },
 		"common":     func(git string) error { return os.WriteFile(git+"/commondir", []byte("/x"), 0o644) },

@@ -24,6 +24,8 @@ type usage struct {
 	//	               or without a space
 	//	-NUM           a number
 	options string
+	// passed are the options after "--", which the program passes on.
+	passed string
 	// operands are the kinds of the other words, in order. Any of them may be missing; KIND... is for
 	// all that follow.
 	operands string
@@ -38,6 +40,7 @@ type usage struct {
 //	FILE   an existing file in the roots
 //	TEXT   any text that the program never takes for a path
 //	FORMAT a format of git without signatures, for which git runs a program
+//	PKG    a path in the roots, or a package of Go without a version, which go would fetch
 //	WORD   letters, digits and ".,:+_-"
 //	NUM    a number
 //	SIGNED a number with a sign and a unit
@@ -79,14 +82,15 @@ var programs = []usage{
 	{words: "grep", letters: "rniclwvEFoHhsxqaI", operands: "TEXT PATH...",
 		options: "-A:NUM -B:NUM -C:NUM -m:NUM --include=TEXT --exclude=TEXT --exclude-dir=TEXT " +
 			"--recursive --ignore-case --line-number --count --fixed-strings --word-regexp --color=WORD"},
-	{words: "head|tail", letters: "qv", options: "-n:NUM -c:NUM -NUM --lines=NUM --bytes=NUM",
-		operands: "PATH..."},
+	{words: "head|tail", letters: "qv", operands: "PATH...",
+		options: "-n:SIGNED -c:SIGNED -NUM --lines=SIGNED --bytes=SIGNED"},
 	{words: "ls", letters: "lahARtrS1dFpns", options: "--all --recursive --color=WORD",
 		operands: "PATH..."},
-	{words: "rg --files", operands: "PATH...",
-		options: "-g:TEXT --glob=TEXT -t:WORD --type=WORD --hidden --no-ignore --sort=WORD"},
-	{words: "rg", letters: "inNlcwvFSsoxuHIp0", operands: "TEXT PATH...",
-		options: "-A:NUM -B:NUM -C:NUM -m:NUM -t:WORD -T:WORD -g:TEXT --glob=TEXT --type=WORD " +
+	{words: "pwd"},
+	{words: "rg --files", operands: "PATH...", prepare: withoutConfig,
+		options: "-g:TEXT --glob:TEXT -t:WORD --type:WORD --hidden --no-ignore --sort=WORD"},
+	{words: "rg", letters: "inNlcwvFSsoxuHIp0", operands: "TEXT PATH...", prepare: withoutConfig,
+		options: "-A:NUM -B:NUM -C:NUM -m:NUM -t:WORD -T:WORD -g:TEXT --glob:TEXT --type:WORD " +
 			"--max-count=NUM --max-depth=NUM --ignore-case --smart-case --case-sensitive --line-number " +
 			"--no-line-number --files-with-matches --count --word-regexp --fixed-strings --hidden " +
 			"--no-ignore --no-heading --heading --multiline --only-matching --json --stats --sort=WORD " +
@@ -114,6 +118,8 @@ var programs = []usage{
 		prepare: repository},
 	{words: "git tag", letters: "ln", options: "--list", prepare: repository},
 	{words: "git remote", letters: "v", prepare: repository},
+	{words: "git reflog", options: logOptions, prepare: repository},
+	{words: "git stash list", options: logOptions, prepare: repository},
 	{words: "git ls-files", letters: "cdmoistkuvz", operands: "PATH...", prepare: repository,
 		options: "--cached --deleted --modified --others --stage --unmerged --exclude-standard " +
 			"--full-name --error-unmatch"},
@@ -126,15 +132,19 @@ var programs = []usage{
 	// Build and test what is in the folder.
 	{words: "bazel build|test", operands: "LABEL...", options: "-c:WORD --config=WORD --keep_going " +
 		"--test_output=WORD --jobs=NUM --test_filter=TEXT"},
-	{words: "cargo build|check|clippy|test|doc|bench", letters: "rqv", options: cargoOptions,
-		operands: "PATH"},
-	{words: "cargo fmt", options: "--all --check"},
+	{words: "cargo build|check|doc|bench", letters: "rqv", options: cargoOptions, operands: "PATH"},
+	{words: "cargo clippy", letters: "rqv", options: cargoOptions,
+		passed: "-A:WORD -D:WORD -W:WORD"},
+	{words: "cargo fmt", options: "--all --check", passed: "--check"},
+	{words: "cargo test", letters: "rqv", options: cargoOptions, operands: "PATH",
+		passed: "--exact --ignored --include-ignored --nocapture --show-output --skip:WORD " +
+			"--test-threads=NUM"},
 	{words: "cargo tree|metadata", options: "--workspace --offline --locked --no-deps --depth:NUM " +
 		"--format-version:NUM"},
 	{words: "dotnet build|test", operands: "PATH...", options: "-c:WORD --configuration:WORD " +
 		"--no-build --no-restore --nologo --filter:TEXT -v:WORD --verbosity:WORD"},
-	{words: "go build|vet|list", options: goOptions + "-json -m -deps -test", operands: "PATH..."},
-	{words: "go test", operands: "PATH...", options: goOptions +
+	{words: "go build|vet|list", options: goOptions + "-json -m -deps -test", operands: "PKG..."},
+	{words: "go test", operands: "PKG...", options: goOptions +
 		"-run:TEXT -skip:TEXT -bench:TEXT -list:TEXT -count:NUM -cpu:NUM -parallel:NUM -timeout:WORD " +
 		"-benchtime:WORD -shuffle:WORD -vet:WORD -covermode:WORD -short -failfast -cover -benchmem -json"},
 	{words: "go version"},
@@ -161,6 +171,12 @@ var programs = []usage{
 	{words: "swift build|test", options: "-c:WORD --configuration:WORD --parallel --filter:TEXT -v"},
 	{words: "task TASK", letters: "vsf", options: "--verbose --silent --force --dry"},
 	{words: "zig build", options: "--summary:WORD"},
+}
+
+// withoutConfig returns an environment in which rg does not read the user's configuration, which
+// may let it follow links.
+func withoutConfig(*workspace.Workspace, string) ([]string, error) {
+	return []string{"RIPGREP_CONFIG_PATH="}, nil
 }
 
 // match returns how many words of a command the usage's own words cover, or 0.

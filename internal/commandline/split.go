@@ -98,8 +98,11 @@ func (s *splitter) escape() {
 
 // isPlain reports whether an unquoted character stands for itself.
 func (s *splitter) isPlain(r rune) bool {
-	if r == '~' { // the end of a revision, such as HEAD~1
-		before := s.word.String()
+	before := s.word.String()
+	switch r {
+	case '%': // of a format, such as --format=%h
+		return before != ""
+	case '~': // the end of a revision, such as HEAD~1
 		return before != "" && !strings.HasSuffix(before, "=") && !strings.HasSuffix(before, ":")
 	}
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) ||

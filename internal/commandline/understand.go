@@ -61,7 +61,7 @@ func plainWords(line string) ([]string, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errors.New("command lines of cmd.exe are not understood")
 	}
-	tokens, complete := Split(line)
+	tokens, complete := Split(strings.TrimRight(line, " \t\n"))
 	switch {
 	case !complete:
 		return nil, errors.New("a quotation does not end")
@@ -101,6 +101,8 @@ func isKind(kind, word string) bool {
 		pattern = `^[0-9]{1,9}(,[0-9]{1,9})?p$`
 	case "NUM":
 		pattern = `^[0-9]{1,9}$`
+	case "PKG":
+		pattern = `^[^@]+$`
 	case "SIGNED":
 		pattern = `^[+-]?[0-9]{1,9}[A-Za-z]?$`
 	case "TASK":
@@ -122,9 +124,11 @@ type option struct {
 	inNext, optional bool
 }
 
-func (u usage) allOptions() []option {
+func (u usage) allOptions() []option { return optionsOf(u.options) }
+
+func optionsOf(listed string) []option {
 	var all []option
-	for item := range strings.FieldsSeq(u.options) {
+	for item := range strings.FieldsSeq(listed) {
 		name, kind, inNext := strings.Cut(item, ":")
 		if !inNext {
 			name, kind, _ = strings.Cut(item, "=")
@@ -146,17 +150,17 @@ type reader struct {
 
 func (r *reader) readAll() error {
 	options := r.usage.allOptions()
-	onlyOperands := false
+	passed := false
 	for len(r.rest) > 0 {
 		word := r.rest[0]
 		r.rest = r.rest[1:]
 		var err error
 		switch {
-		case word == "--" && !onlyOperands:
-			onlyOperands = true
+		case word == "--" && !passed:
+			passed, options, r.usage.letters = true, optionsOf(r.usage.passed), ""
 		case !strings.HasPrefix(word, "-"):
 			err = r.readOperand(word)
-		case onlyOperands || !r.readOption(word, options):
+		case !r.readOption(word, options):
 			err = fmt.Errorf("%q is not a known option", word)
 		}
 		if err != nil {
@@ -212,7 +216,7 @@ func (r *reader) isOption(o option, word string) bool {
 // check returns an error unless word is of a kind.
 func (r *reader) check(kind, word string) error {
 	switch {
-	case kind == "PATH":
+	case kind == "PATH", kind == "PKG" && isKind(kind, word):
 		return inside(r.ws, r.dir, word)
 	case kind == "FILE":
 		return r.ws.HandOverFile(absolute(r.dir, word))

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Every item of the table has the form that its comments describe.
 func TestTable(t *testing.T) {
-	const kind = "(PATH|FILE|TEXT|FORMAT|WORD|NUM|SIGNED|LINES|LABEL|TASK)"
+	const kind = "(PATH|FILE|TEXT|FORMAT|WORD|NUM|PKG|SIGNED|LINES|LABEL|TASK)"
 	words := regexp.MustCompile(`^(TASK|-?-?[a-z]+(-[a-z]+)*(\|[a-z]+)*)$`)
 	options := regexp.MustCompile(`^--?[A-Za-z0-9][A-Za-z0-9_-]*([=:]` + kind + `|\[=` + kind + `\])?$`)
 	operands := regexp.MustCompile(`^(` + kind + `(\.\.\.)?)$`)
@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 		for word := range strings.FieldsSeq(u.words) {
 			require.Regexp(t, words, word)
 		}
-		for o := range strings.FieldsSeq(u.options) {
+		for o := range strings.FieldsSeq(u.options + " " + u.passed) {
 			require.Regexp(t, options, o, u.words)
 		}
 		listed := strings.Fields(u.operands)
@@ -63,6 +63,7 @@ func TestSplit(t *testing.T) {
 		"a  b": "a|b", `'a b'"c d"`: "a bc d", "": "", "a;b": "a|*;|b", "a 2>b": "a|*>|b", "a2>b": "a2|*>|b",
 		"a&&b||c": "a|*&&|b|*|||c", "x=$(y)": "x=|*$(|y|*)", `"$(y)"`: "?$(y)", "`a`": "*`|a|*`",
 		`a\ b`: "?a b", "a*": "?a*", "''": "", "HEAD~1": "HEAD~1", "~": "?~", "a=~": "?a=~", "a\nb": "a|*\n|b",
+		"=%h": "=%h", "%h": "?%h",
 	} {
 		tokens, complete := Split(line)
 		require.True(t, complete, line)
