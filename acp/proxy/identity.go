@@ -4,94 +4,127 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Sessions belong to an agent, not to the command line that starts it: another flag, or a shell or
-// launcher in front, does not matter. The agent's own description of itself is not used, because
-// stores are read before the agent is started.
+// Sessions belong to an agent. A known agent is recognised by the name of its program or package,
+// with any arguments. Behind a program that starts others, such as env or docker, an agent may have
+// another account or run on another machine, and two programs may have one name. So the sessions of
+// any other command belong to its whole command line, unless all its arguments are switches. The
+// agent's own description of itself is not used, because stores are read before the agent is
+// started.
 
-// Owner returns the agent that sessions of c's agent belong to in a store: p.Identity, the name of
-// the known agent that c runs, or that of its program. If that cannot be told from c, it is the
-// whole command line.
+// Owner returns the agent that sessions of c's agent belong to in a store: that of
+// [Identify] with the known profiles.
 func Owner(c Command, p Profile) sessionstore.Agent {
-	words := commandWords(c)
-	if p.Identity != "" {
-		words, _ = splitCommand(p.Identity)
-	}
-	return sessionstore.Agent{Kind: Kind, Profile: identity(KnownProfiles(), words)}
+	return sessionstore.Agent{Kind: Kind, Profile: Identify(KnownProfiles(), p, c).Identity}
 }
 
-// Identify returns p with its Identity, which it takes from the profile of the program that c runs
-// if p has none.
+// Identify returns p with its Identity. If p has none, it is that of the known agent that c runs,
+// p's name, or what is left of c's command line without runners of packages.
 func Identify(profiles []Profile, p Profile, c Command) Profile {
-	if p.Identity == "" {
-		p.Identity = identity(profiles, commandWords(c))
+	if p.Identity != "" {
+		return p
+	}
+	words := launched(commandWords(c))
+	known, ok := knownProfile(profiles, words)
+	switch {
+	case ok && known.Identity != "":
+		p.Identity = known.Identity
+	case ok:
+		p.Identity = known.Name
+	case p.Name != "":
+		p.Identity = p.Name
+	default:
+		p.Identity = ownIdentity(words)
 	}
 	return p
 }
 
-// MatchProfile returns the profile of the agent that c runs, first that of a known agent. It
-// compares the names of the programs and of the packages that they come from.
-func MatchProfile(profiles []Profile, c Command) (Profile, bool) {
-	return matchProfile(profiles, launched(commandWords(c)))
-}
-
-func matchProfile(profiles []Profile, names []string) (match Profile, ok bool) {
-	known := KnownProfiles()
+// MatchProfile returns the profile of the agent that c runs: a known agent, or the one whose
+// packages or command line c begins with. A known agent behind another program is found by its
+// whole command; the result then has the Identity of c's command line.
+func MatchProfile(profiles []Profile, c Command) (match Profile, ok bool) {
+	words := launched(commandWords(c))
+	if match, ok = knownProfile(profiles, words); ok || len(words) == 0 {
+		return match, ok
+	}
+	longest := 0
 	for _, p := range profiles {
-		program := launched(commandWords(p.StartCommand()))
-		if !slices.ContainsFunc(names, func(name string) bool {
-			return slices.Contains(p.Packages, name) || slices.Contains(program, name)
-		}) {
-			continue
+		start := launched(commandWords(p.StartCommand()))
+		if slices.Contains(p.Packages, words[0]) {
+			start = words[:1]
 		}
-		if _, isKnown := FindProfile(known, p.Name); isKnown {
-			return p, true
-		}
-		if !ok {
-			match, ok = p, true
+		if len(start) > longest && len(start) <= len(words) &&
+			slices.Equal(start, words[:len(start)]) {
+			match, ok, longest = p, true, len(start)
 		}
 	}
-	return match, ok
+	for at := 1; !ok && at < len(words); at++ {
+		behind := launched(words[at:])
+		match, ok = knownProfile(profiles, behind)
+		if ok = ok && containsAll(behind, match.Args); ok {
+			match.Identity = ownIdentity(words)
+		}
+	}
+	if !ok {
+		return Profile{}, false
+	}
+	return match, true
 }
 
-// identity returns the name of the agent that a command line runs, as one word of a shell or as a
-// whole command line. The name identifies itself.
-func identity(profiles []Profile, words []string) string {
-	names := launched(words)
-	if p, ok := matchProfile(profiles, names); ok {
-		if p.Identity != "" {
-			return p.Identity
+// knownProfile returns the profile of the known agent that words begin with.
+func knownProfile(profiles []Profile, words []string) (Profile, bool) {
+	if len(words) == 0 {
+		return Profile{}, false
+	}
+	name := programName(words[0])
+	for _, known := range KnownProfiles() {
+		if name == known.Command || slices.Contains(known.Packages, name) {
+			return FindProfile(profiles, known.Name)
 		}
-		return p.Name
 	}
-	if len(names) > 0 {
-		return text.ShellWord(names[0])
+	return Profile{}, false
+}
+
+func containsAll(words, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(words, w) })
+}
+
+// ownIdentity returns the identity of an agent that is not known. A command whose arguments are all
+// switches, or "acp", starts no other one, so its first word says which agent it is.
+func ownIdentity(words []string) string {
+	if len(words) > 0 && !slices.ContainsFunc(words[1:], func(w string) bool { return !isSwitch(w) }) {
+		words = words[:1]
 	}
-	return shellLine(words)
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = text.ShellWord(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// isSwitch reports whether a word is "acp" or an option without a value.
+func isSwitch(word string) bool {
+	name, long := strings.CutPrefix(word, "--")
+	short := strings.HasPrefix(word, "-") && len(word) == 2
+	return word == "acp" || (long || short) && strings.Trim(name, "-") != "" &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r != '-' && !unicode.IsLetter(r) })
 }
 
 // commandWords returns the command line of c, without the directory of the program unless different
 // agents may have a program of that name.
 func commandWords(c Command) []string {
 	program := programName(c.Path)
-	if isGeneric(scriptName(program)) {
+	switch withoutExtension(program, ".js", ".mjs", ".cjs", ".ts", ".py", ".sh") {
+	case "acp", "agent", "app", "cli", "index", "launch", "main", "run", "server", "start":
 		program = c.Path
 	}
 	return append([]string{program}, c.Args...)
-}
-
-// shellLine returns a command line as it is typed into a shell.
-func shellLine(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = text.ShellWord(word)
-	}
-	return strings.Join(quoted, " ")
 }
 
 // ProgramName returns the last element of a program's path, without the extension that Windows
@@ -118,61 +151,6 @@ func withoutExtension(name string, extensions ...string) string {
 	return name
 }
 
-// scriptNames returns the names of a script: the name of the npm package that contains it, and the
-// script's own name without its extension, or with its directory if many scripts have that name. It
-// returns nil if the names do not identify an agent.
-func scriptNames(path string) (names []string) {
-	if strings.HasPrefix(path, "@") { // an npm package
-		return []string{path}
-	}
-	dir := filepath.ToSlash(path)
-	if _, inside, ok := cutLast(dir, "node_modules/"); ok {
-		elements := strings.SplitN(inside, "/", 3)
-		if strings.HasPrefix(inside, "@") && len(elements) > 1 {
-			elements[0] += "/" + elements[1]
-		}
-		names = append(names, elements[0])
-	}
-	generic := ""
-	for _, element := range slices.Backward(strings.Split(dir, "/")) {
-		name := scriptName(ProgramName(element))
-		switch name {
-		case "index", "main", "cli", "__main__", "dist", "build", "bundle", "lib", "bin", "src":
-			continue // which many have
-		case "", ".", "..":
-			return names
-		}
-		if generic == "" && isGeneric(name) {
-			generic = "/" + name
-			continue
-		}
-		return append(names, name+generic)
-	}
-	return names
-}
-
-// scriptName returns the name of a script's file without the extension of its language.
-func scriptName(file string) string {
-	return withoutExtension(file, ".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".pl",
-		".sh")
-}
-
-// isGeneric reports whether a script with this name may belong to any agent.
-func isGeneric(name string) bool {
-	switch name {
-	case "acp", "agent", "app", "launch", "run", "server", "start":
-		return true
-	}
-	return false
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if at := strings.LastIndex(s, sep); at >= 0 {
-		return s[:at], s[at+len(sep):], true
-	}
-	return s, "", false
-}
-
 // PackageName returns a package without its version: "@scope/name@1", "name==1", "npm:name".
 func PackageName(pkg string) string {
 	pkg = strings.TrimPrefix(pkg, "npm:")
@@ -182,295 +160,101 @@ func PackageName(pkg string) string {
 	return pkg
 }
 
-// launcher says how a program starts another one. With the zero value, the other command line
-// follows the program's own options.
-type launcher struct {
-	before []string // subcommands, one of which must come first
-	values []string // options whose value is the next word
-	named  []string // options whose value is a package that has the command
-	lines  []string // options whose value is a command line of a shell
-	after  []string // words that the command follows; other words before them do not matter
-	module string   // the option whose value is a module of the language
-	skip   int      // words between the options and the command
-	// runs returns the names that the first word after the options stands for. If runs is nil, that
-	// word is a program.
-	runs func(word string) []string
-}
-
-// launcherOf returns how a program with these arguments starts others, or false if it is not known
-// to.
-func launcherOf(program string, args []string) (l launcher, ok bool) {
-	packages := func(word string) []string { return []string{PackageName(word)} }
-	switch program {
-	case "nohup", "setsid", "command", "winpty", "firejail", "unbuffer":
-	case "proxychains", "proxychains4":
-		l.values = []string{"-f"}
-	case "caffeinate":
-		l.values = []string{"-t", "-w"}
-	case "script":
-		l.lines = []string{"-c", "-qc", "-qec", "-qefc", "--command"}
-	case "powershell", "pwsh":
-		l.lines = []string{"-Command", "-command", "-c"}
-		l.values = []string{"-ExecutionPolicy", "-WorkingDirectory"}
-	case "asdf":
-		l.before = []string{"exec"}
-	case "env":
-		l.values = []string{"-u", "--unset", "-C", "--chdir"}
-		l.lines = []string{"-S", "--split-string"}
-	case "nice":
-		l.values = []string{"-n", "--adjustment"}
-	case "ionice":
-		l.values = []string{"-c", "--class", "-n", "--classdata"}
-	case "stdbuf":
-		l.values = []string{"-i", "--input", "-o", "--output", "-e", "--error"}
-	case "timeout":
-		l.values, l.skip = []string{"-s", "--signal", "-k", "--kill-after"}, 1
-	case "time":
-		l.values = []string{"-f", "--format", "-o", "--output"}
-	case "exec":
-		l.values = []string{"-a"}
-	case "sudo", "doas":
-		l.values = []string{"-u", "--user", "-g", "--group", "-C", "-D", "--chdir", "-R", "--chroot"}
-	case "cmd":
-		l.before = []string{"/c", "/C"}
-	case "direnv":
-		l.before, l.skip = []string{"exec"}, 1
-	case "op", "doppler", "infisical":
-		l.before, l.after = []string{"run"}, []string{"--"}
-	case "aws-vault", "mise":
-		l.before, l.after = []string{"exec", "x"}, []string{"--"}
-	case "nix":
-		if len(args) > 0 && args[0] == "run" {
-			l.before, l.runs = args[:1], flakeNames
-		} else {
-			l.before, l.after = []string{"develop", "shell"}, []string{"-c", "--command"}
-		}
-	case "sh", "bash", "dash", "zsh", "ksh", "ash", "fish":
-		l.lines, l.runs = []string{"-c", "-lc", "-ec", "-ic", "-lic", "-ilc"}, scriptNames
-		l.values = []string{"-o", "--rcfile", "--init-file"}
-	case "npx", "bunx", "pnpx":
-		l.named, l.lines, l.runs = []string{"-p", "--package"}, []string{"-c", "--call"}, packages
-	case "npm":
-		l.before, l.named, l.runs = []string{"exec", "x"}, []string{"--package"}, packages
-		l.lines = []string{"-c", "--call"}
-	case "pnpm", "yarn":
-		l.before, l.named, l.runs = []string{"dlx", "exec"}, []string{"-p", "--package"}, packages
-	case "bun":
-		l.before, l.runs = []string{"x"}, packages
-	case "uvx":
-		l.named, l.runs = []string{"--from"}, packages
-		l.values = []string{"-p", "--python", "-w", "--with"}
-	case "pipx":
-		l.before, l.named, l.runs = []string{"run"}, []string{"--spec"}, packages
-	case "node", "nodejs", "tsx":
-		l.values = []string{"-r", "--require", "--import", "-C", "--conditions", "--env-file"}
-		l.runs = scriptNames
-	case "ruby", "perl":
-		l.values, l.runs = []string{"-I", "-r", "-C"}, scriptNames
-	case "uv", "deno", "php", "java", "dotnet", "go", "cargo", "make", "just", "docker", "podman",
-		"kubectl", "ssh", "wsl", "flatpak", "snap", "systemd-run", "xargs":
-		l.runs = func(string) []string { return nil } // its name does not say where they find it
-	default:
-		if !isPython(program) {
-			return l, false
-		}
-		l.values, l.module, l.runs = []string{"-W", "-X"}, "-m", scriptNames
-	}
-	return l, true
-}
-
-// IsLauncher reports whether a program only starts others, like a shell, an interpreter or sudo.
-func IsLauncher(program string) bool {
-	program = strings.ToLower(ProgramName(program))
-	_, ok := launcherOf(program, nil)
-	return ok || program == "acp-agent"
-}
-
-// isPython reports whether a program is "python3.12" or the like.
-func isPython(program string) bool {
-	name := strings.TrimRight(strings.TrimSuffix(program, "w"), "0123456789.")
-	return name == "python" || name == "pypy"
-}
-
-// launched returns the names of the program, script or package that a command line runs, the most
-// specific first. It looks through programs that only start another one. It returns nil if it
-// cannot tell.
+// launched returns the command line behind runners of packages and trivial lines of a shell: the
+// name of a program or package, and its arguments. It returns words themselves if they are none.
 func launched(words []string) []string {
-	for len(words) > 0 {
-		program := programName(words[0])
-		l, ok := launcherOf(program, words[1:])
-		if known := knownBehind(program, words[1:]); !ok && known != nil {
-			return known
-		}
-		switch {
-		case program == "acp-agent":
-			return launchedBehind(words[1:])
-		case strings.ContainsRune(program, '$'): // a variable of a shell
-			return nil
-		case !ok && isGeneric(scriptName(program)):
-			if names := scriptNames(words[0]); names != nil {
-				return names
-			}
-			return []string{program}
-		case !ok:
-			return scriptNames(program)
-		}
-		names, next := l.launch(words[1:])
-		if len(next) == 0 {
-			return names
-		}
-		words = next
+	if len(words) < 2 {
+		return words
 	}
-	return nil
+	var next []string
+	switch program, args := programName(words[0]), words[1:]; program {
+	case "sh", "bash", "dash", "zsh":
+		if len(args) == 2 && (args[0] == "-c" || args[0] == "-lc") {
+			next = plainCommand(args[1])
+		}
+	case "cmd":
+		if strings.EqualFold(args[0], "/c") {
+			next = args[1:]
+		}
+	case "node":
+		if pkg := packageOfPath(args[0]); pkg != "" {
+			return append([]string{pkg}, args[1:]...)
+		}
+	case "npx", "bunx", "pnpx", "uvx":
+		return orElse(packageCommand(args), words)
+	case "npm", "pnpm", "yarn", "bun", "pipx":
+		if slices.Contains([]string{"exec", "dlx", "x", "run"}, args[0]) &&
+			(args[0] != "run" || program == "pipx") {
+			return orElse(packageCommand(args[1:]), words)
+		}
+	}
+	if len(next) == 0 {
+		return words
+	}
+	return launched(commandWords(Command{Path: next[0], Args: next[1:]}))
 }
 
-// launchedBehind is launched for the arguments of acp-agent.
-func launchedBehind(args []string) []string {
-	for i, arg := range args {
-		name, given := strings.CutPrefix(arg, "--agent=")
-		switch {
-		case arg == "--":
-			return launched(args[i+1:])
-		case arg == "--agent" && i+1 < len(args):
-			return args[i+1 : i+2]
-		case given:
-			return []string{name}
-		}
+func orElse(words, otherwise []string) []string {
+	if len(words) > 0 {
+		return words
 	}
-	return nil
+	return otherwise
 }
 
-// knownBehind returns the names of a known agent whose whole command follows "--" in the arguments
-// of a program that is no known agent itself. Most programs that only start another one are called
-// like that. It returns nil if there is no such agent.
-func knownBehind(program string, args []string) []string {
-	at := slices.Index(args, "--")
-	if at < 0 || program == "acp-agent" {
-		return nil
-	}
-	known, command := KnownProfiles(), args[at+1:]
-	if _, isAgent := matchProfile(known, scriptNames(program)); isAgent {
-		return nil
-	}
-	names := launched(command)
-	p, ok := matchProfile(known, names)
-	if !ok || slices.ContainsFunc(p.Args, func(arg string) bool { return !slices.Contains(command, arg) }) {
-		return nil
-	}
-	return names
-}
-
-// flakeNames returns the name of a package in a flake of Nix, "nixpkgs#name".
-func flakeNames(installable string) []string {
-	_, name, ok := strings.Cut(installable, "#")
-	if !ok || name == "" {
-		return nil
-	}
-	return []string{name}
-}
-
-// launch returns the names that the launcher runs with these arguments, or the command line of the
-// next program.
-func (l launcher) launch(args []string) (names, next []string) {
-	if l.before != nil {
-		if len(args) == 0 || !slices.Contains(l.before, args[0]) {
-			return nil, nil
-		}
-		args = args[1:]
-	}
-	if l.after != nil {
-		at := slices.IndexFunc(args, func(word string) bool { return slices.Contains(l.after, word) })
-		if at < 0 {
-			return nil, nil
-		}
-		return nil, args[at+1:]
-	}
-	takes := slices.Concat(l.values, l.named, l.lines, []string{l.module})
-	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || isAssignment(args[0])) {
-		option, value, attached := strings.Cut(args[0], "=")
-		args = args[1:]
-		if option == "--" {
-			break
-		}
-		if !attached && slices.Contains(takes, option) && len(args) > 0 {
-			value, args = args[0], args[1:]
-		}
-		switch {
-		case slices.Contains(l.named, option):
-			names = append(names, PackageName(value))
-		case slices.Contains(l.lines, option):
-			next, _ = splitCommand(value)
-			return names, next
-		case option == l.module:
-			return []string{value}, nil
-		}
-	}
-	for len(args) > 0 && isAssignment(args[0]) { // behind "--"
-		args = args[1:]
-	}
-	switch {
-	case len(args) <= l.skip:
-		return nil, nil
-	case l.runs != nil:
-		return slices.Concat(l.runs(args[0]), names), nil
-	}
-	return nil, args[l.skip:]
-}
-
-// splitCommand returns the words of the command in a command line of a shell, without assignments,
-// redirections and commands that prepare or end it. It returns false if the line does anything
-// else.
-func splitCommand(line string) (words []string, ok bool) {
+// plainCommand returns the words of a shell's line that only runs one command, otherwise nil.
+func plainCommand(line string) (words []string) {
 	tokens, complete := commandline.Split(line)
-	var commands [][]string
-	file := false // the next word is the file of a redirection
-	tokens = append(tokens, commandline.Token{Kind: commandline.Operator, Text: "\n"})
 	for _, t := range tokens {
-		switch {
-		case t.Kind == commandline.Substituted:
-			return nil, false
-		case t.Kind != commandline.Operator && file:
-			file = false
-		case t.Kind != commandline.Operator:
-			words = append(words, t.Text)
-		case t.Text == "<" || t.Text == ">":
-			file = true
-		case t.Text == ";" || t.Text == "&&" || t.Text == "\n":
-			if isWork(words) {
-				commands = append(commands, words)
-			}
-			words, file = nil, false
-		default:
-			return nil, false
+		if t.Kind != commandline.Literal {
+			return nil
 		}
+		words = append(words, t.Text)
 	}
-	if len(commands) != 1 || !complete {
-		return nil, false
-	}
-	words = commands[0]
-	for isAssignment(words[0]) {
+	if len(words) > 1 && words[0] == "exec" {
 		words = words[1:]
 	}
-	return words, true
+	if !complete || len(words) == 0 || strings.Contains(words[0], "=") ||
+		strings.HasPrefix(words[0], "-") {
+		return nil
+	}
+	return words
 }
 
-// isWork reports whether a command of a shell is more than preparation for others.
-func isWork(words []string) bool {
-	at := slices.IndexFunc(words, func(word string) bool { return !isAssignment(word) })
+// packageOfPath returns the npm package that a script's path is in, "" if none.
+func packageOfPath(script string) string {
+	script = filepath.ToSlash(script)
+	at := strings.LastIndex(script, "node_modules/")
 	if at < 0 {
-		return false
+		return ""
 	}
-	switch words[at] {
-	case "cd", "export", "unset", "set", "source", ".", "umask", "ulimit", "true", "exit":
-		return false
+	elements := strings.SplitN(script[at+len("node_modules/"):], "/", 3)
+	if strings.HasPrefix(elements[0], ".") { // .bin has programs of all packages
+		return ""
 	}
-	return true
+	if strings.HasPrefix(elements[0], "@") && len(elements) > 1 {
+		return elements[0] + "/" + elements[1]
+	}
+	return elements[0]
 }
 
-// isAssignment reports whether a word of a command line sets a variable.
-func isAssignment(word string) bool {
-	name, _, ok := strings.Cut(word, "=")
-	return ok && name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	})
+// packageCommand returns the package that the arguments of a runner name, and what follows it. If
+// the package is named by an option, the name of its program follows.
+func packageCommand(args []string) []string {
+	var packages []string
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		option, value, attached := strings.Cut(args[0], "=")
+		args = args[1:]
+		switch option {
+		case "--":
+		case "-p", "--package", "--from", "--spec":
+			if !attached && len(args) > 0 {
+				value, args = args[0], args[1:]
+			}
+			packages = append(packages, PackageName(value))
+		}
+	}
+	if len(packages) == 0 && len(args) > 0 {
+		return append([]string{PackageName(args[0])}, args[1:]...)
+	}
+	return append(packages, args...)
 }

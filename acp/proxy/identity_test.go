@@ -31,85 +31,62 @@ func TestOwner(t *testing.T) {
 		{"pnpm|dlx|opencode-ai|acp", "opencode"},
 		{"yarn|dlx|opencode-ai@latest|acp", "opencode"},
 		{"node|/x/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js", "claude"},
-		{"node|--import|/a.js|--enable-source-maps|/x/bundle/gemini.js|--acp", "gemini"},
-		// launchers
-		{"env|-u|A|B=c|PATH=/x y|opencode|acp", "opencode"},
-		{"/usr/bin/env|--|opencode|acp", "opencode"},
-		{"env|-S|X=1 opencode acp", "opencode"},
-		{"nice|-n|10|ionice|-c|3|opencode|acp", "opencode"},
-		{"timeout|-s|KILL|1h|opencode|acp", "opencode"},
-		{"timeout|--signal=KILL|1h|opencode", "opencode"},
-		{"nohup|stdbuf|-oL|-e|0|opencode|acp", "opencode"},
-		{"sudo|-u|me|opencode|acp", "opencode"},
+		{"node|/x/node_modules/.bin/opencode|acp", "node /x/node_modules/.bin/opencode acp"},
 		{"sh|-c|opencode acp", "opencode"},
-		{"bash|-lc|cd '/a b' && export X=1; exec \"$HOME/bin/opencode\" acp 2> \"/tmp/a b\"", "opencode"},
-		{"bash|-c|X=1 npx -y opencode-ai acp 2>/dev/null", "opencode"},
-		{"cmd.exe|/c|opencode.cmd|acp", "opencode"},
-		{"direnv|exec|.|opencode|acp", "opencode"},
-		{"op|run|--env-file|my agents|--|opencode|acp", "opencode"},
-		{"mise|exec|node@22|--|opencode|acp", "opencode"},
-		{"mise|x|--|npx|-y|opencode-ai|acp", "opencode"},
-		{"doppler|run|-p|x|--|env|A=b|opencode|acp", "opencode"},
-		{"aws-vault|exec|work|--|opencode|acp", "opencode"},
-		{"nix|run|--impure|nixpkgs#opencode|--|acp", "opencode"},
-		{"nix|develop|/x|-c|opencode|acp", "opencode"},
-		{"nix|shell|nixpkgs#nodejs|--command|npx|opencode-ai|acp", "opencode"},
-		{"firejail|--noprofile|opencode|acp", "opencode"},
-		{"proxychains4|-q|-f|/x.conf|opencode|acp", "opencode"},
-		{"caffeinate|-i|-t|60|opencode|acp", "opencode"},
-		{"script|-q|-c|opencode acp|/dev/null", "opencode"},
-		{"powershell.exe|-NoProfile|-Command|opencode acp", "opencode"},
-		{"asdf|exec|opencode|acp", "opencode"},
-		{"some-wrapper|--verbose|x|--|opencode|acp", "opencode"},
-		{"some-wrapper|--|npx|-y|@google/gemini-cli|--acp", "gemini"},
-		{"acp-agent|--allow|read|--|opencode|acp", "opencode"},
-		{"acp-agent|--agent|opencode", "opencode"},
-		{"/opt/acp-agent|--agent=opencode", "opencode"},
+		{"/bin/bash|-lc|exec '/opt/my bin/opencode' acp --print-logs", "opencode"},
+		{"sh|-c|npx -y opencode-ai acp", "opencode"},
+		{"cmd.exe|/c|npx.cmd|-y|opencode-ai|acp", "opencode"},
 		// others
-		{"/opt/my agents/it's.EXE|", `'it'\''s'`},
+		{"/opt/my agents/it's.EXE", `'it'\''s'`},
 		{".cmd", ".cmd"},
-		{"npx|@scope/agent@2|--model|a b", "@scope/agent"},
-		{"python|-u|/a/server.py|--flag", "a/server"},
-		{"python|/b c/src/agent.py", "'b c/agent'"},
-		{"sh|-c|exec /opt/thing/agent --acp", "thing/agent"},
-		{"/opt/thing/agent|--acp", "thing/agent"}, // as through a shell
-		{"/home/me/other/agent|--acp", "other/agent"},
-		{"/home/me/my agent/run.sh", "'my agent/run'"},
-		{"agent|--acp", "agent"},
-		{"node|/x/node_modules/thing/dist/server.js", "thing"},
-		{"env|--|X=1|other-agent", "other-agent"},
-		{"python3.12|-m|my_agent|acp", "my_agent"},
-		{"./server.py", "server.py"},
-		{"uvx|--from|git+https://x.example/y|my-agent", "my-agent"},
+		{"my-agent|acp|--debug|-v", "my-agent"},
+		{"my-agent|--model|a b", "my-agent --model 'a b'"},
+		{"my-agent|--model=a", "my-agent --model=a"},
+		{"npx|@scope/agent@2|--acp", "@scope/agent"},
+		{"npx|@scope/agent@2|serve", "@scope/agent serve"},
+		{"bunx|@scope/agent@3|serve", "@scope/agent serve"},
+		{"npx|-p|@scope/tools@1|one", "@scope/tools one"},
+		{"npx|--package=@scope/tools|two", "@scope/tools two"},
+		{"uvx|--from|git+https://x.example/y|my-agent", "git+https://x.example/y my-agent"},
 		{"uvx|my-agent==1.2", "my-agent"},
-		{"node|/opt/thing/dist/index.js", "thing"},
-		{"sh|/opt/start-it.sh|x", "start-it"},
+		{"pipx|run|my-agent", "my-agent"},
+		{"node|/x/node_modules/thing/dist/server.js", "thing"},
+		{"/opt/thing/agent|--acp", "/opt/thing/agent"},
+		{"/home/me/my agent/run.sh", "'/home/me/my agent/run.sh'"},
+		{"./server.py", "./server.py"},
+		{"sh|-c|exec /opt/thing/agent --acp", "/opt/thing/agent"},
 		{"gemini|--acp|--|opencode|acp", "gemini"},
-		{"some-agent|--|opencode", "some-agent"}, // which does not speak ACP then
-		{"some-agent|--|other|acp", "some-agent"},
-		{"nix|run|nixpkgs#my-agent", "my-agent"},
-		// what does not tell stays as it is
-		{"nix|run|github:some/where", "nix run github:some/where"},
-		{"mise|run|agent", "mise run agent"},
-		{"op|run|opencode|acp", "op run opencode acp"},
-		{"docker|run|-i|image|--|opencode|acp", "docker run -i image -- opencode acp"},
-		{"node|index.js", "node index.js"},
-		{"node|server.js", "node server.js"},
-		{"python|agent.py|--debug", "python agent.py --debug"},
+		// two commands that start others never have the same sessions
+		{"env|-u|A|opencode|acp", "env -u A opencode acp"},
+		{"volta|run|one", "volta run one"},
+		{"volta|run|two", "volta run two"},
+		{"landrun|--ro|/|opencode|acp", "landrun --ro / opencode acp"},
+		{"wrapper|-aone", "wrapper -aone"},
+		{"wrapper|-1", "wrapper -1"},
+		{"wrapper|--", "wrapper --"},
+		{"wrapper|--run=one", "wrapper --run=one"},
+		{"some-agent|--|opencode|acp", "some-agent -- opencode acp"},
 		{"docker|run|-i|image/one", "docker run -i image/one"},
 		{"ssh|host|opencode acp", "ssh host 'opencode acp'"},
-		{"/bin/sh|-c|a | b", "sh -c 'a | b'"},
-		{"sh|-c|$AGENT acp", "sh -c '$AGENT acp'"},
+		{"node|index.js", "node index.js"},
+		{"python|-mone", "python -mone"},
+		{"python3|/a/server.py|--flag", "python3 /a/server.py --flag"},
+		{"node|/opt/wrapper.js|/x/node_modules/thing/dist/server.js",
+			"node /opt/wrapper.js /x/node_modules/thing/dist/server.js"},
 		{"sh|-c|a; b", "sh -c 'a; b'"},
+		{"sh|-c|A=1 opencode acp", "sh -c 'A=1 opencode acp'"},
+		{"sh|-c|$AGENT acp", "sh -c '$AGENT acp'"},
+		{"sh|-c|exec -a x opencode", "sh -c 'exec -a x opencode'"},
 		{"sh|-c|$(which opencode) acp", "sh -c '$(which opencode) acp'"},
+		{"sh|-c|opencode 'acp", `sh -c 'opencode '\''acp'`},
+		{"sh|-c|", "sh -c ''"},
+		{"sh|/opt/start-it.sh", "sh /opt/start-it.sh"},
 		{"npm|start", "npm start"},
+		{"npm|run|agent", "npm run agent"},
+		{"npx", "npx"},
 		{"env", "env"},
-		{"timeout|5", "timeout 5"},
 	} {
 		words := strings.Split(c.command, "|")
-		if strings.Contains(c.command, " | ") {
-			words = []string{"/bin/sh", "-c", "a | b"}
-		}
 		command := proxy.Command{Path: words[0], Args: words[1:]}
 		owner := proxy.Owner(command, proxy.Profile{})
 		require.Equal(t, sessionstore.Agent{Kind: proxy.Kind, Profile: c.want}, owner, c.command)
@@ -121,15 +98,27 @@ func TestMatchProfile(t *testing.T) {
 		{Name: "a-work", Command: "opencode", Args: []string{"acp", "--pure"}, Identity: "a-work"},
 		{Name: "mine", Command: "python", Args: []string{"/opt/mine/server.py"}},
 		{Name: "wrapped", Command: "sh", Args: []string{"-c", "exec other acp"}},
+		{Name: "one", Command: "volta", Args: []string{"run", "one"}},
+		{Name: "one-more", Command: "volta", Args: []string{"run", "one", "more"}},
 	}, proxy.KnownProfiles()...)
 	for _, c := range []struct{ command, profile, identity string }{
 		{"opencode|acp", "opencode", "opencode"},
-		{"timeout|5|python|/opt/mine/server.py", "mine", "mine"},
-		{"timeout|5|python|/elsewhere/server.py", "", "elsewhere/server"},
-		{"python|other.py", "wrapped", "wrapped"},
-		{"python|third.py", "", "third"},
-		{"cat|opencode-ai", "", "cat"},
+		{"opencode|acp|--pure", "opencode", "opencode"},
+		{"python|/opt/mine/server.py|--debug", "mine", "mine"},
+		{"python|/elsewhere/server.py", "", "python /elsewhere/server.py"},
+		{"other|acp|--debug", "wrapped", "wrapped"},
+		{"other|serve", "", "other serve"},
+		{"volta|run|one|x", "one", "one"},
+		{"volta|run|one|more", "one-more", "one-more"},
+		{"volta|run|two", "", "volta run two"},
+		{"cat|opencode-ai", "", "cat opencode-ai"},
 		{"claude-code-acp", "claude-code-acp", "claude"},
+		// What is known of an agent holds behind any program, but it may have another account there.
+		{"volta|run|gemini|--acp", "gemini", "volta run gemini --acp"},
+		{"env|-u|A|npx|-y|@google/gemini-cli|--acp", "gemini", "env -u A npx -y @google/gemini-cli --acp"},
+		{"nice|claude-agent-acp", "claude", "nice claude-agent-acp"},
+		{"docker|run|-i|image|--|opencode|acp", "opencode", "docker run -i image -- opencode acp"},
+		{"some-agent|--|opencode", "", "some-agent -- opencode"}, // which does not speak ACP then
 	} {
 		words := strings.Split(c.command, "|")
 		command := proxy.Command{Path: words[0], Args: words[1:]}
@@ -140,4 +129,10 @@ func TestMatchProfile(t *testing.T) {
 	}
 	_, ok := proxy.MatchProfile(proxy.KnownProfiles(), proxy.Command{})
 	require.False(t, ok)
+
+	// Agents that are configured behind one program are two agents.
+	for _, name := range []string{"one", "two"} {
+		p := proxy.Profile{Name: name, Command: "volta", Args: []string{"run", name}}
+		require.Equal(t, name, proxy.Identify(configured, p, p.StartCommand()).Identity)
+	}
 }

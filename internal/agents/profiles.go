@@ -148,7 +148,7 @@ func npmProgram(folders []string, pkg string) string {
 			return ""
 		}
 		for _, name := range slices.Sorted(maps.Keys(programs)) {
-			if patterns().program.MatchString(name) && !proxy.IsLauncher(name) {
+			if patterns().program.MatchString(name) && !isOther(name) {
 				return name
 			}
 		}

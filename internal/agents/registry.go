@@ -123,10 +123,10 @@ func (r Registry) Previews() (previews Registry, leftOut []error) {
 }
 
 // patterns has the patterns that the strings of a registry must match, and the environment
-// variables that it must not set. A string that matches has no special meaning to a shell and does
-// not begin with a dash.
+// variables that it must not set. A string that matches has no special meaning to a shell and,
+// except for an argument, does not begin with a dash.
 var patterns = sync.OnceValue(func() (p struct {
-	id, version, program, npm, pypi, reserved *regexp.Regexp
+	id, version, program, npm, pypi, argument, value, reserved *regexp.Regexp
 }) {
 	const name = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
 	p.id = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
@@ -134,8 +134,11 @@ var patterns = sync.OnceValue(func() (p struct {
 	p.program = regexp.MustCompile(`^` + name + `$`)
 	p.npm = regexp.MustCompile(`^(@` + name + `/)?` + name + `(@[A-Za-z0-9.+-]+)?$`)
 	p.pypi = regexp.MustCompile(`^` + name + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
+	p.argument = regexp.MustCompile(`^-{0,2}[A-Za-z0-9][A-Za-z0-9_.,=-]*$`)
+	p.value = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
 	p.reserved = regexp.MustCompile(`(?i)^(PATH|PATHEXT|COMSPEC|HOME|IFS|ENV|BASH_ENV|` +
-		`(LD|DYLD|NODE|NPM|PIP|UV|ACP_AGENT)_.*|PYTHON.*)$`)
+		`(LD|DYLD|NODE|NPM|PIP|UV|ACP|GIT|SSH|JAVA|JDK|DOTNET|COMPLUS|BUN|DENO|CARGO|GO|XDG|SSL|` +
+		`LC|HTTPS?|ALL|MALLOC|GCONV)_.*|(PYTHON|PERL|RUBY|LUA|CORECLR|GLIBC|GCONV|NODE).*)$`)
 	return p
 })
 
@@ -156,21 +159,22 @@ func (a Agent) check() error {
 		return errors.New("it has no distribution that is known here")
 	}
 	for platform, program := range d.Binary {
-		if err := program.check(nil); err != nil {
+		if err := program.check(a.ID, nil); err != nil {
 			return fmt.Errorf("binary.%s: %w", text.Name(platform), err)
 		}
 	}
-	if err := d.NPX.check(p.npm); err != nil {
+	if err := d.NPX.check(a.ID, p.npm); err != nil {
 		return fmt.Errorf("npx: %w", err)
 	}
-	if err := d.UVX.check(p.pypi); err != nil {
+	if err := d.UVX.check(a.ID, p.pypi); err != nil {
 		return fmt.Errorf("uvx: %w", err)
 	}
 	return nil
 }
 
-// check checks how a program is started. pkg matches the names of packages, nil for a binary.
-func (r *Program) check(pkg *regexp.Regexp) error {
+// check checks how the program of the agent id is started. pkg matches the names of packages, nil
+// for a binary.
+func (r *Program) check(id string, pkg *regexp.Regexp) error {
 	if r == nil {
 		return nil
 	}
@@ -183,22 +187,29 @@ func (r *Program) check(pkg *regexp.Regexp) error {
 		return errors.New("its cmd is not a program in the archive")
 	case pkg != nil && r.Cmd != "" && !patterns().program.MatchString(r.Cmd):
 		return errors.New("its cmd is not the name of a program")
-	case proxy.IsLauncher(r.program()):
+	case isOther(r.program()):
 		return fmt.Errorf("%s is no agent: it starts other programs", r.program())
 	case len(r.Args) > 100 || len(r.Env) > 100:
 		return errors.New("it has too many arguments or environment variables")
 	}
+	return r.checkWords(id)
+}
+
+// checkWords checks the arguments and the environment variables of a program of the agent id.
+func (r *Program) checkWords(id string) error {
 	for _, arg := range r.Args {
-		if len(arg) > 4096 || !isOneLine(arg) {
-			return errors.New("an argument is too long or not one line")
+		if len(arg) > 100 || !patterns().argument.MatchString(arg) {
+			return errors.New("an argument is too long, or more than a switch or a word")
 		}
 	}
 	for name, value := range r.Env {
 		switch {
-		case len(value) > 4096 || !process.IsVariable(name) || !isOneLine(value):
-			return errors.New("an environment variable has no valid name, or is not one line")
-		case patterns().reserved.MatchString(name):
-			return fmt.Errorf("it sets %s, which decides what other programs run", name)
+		case !process.IsVariable(name):
+			return errors.New("an environment variable has no valid name")
+		case patterns().reserved.MatchString(name) || !isOwn(name, id, r.Package, r.program()):
+			return fmt.Errorf("it sets %s, which is not a variable of its own", name)
+		case len(value) > 100 || !patterns().value.MatchString(value):
+			return fmt.Errorf("it sets %s to more than a word", name)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,20 +24,24 @@ const valid = `"id": "one", "name": "One", "version": "1.0.0"`
 func TestParseLeavesOutInvalidEntries(t *testing.T) {
 	for members, problem := range map[string]string{
 		valid: "no distribution",
-		`"id": "One", "name": "One", "version": "1.0.0"`:                                       "its id",
-		`"id": "one", "name": "", "version": "1.0.0"`:                                          "its name",
-		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                 "its name",
-		`"id": "one", "name": "One", "version": "latest"`:                                      "its version",
-		valid + `, "website": "javascript:x"`:                                                  "its website",
-		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                      "npx: its package",
-		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                 "npx: its package",
-		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:               "uvx: its cmd",
-		valid + `, "distribution": {"npx": {"package": "one", "cmd": "sh"}}`:                   "starts other programs",
-		valid + `, "distribution": {"npx": {"package": "one", "env": {"LD_PRELOAD": "x"}}}`:    "LD_PRELOAD",
-		valid + `, "distribution": {"npx": {"package": "one", "env": {"a b": "x"}}}`:           "no valid name",
-		valid + `, "distribution": {"npx": {"package": "one", "args": ["a\nb"]}}`:              "an argument",
-		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:     "its archive",
-		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`: "its cmd",
+		`"id": "One", "name": "One", "version": "1.0.0"`:                                        "its id",
+		`"id": "one", "name": "", "version": "1.0.0"`:                                           "its name",
+		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                  "its name",
+		`"id": "one", "name": "One", "version": "latest"`:                                       "its version",
+		valid + `, "website": "javascript:x"`:                                                   "its website",
+		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                       "npx: its package",
+		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                  "npx: its package",
+		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:                "uvx: its cmd",
+		valid + `, "distribution": {"npx": {"package": "one", "cmd": "sh"}}`:                    "starts other programs",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"LD_PRELOAD": "x"}}}`:     "LD_PRELOAD",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"a b": "x"}}}`:            "no valid name",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["a\nb"]}}`:               "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["/x"]}}`:                 "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["--from=https://x"]}}`:   "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["BEGIN{system()}"]}}`:    "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"ONE_URL": "http://x"}}}`: "more than a word",
+		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:      "its archive",
+		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`:  "its cmd",
 	} {
 		r, leftOut, err := Parse(entry(members))
 		require.NoError(t, err, members)
@@ -46,6 +51,55 @@ func TestParseLeavesOutInvalidEntries(t *testing.T) {
 	}
 	_, _, err := Parse([]byte("<html>"))
 	require.ErrorContains(t, err, "not a registry.json")
+}
+
+// An entry cannot start a program of the machine, by whatever name or version.
+func TestParseLeavesOutOtherPrograms(t *testing.T) {
+	for _, program := range []string{
+		"csh", "tcsh", "rbash", "busybox", "toybox", "su", "runuser", "chroot", "nsenter", "unshare",
+		"ld.so", "ld-linux-x86-64.so.2", "find", "awk", "gawk-5.1", "vim", "vim.tiny", "expect",
+		"xvfb-run", "watch", "python3.12", "Python3", "perl5.38", "lua5.4", "node22", "pwsh.exe",
+		"git", "busybox-static", "bash", "sudo", "acp-agent",
+	} {
+		r, leftOut, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "one", "cmd": "` +
+			program + `"}, "binary": {"linux-x86_64": {"archive": "https://x/y", "cmd": "./bin/` +
+			program + `"}}}`))
+		require.NoError(t, err)
+		require.Empty(t, r.Agents, program)
+		require.Len(t, leftOut, 1)
+		require.ErrorContains(t, leftOut[0], "starts other programs")
+	}
+	for _, program := range []string{"one", "goose", "git-agent", "vibe-acp", "sh-agent", "ldap-agent"} {
+		r, _, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "` + program + `"}}`))
+		require.NoError(t, err)
+		require.Len(t, r.Agents, 1, program)
+	}
+}
+
+// An entry may set variables of its own program only, and none that is another program's although
+// the agent has its name.
+func TestParseVariables(t *testing.T) {
+	set := func(id, pkg, variable string) []Agent {
+		r, _, err := Parse(entry(`"id": "` + id + `", "name": "One", "version": "1.0.0", ` +
+			`"distribution": {"npx": {"package": "` + pkg + `", "env": {"` + variable + `": "1"}}}`))
+		require.NoError(t, err)
+		return r.Agents
+	}
+	for _, variable := range []string{
+		"GCONV_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "DOTNET_STARTUP_HOOKS",
+		"BUN_OPTIONS", "GIT_SSH_COMMAND", "SSL_CERT_FILE", "HTTPS_PROXY", "NODE_OPTIONS", "LD_PRELOAD",
+		"PATH", "http_proxy", "ACP_AGENT_DIRS", "XDG_CONFIG_HOME",
+	} {
+		id := strings.ToLower(strings.ReplaceAll(variable, "_", "-"))
+		require.Empty(t, set("one", "one", variable), variable)
+		require.Empty(t, set(id, "one", variable), variable)
+	}
+	require.Empty(t, set("one", "one", "OPENAI_BASE_URL"))
+	require.Empty(t, set("one", "one", "EDITOR"))
+	require.Empty(t, set("one", "one", "ON_X"))
+	require.NotEmpty(t, set("factory-droid", "droid", "FACTORY_DROID_AUTO_UPDATE_ENABLED"))
+	require.NotEmpty(t, set("factory", "droid", "DROID_DISABLE_AUTO_UPDATE"))
+	require.NotEmpty(t, set("auggie", "@augmentcode/auggie@0.15.0", "AUGMENT_DISABLE_AUTO_UPDATE"))
 }
 
 // A preview has to follow the same rules.
@@ -100,7 +154,7 @@ func TestProfiles(t *testing.T) {
 		{"id": "google", "name": "Gemini", "version": "1.0.0",
 		 "distribution": {"npx": {"package": "@google/gemini-cli@1.0.0"}}},
 		{"id": "new", "name": "New", "version": "1.0.0",
-		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"B": "2", "A": "1"}}}}]}`))
+		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"NEW_B": "2", "AGENT_A": "1"}}}}]}`))
 	require.NoError(t, err)
 	profiles := r.Profiles(own)
 	require.Len(t, profiles, 2)
@@ -110,6 +164,6 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, known.Command, profiles[0].Command)
 	require.Equal(t, "gemini", profiles[0].Identity)
 	require.Equal(t, []string{"acp"}, profiles[1].Args)
-	require.Equal(t, []string{"A=1", "B=2"}, profiles[1].Env)
+	require.Equal(t, []string{"AGENT_A=1", "NEW_B=2"}, profiles[1].Env)
 	require.Equal(t, "uv tool install new-agent==1.0.0", profiles[1].Install)
 }
