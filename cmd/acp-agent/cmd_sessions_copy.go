@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -67,144 +67,41 @@ func (f copyFlags) copy(ctx context.Context, s streams, set *settings) error {
 	if name == other || namedfile.Same(name, other) {
 		return errors.Join(usagef("both stores are %s", name), to.Close())
 	}
-	c := copying{from: from, to: to, stderr: s.err}
-	err = errors.Join(c.run(ctx), to.Close())
-	c.report(true)
+	progress := &copyProgress{stderr: s.err}
+	counts, err := sessions.Copy(ctx, from, to, progress.show)
+	err = errors.Join(err, to.Close())
+	progress.end(counts)
 	if err != nil {
 		return fmt.Errorf("%w; run the command again to copy the rest", err)
 	}
-	_, err = fmt.Fprintf(s.out, "copied %s\n", c.counts())
+	_, err = fmt.Fprintf(s.out, "copied %s\n", counts)
 	return err
 }
 
-// copying is a run of sessions copy.
-type copying struct {
-	from, to sessionstore.Shared
-	stderr   io.Writer
-
-	total, copied, present int
-	shown                  time.Time // when the progress was last shown
+// copyProgress shows how many sessions were copied.
+type copyProgress struct {
+	stderr io.Writer
+	shown  time.Time
 }
 
-// counts describes what was done.
-func (c *copying) counts() string {
-	counts := text.Count(c.copied, "session", "sessions")
-	if c.present > 0 {
-		counts += "; " + text.Count(c.present, "was", "were") + " there already, used as late or later"
-	}
-	return counts
-}
-
-// report shows the progress on a terminal, a few times a second. The last report ends the line.
-func (c *copying) report(last bool) {
-	if !terminal.Is(c.stderr) || !last && time.Since(c.shown) < 200*time.Millisecond {
-		return
-	}
-	c.shown = time.Now()
-	fmt.Fprintf(c.stderr, "\r%d of %d sessions", c.copied+c.present, c.total)
-	if last {
-		fmt.Fprintln(c.stderr)
+// show shows the counts on a terminal, a few times a second.
+func (p *copyProgress) show(c sessions.Counts) {
+	if time.Since(p.shown) >= 200*time.Millisecond {
+		p.write(c)
 	}
 }
 
-// run copies the sessions of all owners.
-func (c *copying) run(ctx context.Context) error {
-	owners, err := c.from.Owners(ctx)
-	if err != nil {
-		return err
+// end shows the last counts, and ends the line.
+func (p *copyProgress) end(c sessions.Counts) {
+	p.write(c)
+	if terminal.Is(p.stderr) {
+		fmt.Fprintln(p.stderr)
 	}
-	ids := make([][]sessionstore.ID, len(owners))
-	for i, owner := range owners {
-		for one, err := range listed(ctx, c.from.For(owner), sessionstore.Query{}) {
-			if err != nil {
-				return err
-			}
-			ids[i] = append(ids[i], one.ID)
-			c.total++
-		}
-	}
-	for i, owner := range owners {
-		for _, id := range ids[i] {
-			c.report(false)
-			stored, err := copySession(ctx, c.from.For(owner), c.to.For(owner), id)
-			switch {
-			case errors.As(err, new(*sessionstore.NotFoundError)):
-				c.total-- // it was deleted since
-			case errors.As(err, new(*sessionstore.UnavailableError)):
-				return err
-			case err != nil:
-				return fmt.Errorf("session %s: %w", id, err)
-			case stored:
-				c.copied++
-			default:
-				c.present++
-			}
-		}
-		if err := copyDeleted(ctx, c.from.For(owner), c.to.For(owner)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// copyDeleted makes a store remember the deleted sessions that another one does.
-func copyDeleted(ctx context.Context, from, to sessionstore.Imports) error {
-	deleted, err := from.Deleted(ctx)
-	for agent, some := range deleted {
-		if err == nil {
-			err = to.RestoreDeleted(ctx, agent, some)
-		}
+func (p *copyProgress) write(c sessions.Counts) {
+	p.shown = time.Now()
+	if terminal.Is(p.stderr) {
+		fmt.Fprintf(p.stderr, "\r%d of %d sessions", c.Copied+c.Present, c.Total)
 	}
-	return err
-}
-
-// copySession copies a session, unless to has it, used as late or later. If it fails, to has
-// nothing of it.
-func copySession(
-	ctx context.Context, from, to sessionstore.Store, id sessionstore.ID,
-) (stored bool, err error) {
-	one, err := from.Get(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	// Most are there if the command is repeated. Restore decides.
-	if there, err := to.Get(ctx, id); err == nil && !there.Updated.Before(one.Updated) {
-		return false, nil
-	}
-	history, err := to.NewDraft(ctx, "")
-	if err != nil {
-		return false, err
-	}
-	if err = copyHistory(ctx, from, id, history); err == nil {
-		stored, err = to.Restore(ctx, one, history)
-	}
-	if !stored {
-		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
-	}
-	return stored, err
-}
-
-// copyHistory copies the history of a session, and its states.
-func copyHistory(
-	ctx context.Context, from sessionstore.Histories, id sessionstore.ID, to sessionstore.Draft,
-) error {
-	const batchBytes = 1 << 20
-	batch, err := from.States(ctx, id)
-	size := 0
-	for u, historyErr := range from.History(ctx, id) {
-		if err = errors.Join(err, historyErr); err != nil {
-			return err
-		}
-		batch = append(batch, u)
-		if size += len(u.Raw); size >= batchBytes {
-			if err := to.Append(ctx, batch); err != nil {
-				return err
-			}
-			batch, size = nil, 0
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return to.Append(ctx, batch)
 }

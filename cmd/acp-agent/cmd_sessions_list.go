@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -101,7 +102,7 @@ func (l listFlags) list(
 	ctx context.Context, s streams, store sessionstore.Sessions, q sessionstore.Query,
 ) error {
 	var found []sessionstore.Session
-	for session, err := range listed(ctx, store, q) {
+	for session, err := range sessions.All(ctx, store, q) {
 		if err != nil {
 			return err
 		}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -71,9 +69,9 @@ new one, and is told the last part of the conversation.`,
 
 // move shows what m changes, and changes it with --yes.
 func (f moveFlags) move(
-	ctx context.Context, s streams, store sessionstore.Sessions, consents *consent.Store, m move,
+	ctx context.Context, s streams, store sessionstore.Sessions, consents *consent.Store, m sessions.Move,
 ) error {
-	sessions, err := f.sessions(ctx, s, store, m)
+	moved, err := f.sessions(ctx, s, store, m)
 	if err != nil {
 		return err
 	}
@@ -81,14 +79,14 @@ func (f moveFlags) move(
 	if err != nil {
 		return err
 	}
-	count := text.Count(sessions, "session", "sessions")
+	count := text.Count(moved, "session", "sessions")
 	if added > 0 {
 		count += " and " + text.Count(added, "added folder", "added folders")
 	}
 	switch {
-	case sessions == 0 && added == 0:
+	case moved == 0 && added == 0:
 		_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n",
-			text.Printable(m.from[0].String()))
+			text.Printable(m.From().String()))
 	case f.yes:
 		_, err = fmt.Fprintf(s.out, "moved %s\n", count)
 	default:
@@ -99,14 +97,14 @@ func (f moveFlags) move(
 
 // consents shows the folders added with /roots that m changes, and changes them with --yes. It
 // returns their number.
-func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err error) {
+func (f moveFlags) consents(s streams, store *consent.Store, m sessions.Move) (n int, err error) {
 	all, err := store.List()
 	if err != nil {
 		return 0, err
 	}
 	for _, c := range all {
-		root, rootMoved := m.realPath(c.Root)
-		folder, folderMoved := m.realPath(c.Folder)
+		root, rootMoved := m.RealPath(c.Root)
+		folder, folderMoved := m.RealPath(c.Folder)
 		if c.Folder.IsZero() || !rootMoved && !folderMoved {
 			continue
 		}
@@ -129,13 +127,13 @@ func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err
 
 // sessions shows the sessions that m changes, and changes them with --yes. It returns their number.
 func (f moveFlags) sessions(
-	ctx context.Context, s streams, store sessionstore.Sessions, m move,
+	ctx context.Context, s streams, store sessionstore.Sessions, m sessions.Move,
 ) (n int, err error) {
-	for session, err := range listed(ctx, store, sessionstore.Query{}) {
+	for session, err := range sessions.All(ctx, store, sessionstore.Query{}) {
 		if err != nil {
 			return n, err
 		}
-		to, changed, err := m.keys(session.Keys)
+		to, changed, err := m.Keys(session.Keys)
 		if err != nil {
 			return n, err
 		}
@@ -143,7 +141,7 @@ func (f moveFlags) sessions(
 			continue
 		}
 		if f.yes {
-			err := moveSession(ctx, store, session, to)
+			err := sessions.SetKeys(ctx, store, session, to)
 			if errors.As(err, new(*sessionstore.NotFoundError)) {
 				continue // deleted meanwhile
 			}
@@ -157,17 +155,6 @@ func (f moveFlags) sessions(
 		}
 	}
 	return n, nil
-}
-
-// moveSession gives a session other keys, unless it was opened since it was listed.
-func moveSession(
-	ctx context.Context, store sessionstore.Sessions, s sessionstore.Session, to sessionstore.Keys,
-) error {
-	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
-	if errors.As(err, new(*sessionstore.FencedError)) {
-		return fmt.Errorf("session %s was opened in the meantime: run the command again", s.ID)
-	}
-	return err
 }
 
 func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) error {
@@ -185,92 +172,20 @@ func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) err
 	return err
 }
 
-// move is a folder's change of place.
-type move struct {
-	from     []workspace.Dir // its old path, as given and without links
-	to, real workspace.Dir   // its new path, as given and without links
-}
-
 // newMove returns the move of the folder at the path from to the path to, where it must be.
-func newMove(from, to string) (move, error) {
+func newMove(from, to string) (sessions.Move, error) {
 	dirs, err := absolute(from, to)
 	if err != nil {
-		return move{}, err
+		return sessions.Move{}, err
 	}
 	if dirs.Len() < 2 {
-		return move{}, usagef("the old and the new path are the same")
+		return sessions.Move{}, usagef("the old and the new path are the same")
 	}
-	m := move{from: []workspace.Dir{dirs.At(0)}, to: dirs.At(1)}
-	if info, err := os.Stat(m.to.String()); err != nil || !info.IsDir() {
-		return move{}, usagef("there is no folder %s: move the folder first, then its sessions",
-			text.Printable(m.to.String()))
+	if info, err := os.Stat(dirs.At(1).String()); err != nil || !info.IsDir() {
+		return sessions.Move{}, usagef("there is no folder %s: move the folder first, then its sessions",
+			text.Printable(dirs.At(1).String()))
 	}
-	m.real = workspace.Real(m.to)
-	if hasDotDot(m.to) {
-		m.to = m.real
-	}
-	// Nothing may be left at the old path, so its real path is that of its parent with its name.
-	if parent, name := filepath.Split(m.from[0].String()); name != ".." {
-		dir, err := workspace.ParseDir(parent)
-		if err != nil {
-			return move{}, err
-		}
-		real, err := workspace.ParseDir(filepath.Join(workspace.Real(dir).String(), name))
-		if err != nil {
-			return move{}, err
-		}
-		m.from = append(m.from, real)
-	}
-	return m, nil
-}
-
-func hasDotDot(d workspace.Dir) bool {
-	return slices.Contains(strings.Split(filepath.ToSlash(d.String()), "/"), "..")
-}
-
-// spelling returns the path of a folder after the move, and whether its text shows that it was in
-// the moved one.
-func (m move) spelling(d workspace.Dir) (workspace.Dir, bool) {
-	if moved, ok := d.Moved(m.from[0], m.to); ok {
-		return moved, true
-	}
-	return m.realPath(d)
-}
-
-// realPath returns the path without links of a folder after the move, and whether it was in the
-// moved one.
-func (m move) realPath(d workspace.Dir) (workspace.Dir, bool) {
-	for _, from := range m.from {
-		if moved, ok := d.Moved(from, m.real); ok {
-			return moved, true
-		}
-	}
-	return d, false
-}
-
-// keys returns what k is after the move, and whether that differs.
-func (m move) keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, err error) {
-	var spellings []string
-	for i, dir := range k.Roots.All() {
-		real, realMoved := m.realPath(k.Real[i])
-		to, ok := m.spelling(dir)
-		if !ok && realMoved && !exists(dir) {
-			to, ok = real, true // it was spelled through a link
-		}
-		changed = changed || ok || realMoved
-		if slices.Contains(spellings, to.String()) {
-			continue // roots contain no path twice
-		}
-		spellings = append(spellings, to.String())
-		moved.Real = append(moved.Real, real)
-	}
-	moved.Roots, err = workspace.NewRoots(spellings[0], spellings[1:])
-	return moved, changed, err
-}
-
-func exists(d workspace.Dir) bool {
-	_, err := os.Stat(d.String())
-	return !errors.Is(err, fs.ErrNotExist)
+	return sessions.NewMove(dirs.At(0), dirs.At(1))
 }
 
 // transferFlags are the flags of sessions transfer.

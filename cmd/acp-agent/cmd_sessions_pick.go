@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -37,7 +38,7 @@ func pickSession(
 func (p pickedSessions) List(ctx context.Context) iter.Seq2[terminal.Row, error] {
 	return func(yield func(terminal.Row, error) bool) {
 		q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
-		for one, err := range listed(ctx, p.store, q) {
+		for one, err := range sessions.All(ctx, p.store, q) {
 			if !yield(rowOf(one), err) {
 				return
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -176,7 +176,7 @@ func findSession(
 		return one, err
 	}
 	var matches []sessionstore.Session
-	for session, err := range listed(ctx, store, sessionstore.Query{}) {
+	for session, err := range sessions.All(ctx, store, sessionstore.Query{}) {
 		switch {
 		case err != nil:
 			return session, err
@@ -200,29 +200,6 @@ const lastSession = "last"
 
 func ambiguous(name string, n int) error {
 	return usagef("%d session ids begin with %q: give more of the id", n, name)
-}
-
-// listed yields the sessions that q selects, most recently active first. It stops after an error.
-func listed(
-	ctx context.Context, store sessionstore.Sessions, q sessionstore.Query,
-) iter.Seq2[sessionstore.Session, error] {
-	return func(yield func(sessionstore.Session, error) bool) {
-		for q.Limit = sessionstore.MaxPageSize; ; {
-			page, err := store.List(ctx, q)
-			if err != nil {
-				yield(sessionstore.Session{}, err)
-				return
-			}
-			for _, session := range page.Sessions {
-				if !yield(session, nil) {
-					return
-				}
-			}
-			if q.Cursor = page.Next; q.Cursor == "" {
-				return
-			}
-		}
-	}
 }
 
 // repairStore repairs the session store. Its warnings are written to stderr.

@@ -1,0 +1,153 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Counts is what [Copy] has done.
+type Counts struct {
+	Total   int // sessions to copy
+	Copied  int
+	Present int // sessions that the other store has, used as late or later
+}
+
+// String describes what was done.
+func (c Counts) String() string {
+	counts := text.Count(c.Copied, "session", "sessions")
+	if c.Present > 0 {
+		counts += "; " + text.Count(c.Present, "was", "were") + " there already, used as late or later"
+	}
+	return counts
+}
+
+// Copy copies the sessions of all owners, except those that the other store has, used as late or
+// later. It calls progress before each session. After an error it can be called again to copy the
+// rest.
+func Copy(
+	ctx context.Context, from, to sessionstore.Shared, progress func(Counts),
+) (Counts, error) {
+	c := copying{from: from, to: to, progress: progress}
+	err := c.run(ctx)
+	return c.Counts, err
+}
+
+// copying is a run of [Copy].
+type copying struct {
+	Counts
+	from, to sessionstore.Shared
+	progress func(Counts)
+}
+
+// run copies the sessions of all owners, once they are counted.
+func (c *copying) run(ctx context.Context) error {
+	owners, err := c.from.Owners(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([][]sessionstore.ID, len(owners))
+	for i, owner := range owners {
+		for one, err := range All(ctx, c.from.For(owner), sessionstore.Query{}) {
+			if err != nil {
+				return err
+			}
+			ids[i] = append(ids[i], one.ID)
+			c.Total++
+		}
+	}
+	for i, owner := range owners {
+		if err := c.copyOwner(ctx, c.from.For(owner), c.to.For(owner), ids[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOwner copies the sessions of an owner.
+func (c *copying) copyOwner(
+	ctx context.Context, from, to sessionstore.Store, ids []sessionstore.ID,
+) error {
+	for _, id := range ids {
+		c.progress(c.Counts)
+		stored, err := copySession(ctx, from, to, id)
+		switch {
+		case errors.As(err, new(*sessionstore.NotFoundError)):
+			c.Total-- // it was deleted since
+		case errors.As(err, new(*sessionstore.UnavailableError)):
+			return err
+		case err != nil:
+			return fmt.Errorf("session %s: %w", id, err)
+		case stored:
+			c.Copied++
+		default:
+			c.Present++
+		}
+	}
+	return copyDeleted(ctx, from, to)
+}
+
+// copyDeleted makes a store remember the deleted sessions that another one does.
+func copyDeleted(ctx context.Context, from, to sessionstore.Imports) error {
+	deleted, err := from.Deleted(ctx)
+	for agent, some := range deleted {
+		if err == nil {
+			err = to.RestoreDeleted(ctx, agent, some)
+		}
+	}
+	return err
+}
+
+// copySession copies a session, unless to has it, used as late or later. If it fails, to has
+// nothing of it.
+func copySession(
+	ctx context.Context, from, to sessionstore.Store, id sessionstore.ID,
+) (stored bool, err error) {
+	one, err := from.Get(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	// Most are there if the command is repeated. Restore decides.
+	if there, err := to.Get(ctx, id); err == nil && !there.Updated.Before(one.Updated) {
+		return false, nil
+	}
+	history, err := to.NewDraft(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	if err = copyHistory(ctx, from, id, history); err == nil {
+		stored, err = to.Restore(ctx, one, history)
+	}
+	if !stored {
+		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
+	}
+	return stored, err
+}
+
+// copyHistory copies the history of a session, and its states.
+func copyHistory(
+	ctx context.Context, from sessionstore.Histories, id sessionstore.ID, to sessionstore.Draft,
+) error {
+	const batchBytes = 1 << 20
+	batch, err := from.States(ctx, id)
+	size := 0
+	for u, historyErr := range from.History(ctx, id) {
+		if err = errors.Join(err, historyErr); err != nil {
+			return err
+		}
+		batch = append(batch, u)
+		if size += len(u.Raw); size >= batchBytes {
+			if err := to.Append(ctx, batch); err != nil {
+				return err
+			}
+			batch, size = nil, 0
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return to.Append(ctx, batch)
+}
