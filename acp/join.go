@@ -339,7 +339,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 		return nil, nil, err
 	}
 	show := func(ctx context.Context, u backend.Update) error {
-		return l.front.sendUpdate(ctx, s.address, u, fromHistory)
+		return l.front.sendUpdate(ctx, s.address, u, forAnother)
 	}
 	if l.cause == backend.Load {
 		for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {

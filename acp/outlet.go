@@ -134,6 +134,9 @@ func (o *outlet) update(
 	ctx context.Context, session address, u backend.Update, when occasion,
 ) error {
 	return o.reach(ctx, func(ctx context.Context, to *agent) error {
+		if to != o.agent { // which the backend does not know
+			when = forAnother
+		}
 		return to.sendUpdate(ctx, session, u, when)
 	})
 }
@@ -166,7 +169,7 @@ func (o *outlet) call(ctx context.Context, method string, params backend.Raw) ba
 	}
 	question := method == protocol.RequestPermission || method == protocol.ElicitationCreate
 	to, tenure, back := o.current()
-	work := callDuring(ctx, to, tenure, method, params)
+	work := o.callDuring(ctx, to, tenure, method, params)
 	return func() (backend.Raw, error) {
 		for {
 			result, err := work()
@@ -179,14 +182,14 @@ func (o *outlet) call(ctx context.Context, method string, params backend.Raw) ba
 				return nil, context.Cause(ctx)
 			}
 			to, tenure, back = o.current()
-			work = callDuring(ctx, to, tenure, method, params)
+			work = o.callDuring(ctx, to, tenure, method, params)
 		}
 	}
 }
 
 // callDuring sends a request to the client of to, which may be nil, and waits for the response
 // during a tenure only.
-func callDuring(
+func (o *outlet) callDuring(
 	ctx context.Context, to *agent, tenure context.Context, method string, params backend.Raw,
 ) backend.Work {
 	err := errDetached
@@ -197,6 +200,9 @@ func callDuring(
 		return func() (backend.Raw, error) { return nil, err }
 	}
 	ctx, cancel := during(ctx, tenure)
+	if to != o.agent && method == protocol.RequestPermission {
+		params = to.clientCapabilities().withoutContent(params, "toolCall")
+	}
 	work := to.conn.Call(ctx, method, params)
 	return func() (backend.Raw, error) {
 		defer cancel()

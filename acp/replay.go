@@ -54,7 +54,7 @@ func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate)
 	open, children := openToolCalls{}, openChildren{}
 	show := func(u backend.Update) error {
 		rate.wait(ctx)
-		return s.showOn(ctx, fromHistory, u)
+		return s.showOn(ctx, forAnother, u)
 	}
 	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {
 		if err != nil {

@@ -49,7 +49,7 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 }
 
 // Replay implements [backend.Host].
-func (h *host) Replay(ctx context.Context, u backend.Update) error {
+func (h *host) Replay(ctx context.Context, u backend.Update, from backend.Replay) error {
 	if h.rate == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load replays a history")
 	}
@@ -74,7 +74,11 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	h.rate.wait(ctx)
-	if err := h.outlet.update(ctx, newAddress(h.id), u, asItComes); err != nil {
+	when := asItComes
+	if from == backend.FromStore {
+		when = forAnother
+	}
+	if err := h.outlet.update(ctx, newAddress(h.id), u, when); err != nil {
 		return err
 	}
 	if !h.replayed.children.admits(u) {

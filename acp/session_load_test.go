@@ -1031,7 +1031,7 @@ func (r *replayer) Open(
 		return session, opened, err
 	}
 	for _, text := range r.says {
-		if err := h.Replay(ctx, apart(text)); err != nil {
+		if err := h.Replay(ctx, apart(text), backend.FromBackend); err != nil {
 			return nil, opened, err
 		}
 	}
@@ -1143,7 +1143,7 @@ func TestBackendReplayInResume(t *testing.T) {
 	id := c.open(a)
 	var err error
 	r.opened = func(_ backend.Activation, h backend.Host) {
-		err = h.Replay(t.Context(), say("old"))
+		err = h.Replay(t.Context(), say("old"), backend.FromBackend)
 	}
 	c.call("session/resume", rootsParams(id, a))
 	require.ErrorContains(t, err, "only a load")

@@ -2,22 +2,24 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // occasion is why a client is sent an update.
 type occasion int
 
 const (
-	asItComes   occasion = iota // the backend has just sent it
-	fromHistory                 // it was recorded, perhaps for another client
+	asItComes  occasion = iota // the backend, which knows the client, has just sent it
+	forAnother                 // it was recorded, or is sent, for a client that may be another one
 )
 
 // takes reports whether the client is sent an update. A kind that nobody knows passes as it comes.
-// Such a kind probably needs a capability, so from a history it is sent only to a client that
-// declares one that nobody knows either.
+// Such a kind probably needs a capability, so what was meant for another client is sent only to a
+// client that declares a capability that nobody knows either.
 func (c *clientCapabilities) takes(u backend.Update, when occasion) bool {
 	_, of, isChild := u.Child()
 	if isChild && !c.declares(protocol.Subagents) {
@@ -33,6 +35,14 @@ func (c *clientCapabilities) takes(u backend.Update, when occasion) bool {
 	return c.unknown
 }
 
+// withoutContent returns params in which a tool call, the member with this name, has only content
+// that the client can show.
+func (c *clientCapabilities) withoutContent(params json.RawMessage, member string) json.RawMessage {
+	return protocol.KeepToolCallContent(params, member, func(needs string) bool {
+		return needs == "" || c.declares(needs)
+	})
+}
+
 // sendUpdate sends a's client an update of a session, if the client takes it.
 func (a *agent) sendUpdate(
 	ctx context.Context, to address, u backend.Update, when occasion,
@@ -41,5 +51,10 @@ func (a *agent) sendUpdate(
 		a.log.Debug("the client does not take an update", "kind", u.Kind)
 		return nil
 	}
-	return a.conn.Notify(ctx, protocol.SessionUpdate, to.params(u))
+	params := to.params(u)
+	if kind := kindOf(u); when == forAnother &&
+		(kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate) {
+		params = a.clientCapabilities().withoutContent(params, "update")
+	}
+	return a.conn.Notify(ctx, protocol.SessionUpdate, params)
 }

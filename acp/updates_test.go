@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,7 @@ const (
 	sentWhole   = `{"sessionUpdate":"session_message","messageId":"m"}`
 	sentChunk   = `{"sessionUpdate":"session_message_chunk","messageId":"m",` +
 		`"content":{"type":"text","text":"s"}}`
+	newer   = `{"sessionUpdate":"from_the_agent"}`
 	future  = `{"sessionUpdate":"from_the_future","x":1.0}`
 	own     = `{"sessionUpdate":"_own","x":1.0}`
 	plan    = `{"sessionUpdate":"plan","entries":[]}`
@@ -107,6 +109,80 @@ func TestUpdatesNeedCapabilities(t *testing.T) {
 	}
 }
 
+// Content of a tool call that needs a capability is left out for a client that may be another one
+// than the agent knows, and everything else stays as it is.
+//
+// Clause A37.
+func TestToolCallContentNeedsCapabilities(t *testing.T) {
+	const (
+		said     = `{"type":"content","content":{"type":"text","text":"\u0073ession"}}`
+		session  = `{"sessionId":"s", "type":"session"}`
+		terminal = `{"type":"\u0074erminal","terminalId":"t"}`
+		later    = `{"type":"later","x":1.0}`
+		call     = `{"sessionUpdate":"tool_call","toolCallId":"c","x":1.0,"content":[`
+		change   = `{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[`
+	)
+	list := func(start string, parts ...string) string {
+		return start + strings.Join(parts, ",") + "]}"
+	}
+	sent := []string{list(call, said, session, terminal, later), list(change, session)}
+	for name, tc := range map[string]struct {
+		capabilities string
+		replayed     []string
+	}{
+		"A37/nothing": {`{}`, []string{list(call, said, later), list(change)}},
+		"A37/terminals": {`{"terminal":true}`,
+			[]string{list(call, said, terminal, later), list(change)}},
+		"A37/everything": {`{"terminal":true,"subagents":{}}`, sent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New(t)
+			first := connect(t, acp.Options{Store: store, Backend: using(&speaking{updates: sent})})
+			first.declaring(`{}`)
+			a := folder(t)
+			id := first.open(a)
+			first.call("session/prompt", promptParams(id, "go"))
+			require.Equal(t, sent, shown(t, first.messages(), id)[1:], "the agent knows the client")
+			first.leave()
+
+			second := connect(t, acp.Options{Store: store, Backend: using(&scripted{})})
+			second.declaring(tc.capabilities)
+			second.call("session/load", rootsParams(id, a))
+			require.Equal(t, tc.replayed, shown(t, second.messages(), id)[1:3], "behind the prompt")
+		})
+	}
+}
+
+// What a backend shows of our record was perhaps meant for another client, what it shows of its own
+// was not. Both are recorded.
+//
+// Clause A37.
+func TestUpdatesInBackendReplay(t *testing.T) {
+	store := memstore.New(t)
+	r := &replayer{}
+	r.opened = func(a backend.Activation, h backend.Host) {
+		if a.Cause != backend.Load {
+			return
+		}
+		for raw, from := range map[string]backend.Replay{
+			future: backend.FromStore, newer: backend.FromBackend} {
+			require.NoError(t, h.Replay(t.Context(), update(`{"update":`+raw+`}`), from))
+		}
+	}
+	c := connect(t, acp.Options{Store: store, Backend: using(r)})
+	c.declaring(nothing)
+	a := folder(t)
+	id := c.open(a)
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, []string{newer}, shown(t, c.messages(), id))
+	var kept []string
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		kept = append(kept, u.String())
+	}
+	require.Len(t, kept, 2)
+}
+
 func without(all []string, left ...string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool {
 		return slices.Contains(left, s)
@@ -127,6 +203,8 @@ func TestUpdatesAfterJoin(t *testing.T) {
 	}
 	first := connect(all)
 	id := first.open(dir)
+	const child = `{"sessionUpdate":"tool_call","toolCallId":"c","content":[` +
+		`{"type":"session","sessionId":"s"}]}`
 	for _, u := range []string{plan, compaction, own, notice} {
 		first.call("session/prompt", promptParams(id, "info "+u))
 	}
@@ -142,11 +220,13 @@ func TestUpdatesAfterJoin(t *testing.T) {
 	require.Subset(t, got, []string{plan, own})
 	second.send(notification("session/cancel", idParams(id)))
 	second.await(0, ended(id))
-	for _, u := range []string{summary, notice, planUpdate, plan} {
+	for _, u := range []string{summary, notice, planUpdate, future, child, plan} {
 		second.call("session/prompt", promptParams(id, "info "+u))
 	}
 	got = shown(t, second.messages(), id)
 	require.Contains(t, got, plan)
+	require.Contains(t, got, strings.Replace(child, `{"type":"session","sessionId":"s"}`, "", 1))
+	require.NotContains(t, got, future, "the agent knows the first client only")
 	require.Empty(t, slices.DeleteFunc(got, func(u string) bool {
 		return !slices.Contains([]string{compaction, notice, summary, planUpdate}, u)
 	}))

@@ -287,9 +287,11 @@ type Host interface {
 	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
-	// Replay sends the client an update of the backend's own history, during the Open of a load.
-	// The backend must call Stop before it. It blocks while the client does not read.
-	Replay(ctx context.Context, u Update) error
+	// Replay sends the client an update of the history that the backend shows during the Open of a
+	// load. from says whether the update comes from the stored history or from the backend's own,
+	// which is that of an agent that knows the client. The backend must call Stop before it. It
+	// blocks while the client does not read.
+	Replay(ctx context.Context, u Update, from Replay) error
 	// Child returns the client for a child session with the given key and roots. Paths in its messages
 	// must also be in these roots. See [Parent].
 	Child(key string, roots workspace.Roots) Client

@@ -525,6 +525,30 @@ func TestLossyReplay(t *testing.T) {
 	}
 }
 
+// The record before the agent's own tail counts as ours: it may be of another client.
+//
+// Clause P7.
+func TestReplaySaysWhatIsFromTheRecord(t *testing.T) {
+	const said = `{"update":{"sessionUpdate":"user_message_chunk","content":` +
+		`{"type":"text","text":%q}}}`
+	send := func(text string) string {
+		return `send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
+			strings.TrimPrefix(fmt.Sprintf(said, text), "{") + "}\n"
+	}
+	b := initialized(t, able+"await session/load\n"+send("asked")+send("later")+loadAnswer,
+		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
+	_, opened, err := b.backend.Open(t.Context(), backend.Activation{
+		Cause: backend.Load, State: []byte(`{"v":1,"id":"child-1","way":"context"}`),
+		Params:  backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+		History: asked,
+		Stop:    func(context.Context) error { return nil },
+	}, host{b.client})
+	require.NoError(t, err)
+	require.Equal(t, backend.FromBackend, opened.Replay)
+	require.Contains(t, b.client.next(), "host replay stored ")
+	require.Equal(t, "host replay "+fmt.Sprintf(said, "later"), b.client.next())
+}
+
 // Clause A12.
 func TestUncommittedActivation(t *testing.T) {
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)

@@ -174,9 +174,9 @@ func (s *session) handleUpdate(
 		if err := s.replayRecord(ctx); err != nil {
 			return err
 		}
-		return s.host.Replay(ctx, u)
+		return s.host.Replay(ctx, u, backend.FromBackend)
 	case mode == replaying:
-		return s.host.Replay(ctx, u)
+		return s.host.Replay(ctx, u, backend.FromBackend)
 	case mode != live && !isState(u.Kind):
 		return nil
 	case mode == live:
@@ -199,7 +199,7 @@ func (s *session) handleSubagentUpdate(
 		s.noteDenial(cs.child, u)
 		return s.host.Update(ctx, inChild)
 	case replaying:
-		return s.host.Replay(ctx, inChild)
+		return s.host.Replay(ctx, inChild, backend.FromBackend)
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ const pingMethod = "_acp-agent/ping"
 func (s *session) replayRecord(ctx context.Context) error {
 	for u, err := range sessionstore.Joined(s.history) {
 		if err == nil {
-			err = s.host.Replay(ctx, u)
+			err = s.host.Replay(ctx, u, backend.FromStore)
 		}
 		if err != nil {
 			s.updates.fail(err)

@@ -3,6 +3,7 @@ package protocol
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -40,24 +41,71 @@ func MapToolCallReferences(
 	if !MayNameSession(params) {
 		return params
 	}
+	edit := func(what string, part json.RawMessage) json.RawMessage {
+		if what == "session" {
+			return mapID(part, SessionID, replace)
+		}
+		return part
+	}
+	return editToolCallContent(params, member, edit)
+}
+
+// KeepToolCallContent returns params in which a tool call shows only content of types whose needed
+// capability keep accepts. member is the name of the tool call in params.
+func KeepToolCallContent(
+	params json.RawMessage, member string, keep func(needs string) bool,
+) json.RawMessage {
+	left := slices.DeleteFunc(ContentTypes(), func(t ContentType) bool {
+		return !t.OfToolCall || keep(t.Needs)
+	})
+	if !mayHaveContent(params, left) {
+		return params
+	}
+	edit := func(what string, part json.RawMessage) json.RawMessage {
+		if slices.ContainsFunc(left, func(t ContentType) bool { return t.Name == what }) {
+			return nil
+		}
+		return part
+	}
+	return editToolCallContent(params, member, edit)
+}
+
+// mayHaveContent reports whether params may have a string that is the name of one of types, perhaps
+// spelled with escapes.
+func mayHaveContent(params json.RawMessage, types []ContentType) bool {
+	return len(types) > 0 && bytes.Contains(params, []byte(`\u`)) ||
+		slices.ContainsFunc(types, func(t ContentType) bool {
+			return bytes.Contains(params, []byte(`"`+t.Name+`"`))
+		})
+}
+
+// editToolCallContent replaces each part of the content of a tool call, the member of params with
+// this name, by what edit returns for its type and itself. It leaves out the part if that is nil.
+func editToolCallContent(
+	params json.RawMessage, member string,
+	edit func(what string, part json.RawMessage) json.RawMessage,
+) json.RawMessage {
 	call := strictjson.Find(params, member)
 	var content []json.RawMessage
 	if json.Unmarshal(strictjson.Find(call, "content"), &content) != nil {
 		return params
 	}
-	changed := false
-	for i, part := range content {
+	changed, parts := false, content[:0:0]
+	for _, part := range content {
 		var what string
-		if json.Unmarshal(strictjson.Find(part, "type"), &what) != nil || what != "session" {
-			continue
+		edited := part
+		if json.Unmarshal(strictjson.Find(part, "type"), &what) == nil {
+			edited = edit(what, part)
 		}
-		content[i] = mapID(part, SessionID, replace)
-		changed = changed || !bytes.Equal(content[i], part)
+		changed = changed || !bytes.Equal(edited, part)
+		if edited != nil {
+			parts = append(parts, edited)
+		}
 	}
 	if !changed {
 		return params
 	}
-	list, _ := strictjson.Append(nil, content...)
+	list, _ := strictjson.Append(nil, parts...)
 	return strictjson.Set(params, member, strictjson.Set(call, "content", list))
 }
 
