@@ -4,7 +4,8 @@
 //
 // COMMAND is started anew for each part of a client, so its sessions have to survive between processes. CWD and
 // both DIRs hold a file with the word "tangerine". BEHIND, an environment variable with a JSON array, is the
-// command of another agent, which COMMAND puts behind itself: one that answers the prompt "wait" when it is cancelled.
+// command of another agent, which COMMAND puts behind itself: one that answers the prompt "wait" when it is
+// cancelled, and plays the messages in a prompt that begins with "play".
 //
 // Each check is a line of JSON on standard output: {"name", "ok", "detail"}. RECORD gets every line of
 // both sides as it was on the pipe, with "> " before the client's and "< " before the agent's; "#" starts a
@@ -36,7 +37,7 @@ export { check, refused };
 process.on("exit", (code) => (process.exitCode = code || (failures() > 0 ? 1 : 0)));
 
 /** Runs op with a client of a new agent process, and sees the process off. */
-export async function withAgent(args, op) {
+export async function withAgent(args, op, makeClient = client) {
   writeSync(record, "#\n");
   const child = spawn(command[0], [...command.slice(1), ...args], { stdio: ["pipe", "pipe", "inherit"] });
   const exit = once(child, "exit");
@@ -53,10 +54,14 @@ export async function withAgent(args, op) {
   });
   toAgent.readable.pipeTo(stream.writable).catch(() => {});
   const updates = [];
+  updates.asked = [];
   let wake = () => {};
-  const app = client({ name: "interop" }).onNotification(methods.client.session.update, ({ params }) => {
+  const app = makeClient({ name: "interop" }).onNotification(methods.client.session.update, ({ params }) => {
     updates.push(params);
     wake();
+  }).onRequest(methods.client.session.requestPermission, ({ params }) => {
+    updates.asked.push(params);
+    return { outcome: { outcome: "selected", optionId: params.options[0].optionId } };
   });
   const nextUpdate = () => new Promise((resolve) => (wake = resolve));
   const result = await app.connectWith(
@@ -72,10 +77,10 @@ export async function withAgent(args, op) {
   return result;
 }
 
-export const initialize = (agent) =>
+export const initialize = (agent, capabilities) =>
   agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
-    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false, ...capabilities },
     clientInfo: { name: "interop", version: "1" },
   });
 

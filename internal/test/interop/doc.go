@@ -2,7 +2,7 @@
 //
 // Five clients drive it:
 //
-//   - the official TypeScript client (testdata/node);
+//   - the official TypeScript client (testdata/node), also declaring every capability and none;
 //   - acpx (testdata/node-acpx), a client that starts the program for each of its commands;
 //   - the client of the Go SDK;
 //   - transcripts (testdata/*.txtar), which show every byte of short conversations; rewrite them

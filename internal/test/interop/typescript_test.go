@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -246,3 +248,78 @@ func TestTypeScriptClientStoredSessions(t *testing.T) {
 	})
 	t.Run("W1/every line is valid", func(t *testing.T) { everyLine(t, processes) })
 }
+
+// What the agent wrote reaches both clients byte for byte, except what needs a capability that the client
+// has not declared.
+func TestTypeScriptClientCapabilities(t *testing.T) {
+	outcomes, processes := drive(t, "declares.mjs")
+	hold(t, outcomes, []expectation{
+		{"A37/everything, live"},
+		{"A37/everything, after a load"},
+		{"A37/everything, no moments after a load"},
+		{"A36/the subagent has an id of its own"},
+		{"A36/it asks"},
+		{"A37/nothing, live"},
+		{"A37/nothing, after a load"},
+		{"A37/nothing, no moments after a load"},
+		{"A36/it does not ask"},
+		{"A36/the subagent is not listed"},
+		{"W9/the process ends with its input"},
+	})
+	require.Len(t, processes, 4)
+	for name, live := range map[string][]pipes.Line{"everything": processes[0], "nothing": processes[2]} {
+		t.Run("A37/"+name+", byte for byte", func(t *testing.T) {
+			written, shown := played(t, live, name == "everything")
+			require.NotEmpty(t, written)
+			require.Equal(t, written, shown)
+		})
+	}
+}
+
+// played returns the updates that the agent was told to play, without those that need a capability if
+// the client declares none, and those that the client was shown instead, with the agent's ids.
+func played(t *testing.T, lines []pipes.Line, declares bool) (written, shown []string) {
+	t.Helper()
+	needs := map[string]bool{"session_info_update": true, "available_commands_update": true} // the program's own
+	for _, kind := range protocol.UpdateKinds() {
+		needs[kind.Name] = needs[kind.Name] || kind.Needs != "" && !declares
+	}
+	var session string
+	for _, line := range lines {
+		var m struct {
+			Method string
+			Params struct {
+				SessionID string
+				Prompt    []struct{ Text string }
+				Update    struct {
+					SessionUpdate string
+					Content       json.RawMessage
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(line.Text), &m))
+		switch p := m.Params; {
+		case m.Method == "session/prompt":
+			session = p.SessionID
+			for line := range strings.Lines(strings.TrimPrefix(p.Prompt[0].Text, "play ")) {
+				method, params, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+				var u struct {
+					SessionID string
+					Update    struct{ SessionUpdate string }
+				}
+				require.NoError(t, json.Unmarshal([]byte(params), &u))
+				if method == "session/update" && !needs[u.Update.SessionUpdate] && (declares || u.SessionID == "$session") {
+					written = append(written, `{"jsonrpc":"2.0","method":"session/update","params":`+params+`}`)
+				}
+			}
+		case line.FromAgent && m.Method == "session/update" && !needs[p.Update.SessionUpdate] &&
+			p.Update.SessionUpdate != "user_message_chunk" && !answer.Match(p.Update.Content):
+			ofChild := regexp.MustCompile(regexp.QuoteMeta(session) + `\.[a-z0-9_.-]+`)
+			shown = append(shown, strings.ReplaceAll(ofChild.ReplaceAllString(line.Text, "child-1"), session, "$session"))
+		}
+	}
+	return written, shown
+}
+
+// answer is what the agent says of the answer to a question.
+var answer = regexp.MustCompile(`"text":"(answered|refused)`)

@@ -6,6 +6,8 @@
 //	stream N      sends N message chunks as fast as possible, until session/cancel
 //	say TEXT      sends TEXT
 //	roots         sends the session's cwd and additionalDirectories, one per line
+//	play LINES    sends each line, METHOD PARAMS, as it is, with the session's id in the place of $session. Only
+//	              session/update is a notification; of others it says what the client answers
 //	ask METHOD P  sends the client a request with the params P and the session's id, and then the error of the response
 //
 // It does not use the code of acp-agent, and exits when its input ends.
@@ -36,7 +38,8 @@ type message struct {
 		AdditionalDirectories []string
 		Prompt                []struct{ Text string }
 	}
-	Error *struct{ Message string }
+	Result json.RawMessage
+	Error  *struct{ Message string }
 }
 
 // agent is the state of the connection. Only write may be called from other goroutines than the
@@ -164,6 +167,8 @@ func (a *agent) play(session, text string, roots []string, cancelled <-chan stru
 		}
 	case "roots":
 		a.say(session, strings.Join(roots, "\n"))
+	case "play":
+		a.playLines(session, rest)
 	case "ask":
 		method, params, _ := strings.Cut(rest, " ")
 		if answer := a.ask(session, method, params); answer.Error != nil {
@@ -175,15 +180,37 @@ func (a *agent) play(session, text string, roots []string, cancelled <-chan stru
 	return "end_turn"
 }
 
+// playLines sends messages.
+func (a *agent) playLines(session, lines string) {
+	for line := range strings.Lines(strings.ReplaceAll(lines, "$session", session)) {
+		method, params, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if method == "session/update" {
+			a.write(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params)
+			continue
+		}
+		answer := a.await(session, method, params)
+		if answer.Error != nil {
+			a.say(session, "refused")
+		} else {
+			a.say(session, "answered "+string(answer.Result))
+		}
+	}
+}
+
 // ask sends the client a request and returns the response, an empty message if the input ends
 // before.
 func (a *agent) ask(session, method, params string) message {
+	return a.await(session, method, fmt.Sprintf(`{"sessionId":%q,%s`, session, strings.TrimPrefix(params, "{")))
+}
+
+// await sends a request with all its params and returns the response.
+func (a *agent) await(session, method, params string) message {
 	answer := make(chan message, 1)
 	a.mu.Lock()
 	id := strconv.Quote("asked-" + session) // a session runs one turn at a time
 	a.asked[id] = answer
 	a.mu.Unlock()
-	a.write(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"sessionId":%q,%s}`, id, method, session, strings.TrimPrefix(params, "{"))
+	a.write(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
 	return <-answer
 }
 
