@@ -183,6 +183,7 @@ func runPrompt(
 	options := client.Options{
 		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
 		Updates: show.Update, Permission: permit.answer,
+		Capabilities: json.RawMessage(`{"session":{"notices":{},"compaction":{}}}`),
 	}
 	if r.json {
 		options.Updates, options.Trace = nil, messages(show)

@@ -24,12 +24,14 @@ const (
 	Thought  Kind = "thought"  // what the agent thought
 	Note     Kind = "note"     // what acp-agent told the user
 	ToolCall Kind = "toolCall" // see Entry.Call
-	Plan     Kind = "plan"     // see Entry.Steps
+	Plan     Kind = "plan"     // see Entry.Steps; Text if it is no list
+
+	Compaction Kind = "compaction" // the agent's summary of what came before, or why there is none
 
 	SubagentWork Kind = "subagent" // see Entry.Subagent
 )
 
-// Entry is a message, a tool call, a plan or the work of a subagent.
+// Entry is a message, a tool call, a plan, a compaction or the work of a subagent.
 //
 // Texts of entries are shown to people: characters that are invisible or that a terminal would obey
 // are replaced.
@@ -90,7 +92,8 @@ type Reader struct {
 	id      string           // of the last entry's message
 	message strings.Builder  // the text of the last entry
 	calls   map[string]*Call // by id
-	plan    int              // the index of the turn's plan, -1 if there is none
+	plans   map[string]int   // the indexes of the turn's plans, by id
+	shrunk  map[string]int   // the indexes of compactions, by id
 
 	headless map[string]bool // the ids of calls and subagents that have updates and no beginning
 	sought   map[string]bool // the ids that Before notes, nil for all
@@ -101,7 +104,8 @@ type Reader struct {
 
 // NewReader returns a Reader without entries.
 func NewReader() *Reader {
-	return &Reader{calls: make(map[string]*Call), plan: -1, headless: make(map[string]bool),
+	return &Reader{calls: make(map[string]*Call), plans: make(map[string]int),
+		shrunk: make(map[string]int), headless: make(map[string]bool),
 		family: make(map[string]*member)}
 }
 
@@ -194,6 +198,11 @@ type update struct {
 
 	Entries []Step `json:"entries"`
 
+	Plan         json.RawMessage `json:"plan"`
+	CompactionID string          `json:"compactionId"`
+	Summary      json.RawMessage `json:"summary"`
+	Error        json.RawMessage `json:"error"`
+
 	SessionID   string `json:"sessionId"`
 	Recipient   string `json:"recipientSessionId"`
 	Description string `json:"description"`
@@ -218,7 +227,7 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	}
 	switch u := params.Update; stored.Kind {
 	case sessionstore.UserMessageChunk:
-		r.plan = -1
+		clear(r.plans)
 		r.say(Prompt, u)
 	case sessionstore.AgentMessageChunk, sessionstore.AgentThoughtChunk:
 		switch {
@@ -237,7 +246,19 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	case sessionstore.ToolCall:
 		r.call(u)
 	case "plan":
-		r.setPlan(u.Entries)
+		r.setPlan("", u.Entries, "")
+	case "plan_update":
+		var plan struct {
+			ID      string `json:"planId"`
+			Entries []Step `json:"entries"`
+			Content string `json:"content"`
+			URI     string `json:"uri"`
+		}
+		if strictjson.Decode(u.Plan, &plan) == nil {
+			r.setPlan(plan.ID, plan.Entries, cmp.Or(plan.Content, plan.URI))
+		}
+	case "compaction_update", "compaction_summary_chunk":
+		r.compact(u)
 	case sessionstore.SubagentUpdate:
 		if sessionstore.IsChildKey(u.SessionID) {
 			r.stand(r.describe(u))
@@ -363,14 +384,43 @@ func (r *Reader) call(u update) {
 	}
 }
 
-// setPlan changes the turn's plan.
-func (r *Reader) setPlan(steps []Step) {
-	if r.plan < 0 {
-		r.plan = len(r.entries)
-		r.append(Entry{Kind: Plan})
-	}
+// setPlan changes a plan of the turn.
+func (r *Reader) setPlan(id string, steps []Step, said string) {
+	at := r.entryOf(r.plans, id, Plan)
 	for i, s := range steps {
 		steps[i] = Step{Content: text.Plain(s.Content), Status: text.Printable(s.Status)}
 	}
-	r.entries[r.plan].Steps = steps
+	r.entries[at].Steps, r.entries[at].Text = steps, text.Plain(said)
+}
+
+// compact adds what u says about a compaction: all of its summary, a piece of it, or why it failed.
+func (r *Reader) compact(u update) {
+	at := r.entryOf(r.shrunk, u.CompactionID, Compaction)
+	var piece block
+	if strictjson.Decode(u.Content, &piece) == nil {
+		r.entries[at].Text += text.Plain(piece.Text)
+	}
+	var (
+		blocks []block
+		whole  strings.Builder
+		failed string
+	)
+	if strictjson.Decode(u.Summary, &blocks) == nil {
+		for _, b := range blocks {
+			whole.WriteString(b.Text)
+		}
+	}
+	_ = strictjson.Decode(u.Error, &failed)
+	r.entries[at].Text = cmp.Or(text.Plain(cmp.Or(whole.String(), failed)), r.entries[at].Text)
+}
+
+// entryOf returns the index of the entry with an id. If there is none, it adds one.
+func (r *Reader) entryOf(known map[string]int, id string, kind Kind) int {
+	at, isKnown := known[id]
+	if !isKnown {
+		at = len(r.entries)
+		r.append(Entry{Kind: kind})
+		known[id] = at
+	}
+	return at
 }

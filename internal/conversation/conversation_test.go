@@ -77,6 +77,47 @@ func TestPiecesAndCallsAreJoined(t *testing.T) {
 	}, entries)
 }
 
+// Plans with ids change their entries until the next prompt; the summary of a compaction comes whole or
+// in pieces.
+func TestPlansWithIDsAndCompactions(t *testing.T) {
+	entries, err := Read(history(t,
+		`{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"a","entries":[{"content":"one","status":"pending"}]}}`,
+		`{"sessionUpdate":"plan_update","plan":{"type":"markdown","planId":"b","content":"# Two\u202e"}}`,
+		`{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"a","entries":[{"content":"one","status":"completed"}]}}`,
+		`{"sessionUpdate":"plan_removed","planId":"a"}`,
+		`{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}`,
+		said("agent_message_chunk", "Meanwhile"),
+		`{"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{"type":"text","text":"so "}}`,
+		`{"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{"type":"text","text":"far"}}`,
+		`{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed","summary":null}`,
+		`{"sessionUpdate":"compaction_update","compactionId":"d","status":"completed","summary":[{"type":"text","text":"all"}]}`,
+		`{"sessionUpdate":"compaction_update","compactionId":"e","status":"failed","error":"too long"}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"1","title":"Own","summary":"x","plan":1,"error":{}}`,
+		said("user_message_chunk", "Next"),
+		`{"sessionUpdate":"plan_update","plan":{"type":"file","planId":"a","uri":"file:///plan.md"}}`,
+	))
+	require.NoError(t, err)
+	require.Equal(t, []Entry{
+		{Kind: Plan, Steps: []Step{{"one", "completed"}}},
+		{Kind: Plan, Text: "# Two\ufffd"},
+		{Kind: Compaction, Text: "so far"},
+		{Kind: Answer, Text: "Meanwhile"},
+		{Kind: Compaction, Text: "all"},
+		{Kind: Compaction, Text: "too long"},
+		{Kind: ToolCall, Call: &Call{Title: "Own"}},
+		{Kind: Prompt, Text: "Next"},
+		{Kind: Plan, Text: "file:///plan.md"},
+	}, entries)
+	var markdown, page strings.Builder
+	d := Document{Title: "t", Entries: entries}
+	require.NoError(t, WriteMarkdown(&markdown, d))
+	require.NoError(t, WriteHTML(&page, d))
+	for _, shown := range []string{"so far", "Two", "too long", "Compaction"} {
+		require.Contains(t, markdown.String(), shown)
+		require.Contains(t, page.String(), shown)
+	}
+}
+
 // hostile is text that would do something where it is not only shown.
 const hostile = "<script>alert(1)</script> <img src=x onerror=alert(1)> \x1b[31m </details> [x](javascript:alert(1)) " +
 	"[y](https://example.org/\"onclick=alert(1)) `<b>`"

@@ -96,6 +96,8 @@ func (m *markdownWriter) entry(e Entry) {
 	switch e.Kind {
 	case Thought:
 		m.folded("Thought", inert(e.Text))
+	case Compaction:
+		m.folded("Compaction", inert(e.Text))
 	case Note:
 		m.printf("\n> %s\n", escaped(text.Line(e.Text, 1000)))
 	case ToolCall:
@@ -104,6 +106,9 @@ func (m *markdownWriter) entry(e Entry) {
 		m.printf("\n")
 		for _, s := range e.Steps {
 			m.printf("- %s %s\n", s.mark(), escaped(text.Line(s.Content, 1000)))
+		}
+		if e.Text != "" {
+			m.printf("%s\n", inert(e.Text))
 		}
 	case SubagentWork:
 		m.subagent(e.Subagent)

@@ -123,6 +123,8 @@ func (h *htmlWriter) entry(e Entry) {
 		h.raw("</section>\n")
 	case Thought:
 		h.folded("thought", "Thought", func() { h.message(e.Text) })
+	case Compaction:
+		h.folded("compaction", "Compaction", func() { h.message(e.Text) })
 	case Note:
 		h.element("p", "note", e.Text)
 	case ToolCall:
@@ -133,6 +135,7 @@ func (h *htmlWriter) entry(e Entry) {
 			h.element("li", s.Status, s.Content)
 		}
 		h.raw("</ul>\n")
+		h.message(e.Text)
 	case SubagentWork:
 		h.folded("subagent", "Subagent: "+e.Subagent.Name(), func() { h.subagent(e.Subagent) })
 	}

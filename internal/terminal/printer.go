@@ -94,7 +94,7 @@ func (p *Printer) styled(s string, style Style) string {
 	return style.Apply(s)
 }
 
-// Update prints messages, tool calls and retries, and ignores other updates.
+// Update prints messages, tool calls, notices, compactions and retries, and ignores other updates.
 //
 // Updates that arrive while the user is being asked are printed after the answer, because they
 // could look like another question.
@@ -120,6 +120,10 @@ func (p *Printer) printUpdate(u client.Update) {
 		}
 	case "tool_call", "tool_call_update":
 		p.tool(u.Update)
+	case "notice":
+		p.notice(u.Update)
+	case "compaction_update":
+		p.compaction(u.Update)
 	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
 		var chunk struct {
 			Content struct {
@@ -148,6 +152,51 @@ func (p *Printer) printUpdate(u client.Update) {
 		default:
 			p.thought = true
 		}
+	}
+}
+
+// notice prints what the agent or acp-agent tells the user.
+func (p *Printer) notice(update json.RawMessage) {
+	var said struct {
+		Severity    string `json:"severity"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+	}
+	if strictjson.Decode(update, &said) != nil {
+		return
+	}
+	s := Style{}
+	if said.Severity == "error" {
+		s = Style{red}
+	}
+	lines := shownLines(said.Description)
+	if start := strings.TrimSuffix(said.Title, "…"); !strings.HasPrefix(said.Description, start) {
+		lines = append([]string{text.Line(said.Title, 1000)}, lines...)
+	}
+	p.tellCalls()
+	indent := p.styled("!", s) + " "
+	for _, line := range lines {
+		p.noteWrapped(indent, text.Plain(line), Style{})
+		indent = "  "
+	}
+}
+
+// compaction prints that the agent has replaced the conversation so far by a summary.
+func (p *Printer) compaction(update json.RawMessage) {
+	var said struct {
+		Status string `json:"status"`
+		Error  string `json:"error"`
+	}
+	if strictjson.Decode(update, &said) != nil {
+		return
+	}
+	p.tellCalls()
+	switch said.Status {
+	case "completed":
+		p.Note("· the agent summarized the conversation so far")
+	case "failed":
+		p.Note("· the agent could not summarize the conversation: %s",
+			text.Line(text.Plain(said.Error), 1000))
 	}
 }
 

@@ -63,6 +63,26 @@ func TestRetriesAndThoughts(t *testing.T) {
 	require.Equal(t, "· Busy. Trying again in 2s.\n", out.String())
 }
 
+func TestNoticesAndCompactions(t *testing.T) {
+	var out strings.Builder
+	p := NewPrinter(&out)
+	for _, u := range [][2]string{
+		{"agent_message_chunk", `{"content":{"type":"text","text":"so"}}`},
+		{"notice", `{"severity":"warning","title":"Rate\u001b[2J limited","description":"Wait.\n\nThen go on."}`},
+		{"notice", `{"severity":"info","title":"no more","description":null}`},
+		{"notice", `{"severity":"info","title":"cut …","description":"cut here"}`},
+		{"notice", `{"title":7}`},
+		{"compaction_update", `{"compactionId":"c","status":"in_progress"}`},
+		{"compaction_update", `{"compactionId":"c","status":"completed"}`},
+		{"compaction_update", `{"compactionId":"d","status":"failed","error":"too long"}`},
+	} {
+		p.Update(t.Context(), client.Update{Kind: u[0], Update: json.RawMessage(u[1])})
+	}
+	require.Equal(t, "so\n! Rate [2J limited\n  Wait.\n  Then go on.\n! no more\n! cut here\n"+
+		"· the agent summarized the conversation so far\n"+
+		"· the agent could not summarize the conversation: too long\n", out.String())
+}
+
 func TestDescribe(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"details":"the model is busy"}`:                       "the model is busy",

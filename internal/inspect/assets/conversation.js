@@ -155,11 +155,13 @@ function entry(e, asker = "You") {
       return h("article", { class: e.kind }, h("h2", {}, e.kind === "prompt" ? asker : "Agent"), blocks(e.text), (e.attachments ?? []).map(attachment));
     case "thought":
       return h("details", { class: "thought" }, h("summary", {}, "Thought"), blocks(e.text));
+    case "compaction":
+      return h("details", { class: "compaction" }, h("summary", {}, "Compaction"), blocks(e.text));
     case "note":
       return h("p", { class: "note" }, lines(e.text));
     case "plan":
       return h("section", { class: "plan", "aria-label": "Plan" }, h("h3", {}, "Plan"),
-        h("ol", { dir: "auto" }, e.steps.map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
+        blocks(e.text), h("ol", { dir: "auto" }, (e.steps ?? []).map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
           h("span", { class: "hidden" }, ` (${s.status.replace("_", " ")})`)))));
     case "subagent":
       return h("details", { class: "subagent" }, h("summary", {}, `Subagent: ${e.title}`), (e.entries ?? []).map((inner) => entry(inner, "Task")));
