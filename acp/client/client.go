@@ -119,6 +119,8 @@ type Agent struct {
 	Version int
 	// Name is for error messages: its title or name, or "the agent".
 	Name string
+	// Release is the version of the agent itself, "" if it does not say.
+	Release string
 	// Prompt says which kinds of content a prompt may contain.
 	Prompt sdk.PromptCapabilities
 	// MCP says which MCP transports it supports in addition to stdio.
@@ -135,9 +137,12 @@ type Agent struct {
 // ParseAgent parses a response to initialize. It ignores capabilities of the wrong type.
 func ParseAgent(raw json.RawMessage) (Agent, error) {
 	var r struct {
-		ProtocolVersion   int                          `json:"protocolVersion"`
-		AgentInfo         struct{ Name, Title string } `json:"agentInfo"`
-		AgentCapabilities map[string]json.RawMessage   `json:"agentCapabilities"`
+		ProtocolVersion int `json:"protocolVersion"`
+		AgentInfo       struct {
+			Name, Title string
+			Version     json.RawMessage
+		} `json:"agentInfo"`
+		AgentCapabilities map[string]json.RawMessage `json:"agentCapabilities"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return Agent{}, fmt.Errorf("initialize: cannot read the agent's response: %w", err)
@@ -148,6 +153,7 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 		Load:    string(r.AgentCapabilities["loadSession"]) == "true",
 		Raw:     raw,
 	}
+	_ = json.Unmarshal(r.AgentInfo.Version, &a.Release)
 	_ = json.Unmarshal(r.AgentCapabilities["promptCapabilities"], &a.Prompt)
 	_ = json.Unmarshal(r.AgentCapabilities["mcpCapabilities"], &a.MCP)
 	var session map[string]json.RawMessage

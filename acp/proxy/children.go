@@ -263,6 +263,10 @@ func (p *proxy) setAgentInfo(info client.Agent) {
 	before := p.info
 	p.info = info
 	p.mu.Unlock()
+	if profile := p.options.Profile; before.Raw == nil && !profile.isChecked(info.Release) {
+		p.log.Info("the agent has another major version than the one that acp-agent was tested with",
+			"agent", info.Name, "version", info.Release, "tested", profile.Checked)
+	}
 	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
 		p.log.Warn("the agent's capabilities have changed since the editor connected: "+
 			"restart the connection to use all of them", "agent", info.Name)

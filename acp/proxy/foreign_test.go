@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,14 +97,17 @@ func TestSessions(t *testing.T) {
 func TestPartialLists(t *testing.T) {
 	const one, two = `{"sessionId":"a","cwd":"/a"}`, `{"sessionId":"b","cwd":"/a"}`
 	for _, c := range []struct {
-		name, sessions, then string
-		limit                int
-		all, partial         bool
+		name, sessions, then, version string
+		limit                         int
+		all, partial                  bool
 	}{
 		{name: "complete", sessions: one, limit: 2},
 		{name: "empty", limit: 2},
 		{name: "as many as there may be", sessions: one + "," + two, limit: 2, partial: true},
 		{name: "unknown agent", sessions: one, partial: true},
+		{name: "another major version", sessions: one, limit: 2, version: `"2.0.0"`, partial: true},
+		{name: "a later version", sessions: one, limit: 2, version: `"v1.30.2-beta"`},
+		{name: "a version that is no text", sessions: one, limit: 2, version: `2`},
 		{name: "all folders", sessions: one, limit: 2, all: true, partial: true},
 		{name: "two pages", sessions: one, then: two, limit: 9, partial: true},
 		{name: "without an id", sessions: `{"cwd":"/a"}`, limit: 2, partial: true},
@@ -117,13 +121,14 @@ func TestPartialLists(t *testing.T) {
 			}
 			b := initialized(t,
 				"await initialize\n"+
-					`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,`+
+					`answer initialize {"protocolVersion":1,"agentInfo":{"name":"x","version":`+
+					cmp.Or(c.version, `""`)+`},"agentCapabilities":{"loadSession":true,`+
 					`"sessionCapabilities":{"list":{}}}}`+
 					"\nawait session/list\n"+
 					`answer session/list {"sessions":[`+c.sessions+`]`+more+`}`+
 					"\nawait session/list\n"+
 					`answer session/list {"sessions":[`+c.then+`]}`+"\n",
-				proxy.Options{Profile: proxy.Profile{ListLimit: c.limit}})
+				proxy.Options{Profile: proxy.Profile{ListLimit: c.limit, Checked: "1.18.33"}})
 			dir, err := workspace.ParseDir("/a")
 			require.NoError(t, err)
 			cwd := &dir

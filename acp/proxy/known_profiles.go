@@ -121,7 +121,7 @@ func KnownProfiles() []Profile {
 			ListLimit:     100,
 			Relay:         true, // it tells MCP servers only the working directory
 			SharesServers: true, ServerInstructions: true,
-			Login: "kilo auth login", Install: "npm install -g @kilocode/cli",
+			Login: "kilo auth login", Install: "npm install -g @kilocode/cli", Checked: "7.7.9",
 		},
 		{
 			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},

@@ -117,7 +117,9 @@ type Profile struct {
 	// SandboxHint is a message in Markdown to the user of a session in the sandbox, "" for none.
 	SandboxHint string
 
-	// How its lists, replays and messages differ from the protocol.
+	// How its lists, replays and messages differ from the protocol. ListLimit, ModeNotice and Banner
+	// hide sessions and messages, so they do not count for an agent that says it has another major
+	// version than Checked.
 
 	// ListLimit is the length from which on the agent's list of the sessions of a working directory
 	// may be incomplete. 0 means that it always may be.
@@ -132,6 +134,25 @@ type Profile struct {
 	// current_mode_update. Banner begins a message outside turns that is not part of the
 	// conversation. Both are empty if the agent sends no such message.
 	ModeNotice, Banner string
+}
+
+// forRelease returns the profile of the agent with the version that it gives itself, "" if none.
+func (p Profile) forRelease(version string) Profile {
+	if p.isChecked(version) {
+		return p
+	}
+	p.ListLimit, p.ModeNotice, p.Banner = 0, "", ""
+	return p
+}
+
+// isChecked reports whether the profile was verified with this major version of the agent, as far as
+// is known.
+func (p Profile) isChecked(version string) bool {
+	major := func(v string) string {
+		v, _, _ = strings.Cut(strings.TrimPrefix(v, "v"), ".")
+		return v
+	}
+	return p.Checked == "" || version == "" || major(p.Checked) == major(version)
 }
 
 // interpret returns the update that an update of the agent stands for.

@@ -91,6 +91,9 @@ func (p *proxy) agentInfo() client.Agent {
 	return p.info
 }
 
+// profile returns the profile of the agent that was last started.
+func (p *proxy) profile() Profile { return p.options.Profile.forRelease(p.agentInfo().Release) }
+
 // Open implements [backend.Backend]: it opens a session of the child.
 func (p *proxy) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,

@@ -233,6 +233,21 @@ func TestMessagesThatAreNotConversation(t *testing.T) {
 	require.Contains(t, b.client.next(), "pi v1")
 }
 
+// What a message of the tested version means, it need not mean in another major version.
+//
+// Clause P6.
+func TestMessagesOfAnotherVersionAreConversation(t *testing.T) {
+	b := initialized(t, "await initialize\n"+
+		`answer initialize {"protocolVersion":1,"agentInfo":{"name":"x","version":"2.0.0"}}`+"\n"+
+		opened+"send "+fmt.Sprintf(update, string(chunk("agent", "pi v1")))+
+		"send "+fmt.Sprintf(update, string(chunk("agent", "[MODE_UPDATE] plan"))),
+		proxy.Options{Profile: proxy.Profile{ModeNotice: "[MODE_UPDATE] ", Banner: "pi v",
+			Checked: "1.0.0"}})
+	b.open()
+	require.Contains(t, b.client.next(), "pi v1")
+	require.Contains(t, b.client.next(), "[MODE_UPDATE] plan")
+}
+
 // lines are the lines that a client received, in order.
 type lines struct {
 	mu  sync.Mutex

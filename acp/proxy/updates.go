@@ -161,7 +161,7 @@ func (s *session) handleUpdate(
 	ctx context.Context, cs *childSession, t *turn, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
-	profile := s.proxy.options.Profile
+	profile := s.proxy.profile()
 	if !ok || t == nil && profile.isBanner(u) {
 		return nil
 	}
