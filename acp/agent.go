@@ -75,7 +75,7 @@ func newAgent(
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	a.grants.withoutMeta(r)
+	a.grants.withoutUnknown(r)
 	if a.lasting() {
 		if work, ok := a.acceptLasting(ctx, r); ok {
 			return work

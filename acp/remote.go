@@ -23,9 +23,9 @@ type Grants struct {
 	// Account is the backend's account: authenticate, logout, and methods that begin with auth/ or
 	// providers/.
 	Account bool
-	// Extensions are the methods and capabilities that the adapter does not know, _meta in the
-	// params of requests, and unknown params of a new, loaded, resumed or copied session. What the
-	// backend does with those may have nothing to do with sessions.
+	// Extensions are the methods and capabilities that the adapter does not know, and _meta and
+	// unknown members in the params of requests. What the backend does with those may have nothing
+	// to do with sessions, or lead out of their folders.
 	Extensions bool
 }
 
@@ -80,15 +80,23 @@ func (a *agent) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
 	}
 }
 
-// withoutMeta removes _meta from the params of a request of a client without Extensions. Agents take
-// settings from it, such as another session to continue or a program to start. That of initialize
-// describes the client.
-func (g Grants) withoutMeta(r *jsonrpc.Request) {
+// withoutUnknown removes _meta and unknown members from the params of a request of a client without
+// Extensions. Agents take settings from them, such as another session to continue, a folder or a
+// program to start. Those of initialize describe the client. decodeSession removes those of a
+// session.
+func (g Grants) withoutUnknown(r *jsonrpc.Request) {
 	if g.Extensions || r.Method == protocol.Initialize || isAccountMethod(r.Method) {
 		return
 	}
 	if meta, rest, err := strictjson.Take(r.Params, "_meta"); err == nil && meta != nil {
 		r.Params = rest
+	}
+	shape := passedShapes[r.Method]
+	if r.Method == protocol.SessionPrompt {
+		shape = promptShape
+	}
+	if shape != nil {
+		r.Params = keepMembers(r.Params, knows(shape))
 	}
 }
 

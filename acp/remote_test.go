@@ -277,8 +277,17 @@ func TestRemotePeerPassesNoSettings(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		c.call(method, params(opened.SessionID))
 	}
+	for _, method := range []string{"session/prompt", "session/set_mode"} {
+		var more map[string]any
+		require.NoError(t, json.Unmarshal([]byte(params(opened.SessionID)), &more))
+		delete(more, "mcpServers")
+		more["modeId"], more["prompt"] = "m", []any{map[string]any{"type": "text", "text": "x"}}
+		more["cwd"] = "/etc"
+		c.try(method, encode(more))
+	}
 	for _, passed := range k.take() {
 		require.NotContains(t, passed, "raw")
+		require.NotContains(t, passed, "/etc")
 	}
 	for what, server := range map[string]map[string]any{
 		"another command": {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": []any{}, "command": "/bin/sh"},

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -12,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -39,6 +41,9 @@ type placement struct {
 
 // maxSubagentID limits the length of the ids of subagents, in bytes.
 const maxSubagentID = 1 << 10
+
+// maxLogged limits what the log quotes of an announcement, in characters.
+const maxLogged = 1000
 
 var (
 	errForeignSubagent = errors.New("another session has announced a subagent with this id")
@@ -121,7 +126,8 @@ func (cs *childSession) announced(
 	placed := s.place(sub, said, raw)
 	if len(placed) != len(raw) || string(placed) != string(raw) {
 		cs.child.log.Warn("the agent runs a subagent outside of the session's folders",
-			"cwd", string(said.Cwd), "folders", string(said.Dirs))
+			"cwd", text.Truncate(string(said.Cwd), maxLogged),
+			"folders", text.Truncate(string(said.Dirs), maxLogged))
 		u.Raw = strictjson.Set(u.Raw, "update", placed)
 	}
 	return u, held, nil
@@ -149,7 +155,8 @@ func (s *session) place(sub *subagent, said subagentUpdate, update backend.Raw) 
 	if json.Unmarshal(said.Dirs, &paths) != nil || paths == nil {
 		return update
 	}
-	for _, path := range paths {
+	most := cmp.Or(s.proxy.options.Workspace.MaxRoots, workspace.DefaultMaxRoots)
+	for _, path := range paths[:min(most, len(paths))] { // each is looked up on the disk
 		if _, ok := s.within(sub.parent, path); ok {
 			kept = append(kept, path)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Agents use JetBrains' way for JetBrains' editor, whatever else it declares, and are asked about lists
@@ -316,6 +317,8 @@ func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
 		announce("child-1", "wide", fmt.Sprintf(`,"cwd":%q,"additionalDirectories":[%q,"rel",%q]`,
 			outside, outside, extra)) +
 		read("wide", outside) + read("wide", extra) +
+		announce("child-1", "many", `,"additionalDirectories":[`+
+			strings.Repeat(fmt.Sprintf("%q,", extra), 999)+fmt.Sprintf("%q]", extra)) +
 		answered
 	c, record := command(t, script)
 	seen := make(chan string, 100)
@@ -348,6 +351,7 @@ func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
 		fmt.Sprintf(`"cwd":null,"additionalDirectories":[%q]}`, deeper))
 	require.Contains(t, <-seen,
 		fmt.Sprintf(`"cwd":null,"additionalDirectories":[%q]}`, extra))
+	require.Equal(t, workspace.DefaultMaxRoots, strings.Count(<-seen, extra))
 }
 
 const loads = "await initialize\n" + `answer initialize {"protocolVersion":1,"agentCapabilities":` +
