@@ -28,7 +28,7 @@ func (p place) write(name, content string) {
 func TestGitConfiguration(t *testing.T) {
 	for name, c := range map[string]struct{ config, runs string }{
 		"fsmonitor": {"[core]\n\tfsmonitor = ./run.sh\n", "git status"},
-		"filter":    {"[filter \"x\"]\n\tclean = ./run.sh\n", "git status"},
+		"filter":    {"[filter \"x\"]\n\tclean = ./run.sh\n", "git diff HEAD"},
 		"textconv":  {"[diff \"x\"]\n\ttextconv = ./run.sh\n", "git log -p"},
 		"command":   {"[diff \"x\"]\n\tcommand = ./run.sh\n", "git diff HEAD"},
 		"external":  {"[diff]\n\texternal = ./run.sh\n", "git diff HEAD"},

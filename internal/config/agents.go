@@ -27,7 +27,7 @@ type Agent struct {
 	// RemoteUsers names members of [acp.Grants].
 	RemoteUsers []string `json:"remoteUsers"`
 
-	Sandbox
+	Restriction
 }
 
 // check checks what decoding does not.

@@ -34,7 +34,7 @@ type Model struct {
 	Fallback      string            `json:"fallback"` // the ID of another model
 	Prices        *pricesConfig     `json:"prices"`
 
-	Sandbox
+	Restriction
 }
 
 // pricesConfig has the prices of a million tokens.

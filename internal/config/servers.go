@@ -21,7 +21,7 @@ type Server struct {
 	// ClientSecretEnv names the environment variable with the client's secret.
 	ClientSecretEnv string `json:"clientSecretEnv"`
 
-	Sandbox
+	Restriction
 }
 
 // The values in the configuration for members of [acp.MCPPolicy].
@@ -47,8 +47,8 @@ func (c Config) MCPPolicy(name string) acp.MCPPolicy {
 	}
 }
 
-// Sandbox restricts what acp-agent starts.
-type Sandbox struct {
+// Restriction restricts what acp-agent starts.
+type Restriction struct {
 	Sandbox         *sandbox.Mode `json:"sandbox"`
 	SandboxWrite    []string      `json:"sandboxWrite"`
 	SandboxRead     []string      `json:"sandboxRead"`
@@ -57,7 +57,7 @@ type Sandbox struct {
 }
 
 // Settings returns what is configured.
-func (c Sandbox) Settings() sandbox.Settings {
+func (c Restriction) Settings() sandbox.Settings {
 	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead, Ports: c.SandboxPorts,
 		Optional: bool(c.SandboxFallback)}
 	override(&s.Mode, c.Sandbox)
@@ -66,7 +66,7 @@ func (c Sandbox) Settings() sandbox.Settings {
 
 // resolvePaths makes the paths absolute, except for those that begin with a variable of the started
 // program.
-func (c Sandbox) resolvePaths(file string) (err error) {
+func (c Restriction) resolvePaths(file string) (err error) {
 	for _, list := range [][]string{c.SandboxWrite, c.SandboxRead} {
 		for i := range list {
 			if err == nil && !strings.HasPrefix(list[i], "$") {
