@@ -3,6 +3,8 @@ package commandline
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -44,6 +46,9 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 			return Command{}, errors.New("a root was replaced") // paths lead elsewhere
 		}
 	}
+	if slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), isRelative) {
+		return Command{}, errors.New("PATH has the current directory") // which may have the program
+	}
 	r := reader{ws: ws, dir: dir, usage: used, rest: words[n:]}
 	if err := r.readAll(); err != nil {
 		return Command{}, err
@@ -54,6 +59,8 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 	}
 	return c, err
 }
+
+func isRelative(dir string) bool { return !filepath.IsAbs(dir) }
 
 // plainWords returns the words of a line that is a single command without anything that a shell
 // would change.

@@ -58,6 +58,22 @@ func TestReplacedRoot(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A PATH with the current directory, also as an empty name, finds programs of the folder.
+func TestRelativePath(t *testing.T) {
+	p := newPlace(t)
+	p.write("bin/git", "#!/bin/sh\necho ran >>\"$OUT/ran\"\n")
+	require.NoError(t, os.Chmod(filepath.Join(p.root, "bin", "git"), 0o755))
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", "./bin:"+path)
+	_, marked := p.run(p.root, "git status")
+	require.True(t, marked)
+	for _, set := range []string{"./bin:" + path, ":" + path, path + ":"} {
+		t.Setenv("PATH", set)
+		_, err := Understand(p.ws, p.root, "git status")
+		require.ErrorContains(t, err, "PATH")
+	}
+}
+
 func TestSplit(t *testing.T) {
 	for line, want := range map[string]string{
 		"a  b": "a|b", `'a b'"c d"`: "a bc d", "": "", "a;b": "a|*;|b", "a 2>b": "a|*>|b", "a2>b": "a2|*>|b",
