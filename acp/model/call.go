@@ -43,7 +43,6 @@ type call struct {
 	turn        *turn
 	tool        tool   // zero if no tool has this name
 	unknown     string // the answer to the model in this case
-	input       callInput
 	title       string
 	kind        sdk.ToolKind
 	announced   bool
@@ -54,30 +53,14 @@ type call struct {
 	made        []any  // what is shown of a write that has been made in another text
 }
 
-// callInput holds the arguments that say what a call is about.
-type callInput struct {
-	Path, To, Pattern, Glob, Query, Command, Server, URI string
-	Paths                                                []string
-	Offset                                               int
-}
-
-// where says where a search looks.
-func (in callInput) where() string {
-	if in.Path == "" {
-		return ""
-	}
-	return " in " + show(in.Path)
-}
-
 // newCall returns the tool call that the model requests, with an ID of our own.
 func (b *toolbox) newCall(requested llm.ToolCall) *call {
 	c := &call{ToolCall: requested, turn: b.turn, tool: b.byName[requested.Name]}
 	// Models need their own IDs back, but some use the same ID for several calls. Some only accept
 	// nine letters and digits.
 	c.Given, c.ID = c.ID, rand.Text()[:9]
-	_ = json.Unmarshal([]byte(c.Arguments), &c.input) // the tool checks them
 	if c.tool.Name != "" {
-		c.title, c.kind = c.tool.title(c.input), c.tool.kind
+		c.title, c.kind = c.tool.title(json.RawMessage(c.Arguments)), c.tool.kind()
 		return c
 	}
 	var names []string
@@ -104,17 +87,11 @@ func validName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "_")
 }
 
-// locations returns where the files with these paths are, as far as they exist in the roots.
-func (c *call) locations(paths []string) []sdk.ToolCallLocation {
-	const most = 100
+// locations returns where the files are that the arguments name, as far as they exist in the roots.
+func (c *call) locations(arguments json.RawMessage) []sdk.ToolCallLocation {
 	var all []sdk.ToolCallLocation
-	for _, path := range paths {
-		if path == "" || c.kind == sdk.ToolKindOther || len(all) == most {
-			continue
-		}
-		if info, err := c.turn.host.Workspace().Stat(path); err == nil {
-			all = append(all, backend.Locations(info.Ref().Path(), max(c.input.Offset, 0))...)
-		}
+	for _, place := range c.tool.Places(c.turn.host.Workspace(), arguments) {
+		all = append(all, backend.Locations(place.Ref.Path(), place.Line)...)
 	}
 	return all
 }
@@ -122,12 +99,11 @@ func (c *call) locations(paths []string) []sdk.ToolCallLocation {
 // announce shows the call before it is run. If it was already shown while it arrived, announce
 // fills in what it will do.
 func (c *call) announce(ctx context.Context) error {
-	raw := json.RawMessage(c.Arguments)
 	s := backend.ToolCall{
 		SessionUpdate: sessionstore.ToolCall,
 		ToolCallUpdate: sdk.ToolCallUpdate{
 			Meta: c.meta(), Title: &c.title, Kind: &c.kind, RawInput: c.rawInput(),
-			Status: sdk.Ptr(sdk.ToolCallStatusPending), Locations: c.locations(tools.Paths(raw)),
+			Status: sdk.Ptr(sdk.ToolCallStatusPending), Locations: c.locations(json.RawMessage(c.Arguments)),
 		},
 	}
 	if c.announced {

@@ -81,9 +81,9 @@ func (f commandFiles) label() string {
 	case f.state == "" || n == 0:
 		return label + "even if files that it runs change"
 	case n == 1:
-		return label + "as long as " + show(f.names[0]) + " stays as it is"
+		return label + "as long as " + text.Argument(f.names[0]) + " stays as it is"
 	default:
-		return label + "as long as " + show(f.names[0]) + " and " +
+		return label + "as long as " + text.Argument(f.names[0]) + " and " +
 			text.Count(n-1, "other file", "other files") + " stay as they are"
 	}
 }

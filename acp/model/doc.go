@@ -20,7 +20,7 @@
 //	draft.go               tool calls that the model is still writing
 //	permission.go          which changes ask the user first
 //	autorun.go             which files programs run by themselves, so that a change of them asks
-//	file_tools.go          the tools on files, and how calls of them are shown
+//	file_tools.go          the tools on files
 //	open_files.go          files that the client has open, with changes that are not saved
 //	server_tools.go        the tools of the session's MCP servers
 //	server_resources.go    the tool that reads their resources

@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 const (
@@ -82,14 +81,12 @@ func (d *draft) grow(ctx context.Context) error {
 	}
 	d.shown = len(d.arguments)
 	d.next, d.interval = time.Now().Add(d.interval), min(d.interval*3/2, lastDraft)
-	d.input = callInput{Path: known["path"], To: known["to"], Pattern: known["pattern"],
-		Glob: known["glob"], Query: known["query"], Command: known["command"]}
-	title := d.tool.title(d.input)
+	title := d.tool.title(backend.Encode(known))
 	update := backend.ToolCall{Content: d.diff(known)}
 	if title != d.title {
 		d.title, update.Title = title, &title
 	}
-	update.Locations = d.locations(tools.Paths(backend.Encode(map[string]string{"path": d.input.Path})))
+	update.Locations = d.locations(backend.Encode(map[string]string{"path": known["path"]}))
 	if update.Title == nil && update.Content == nil {
 		return nil
 	}

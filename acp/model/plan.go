@@ -14,9 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// planName is the name of the tool that shows a plan.
-const planName = "update_plan"
-
 // maxEntries is the length of the longest plan.
 const maxEntries = 100
 
@@ -33,13 +30,12 @@ type planEntry struct {
 // planTool returns the tool that shows the user a plan.
 func planTool() tool {
 	forCall := tools.Define(tools.Tool{
-		Name: planName,
+		Name: "update_plan", Kind: tools.KindThink,
 		Description: "Show the user your plan for a task of several steps, and what is done " +
 			"of it. Send the whole plan each time. At most one entry should be in progress.",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-	}, (*call).updatePlan)
-	title := func(callInput) string { return "Update the plan" }
-	return tool{Tool: forCall(nil), display: display{sdk.ToolKindThink, title}, forCall: forCall}
+	}, func(planInput) string { return "Update the plan" }, (*call).updatePlan)
+	return tool{Tool: forCall(nil), forCall: forCall, alone: true}
 }
 
 func (c *call) updatePlan(ctx context.Context, in planInput) (string, error) {

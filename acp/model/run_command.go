@@ -42,14 +42,15 @@ type shellCommand struct{ line, dir string }
 // commandTool returns the tool that runs commands.
 func commandTool() tool {
 	forCall := tools.Define(tools.Tool{
-		Name: "run_command",
+		Name: "run_command", Kind: tools.KindExecute,
 		Description: "Run a command line with the shell, such as a build or a test, and wait " +
 			"until it ends. Nobody can type into it. The user is asked first. To read, search or " +
 			"change files, use the other tools.",
 		Annotations: tools.Annotations{Destructive: true},
+	}, func(in commandInput) string {
+		return text.Code(text.Line(in.Command, text.MaxArgument))
 	}, (*call).runCommand)
-	title := func(in callInput) string { return text.Code(text.Line(in.Command, maxTitle)) }
-	return tool{Tool: forCall(nil), display: display{sdk.ToolKindExecute, title}, forCall: forCall}
+	return tool{Tool: forCall(nil), forCall: forCall}
 }
 
 // argv returns a command line as a program and its arguments. Some clients run the command of

@@ -14,9 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// resourceName is the name of the tool that reads resources of MCP servers.
-const resourceName = "read_resource"
-
 type resourceInput struct {
 	Server string `json:"server" jsonschema:"the name of an MCP server"`
 	URI    string `json:"uri,omitempty" jsonschema:"the URI of the resource; leave it out to list those of the server"`
@@ -42,19 +39,19 @@ func resourceTool(listings []backend.Listing) tool {
 		}
 		return c.readResource(ctx, listings[i], in.URI)
 	}
+	title := func(in resourceInput) string {
+		if in.URI == "" {
+			return "List the resources of MCP server " + text.Argument(in.Server)
+		}
+		return "Read " + text.Argument(in.URI) + " of MCP server " + text.Argument(in.Server)
+	}
 	forCall := tools.Define(tools.Tool{
-		Name: resourceName,
+		Name: "read_resource", Kind: tools.KindRead,
 		Description: "Read or list the resources of an MCP server. Servers with resources: " +
 			strings.Join(names, ", ") + ".",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-	}, run)
-	title := func(in callInput) string {
-		if in.URI == "" {
-			return "List the resources of MCP server " + show(in.Server)
-		}
-		return "Read " + show(in.URI) + " of MCP server " + show(in.Server)
-	}
-	return tool{Tool: forCall(nil), display: display{sdk.ToolKindRead, title}, forCall: forCall}
+	}, title, run)
+	return tool{Tool: forCall(nil), forCall: forCall, alone: true}
 }
 
 // listResources returns a text for the model that lists the resources of a server, in the server's

@@ -156,8 +156,7 @@ func (b *toolbox) addRemote(t backend.Tool) {
 	if len(described.InputSchema) == 0 {
 		described.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
-	title := func(callInput) string { return t.CallTitle() }
-	b.add(tool{Tool: described, display: display{sdk.ToolKindOther, title}, remote: t.Name})
+	b.add(tool{Tool: described, remote: t.Name, remoteTitle: t.CallTitle(), alone: true})
 }
 
 // serverOf returns the prefix of the MCP server whose tool the model calls by this name, or "" if

@@ -1,10 +1,14 @@
 package model
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
@@ -35,18 +39,26 @@ type toolState struct {
 // tool is a tool that the model may call.
 type tool struct {
 	tools.Tool
-	display
 	// forCall returns the tool for one call, nil for the tool of an MCP server.
 	forCall func(*call) tools.Tool
-	// remote is the full name of the tool of an MCP server, "" for others.
-	remote string
+	// remote is the full name of the tool of an MCP server, and remoteTitle describes its calls; ""
+	// for others.
+	remote, remoteTitle string
+	// alone is set if no other call may run at the same time, although nothing is changed: it may
+	// ask the user, or the user sees what it does.
+	alone bool
 }
 
-// isParallel reports whether calls neither change anything nor ask the user, so that they can run
-// at the same time.
-func (t tool) isParallel() bool {
-	return t.Annotations.ReadOnly && t.Name != planName && t.Name != resourceName && t.remote == ""
+// isParallel reports whether calls can run at the same time.
+func (t tool) isParallel() bool { return t.Annotations.ReadOnly && !t.alone }
+
+// title describes a call to the user.
+func (t tool) title(arguments json.RawMessage) string {
+	return cmp.Or(t.remoteTitle, t.Title(arguments))
 }
+
+// kind returns the kind of the calls.
+func (t tool) kind() sdk.ToolKind { return cmp.Or(sdk.ToolKind(t.Kind), sdk.ToolKindOther) }
 
 // mediaName is the name of the tool that shows images and documents.
 const mediaName = "read_media"

@@ -80,14 +80,6 @@ func TestReading(t *testing.T) {
 	}
 }
 
-func TestFileToolsHaveDisplays(t *testing.T) {
-	shown := fileTools(nil, nil)
-	require.Len(t, shown, len(fileDisplays))
-	for _, tool := range shown {
-		require.NotNil(t, tool.title, tool.Name)
-	}
-}
-
 // document is the beginning of a PDF document.
 const document = "%PDF-1.7 text"
 

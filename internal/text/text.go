@@ -107,6 +107,12 @@ const MaxName = 100
 // marked.
 func Name(name string) string { return Printable(Truncate(name, MaxName)) }
 
+// MaxArgument is the most bytes of an argument, such as a path, that are shown in a title.
+const MaxArgument = 200
+
+// Argument returns an argument for a title.
+func Argument(s string) string { return Printable(Truncate(s, MaxArgument)) }
+
 // CutWord returns the part of s before the first white space, and the rest without surrounding
 // white space.
 func CutWord(s string) (word, rest string) {

@@ -22,6 +22,9 @@ func createDirectoryTool() definition {
 		Name:        "create_directory",
 		Description: "Create a directory, and those above it.",
 		Annotations: Annotations{Idempotent: true},
+		Kind:        KindEdit,
+	}, func(in createDirectoryInput) string {
+		return about("Create directory", in.Path, "…")
 	}, func(in *schema) { in.notEmpty("path") }, (*Set).createDirectory)
 }
 

@@ -19,6 +19,9 @@ func deleteFileTool() definition {
 		Name:        "delete_file",
 		Description: "Delete a file, a link (not its target) or an empty directory.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
+		Kind:        KindDelete, HoldsFile: true,
+	}, func(in deleteFileInput) string {
+		return about("Delete", in.Path, "a file")
 	}, func(in *schema) { in.notEmpty("path") }, (*Set).deleteFile)
 }
 

@@ -40,6 +40,9 @@ func directoryTreeTool() definition {
 		Description: "Show a directory as a tree, without links and empty directories. Deeper " +
 			"ones show how many files they have.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead,
+	}, func(in directoryTreeInput) string {
+		return about("Show the tree of", in.Path, "the folders")
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.describe("path", pathText+"; default every folder")

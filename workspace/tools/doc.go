@@ -31,7 +31,8 @@
 // Each tool has a file, with its arguments, its result and how that reads as text.
 //
 //   - set.go: the tools of a workspace; tool.go: what they have in common; arguments.go: schemas,
-//     and reading arguments; result.go, errors.go: results, and errors that say what to do
+//     and reading arguments; describe.go: what a call is about, for a person; result.go, errors.go:
+//     results, and errors that say what to do
 //   - walk.go: going through a tree; glob.go, pattern.go: which files and lines match
 //   - change.go: planning and making a change; diff.go: showing it; indent.go: replacing
 //     texts that differ from the file only in white space

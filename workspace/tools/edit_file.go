@@ -38,6 +38,9 @@ func editFileTool() definition {
 		Description: "Replace exact text in a file: all replacements, or none. Indentation and " +
 			"the ends of lines may differ; the result says so.",
 		Annotations: Annotations{Destructive: true},
+		Kind:        KindEdit, HoldsFile: true,
+	}, func(in editFileInput) string {
+		return about("Edit", in.Path, "a file")
 	}, func(in *schema) {
 		in.notEmpty("path", "old_text")
 		in.describe("old_text", "must occur exactly once, unless replace_all: include lines "+

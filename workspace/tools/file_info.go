@@ -30,6 +30,9 @@ func fileInfoTool() definition {
 		Name:        "file_info",
 		Description: "Show type, size, time of change, permissions and link target.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead,
+	}, func(in fileInfoInput) string {
+		return about("Look up", in.Path, "a file")
 	}, func(in *schema) { in.notEmpty("path") }, (*Set).info)
 }
 

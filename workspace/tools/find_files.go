@@ -47,6 +47,9 @@ func findFilesTool() definition {
 		Name:        "find_files",
 		Description: "Find files by name, in every folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindSearch,
+	}, func(in findFilesInput) string {
+		return about("Find", in.Glob, "files") + within(in.Path)
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.describe("glob", "*.go, or with a slash the path in the searched directory: "+

@@ -21,6 +21,9 @@ func findSkillsTool() definition {
 		Name:        "find_skills",
 		Description: "Find skills, which say how to do a task.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindSearch,
+	}, func(in findSkillsInput) string {
+		return "Find skills for " + quoted(in.Query)
 	}, func(in *schema) { in.notEmpty("query") }, (*Set).findSkills)
 }
 

@@ -35,6 +35,9 @@ func listDirectoryTool() definition {
 		Name:        "list_directory",
 		Description: "List one directory, with types and sizes.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead,
+	}, func(in listDirectoryInput) string {
+		return about("List", in.Path, "the working directory")
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.describe("path", pathText+" (default)")

@@ -27,6 +27,9 @@ func listRootsTool() definition {
 		Name:        "list_roots",
 		Description: "List the accessible folders. The first is the working directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead,
+	}, func(listRootsInput) string {
+		return "List the folders"
 	}, nil, (*Set).listRoots)
 }
 

@@ -22,6 +22,9 @@ func moveFileTool() definition {
 		Description: "Move or rename a file, link or directory, also to another folder. Nothing " +
 			"is replaced.",
 		Annotations: Annotations{Destructive: true},
+		Kind:        KindMove,
+	}, func(in moveFileInput) string {
+		return about("Move", in.Path, "a file") + about(" to", in.To, "…")
 	}, func(in *schema) {
 		in.notEmpty("path", "to")
 		in.describe("to", "the new path, in an existing directory, "+pathText)

@@ -42,6 +42,9 @@ func readFileTool() definition {
 		Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d "+
 			"bytes at once.", most.lines, most.bytes),
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead,
+	}, func(in readFileInput) string {
+		return about("Read", in.Path, "a file")
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.atLeast("offset", 1)

@@ -34,6 +34,9 @@ func readFilesTool() definition {
 		Name:        "read_files",
 		Description: "Read several small text files at once.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead,
+	}, func(in readFilesInput) string {
+		return about("Read", strings.Join(in.Paths, ", "), "files")
 	}, func(in *schema) {
 		in.notEmptyList("paths")
 		in.describe("paths", "each "+pathText)

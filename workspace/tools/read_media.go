@@ -35,6 +35,9 @@ func readMediaTool() definition {
 		Name:        "read_media",
 		Description: "Look at an image, listen to a sound, or read a PDF.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindRead, HoldsFile: true,
+	}, func(in readMediaInput) string {
+		return about("Read", in.Path, "a file")
 	}, func(in *schema) { in.notEmpty("path") }, (*Set).readMedia)
 }
 

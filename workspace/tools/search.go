@@ -50,6 +50,9 @@ func searchTool() definition {
 		Name:        "search",
 		Description: "Find lines of text files that match a regular expression, in every folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Kind:        KindSearch, HoldsFile: true,
+	}, func(in searchInput) string {
+		return "Search for " + quoted(in.Pattern) + within(in.Path)
 	}, func(in *schema) {
 		in.notEmpty("pattern", "path")
 		in.atLeast("context", 0)

@@ -28,9 +28,6 @@ type Set struct {
 type Options struct {
 	// Permit decides about each change. If it is nil, the set has only tools that read.
 	Permit Permit
-	// Made, if not nil, is told each change as it was made. An edit may have been made in a text that
-	// differs in other lines from the one that was permitted.
-	Made func(Change)
 	// Editor, if not nil, is asked by read_file, read_files, write_file and edit_file for unsaved
 	// texts. They change files that it has open through it. All other tools use the disk.
 	Editor Editor
@@ -68,14 +65,24 @@ func (l limits) withDefaults() limits {
 // New returns the tools of ws, which the caller must close. If ws is nil, the tools can be listed,
 // but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
-	s := &Set{ws: ws, permit: o.Permit, made: o.Made, editor: o.Editor,
-		limits: o.limits.withDefaults()}
+	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
 	for _, define := range definitions() {
-		if t := define(s); t.Annotations.ReadOnly || o.Permit != nil {
+		if t := s.tool(define); t.Annotations.ReadOnly || o.Permit != nil {
 			s.tools = append(s.tools, t)
 		}
 	}
 	return s
+}
+
+// tool returns a tool of the set.
+func (s *Set) tool(define definition) Tool {
+	t := define(s)
+	t.permitting = func(permit Permit, made func(Change)) Tool {
+		with := *s
+		with.permit, with.made = permit, made
+		return define(&with)
+	}
+	return t
 }
 
 // definitions returns the definitions of all tools, those that only read first. Making the schemas
@@ -90,6 +97,18 @@ var definitions = sync.OnceValue(func() []definition {
 
 // Tools returns all tools in a fixed order, those that only read first. The caller owns the slice.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
+
+// HoldsFile reports whether the named tool has [Tool.HoldsFile].
+func HoldsFile(name string) bool { return holdFiles()[name] }
+
+var holdFiles = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, define := range definitions() {
+		t := define(&Set{})
+		names[t.Name] = t.HoldsFile
+	}
+	return names
+})
 
 // Call calls the named tool, as [Tool.Call] does.
 func (s *Set) Call(ctx context.Context, name string, arguments json.RawMessage) (Result, error) {

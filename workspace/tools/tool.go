@@ -18,14 +18,36 @@ type Tool struct {
 	// InputSchema is the JSON schema (2020-12) of the arguments.
 	InputSchema json.RawMessage
 	Annotations Annotations
+	// Kind says what a call does, "" if no kind describes it.
+	Kind Kind
+	// HoldsFile reports whether a call holds whole files in memory, perhaps several times.
+	HoldsFile bool
 
+	title func(arguments json.RawMessage) string // nil for the name
+	// permitting returns the same tool of a set with another permit, nil for a host's tool.
+	permitting func(Permit, func(Change)) Tool
 	// call returns the result, and a note about the arguments, "" for none.
 	call func(context.Context, json.RawMessage) (output, string, error)
 }
 
+// Kind is the kind of a tool, in the terms of ACP.
+type Kind string
+
+// The kinds of tools.
+const (
+	KindRead    Kind = "read"
+	KindSearch  Kind = "search"
+	KindEdit    Kind = "edit"
+	KindDelete  Kind = "delete"
+	KindMove    Kind = "move"
+	KindExecute Kind = "execute"
+	KindThink   Kind = "think"
+)
+
 // Annotations describe the effects of a tool, in the terms of MCP.
 type Annotations struct {
-	// ReadOnly reports that the tool changes nothing.
+	// ReadOnly reports that the tool changes nothing. A tool of a [Set] that is not read-only asks
+	// its [Permit] first.
 	ReadOnly bool
 	// Destructive reports that the tool can delete or overwrite data.
 	Destructive bool
@@ -66,17 +88,28 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	return result, nil
 }
 
+// Permitting returns the tool for one call, which asks permit about its changes. made, if not nil,
+// is told each change as it was made: an edit may have been made in a text that differs in other
+// lines from the one that was permitted. A host's own tool is returned unchanged.
+func (t Tool) Permitting(permit Permit, made func(Change)) Tool {
+	if t.permitting == nil {
+		return t
+	}
+	return t.permitting(permit, made)
+}
+
 // output is the result of a tool. String returns it as text for a model.
 type output interface{ String() string }
 
 // definition returns a tool of a set.
 type definition func(*Set) Tool
 
-// define completes t with the schema of In and the function that serves its calls. constrain, if
-// not nil, adds constraints to the input schema that the type In cannot express.
-func define[In any, Out output](t Tool, constrain func(*schema),
+// define completes t with the schema of In and the function that serves its calls. title describes
+// a call to a person. constrain, if not nil, adds constraints to the input schema that the type In
+// cannot express.
+func define[In any, Out output](t Tool, title func(In) string, constrain func(*schema),
 	run func(*Set, context.Context, In) (Out, error)) definition {
-	return bind(t, constrain, func(s *Set, ctx context.Context, in In,
+	return bind(t, title, constrain, func(s *Set, ctx context.Context, in In,
 		arguments json.RawMessage) (output, error) {
 		if s.ws == nil {
 			return nil, s.explain(t.Name, "", workspace.ErrClosed)
@@ -94,13 +127,13 @@ func define[In any, Out output](t Tool, constrain func(*schema),
 }
 
 // Define defines a host's own tool. It returns a function that binds the tool to the value that
-// serves its calls, such as a session. The tool's schema is the schema of In, whose fields may have
-// a description as their jsonschema tag. Its arguments are checked like those of the other tools,
-// with one exception: a tool that is not read-only rejects unknown arguments, because without them
-// it might do something else.
-func Define[Host, In any](t Tool,
+// serves its calls, such as a session. title describes a call to a person. The tool's schema is the
+// schema of In, whose fields may have a description as their jsonschema tag. Its arguments are
+// checked like those of the other tools, with one exception: a tool that is not read-only rejects
+// unknown arguments, because without them it might do something else.
+func Define[Host, In any](t Tool, title func(In) string,
 	run func(Host, context.Context, In) (string, error)) func(Host) Tool {
-	return bind(t, nil, func(h Host, ctx context.Context, in In,
+	return bind(t, title, nil, func(h Host, ctx context.Context, in In,
 		_ json.RawMessage) (output, error) {
 		result, err := run(h, ctx, in)
 		return plain(result), err
@@ -108,11 +141,16 @@ func Define[Host, In any](t Tool,
 }
 
 // bind returns a function that binds t to its host. The schema is made only once.
-func bind[Host, In any](t Tool, constrain func(*schema),
+func bind[Host, In any](t Tool, title func(In) string, constrain func(*schema),
 	run func(Host, context.Context, In, json.RawMessage) (output, error),
 	ignoreUnknown bool) func(Host) Tool {
 	input := newSchema[In](constrain)
 	t.InputSchema = input.encode()
+	t.title = func(arguments json.RawMessage) string {
+		var in In
+		_ = json.Unmarshal(arguments, &in) // as far as they can be decoded
+		return title(in)
+	}
 	return func(h Host) Tool {
 		bound := t
 		bound.call = func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
@@ -135,20 +173,6 @@ func bind[Host, In any](t Tool, constrain func(*schema),
 type plain string
 
 func (p plain) String() string { return string(p) }
-
-// maxPaths is the most paths of one call that [Paths] returns.
-const maxPaths = 100
-
-// Paths returns the paths in the arguments of a call, as the model wrote them, up to a limit. Some
-// may be empty.
-func Paths(arguments json.RawMessage) []string {
-	var in struct {
-		Path, To string
-		Paths    []string
-	}
-	_ = json.Unmarshal(arguments, &in)
-	return append([]string{in.Path, in.To}, in.Paths[:min(len(in.Paths), maxPaths)]...)
-}
 
 // pathIn returns the argument path, or the only path of several, or "".
 func pathIn(arguments json.RawMessage) string {

@@ -42,6 +42,9 @@ func writeFileTool() definition {
 		Description: "Create a file, and directories above it, or replace its content. " +
 			"edit_file changes a part.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
+		Kind:        KindEdit, HoldsFile: true,
+	}, func(in writeFileInput) string {
+		return about("Write", in.Path, "a file")
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.describe("if_version", "fail unless the file has this version, which read_file "+

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // incoming is a message of a client, decoded once. It has what the server must know before it
@@ -59,7 +60,7 @@ func (m *incoming) decodeParams() {
 	m.modern = named != nil && (!isText || revision >= modern)
 	switch params := params.(type) {
 	case *mcp.CallToolParamsRaw:
-		m.holdsFile = holdsFile(params.Name)
+		m.holdsFile = tools.HoldsFile(params.Name)
 	case *otherParams:
 		if m.request.Method == "notifications/cancelled" {
 			m.cancels = string(params.RequestID)
@@ -102,14 +103,4 @@ func malformedParams(method string, err error) string {
 		problem += ": " + text.Truncate(wrong.Field, maxQuoted) + " cannot be of type " + wrong.Kind
 	}
 	return problem
-}
-
-// holdsFile reports whether a tool holds whole files in memory. Its result may contain a file
-// several times.
-func holdsFile(tool string) bool {
-	switch tool {
-	case "delete_file", "edit_file", "read_media", "search", "write_file":
-		return true
-	}
-	return false
 }
