@@ -112,6 +112,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	}
 	act.host = newHost(a, act.id, o.stored, act.workspace, o.outlet)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
+	act.host.isNew = o.activation.Cause == backend.New
 	if err := act.params.checkShown(act.workspace); err != nil {
 		return err
 	}

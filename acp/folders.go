@@ -197,13 +197,13 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 		paths[i] = f.Path
 	}
 	p.folders = folders
-	roots, err := workspace.NewRoots(p.roots.Cwd().String(), paths)
+	dirs, err := workspace.ParseDirs(paths)
 	if err != nil {
 		return strictjson.Refuse(p.rootViolations(err)...)
 	}
-	p.roots = roots
+	p.roots = workspace.RootsFrom(p.roots.Cwd(), dirs)
 	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
-		backend.Encode(roots.Additional()))
+		backend.Encode(p.roots.Additional()))
 	return nil
 }
 

@@ -36,6 +36,7 @@ type host struct {
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
 	rate      *replayRate                 // of a load
 	foreign   bool                        // it comes from the backend, and is not stored yet
+	isNew     bool                        // it was made by session/new: the store has no states of it
 
 	replays  sync.Mutex // held while an update is replayed; locked before mu
 	replayed *replayed  // nil unless the backend replays a history

@@ -78,17 +78,7 @@ func withoutOwn(list json.RawMessage) json.RawMessage {
 // announceCommands announces the adapter's commands for a backend that has not announced any
 // commands.
 func (h *host) announceCommands() {
-	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] {
-		return
-	}
-	states, err := h.agent.options.Store.States(h.agent.base, h.stored)
-	if err != nil {
-		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
-		return
-	}
-	if slices.ContainsFunc(states, func(u sessionstore.Update) bool {
-		return u.Kind == sessionstore.AvailableCommandsUpdate
-	}) {
+	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] || h.hasStoredCommands() {
 		return
 	}
 	_, _ = h.buffer(
@@ -96,4 +86,18 @@ func (h *host) announceCommands() {
 			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
 				AvailableCommands: []sdk.AvailableCommand{},
 			}})))
+}
+
+// hasStoredCommands reports whether commands of the backend are stored, or cannot be read.
+func (h *host) hasStoredCommands() bool {
+	if h.isNew {
+		return false
+	}
+	states, err := h.agent.options.Store.States(h.agent.base, h.stored)
+	if err != nil {
+		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
+	}
+	return err != nil || slices.ContainsFunc(states, func(u sessionstore.Update) bool {
+		return u.Kind == sessionstore.AvailableCommandsUpdate
+	})
 }

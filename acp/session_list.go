@@ -140,9 +140,7 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		v.Add(rootViolations(err)...)
 	}
 	if field := params.Field(protocol.AdditionalDirectories); field.Present() {
-		// which reports what is wrong with them
-		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field))
-		p.additional, p.filtered = dirs.Without(p.cwd), true
+		p.additional, p.filtered = decodeDirectories(&v, field).Without(p.cwd), true
 	}
 	p.archive = decodeArchiveFilter(&v, params.Field(protocol.Archived))
 	cursor, given := optionalText(&v, params.Field("cursor"))

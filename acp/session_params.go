@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -124,42 +125,44 @@ func checkInstruction(f strictjson.Field) []strictjson.Violation {
 
 // decodeRoots reads cwd and additionalDirectories.
 func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.Roots {
+	var cwd workspace.Dir
 	path, wrong := params.Field("cwd").Text()
 	v.Add(wrong...)
 	if wrong == nil {
-		_, err := workspace.ParseDir(path)
+		var err error
+		cwd, err = workspace.ParseDir(path)
 		v.Add(rootViolations(err)...)
 	}
-	additional := decodeDirectories(v, params.Field(protocol.AdditionalDirectories))
-	if !v.Empty() {
-		return workspace.Roots{}
-	}
-	roots, err := workspace.NewRoots(path, additional)
-	v.Add(rootViolations(err)...)
-	return roots
+	return workspace.RootsFrom(cwd,
+		decodeDirectories(v, params.Field(protocol.AdditionalDirectories)))
 }
 
 // decodeDirectories reads additionalDirectories, which may be absent. Every entry is checked.
-func decodeDirectories(v *strictjson.Violations, f strictjson.Field) []string {
+func decodeDirectories(v *strictjson.Violations, f strictjson.Field) workspace.Dirs {
 	if !f.Present() {
-		return nil
+		return workspace.Dirs{}
 	}
-	var paths []string
+	var (
+		paths     []string
+		positions []int // of paths in the list
+		found     []strictjson.Violation
+	)
 	for i, item := range v.Items(f) {
-		if v.Full() {
+		if len(found) >= strictjson.MaxViolations {
 			break
 		}
 		path, wrong := item.Text()
-		if wrong == nil {
-			_, err := workspace.ParseDirs([]string{path})
-			for _, w := range rootViolations(err) {
-				wrong = append(wrong, w.At(i))
-			}
+		if found = append(found, wrong...); wrong == nil {
+			paths, positions = append(paths, path), append(positions, i)
 		}
-		v.Add(wrong...)
-		paths = append(paths, path)
 	}
-	return paths
+	dirs, err := workspace.ParseDirs(paths)
+	for _, w := range rootViolations(err) {
+		found = append(found, w.At(positions[*w.Index]))
+	}
+	slices.SortStableFunc(found, func(a, b strictjson.Violation) int { return *a.Index - *b.Index })
+	v.Add(found...)
+	return dirs
 }
 
 // rootViolations returns the violations in an error of package workspace about a root set.
