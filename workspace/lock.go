@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 // Whoever changes, moves or removes a file holds its lock: first a place in the queue of its name,
@@ -149,7 +150,7 @@ func (l *FileLock) hand(f *os.File) {
 // such entry, or no regular file, there is nothing to lock.
 func (l *FileLock) take(ctx context.Context, dir *dirfd.Dir, name string) (os.FileInfo, error) {
 	end := time.Now().Add(lockPatience)
-	for pause := maxLockPause / 64; ; pause = min(2*pause, maxLockPause) {
+	for delay := maxLockPause / 64; ; delay = min(2*delay, maxLockPause) {
 		var info os.FileInfo
 		err := retry(func() (err error) {
 			info, err = l.tryToTake(dir, name)
@@ -158,12 +159,8 @@ func (l *FileLock) take(ctx context.Context, dir *dirfd.Dir, name string) (os.Fi
 		if !errors.Is(err, dirfd.ErrLocked) || time.Now().After(end) {
 			return info, err
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
+		if err := pause.For(ctx, delay/2+rand.N(delay)); err != nil {
+			return nil, err
 		}
 	}
 }

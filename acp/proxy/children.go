@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
@@ -282,10 +282,5 @@ func (p *proxy) backOff(ctx context.Context) error {
 	delay := p.options.limits.Backoff << min(failures-2, 5)
 	p.log.Warn("the agent failed several times: waiting before the next start",
 		"failures", failures, "delay", delay)
-	select {
-	case <-time.After(delay):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, delay)
 }

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 const (
@@ -125,10 +127,8 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 			if !yield(Retry{Err: failed.Error, After: wait}, nil) {
 				return
 			}
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-				yield(nil, context.Cause(ctx))
+			if err := pause.For(ctx, wait); err != nil {
+				yield(nil, err)
 				return
 			}
 		}

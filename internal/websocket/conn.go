@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/acp-agent/acp-agent/internal/budget"
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 const (
@@ -420,7 +421,7 @@ func (c *Conn) reconnect() {
 	defer cancel()
 	const first, longest = 50 * time.Millisecond, 5 * time.Second
 	why := errLost
-	for pause := first; ctx.Err() == nil; pause = min(2*pause, longest) {
+	for delay := first; ctx.Err() == nil; delay = min(2*delay, longest) {
 		socket, theirs, err := c.redial(ctx, received)
 		if err == nil {
 			c.attach(socket, theirs)
@@ -433,10 +434,7 @@ func (c *Conn) reconnect() {
 		if refused, ok := errors.AsType[*refusedError](err); ok && refused.Status < 500 {
 			break
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, delay)
 	}
 	c.finish(why)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -187,19 +188,12 @@ func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error 
 		}
 		if attempt < attempts && ctx.Err() == nil && mayRepeat(err) {
 			if code(err) == tooManyConnections {
-				sleep(ctx, time.Duration(attempt)*connectionPause)
+				_ = pause.For(ctx, time.Duration(attempt)*connectionPause)
 			}
 			err = nil
 		}
 	}
 	return d.explain(ctx, err)
-}
-
-func sleep(ctx context.Context, t time.Duration) {
-	select {
-	case <-time.After(t):
-	case <-ctx.Done():
-	}
 }
 
 func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {

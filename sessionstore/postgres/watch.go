@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -96,7 +97,7 @@ func (w *watches) names() []string {
 func (d *database) keepListening(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = d.listen(ctx) // calls that need the database report what is wrong
-		sleep(ctx, listenPause)
+		_ = pause.For(ctx, listenPause)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 // A delete removes the session's row, so that nothing returns the session any more, and drops its
@@ -80,11 +82,11 @@ func (s *medium) eraseInBackground(db *database) {
 		case <-s.life.Done():
 			return
 		}
-		if pause(s.life, s.options.eraseDelay) != nil {
+		if pause.For(s.life, s.options.eraseDelay) != nil {
 			return
 		}
 		err := s.erase(s.life, db)
-		if err != nil && !isLocked(err) && pause(s.life, eraseRetry) != nil {
+		if err != nil && !isLocked(err) && pause.For(s.life, eraseRetry) != nil {
 			return
 		}
 		if err != nil {
@@ -144,16 +146,6 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 	})
 }
 
-// pause waits. It returns an error if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // eraser erases with one connection.
 type eraser struct {
 	pool    *sql.DB
@@ -187,7 +179,7 @@ func (e *eraser) inPieces(
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -309,7 +301,7 @@ func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error
 		if err != nil && !isLocked(err) {
 			return err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -49,7 +50,7 @@ func (s *Store) Import(
 			}
 			added += n
 			if err == nil {
-				err = pause(ctx, minPause)
+				err = pause.For(ctx, minPause)
 			}
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -80,7 +81,7 @@ func (s *medium) prune(ctx context.Context, bounds []any) (n int, err error) {
 			}
 			n += deleted
 			keys = keys[gone:]
-			err = pause(ctx, max(minPause, time.Since(start)))
+			err = pause.For(ctx, max(minPause, time.Since(start)))
 		}
 	}
 	s.eraseSoon()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -31,7 +32,7 @@ func (s *Store) Retain(
 		}
 		if err == nil {
 			n += len(some)
-			err = pause(ctx, minPause)
+			err = pause.For(ctx, minPause)
 		}
 	}
 	if len(missing) > 0 {

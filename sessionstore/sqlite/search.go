@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -170,7 +171,7 @@ func (s *medium) indexRest(ctx context.Context) error {
 		})
 		strands = strands[n:]
 		if err == nil && len(strands) > 0 {
-			err = pause(ctx, minPause)
+			err = pause.For(ctx, minPause)
 		}
 	}
 	return err

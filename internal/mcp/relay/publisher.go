@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
@@ -313,29 +313,13 @@ func (p *Publisher) sendContext(conn net.Conn) {
 
 // answer sends a response to a process that asks once.
 func (p *Publisher) answer(conn net.Conn, a any) {
-	line, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // strings can be encoded
-	}
 	_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
-	if _, err := conn.Write(append(line, '\n')); err != nil {
+	if _, err := conn.Write(append(strictjson.Encode(a), '\n')); err != nil {
 		p.log.Debug("cannot answer an MCP server of ours", "error", err)
 	}
 }
 
 // encodeRoots returns a result of roots/list, as a line.
 func encodeRoots(s mcproots.Snapshot) []byte {
-	type root struct {
-		URI  string `json:"uri"`
-		Name string `json:"name,omitempty"`
-	}
-	roots := []root{}
-	for _, r := range s.All() {
-		roots = append(roots, root{r.URI, r.Name})
-	}
-	line, err := json.Marshal(map[string]any{"roots": roots})
-	if err != nil {
-		panic(err) // strings can be encoded
-	}
-	return append(line, '\n')
+	return append(strictjson.Encode(s.List()), '\n')
 }

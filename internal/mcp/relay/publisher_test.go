@@ -59,7 +59,7 @@ func listedAs(t testing.TB, dirs ...string) string {
 	t.Helper()
 	var roots []string
 	for _, r := range snapshot(t, dirs...).All() {
-		roots = append(roots, `{"uri":"`+r.URI+`","name":"`+r.Name+`"}`)
+		roots = append(roots, `{"name":"`+r.Name+`","uri":"`+r.URI+`"}`)
 	}
 	return `{"roots":[` + strings.Join(roots, ",") + `]}`
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -23,10 +24,6 @@ const (
 	listRoots   = "roots/list"
 	listChanged = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
 
-	// maxRounds is how often one call is repeated because the server requests the roots.
-	maxRounds = 10
-	// maxQuestions is the most requests in one result that are answered.
-	maxQuestions = 100
 	// maxCalls and maxCallBytes bound the calls that are kept for repetition. Further calls pass
 	// unchanged.
 	maxCalls     = 4096
@@ -233,7 +230,7 @@ func (r *relay) editResponse(line []byte, m message) []byte {
 // rootsRequests returns the keys of the requests for the roots, and the other requests, or nil.
 func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) {
 	requests, err := strictjson.ParseObject(all)
-	if err != nil || requests.Len() > maxQuestions {
+	if err != nil || requests.Len() > mcproots.MaxInputRequests {
 		return nil, nil
 	}
 	others = all
@@ -256,7 +253,7 @@ func (r *relay) repeat(c *call, keys []string, list, state json.RawMessage) bool
 	defer r.mu.Unlock()
 	id := strictjson.AppendText(nil, fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
 	line := set(withAnswers(c.line, nil, keys, list, state), id, "id")
-	if c.rounds == maxRounds || !r.server.queue(bytes.TrimRight(line, "\r\n")) {
+	if c.rounds == mcproots.MaxRounds || !r.server.queue(bytes.TrimRight(line, "\r\n")) {
 		return false
 	}
 	r.lastID++
@@ -337,5 +334,5 @@ func (r *relay) unseal(state json.RawMessage) (s sealedState, ok bool) {
 		return s, false
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)
-	return s, err == nil && json.Unmarshal(raw, &s) == nil && len(s.Keys) <= maxQuestions
+	return s, err == nil && json.Unmarshal(raw, &s) == nil && len(s.Keys) <= mcproots.MaxInputRequests
 }

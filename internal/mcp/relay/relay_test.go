@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 )
 
 // list is the result of roots/list in these tests.
@@ -457,7 +459,7 @@ func TestTooManyRounds(t *testing.T) {
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := "1"
-	for range maxRounds - 1 {
+	for range mcproots.MaxRounds - 1 {
 		id = idOf(t, s.server(asks(id, "", forRoots)))
 	}
 	require.Empty(t, s.server(asks(id, "", forRoots)))

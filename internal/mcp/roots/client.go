@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -24,10 +25,10 @@ import (
 const modern = "2026-07-28"
 
 const (
-	// maxRounds is how often one call is repeated because the server asks for input.
-	maxRounds = 10
-	// maxInputRequests is the most inputs that one result may ask for.
-	maxInputRequests = 100
+	// MaxRounds is how often one call is repeated because the server asks for input.
+	MaxRounds = 10
+	// MaxInputRequests limits the inputs that one result may ask for.
+	MaxInputRequests = 100
 	// retryDelay is the delay before a call is repeated for a server that asked for nothing,
 	// multiplied by the number of calls.
 	retryDelay = 50 * time.Millisecond
@@ -136,14 +137,10 @@ func (c *Client) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
 			Message: "the roots cannot be listed"}
 	}
-	result := &mcp.ListRootsResult{Roots: make([]*mcp.Root, 0, s.Len())}
-	for _, r := range s.All() {
-		result.Roots = append(result.Roots, &mcp.Root{URI: r.URI, Name: r.Name})
-	}
 	if c.options.OnList != nil {
 		c.options.OnList(s)
 	}
-	return result, nil
+	return s.List(), nil
 }
 
 // send declares roots to a modern server without listChanged, as that revision requires, and limits
@@ -277,11 +274,11 @@ func complete[R any](ctx context.Context, s *Session,
 			return none, err
 		case !need.required && len(need.requests) == 0:
 			return r, nil
-		case n >= maxRounds:
+		case n >= MaxRounds:
 			return none, fmt.Errorf("the server asked for input %d times and returned no result", n)
 		}
 		if len(need.requests) == 0 { // the server is busy
-			if err := sleep(ctx, time.Duration(n)*retryDelay); err != nil {
+			if err := pause.For(ctx, time.Duration(n)*retryDelay); err != nil {
 				return none, err
 			}
 		}
@@ -291,21 +288,12 @@ func complete[R any](ctx context.Context, s *Session,
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // respond answers requests for roots, and requests that the user answers. It fails for other kinds
 // of requests.
 func (s *Session) respond(ctx context.Context, need inputRequired) (input, error) {
-	if n := len(need.requests); n > maxInputRequests {
+	if n := len(need.requests); n > MaxInputRequests {
 		return input{}, fmt.Errorf("the server asked for %d inputs in one result, more than the "+
-			"limit of %d", n, maxInputRequests)
+			"limit of %d", n, MaxInputRequests)
 	}
 	in := input{responses: make(mcp.InputResponseMap, len(need.requests)), state: need.state}
 	var list *mcp.ListRootsResult

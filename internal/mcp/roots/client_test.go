@@ -319,7 +319,7 @@ func TestServerThatNeverCompletes(t *testing.T) {
 			_, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x"})
 			failed <- err
 		}()
-		for range maxRounds {
+		for range MaxRounds {
 			var m struct{ ID int }
 			require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
 			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resultType":"input_required","content":[],"inputRequests":%s}}`, m.ID, requests))
@@ -377,11 +377,11 @@ func TestInputRequestsAreLimited(t *testing.T) {
 		taken++
 		return Snapshot{}, nil
 	}})
-	require.ErrorContains(t, <-resultAsking(t, p, maxInputRequests+1), "101 inputs")
+	require.ErrorContains(t, <-resultAsking(t, p, MaxInputRequests+1), "101 inputs")
 	require.Zero(t, taken)
-	failed := resultAsking(t, p, maxInputRequests)
+	failed := resultAsking(t, p, MaxInputRequests)
 	again := p.read()
-	require.Equal(t, maxInputRequests, strings.Count(again, `{"roots":[]}`))
+	require.Equal(t, MaxInputRequests, strings.Count(again, `{"roots":[]}`))
 	require.Equal(t, 1, taken, "one list answers all")
 	var m struct{ ID int }
 	require.NoError(t, json.Unmarshal([]byte(again), &m))

@@ -11,6 +11,15 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
+// List returns the result of roots/list for a server.
+func (s Snapshot) List() *mcp.ListRootsResult {
+	list := &mcp.ListRootsResult{Roots: make([]*mcp.Root, 0, s.Len())}
+	for _, r := range s.All() {
+		list.Roots = append(list.Roots, &mcp.Root{URI: r.URI, Name: r.Name})
+	}
+	return list
+}
+
 // maxEntries is the most entries of a client's list that are read.
 const maxEntries = 1000
 

@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"internal/strictjson"},
 	{"internal/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
-	{"internal/budget"},
+	{"internal/budget", "internal/pause"},
 }
 
 // reserved are modules that only the listed packages may import.

@@ -1,0 +1,20 @@
+package pause_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/pause"
+)
+
+func TestFor(t *testing.T) {
+	require.NoError(t, pause.For(t.Context(), time.Millisecond))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("not needed")
+	cancel(why)
+	require.Equal(t, why, pause.For(ctx, time.Hour))
+}
