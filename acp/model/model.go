@@ -18,44 +18,35 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Model describes a model: how to reach it, and what it accepts.
-type Model struct {
-	// ID is the user's name for the model.
-	ID string
-	// API is the wire format of the server. Default [OpenAI].
-	API API
-	// BaseURL is the address of the API, to which "/chat/completions", "/responses" or
-	// "/v1/messages" is added before a query. The default is the address of the company that
-	// defined the API.
-	BaseURL string
-	// Name is the server's name for the model.
-	Name string
-	// Key returns the key for the server. It is called before each request, with rejected "". If
-	// the server rejects the key, it is called again with that key, and if it returns another one,
-	// the request is sent once more. Nil means that the server needs no key.
-	Key func(ctx context.Context, rejected string) (string, error)
-	// Headers returns additional headers for each request, which replace others of the same name.
-	// It is called before each request. Nil means no headers.
-	Headers func() (map[string]string, error)
-	// ContextTokens is the most tokens that a request and its answer may have together. The default
-	// is the number that a server on this machine or in a private network reports, otherwise
-	// 128,000.
-	ContextTokens int
-	// MaxTokens is the most tokens that the answer may have, including thinking. Anthropic requires
-	// a limit; the default is 32,000 for Claude 4 and later, and 8,192 for other models. For OpenAI
-	// the default is no limit.
-	MaxTokens int
-	// TextOnly says that the model does not accept images.
-	TextOnly bool
-	// PDF says whether the model accepts PDF documents. Nil means yes for Claude from 3.5 on and
-	// for models on OpenAI's own server, and no for others.
-	PDF *bool
-	// Prices are the prices of the tokens. If they are nil, no costs are shown.
-	Prices *Prices
-	// Fallback is the ID of the model that answers for the rest of a turn if this one's server
-	// cannot be reached or is overloaded, "" for none.
-	Fallback string
-}
+// Model describes a model: how to reach it, and what it accepts. Its fields:
+//
+//	ID string      // the user's name for the model
+//	API API        // the wire format of the server; default [OpenAI]
+//	BaseURL string // the address of the API, to which "/chat/completions", "/responses" or
+//	               // "/v1/messages" is added before a query; by default that of the company that
+//	               // defined the API
+//	Name string    // the server's name for the model
+//
+//	Key func(ctx context.Context, rejected string) (string, error)
+//	        // returns the key for the server. It is called before each request, with rejected "".
+//	        // If the server rejects the key, Key is called again with that key, and if it returns
+//	        // another one, the request is sent once more. Nil means that the server needs no key.
+//	Headers func() (map[string]string, error)
+//	        // returns additional headers for each request, which replace others of the same name.
+//	        // It is called before each request. Nil means no headers.
+//
+//	ContextTokens int // limit of a request and its answer together; by default the number that a
+//	                  // server on this machine or in a private network reports, otherwise 128,000
+//	MaxTokens int     // limit of an answer, including thinking. Anthropic requires one: the default
+//	                  // is 32,000 for Claude 4 and later, and 8,192 for other models. For OpenAI
+//	                  // the default is no limit.
+//	TextOnly bool     // the model does not accept images
+//	PDF *bool         // whether the model accepts PDF documents. Nil means yes for Claude from 3.5
+//	                  // on and for models on OpenAI's own server, and no for others.
+//	Prices *Prices    // of the tokens; nil means that no costs are shown
+//	Fallback string   // the ID of the model that answers for the rest of a turn if this one's
+//	                  // server cannot be reached or is overloaded, "" for none
+type Model = llm.Model
 
 // Prices are the prices of a million tokens of a model. Its fields:
 //
@@ -111,7 +102,7 @@ func New(o Options) backend.Backend {
 		serverPatience: 10 * time.Second,
 	}
 	for _, m := range o.Models {
-		b.endpoints = append(b.endpoints, &endpoint{llm.New(llm.Model(m)), b.logger})
+		b.endpoints = append(b.endpoints, &endpoint{llm.New(m), b.logger})
 	}
 	return b
 }

@@ -137,7 +137,7 @@ func (set *settings) reportModels(ctx context.Context, names []string) ([]modelR
 	}
 	reports := make([]modelReport, len(ids))
 	for i, id := range ids {
-		client := llm.New(llm.Model(set.config.ModelNamed(id)))
+		client := llm.New(set.config.ModelNamed(id))
 		m := client.Model()
 		reports[i] = modelReport{ID: id, API: m.API, BaseURL: m.BaseURL, Name: m.Name,
 			ContextTokens: m.ContextTokens, Key: set.config.Models[id].DescribeKey()}

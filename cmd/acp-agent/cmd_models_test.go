@@ -36,7 +36,7 @@ func TestModelExamples(t *testing.T) {
 		c, err := config.Parse("config.json", []byte(example))
 		require.NoError(t, err)
 		for _, id := range c.ModelIDs() {
-			require.NotEmpty(t, llm.New(llm.Model(c.ModelNamed(id))).Model().BaseURL, id)
+			require.NotEmpty(t, llm.New(c.ModelNamed(id)).Model().BaseURL, id)
 			count++
 		}
 	}
