@@ -104,4 +104,32 @@
 //   - What must go on after its request has ended: contexts.go.
 //   - Titles: title.go. What the user is told once: notice.go.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
+//
+// # Locks
+//
+// A goroutine that holds a lock takes only locks further down in its list. The first list is of
+// those held while the backend, the client or the store is called:
+//
+//  1. a ticket that holds its queue (queue.go): a lifecycle request's until its response was sent,
+//     a prompt's until its turn has begun
+//  2. session.inBackend: while the backend is given a prompt or request, or told of a turn's end
+//  3. turnUpdates.mu: read-locked while an update of the turn is sent; locked to move the turn to
+//     another session or to end it
+//  4. host.replays: while an update of the backend's own history is shown and recorded;
+//     host.saving: while a state of the backend is stored
+//  5. session.updates, a channel: while one update is shown and recorded
+//  6. record.mu: while a recorder is closed, which waits for its last segment
+//  7. session.leasing: read-locked while the store is written to, locked while the lease changes
+//
+// Updates may be sent with 2 to 5 held. So what ends a turn or a session because an update could not
+// be sent or stored runs on another goroutine: it needs 2 and 3.
+//
+// Two more are held for longer, and none of these is taken meanwhile: sessionServers.mu, while a
+// server is added, and importRun.mu, while sessions are stored.
+//
+// The others are held for a few statements, after any of the first list:
+//
+//   - queues.mu, then queue.mu, then turn.mu
+//   - imports.mu, then goroutines.mu
+//   - host.mu, outlet.mu, initialization.mu, Server.mu and session.ending: no further lock is taken
 package acp

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -55,7 +56,7 @@ func (a *agent) changeServers(
 // applyPolicy makes c follow the policy. If it returns an error, the server must not be used: the
 // policy is not known, or does not let a remote peer use the server.
 func (a *agent) applyPolicy(c *mcpclient.Config) error {
-	policy := MCPPolicy{}
+	policy := mcp.Policy{}
 	err := a.guard("MCPPolicy", func() error {
 		if a.options.MCPPolicy != nil {
 			policy = a.options.MCPPolicy(c.Name)
@@ -63,11 +64,28 @@ func (a *agent) applyPolicy(c *mcpclient.Config) error {
 		return nil
 	})
 	if err == nil && a.remote {
-		err = policy.checkRemote(*c)
+		err = checkRemote(policy, *c)
 	}
-	c.Apply(policy.forClient())
+	c.Apply(policy)
 	a.restrictLikeAgent(c)
 	return err
+}
+
+// checkRemote returns an error if a remote peer may not use the server. It does not quote the
+// configuration, which for a server found in a root may hold values of our environment.
+func checkRemote(p mcp.Policy, c mcpclient.Config) error {
+	ok := p.URL != "" && c.URL == p.URL
+	if c.Transport == mcp.Stdio {
+		ok = len(p.Command) > 0 && len(c.Env) == 0 && c.Command == p.Command[0] &&
+			slices.Equal(c.Args, p.Command[1:])
+	}
+	if ok {
+		return nil
+	}
+	return stateError(jsonrpc.CodeInvalidParams, fmt.Sprintf("the operator of this server does not "+
+		"allow the MCP server %s: use only those that are allowed by name, with the same command "+
+		"line or URL, and without environment variables", text.Quote(text.Truncate(c.Name, 64))),
+		reasonData{Reason: "server_not_allowed"})
 }
 
 // restrictLikeAgent restricts a server that the agent connects too as the agent is restricted, or
@@ -174,7 +192,7 @@ func (h *host) allowServer(
 			"%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
 	server := servers.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
-	if server.Config.Transport == mcpclient.Stdio {
+	if server.Config.Transport == mcp.Stdio {
 		server.EnvFile = found.Server.EnvFile
 	}
 	err := server.Expand(found.Root.Dir.String())
@@ -248,7 +266,7 @@ func configOf(found discovery.Artifact) mcpclient.Config {
 		return list
 	}
 	return mcpclient.Config{
-		Name: found.Name, Transport: mcpclient.Transport(server.Transport),
+		Name: found.Name, Transport: mcp.Transport(server.Transport),
 		Command: server.Command, Args: server.Args, Dir: server.Cwd,
 		Env: pairs(server.Env), URL: string(server.URL), Headers: pairs(server.Headers),
 	}
@@ -290,7 +308,7 @@ func decodeServer(
 	c.Transport = transport
 	switch {
 	case !ok:
-	case transport == mcpclient.Stdio:
+	case transport == mcp.Stdio:
 		c.Command = v.Text(object.Field("command"))
 		c.Args = v.Texts(object.Field("args"))
 		c.Env = decodePairs(v, object.Field("env"))
@@ -303,10 +321,10 @@ func decodeServer(
 
 // refuseOthers reports the members of a server that its transport does not have.
 func refuseOthers(
-	v *strictjson.Violations, object strictjson.Object, transport mcpclient.Transport,
+	v *strictjson.Violations, object strictjson.Object, transport mcp.Transport,
 ) {
 	known := []string{"name", "type", "url", "headers"}
-	if transport == mcpclient.Stdio {
+	if transport == mcp.Stdio {
 		known = []string{"name", "type", "command", "args", "env"}
 	}
 	for name, field := range object.Fields() {
@@ -320,17 +338,17 @@ func refuseOthers(
 // decodeTransport reads the type of a server, which is stdio if it is absent.
 func decodeTransport(
 	v *strictjson.Violations, f strictjson.Field, offered mcpTransports,
-) (transport mcpclient.Transport, ok bool) {
+) (transport mcp.Transport, ok bool) {
 	if !f.Present() {
-		return mcpclient.Stdio, true
+		return mcp.Stdio, true
 	}
 	name, wrong := f.Text()
-	switch transport = mcpclient.Transport(name); {
+	switch transport = mcp.Transport(name); {
 	case wrong != nil:
 		v.Add(wrong...)
 		return "", false
-	case transport == mcpclient.Stdio, transport == mcpclient.HTTP && offered.http,
-		transport == mcpclient.SSE && offered.sse:
+	case transport == mcp.Stdio, transport == mcp.HTTP && offered.http,
+		transport == mcp.SSE && offered.sse:
 		return transport, true
 	}
 	v.Add(f.Refuse(strictjson.Unsupported).Expecting(

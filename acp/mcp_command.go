@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -39,11 +40,11 @@ func (h *commandHost) Tools() backend.Tools {
 type passedTools struct{ backend.Tools }
 
 // Servers implements [backend.Tools].
-func (t passedTools) Servers() []backend.ServerStatus {
+func (t passedTools) Servers() []mcp.Status {
 	all := t.Tools.Servers()
 	for i := range all {
-		if all[i].State == backend.ServerIdle {
-			all[i].State = backend.ServerPassed
+		if all[i].State == mcp.Idle {
+			all[i].State = mcp.PassedOn
 		}
 	}
 	return all
@@ -66,8 +67,8 @@ func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact)
 // with that server added, in place of one found under the same name.
 func (o *ownTurn) passServer(config mcpclient.Config) error {
 	offered := o.agent.init.transports()
-	if config.Transport == mcpclient.HTTP && !offered.http ||
-		config.Transport == mcpclient.SSE && !offered.sse {
+	if config.Transport == mcp.HTTP && !offered.http ||
+		config.Transport == mcp.SSE && !offered.sse {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the agent cannot use it: it takes no MCP servers of type %s", config.Transport)
 	}
@@ -112,7 +113,7 @@ func foundEntry(c mcpclient.Config) backend.Raw {
 		return list
 	}
 	entry := map[string]any{"name": c.Name}
-	if c.Transport == mcpclient.Stdio {
+	if c.Transport == mcp.Stdio {
 		entry["command"], entry["args"], entry["env"] = c.Command, append([]string{}, c.Args...),
 			pairs(c.Env)
 		entry["_meta"] = backend.FoundMeta(c.Dir)

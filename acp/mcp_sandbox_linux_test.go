@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -26,8 +27,8 @@ func TestMCPCommandStartsServersInTheAgentsSandbox(t *testing.T) {
 	s["command"] = script
 	for _, own := range []backend.SandboxMode{backend.SandboxOff, backend.SandboxWrite} {
 		r := &scripted{mcp: backend.BackendConnects, sandbox: backend.Sandbox{Mode: backend.SandboxWrite}}
-		c := served(t, acp.Options{Backend: using(r), MCPPolicy: func(string) acp.MCPPolicy {
-			return acp.MCPPolicy{Sandbox: backend.Sandbox{Mode: own, Write: []string{out}}}
+		c := served(t, acp.Options{Backend: using(r), MCPPolicy: func(string) mcp.Policy {
+			return mcp.Policy{Sandbox: backend.Sandbox{Mode: own, Write: []string{out}}}
 		}})
 		id := c.serve([]string{root}, s)
 		require.Contains(t, c.say(id, "/mcp tools"), "tool ours.where")

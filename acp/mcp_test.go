@@ -19,6 +19,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -543,8 +544,8 @@ func TestStartServerWithTheNameOfAnother(t *testing.T) {
 
 // Clause A30.
 func TestPolicyOfFoundServer(t *testing.T) {
-	c := served(t, acp.Options{MCPPolicy: func(string) acp.MCPPolicy {
-		return acp.MCPPolicy{Trusted: true, Roots: new(false)}
+	c := served(t, acp.Options{MCPPolicy: func(string) mcp.Policy {
+		return mcp.Policy{Trusted: true, Roots: new(false)}
 	}})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -563,11 +564,11 @@ func TestPolicyOfFoundServer(t *testing.T) {
 // Clause A30.
 func TestPolicyPanics(t *testing.T) {
 	var panics atomic.Bool
-	c := served(t, acp.Options{MCPPolicy: func(string) acp.MCPPolicy {
+	c := served(t, acp.Options{MCPPolicy: func(string) mcp.Policy {
 		if panics.Load() {
 			panic("policy")
 		}
-		return acp.MCPPolicy{}
+		return mcp.Policy{}
 	}})
 	a, b := folder(t), folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -662,12 +663,12 @@ func TestStartServerDuringLoad(t *testing.T) {
 			store := &hooked{Store: memstore.New(t)}
 			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			r := &scripted{started: started}
-			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) acp.MCPPolicy {
+			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) mcp.Policy {
 				if name == "found" {
 					close(starting)
 					<-goOn
 				}
-				return acp.MCPPolicy{KeepOnShrink: true}
+				return mcp.Policy{KeepOnShrink: true}
 			}}.With(acp.Tuning{CancelGrace: 1}))
 			a, b := folder(t), folder(t)
 			declare(t, a, "found", "files", nil, nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -43,7 +44,7 @@ type Options struct {
 	Observe func(Event)
 	// MCPPolicy returns the user's policy for the MCP server called name. Nil means the zero policy
 	// for all servers.
-	MCPPolicy func(name string) MCPPolicy
+	MCPPolicy func(name string) mcp.Policy
 	// Withheld are the names of environment variables that MCP servers do not inherit, such as that
 	// of a model's key.
 	Withheld []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -263,8 +264,8 @@ func TestRemotePeerIsOfferedWhatIsGranted(t *testing.T) {
 // Clauses N4, N5.
 func TestRemotePeerPassesNoSettings(t *testing.T) {
 	k, dir := &talking{}, folder(t)
-	policy := func(string) acp.MCPPolicy {
-		return acp.MCPPolicy{Command: []string{"x"}, URL: "http://127.0.0.1:1/mcp"}
+	policy := func(string) mcp.Policy {
+		return mcp.Policy{Command: []string{"x"}, URL: "http://127.0.0.1:1/mcp"}
 	}
 	o := acp.Options{Backend: k.serve, MCPPolicy: policy}
 	params := func(id string) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -56,11 +57,11 @@ func TestRemoteRoots(t *testing.T) {
 func TestRemoteServers(t *testing.T) {
 	t.Setenv("OPERATORS_SECRET", "s3cret")
 	program := proctest.Executable()
-	policy := func(name string) acp.MCPPolicy {
+	policy := func(name string) mcp.Policy {
 		if name == "allowed" {
-			return acp.MCPPolicy{Command: []string{program, "--x"}, URL: "http://127.0.0.1:1/mcp"}
+			return mcp.Policy{Command: []string{program, "--x"}, URL: "http://127.0.0.1:1/mcp"}
 		}
-		return acp.MCPPolicy{}
+		return mcp.Policy{}
 	}
 	dir := folder(t)
 	stdio := func(name, command string, args []any, env ...any) map[string]any {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -33,7 +34,7 @@ var (
 	// ErrTurnOver is returned by the Updates of a turn whose prompt was answered.
 	ErrTurnOver = errors.New("the turn is over")
 	// ErrClosed is returned by the Host of a session that was closed or whose connection ended.
-	ErrClosed = errors.New("session closed")
+	ErrClosed = mcp.ErrClosed
 	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not
 	// know the session. It may be wrapped together with an [*Error] that says why.
 	ErrUnknownSession = errors.New("the agent does not know the session")

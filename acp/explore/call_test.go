@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 )
 
 func TestCall(t *testing.T) {
-	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
+	f := &fakeTools{status: []mcp.Status{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
 	for _, one := range []struct {
 		name   string
@@ -83,9 +84,9 @@ func TestCallTruncatesResults(t *testing.T) {
 }
 
 func TestCallErrors(t *testing.T) {
-	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
+	f := &fakeTools{status: []mcp.Status{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
-	f.err = &backend.UnknownNameError{Kind: "tool", Name: "e.t"}
+	f.err = &mcp.UnknownNameError{Kind: "tool", Name: "e.t"}
 	require.Contains(t, c.ask("/call e.t").text(),
 		"have no tool e.t. `/mcp tools` lists what they offer.")
 	f.err = errors.New("e.t was not used: the user did not allow it")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -112,7 +113,7 @@ func (t *turn) showServers() error {
 }
 
 // describeServer describes a server of the session. Names and texts that come from it are quoted.
-func describeServer(s backend.ServerStatus) string {
+func describeServer(s mcp.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport,
 		describeServerState(s))
@@ -157,24 +158,24 @@ func describeServer(s backend.ServerStatus) string {
 	return b.String()
 }
 
-func describeServerState(s backend.ServerStatus) string {
+func describeServerState(s mcp.Status) string {
 	soon := func(at time.Time) string {
 		return max(time.Until(at), time.Second).Round(time.Second).String()
 	}
 	switch {
-	case s.State == backend.ServerPassed:
+	case s.State == mcp.PassedOn:
 		return "passed on to the agent, which connects it; " + text.Code("/mcp tools") +
 			" connects it a second time to show what it offers"
-	case s.State == backend.ServerIdle:
+	case s.State == mcp.Idle:
 		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
-	case s.State == backend.ServerWaiting && !s.RetryAt.IsZero():
+	case s.State == mcp.Waiting && !s.RetryAt.IsZero():
 		return "waiting; it ended and will be restarted in " + soon(s.RetryAt)
-	case s.State == backend.ServerWaiting:
+	case s.State == mcp.Waiting:
 		return "waiting; it ended and will be restarted"
-	case s.State == backend.ServerFailed && !s.RetryAt.IsZero():
+	case s.State == mcp.Failed && !s.RetryAt.IsZero():
 		return "failed; it is tried again when it is next used, in " + soon(s.RetryAt) +
 			" at the earliest"
-	case s.State == backend.ServerFailed:
+	case s.State == mcp.Failed:
 		return "failed; it is tried again when it is next used"
 	case s.Waiting != "":
 		return string(s.State) + "; " + s.Waiting
@@ -217,7 +218,7 @@ func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 
 // isStarted reports whether the session has a server that was found.
 func (s *session) isStarted(a discovery.Artifact) bool {
-	return slices.ContainsFunc(s.host.Tools().Servers(), func(started backend.ServerStatus) bool {
+	return slices.ContainsFunc(s.host.Tools().Servers(), func(started mcp.Status) bool {
 		return started.Name == a.Name && started.File == a.Path
 	})
 }
@@ -225,7 +226,7 @@ func (s *session) isStarted(a discovery.Artifact) bool {
 // hasServer reports whether the session has an MCP server called name.
 func (s *session) hasServer(name string) bool {
 	return slices.ContainsFunc(s.host.Tools().Servers(),
-		func(server backend.ServerStatus) bool { return server.Name == name })
+		func(server mcp.Status) bool { return server.Name == name })
 }
 
 // unstarted says where to find the servers configured in the roots, "" if all are started.
@@ -260,7 +261,7 @@ func (t *turn) startServer(ctx context.Context, name string) error {
 		return t.writeServerError(ctx, err)
 	}
 	for _, s := range t.host.Tools().Servers() {
-		if s.Name == name && s.State == backend.ServerPassed {
+		if s.Name == name && s.State == mcp.PassedOn {
 			return t.write(describeServer(s))
 		}
 	}
@@ -272,7 +273,7 @@ func (t *turn) startServer(ctx context.Context, name string) error {
 	}
 	for l := range listings {
 		if l.Name == name {
-			return t.write(describeServer(l.ServerStatus))
+			return t.write(describeServer(l.Status))
 		}
 	}
 	return nil
@@ -343,9 +344,9 @@ func (t *turn) showPending(pending map[string]bool) error {
 
 // showListing shows what a server offers in at most share bytes, and its status if there is
 // something wrong with it.
-func (t *turn) showListing(l backend.Listing, share int) error {
+func (t *turn) showListing(l mcp.Listing, share int) error {
 	if l.Err != nil {
-		if err := t.write(describeServer(l.ServerStatus) + "\n"); err != nil {
+		if err := t.write(describeServer(l.Status) + "\n"); err != nil {
 			return err
 		}
 	}
@@ -392,7 +393,7 @@ func (t *turn) showListing(l backend.Listing, share int) error {
 }
 
 // describeTool says how to call a tool, and what its server says about it.
-func describeTool(tool backend.Tool) []string {
+func describeTool(tool mcp.Tool) []string {
 	effect := "changes something"
 	switch {
 	case tool.Hints.ReadOnly:
@@ -424,7 +425,7 @@ func describeTool(tool backend.Tool) []string {
 // writeServerError writes why an operation of an MCP server failed. If the error ends the turn, it
 // returns the error instead.
 func (t *turn) writeServerError(ctx context.Context, err error) error {
-	var unknown *backend.UnknownNameError
+	var unknown *mcp.UnknownNameError
 	var refused *jsonrpc.Error
 	message := err.Error()
 	switch {

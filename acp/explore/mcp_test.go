@@ -12,35 +12,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
 // fakeTools are MCP servers that answer at once.
 type fakeTools struct {
 	backend.NoTools
-	status []backend.ServerStatus
-	tools  []backend.Tool         // of the server called e
-	late   <-chan backend.Listing // what List returns, if not nil
+	status []mcp.Status
+	tools  []mcp.Tool         // of the server called e
+	late   <-chan mcp.Listing // what List returns, if not nil
 	result backend.ToolResult
 	err    error
 	// what was asked for, in order
 	log []string
 }
 
-func (f *fakeTools) Servers() []backend.ServerStatus { return f.status }
+func (f *fakeTools) Servers() []mcp.Status { return f.status }
 
-func (f *fakeTools) List(context.Context) (<-chan backend.Listing, error) {
+func (f *fakeTools) List(context.Context) (<-chan mcp.Listing, error) {
 	f.log = append(f.log, "list")
 	if f.late != nil {
 		return f.late, nil
 	}
-	listings := make(chan backend.Listing, len(f.status))
+	listings := make(chan mcp.Listing, len(f.status))
 	defer close(listings)
 	for _, s := range f.status {
-		l := backend.Listing{ServerStatus: s}
+		l := mcp.Listing{Status: s}
 		if s.Name == "e" {
 			l.Tools, l.Resources = f.tools,
-				[]backend.Resource{{URI: "demo://x", Description: "A thing"}}
+				[]mcp.Resource{{URI: "demo://x", Description: "A thing"}}
 			l.Cut = []string{"The server lists more tools than the first 1"}
 		}
 		listings <- l
@@ -76,9 +77,9 @@ func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {
 	return c
 }
 
-func ready(name string) backend.ServerStatus {
-	return backend.ServerStatus{
-		Name: name, Prefix: name, Transport: "stdio", State: backend.ServerReady, Product: name +
+func ready(name string) mcp.Status {
+	return mcp.Status{
+		Name: name, Prefix: name, Transport: "stdio", State: mcp.Ready, Product: name +
 			" 1.0", Revision: "2025-11-25", RootsDeclared: true,
 	}
 }
@@ -92,10 +93,10 @@ func TestMCP(t *testing.T) {
 	modern.Modern, modern.Revision = true, "2026-07-28"
 	withheld := ready("w")
 	withheld.RootsDeclared = false
-	failed := backend.ServerStatus{Name: "no such", Prefix: "no_such", Transport: "http",
-		State: backend.ServerFailed, Err: errors.New("no\x1b route")}
-	f := &fakeTools{status: []backend.ServerStatus{told, modern, withheld, failed,
-		{Name: "i", Prefix: "i", Transport: "stdio", State: backend.ServerIdle}}}
+	failed := mcp.Status{Name: "no such", Prefix: "no_such", Transport: "http",
+		State: mcp.Failed, Err: errors.New("no\x1b route")}
+	f := &fakeTools{status: []mcp.Status{told, modern, withheld, failed,
+		{Name: "i", Prefix: "i", Transport: "stdio", State: mcp.Idle}}}
 	text := withTools(t, f, plant(t, nil)).ask("/mcp").text()
 	for _, part := range []string{
 		"MCP server **`e`** (stdio): ready\n",
@@ -133,7 +134,7 @@ func TestMCPStart(t *testing.T) {
 	require.Empty(t, f.log)
 	const unstarted = "`/mcp` shows those that the folders configure and that are not started."
 	require.Contains(t, c.ask("/mcp tools").text(), "The session has no MCP servers. "+unstarted)
-	f.err = &backend.UnknownNameError{Kind: "server named", Name: "db"}
+	f.err = &mcp.UnknownNameError{Kind: "server named", Name: "db"}
 	require.Contains(t, c.ask("/mcp read db a:b").text(),
 		"have no server named db. `/mcp tools` lists what they offer. "+unstarted)
 	require.Contains(t, c.ask("/call db.t").text(), unstarted)
@@ -141,7 +142,7 @@ func TestMCPStart(t *testing.T) {
 	require.Contains(t, c.ask("/mcp start broken").text(), "cannot be started: it has neither")
 	require.Contains(t, c.ask("/mcp start other").text(),
 		"No folder configures an MCP server called `other`")
-	f.status = []backend.ServerStatus{ready("db")}
+	f.status = []mcp.Status{ready("db")}
 	require.Contains(t, c.ask("/mcp start db").text(),
 		"the client provides another server with this name")
 	require.Empty(t, c.client.started)
@@ -150,7 +151,7 @@ func TestMCPStart(t *testing.T) {
 	c.client.onStart = func(a discovery.Artifact) error {
 		found := ready("db")
 		found.File = a.Path
-		f.status = []backend.ServerStatus{found}
+		f.status = []mcp.Status{found}
 		return nil
 	}
 	require.Contains(t, c.ask("/mcp start db").text(), "MCP server **`db`** (stdio): ready")
@@ -168,12 +169,12 @@ func TestMCPStart(t *testing.T) {
 
 func TestMCPTools(t *testing.T) {
 	f := &fakeTools{
-		status: []backend.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio",
-			State: backend.ServerFailed, Err: errors.New("gone")}, ready("n")},
-		tools: []backend.Tool{{
+		status: []mcp.Status{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio",
+			State: mcp.Failed, Err: errors.New("gone")}, ready("n")},
+		tools: []mcp.Tool{{
 			Name: "e.echo", Server: "e", Description: "Echoes\nit",
 			Input: backend.Raw(`{ "type": "object" }`),
-			Hints: backend.Hints{ReadOnly: true, OpenWorld: true},
+			Hints: mcp.Hints{ReadOnly: true, OpenWorld: true},
 		}},
 	}
 	a := withTools(t, f, plant(t, nil)).ask("/mcp tools")
@@ -191,10 +192,10 @@ func TestMCPTools(t *testing.T) {
 }
 
 func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
-	f := &fakeTools{status: []backend.ServerStatus{ready("e"), ready("e")}}
+	f := &fakeTools{status: []mcp.Status{ready("e"), ready("e")}}
 	f.status[1].Prefix = "e2"
 	for i := range 20 {
-		f.tools = append(f.tools, backend.Tool{Name: fmt.Sprintf("e.tool%02d", i), Server: "e",
+		f.tools = append(f.tools, mcp.Tool{Name: fmt.Sprintf("e.tool%02d", i), Server: "e",
 			Description: "Does it", Input: backend.Encode(strings.Repeat("x", 100))})
 	}
 	c := open(t, limits{bytes: 2000}, plant(t, nil))
@@ -210,12 +211,12 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	require.Equal(t, 2, strings.Count(text, "/call e.tool00: Does it\n"), text)
 	require.Equal(t, 2, strings.Count(text, "long; the limit for an answer is 600 bytes."))
 
-	listings := make(chan backend.Listing, 1)
-	listings <- backend.Listing{ServerStatus: ready("e"),
-		Resources: []backend.Resource{{URI: "a:" + strings.Repeat("b", 200)}}}
+	listings := make(chan mcp.Listing, 1)
+	listings <- mcp.Listing{Status: ready("e"),
+		Resources: []mcp.Resource{{URI: "a:" + strings.Repeat("b", 200)}}}
 	close(listings)
 	c = open(t, limits{bytes: 100}, plant(t, nil))
-	c.client.tools = &fakeTools{status: []backend.ServerStatus{ready("e")}, late: listings}
+	c.client.tools = &fakeTools{status: []mcp.Status{ready("e")}, late: listings}
 	text = c.ask("/mcp tools").text()
 	require.Contains(t, text, "resource a:bbb")
 	require.NotContains(t, text, "what the tools take")
@@ -223,13 +224,13 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 
 // Clause M4.
 func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
-	starting := backend.ServerStatus{Name: "slow", Prefix: "slow", Transport: "http",
-		State: backend.ServerStarting, Waiting: "it has not answered yet"}
-	broken := backend.ServerStatus{Name: "broken", Prefix: "broken", Transport: "stdio",
-		State: backend.ServerWaiting,
+	starting := mcp.Status{Name: "slow", Prefix: "slow", Transport: "http",
+		State: mcp.Starting, Waiting: "it has not answered yet"}
+	broken := mcp.Status{Name: "broken", Prefix: "broken", Transport: "stdio",
+		State: mcp.Waiting,
 		Err:   errors.New("exit status 3"), RetryAt: time.Now().Add(time.Hour)}
-	listings := make(chan backend.Listing)
-	f := &fakeTools{status: []backend.ServerStatus{starting, ready("e"), broken}, late: listings}
+	listings := make(chan mcp.Listing)
+	f := &fakeTools{status: []mcp.Status{starting, ready("e"), broken}, late: listings}
 	c := open(t, limits{waiting: time.Millisecond}, plant(t, nil))
 	c.client.tools = f
 	said := make(chan string, 1000)
@@ -251,10 +252,10 @@ func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
 	}
 	waitFor("Waiting for:\n\n- `slow`: it has not answered yet\n- `e`: it has not listed what it " +
 		"offers\n- `broken`: waiting; it ended and will be restarted in 1h0m0s: `exit status 3`")
-	listings <- backend.Listing{ServerStatus: ready("e"),
-		Tools: []backend.Tool{{Name: "e.echo", Server: "e"}}}
+	listings <- mcp.Listing{Status: ready("e"),
+		Tools: []mcp.Tool{{Name: "e.echo", Server: "e"}}}
 	waitFor("/call e.echo") // while the others are still to come
-	listings <- backend.Listing{ServerStatus: broken}
+	listings <- mcp.Listing{Status: broken}
 	waitFor("- error: `exit status 3`")
 	close(listings)
 	<-answered
@@ -263,7 +264,7 @@ func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
 func TestMCPInstructions(t *testing.T) {
 	s := ready("e")
 	s.Instructions = "Call `echo` first.\n\x1b[31m```"
-	text := withTools(t, &fakeTools{status: []backend.ServerStatus{s}},
+	text := withTools(t, &fakeTools{status: []mcp.Status{s}},
 		plant(t, nil)).ask("/mcp").text()
 	require.Contains(t, text, "- instructions of the server:\n\n````text\nCall `echo` first.\n")
 	require.NotContains(t, text, "\x1b")
@@ -279,23 +280,23 @@ func TestMCPRead(t *testing.T) {
 	require.Contains(t, a.text(), "MCP server `my server` returned:")
 	require.Equal(t, []string{"the content"}, a.lines())
 	require.Contains(t, c.ask("/mcp read e").text(), "/mcp read SERVER URI")
-	f.err = &backend.UnknownNameError{Kind: "server named", Name: "x"}
+	f.err = &mcp.UnknownNameError{Kind: "server named", Name: "x"}
 	require.Contains(t, c.ask("/mcp read x a:b").text(),
 		"have no server named x. `/mcp tools` lists what they offer.")
 }
 
 func TestServerPrompt(t *testing.T) {
 	server := ready("e")
-	f := &fakeTools{status: []backend.ServerStatus{server}, result: backend.ToolResult{
+	f := &fakeTools{status: []mcp.Status{server}, result: backend.ToolResult{
 		Content: []backend.Raw{backend.Raw(`{"type":"text","text":"Review it."}`)}}}
 	c := withTools(t, f, plant(t, nil))
 	a := c.ask("/e:review a.go terse")
 	require.Contains(t, a.text(), "The prompt `e:review` returned:\n\n```text\nReview it.\n```")
 	require.Equal(t, []string{"prompt e:review a.go terse"}, f.log)
 
-	server.Prompts = []backend.Prompt{{Name: "e:review", Description: "Reviews.", Hint: "file [style]"}}
-	f.status = []backend.ServerStatus{server}
-	f.tools = []backend.Tool{{Name: "e.t", Hints: backend.Hints{Unstated: true}}}
+	server.Prompts = []mcp.Prompt{{Name: "e:review", Description: "Reviews.", Hint: "file [style]"}}
+	f.status = []mcp.Status{server}
+	f.tools = []mcp.Tool{{Name: "e.t", Hints: mcp.Hints{Unstated: true}}}
 	a = c.ask("/mcp tools")
 	require.Contains(t, a.text(), "prompt /e:review file [style]: Reviews.")
 	announced := a.updates[0]
@@ -305,6 +306,6 @@ func TestServerPrompt(t *testing.T) {
 	require.Equal(t, "Prompt of MCP server \"e\": Reviews.", last["description"])
 	require.Equal(t, map[string]any{"hint": "file [style]"}, last["input"])
 
-	f.err = &backend.UnknownNameError{Kind: "prompt", Name: "x:y"}
+	f.err = &mcp.UnknownNameError{Kind: "prompt", Name: "x:y"}
 	require.Contains(t, c.ask("/x:y").text(), "have no prompt x:y")
 }

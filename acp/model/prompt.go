@@ -16,6 +16,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
@@ -187,7 +188,7 @@ func (t *turn) serverPrompt(ctx context.Context, slash prompts.Command) error {
 	switch {
 	case err != nil && endsTurn(ctx, err):
 		return err
-	case errors.As(err, new(*backend.UnknownNameError)):
+	case errors.As(err, new(*mcp.UnknownNameError)):
 		return nil
 	case err != nil:
 		return t.note(ctx, fmt.Sprintf("Cannot get the prompt %s: %s.\n\n", text.Code(name),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -51,7 +52,7 @@ func (s *session) SamplingContext(prefix string) string {
 }
 
 // callsOf returns what messages contain about the tools of one MCP server.
-func callsOf(prefix string, servers []backend.ServerStatus, messages []llm.Message) []llm.Message {
+func callsOf(prefix string, servers []mcp.Status, messages []llm.Message) []llm.Message {
 	var about []llm.Message
 	called := map[string]bool{} // IDs of calls
 	for _, m := range messages {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -144,7 +145,7 @@ func (prefixes) Call(
 	return r, err
 }
 
-func (prefixes) List(context.Context) (<-chan backend.Listing, error) { return nil, nil }
+func (prefixes) List(context.Context) (<-chan mcp.Listing, error) { return nil, nil }
 
 func (prefixes) Prompt(context.Context, string, string) (r backend.ToolResult, err error) {
 	return r, nil
@@ -154,9 +155,9 @@ func (prefixes) ReadResource(context.Context, string, string) (r backend.ToolRes
 	return r, err
 }
 
-func (s prefixes) Servers() (all []backend.ServerStatus) {
+func (s prefixes) Servers() (all []mcp.Status) {
 	for _, p := range s {
-		all = append(all, backend.ServerStatus{Prefix: p})
+		all = append(all, mcp.Status{Prefix: p})
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -21,13 +22,13 @@ type resourceInput struct {
 
 // resourceTool returns the tool that reads resources of the servers in listings, all of which have
 // resources.
-func resourceTool(listings []backend.Listing) tool {
+func resourceTool(listings []mcp.Listing) tool {
 	var names []string
 	for _, l := range listings {
 		names = append(names, text.Quote(text.Name(l.Name)))
 	}
 	run := func(c *call, ctx context.Context, in resourceInput) (string, error) {
-		i := slices.IndexFunc(listings, func(l backend.Listing) bool {
+		i := slices.IndexFunc(listings, func(l mcp.Listing) bool {
 			return in.Server == l.Name || in.Server == l.Prefix
 		})
 		switch {
@@ -56,7 +57,7 @@ func resourceTool(listings []backend.Listing) tool {
 
 // listResources returns a text for the model that lists the resources of a server, in the server's
 // own words.
-func listResources(l backend.Listing) string {
+func listResources(l mcp.Listing) string {
 	var b strings.Builder
 	for _, r := range l.Resources {
 		b.WriteString(text.Attributed("- "+text.Truncate(r.URI, 500), r.Description, 300) + "\n")
@@ -73,9 +74,9 @@ const maxUnlistedURI = 2 << 10
 // readResource reads a resource. It asks the user about one that the server does not list, because
 // its URI may reveal something to the server.
 func (c *call) readResource(
-	ctx context.Context, l backend.Listing, uri string,
+	ctx context.Context, l mcp.Listing, uri string,
 ) (string, error) {
-	isListed := func(r backend.Resource) bool { return r.URI == uri }
+	isListed := func(r mcp.Resource) bool { return r.URI == uri }
 	if !slices.ContainsFunc(l.Resources, isListed) {
 		if len(uri) > maxUnlistedURI || !text.IsVisible(uri) || strings.Contains(uri, "\n") {
 			return "", fmt.Errorf("the server does not list this URI, and the user cannot be "+

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -41,15 +42,15 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	for _, s := range servers {
 		waiting[s.Prefix] = true
 		if state.late[s.Prefix] && s.Err != nil { // it has failed since, and is not waited for
-			if err := b.turn.noteFailure(ctx, backend.Listing{ServerStatus: s}); err != nil {
+			if err := b.turn.noteFailure(ctx, mcp.Listing{Status: s}); err != nil {
 				return err
 			}
 		}
 	}
-	found := map[string]backend.Listing{}
+	found := map[string]mcp.Listing{}
 	late := time.After(b.turn.backend.serverPatience)
-	for open := true; open && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool {
-		return waiting[s.Prefix] && (!state.late[s.Prefix] || s.State == backend.ServerReady)
+	for open := true; open && slices.ContainsFunc(servers, func(s mcp.Status) bool {
+		return waiting[s.Prefix] && (!state.late[s.Prefix] || s.State == mcp.Ready)
 	}); {
 		select {
 		case l, more := <-listings:
@@ -66,7 +67,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		}
 	}
 	state.late = waiting
-	var withResources []backend.Listing
+	var withResources []mcp.Listing
 	for _, s := range servers {
 		if l := found[s.Prefix]; len(l.Resources) > 0 {
 			withResources = append(withResources, l)
@@ -120,7 +121,7 @@ func listNames(names []string) string {
 }
 
 // noteFailure tells the user why an MCP server has no tools, once until it has some.
-func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
+func (t *turn) noteFailure(ctx context.Context, l mcp.Listing) error {
 	broken, told := l.Err != nil && len(l.Tools) == 0, t.tools.broken[l.Prefix]
 	t.tools.broken[l.Prefix] = broken
 	if !broken || told {
@@ -131,7 +132,7 @@ func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
 }
 
 // addRemote adds a tool of an MCP server under a name that models accept.
-func (b *toolbox) addRemote(t backend.Tool) {
+func (b *toolbox) addRemote(t mcp.Tool) {
 	const maxName = 64
 	written := strings.Replace(t.Name, ".", afterServer, 1)
 	if strings.IndexAny(written, "-_0123456789") == 0 { // Kimi wants a letter
@@ -161,7 +162,7 @@ func (b *toolbox) addRemote(t backend.Tool) {
 
 // serverOf returns the prefix of the MCP server whose tool the model calls by this name, or "" if
 // it is not a server's tool.
-func serverOf(tool string, servers []backend.ServerStatus) (prefix string) {
+func serverOf(tool string, servers []mcp.Status) (prefix string) {
 	for _, s := range servers {
 		if strings.HasPrefix(tool, s.Prefix+afterServer) && len(s.Prefix) > len(prefix) {
 			prefix = s.Prefix

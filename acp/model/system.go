@@ -13,6 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -153,7 +154,7 @@ func describeRoot(ws *workspace.Workspace, root workspace.Root) string {
 }
 
 // describeServers quotes what the MCP servers say about their use.
-func describeServers(servers []backend.ServerStatus) string {
+func describeServers(servers []mcp.Status) string {
 	const most = 2 << 10 // bytes of one server's words
 	var b strings.Builder
 	for _, s := range servers {

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
@@ -361,13 +361,13 @@ func TestNamesOfServerTools(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	for _, name := range []string{"a.b__c", "a__b.c", long + "." + long,
 		long + "." + strings.Repeat("x", 63) + "y"} {
-		b.addRemote(backend.Tool{Name: name, Server: "s"})
+		b.addRemote(mcp.Tool{Name: name, Server: "s"})
 	}
 	require.Len(t, b.byName, 4)
 	for i, tool := range b.tools {
 		require.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, tool.Name, i)
 	}
-	b.addRemote(backend.Tool{Name: "21st.build", Server: "s"})
+	b.addRemote(mcp.Tool{Name: "21st.build", Server: "s"})
 	require.Contains(t, b.byName, "mcp_21st__build")
 	require.Equal(t, "a__b__c", b.tools[0].Name)
 	require.Equal(t, "a.b__c", b.byName["a__b__c"].remote)
@@ -375,7 +375,7 @@ func TestNamesOfServerTools(t *testing.T) {
 	b = &toolbox{byName: map[string]tool{}}
 	made := fmt.Sprintf("b__c_%x", sha256.Sum256([]byte("a__b.c")))[:64-len("a__")]
 	for _, name := range []string{"a.b__c", "a." + made, "a__b.c"} {
-		b.addRemote(backend.Tool{Name: name, Server: "s", Description: "D\u202e\U000e0041"})
+		b.addRemote(mcp.Tool{Name: name, Server: "s", Description: "D\u202e\U000e0041"})
 	}
 	require.Len(t, b.tools, 2, "servers reject two tools of one name")
 	require.Equal(t, "Tool of the MCP server \"s\". D\ufffd\ufffd", b.tools[0].Description)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -53,7 +53,7 @@ func (set *settings) records() string {
 }
 
 // mcpPolicy returns the policy for the MCP server called name.
-func (set *settings) mcpPolicy(name string) acp.MCPPolicy {
+func (set *settings) mcpPolicy(name string) mcp.Policy {
 	p := set.config.MCPPolicy(name)
 	p.Sandbox.Records = set.records()
 	return p

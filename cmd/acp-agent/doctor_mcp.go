@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -21,7 +22,7 @@ func (set *settings) examineServers(ctx context.Context, files []string) []findi
 		return nil
 	}
 	servers, err := readMCPConfigs(files)
-	var listings []mcpclient.Listing
+	var listings []mcp.Listing
 	if err == nil {
 		listings, err = set.listServers(ctx, servers)
 	}
@@ -43,7 +44,7 @@ func (set *settings) examineServers(ctx context.Context, files []string) []findi
 // listServers starts MCP servers, and returns what each offers or why it does not answer.
 func (set *settings) listServers(
 	ctx context.Context, servers []sdk.McpServer,
-) ([]mcpclient.Listing, error) {
+) ([]mcp.Listing, error) {
 	const patience = 20 * time.Second
 	dirs, err := absolute(".")
 	if err != nil {
@@ -62,7 +63,7 @@ func (set *settings) listServers(
 	for i, s := range servers {
 		configs[i] = clientConfig(s)
 		policy := set.mcpPolicy(configs[i].Name)
-		configs[i].Policy = mcpclient.Policy{Templates: policy.Templates, Legacy: policy.Legacy,
+		configs[i].Policy = mcp.Policy{Templates: policy.Templates, Legacy: policy.Legacy,
 			Sandbox: policy.Sandbox}
 	}
 	all := mcpclient.NewSet(mcpclient.NewStarter(len(configs)), mcpclient.Options{
@@ -78,7 +79,7 @@ func (set *settings) listServers(
 	if err != nil {
 		return nil, err
 	}
-	var listings []mcpclient.Listing
+	var listings []mcp.Listing
 	for l := range results {
 		listings = append(listings, l)
 	}
@@ -95,13 +96,13 @@ func clientConfig(s sdk.McpServer) mcpclient.Config {
 	}
 	switch {
 	case s.Http != nil:
-		c = mcpclient.Config{Name: s.Http.Name, Transport: mcpclient.HTTP, URL: s.Http.Url}
+		c = mcpclient.Config{Name: s.Http.Name, Transport: mcp.HTTP, URL: s.Http.Url}
 		header(s.Http.Headers)
 	case s.Sse != nil:
-		c = mcpclient.Config{Name: s.Sse.Name, Transport: mcpclient.SSE, URL: s.Sse.Url}
+		c = mcpclient.Config{Name: s.Sse.Name, Transport: mcp.SSE, URL: s.Sse.Url}
 		header(s.Sse.Headers)
 	default:
-		c = mcpclient.Config{Name: s.Stdio.Name, Transport: mcpclient.Stdio,
+		c = mcpclient.Config{Name: s.Stdio.Name, Transport: mcp.Stdio,
 			Command: s.Stdio.Command, Args: s.Stdio.Args}
 		for _, v := range s.Stdio.Env {
 			c.Env = append(c.Env, mcpclient.Pair{Name: v.Name, Value: v.Value})

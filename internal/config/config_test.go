@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -18,8 +18,8 @@ func TestMCPPolicy(t *testing.T) {
 		[]byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"},
 			"*": {"onShrink": "notify", "era": "auto"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, acp.MCPPolicy{Legacy: true, Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
-	require.Equal(t, acp.MCPPolicy{KeepOnShrink: true, ClientDocument: clientDocument}, c.MCPPolicy("another"))
+	require.Equal(t, mcp.Policy{Legacy: true, Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
+	require.Equal(t, mcp.Policy{KeepOnShrink: true, ClientDocument: clientDocument}, c.MCPPolicy("another"))
 	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"era": "ancient"}}}`))
 	require.ErrorContains(t, err, `"ancient" must be one of: auto, legacy`)
 }

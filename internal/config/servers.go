@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
@@ -24,7 +24,7 @@ type Server struct {
 	Restriction
 }
 
-// The values in the configuration for members of [acp.MCPPolicy].
+// The values in the configuration for members of [mcp.Policy].
 type (
 	onOff        bool
 	keepOnShrink bool
@@ -34,12 +34,12 @@ type (
 )
 
 // MCPPolicy returns the policy for the MCP server called name.
-func (c Config) MCPPolicy(name string) acp.MCPPolicy {
+func (c Config) MCPPolicy(name string) mcp.Policy {
 	s, configured := c.MCPServers[name]
 	if !configured {
 		s = c.MCPServers["*"]
 	}
-	return acp.MCPPolicy{
+	return mcp.Policy{
 		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
 		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era), Sandbox: s.Settings(),
 		ClientID: s.ClientID, ClientSecret: os.Getenv(s.ClientSecretEnv),

@@ -23,6 +23,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -98,12 +99,12 @@ func noURLs(string) (string, error) {
 
 // conformanceArguments returns the arguments that a scenario of the conformance suite wants a tool
 // of the list to be called with.
-func conformanceArguments(tool backend.Tool, list []backend.Tool) (backend.Raw, error) {
+func conformanceArguments(tool acpmcp.Tool, list []acpmcp.Tool) (backend.Raw, error) {
 	switch tool.Remote {
 	case "add_numbers":
 		return backend.Raw(`{"a":5,"b":3}`), nil
 	case "json_schema_echo":
-		other := slices.IndexFunc(list, func(t backend.Tool) bool { return t.Remote == "json_schema_2020_12_tool" })
+		other := slices.IndexFunc(list, func(t acpmcp.Tool) bool { return t.Remote == "json_schema_2020_12_tool" })
 		if other < 0 {
 			return nil, errors.New("the tool with the schema to be echoed is not listed")
 		}
@@ -149,7 +150,7 @@ func runConformanceClient() error {
 	if err != nil {
 		return err
 	}
-	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1], Policy: policy}})
+	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: acpmcp.HTTP, URL: os.Args[len(os.Args)-1], Policy: policy}})
 	if err != nil {
 		return err
 	}
@@ -180,19 +181,19 @@ func runConformanceClient() error {
 }
 
 // conformancePolicy returns what a user would configure for the scenario.
-func conformancePolicy() (mcpclient.Policy, error) {
+func conformancePolicy() (acpmcp.Policy, error) {
 	switch os.Getenv("MCP_CONFORMANCE_SCENARIO") {
 	case "auth/basic-cimd":
-		return mcpclient.Policy{ClientID: "https://conformance-test.local/client-metadata.json"}, nil
+		return acpmcp.Policy{ClientID: "https://conformance-test.local/client-metadata.json"}, nil
 	case "auth/pre-registration":
 		var given struct {
 			ID     string `json:"client_id"`
 			Secret string `json:"client_secret"`
 		}
 		err := json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &given)
-		return mcpclient.Policy{ClientID: given.ID, ClientSecret: given.Secret}, err
+		return acpmcp.Policy{ClientID: given.ID, ClientSecret: given.Secret}, err
 	default:
-		return mcpclient.Policy{}, nil
+		return acpmcp.Policy{}, nil
 	}
 }
 
@@ -317,7 +318,7 @@ func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
 	var initialized atomic.Int64
 	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
 	f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
-	f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
+	f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
 	return s, f
 }
 
@@ -492,7 +493,7 @@ func TestNobodyIsAskedToSignIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(func(url string) (string, error) { panic(url) })
 			s, f := signIn(t, u)
-			c := mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp"}
+			c := mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}
 			change(&c)
 			f.commit(u, open(t, folder(t)), c)
 			_, err := f.try("r.echo", "{}")
@@ -507,17 +508,17 @@ func TestSigningInAsAClient(t *testing.T) {
 	const document = "https://example.com/client.json"
 	unserved := "https://127.0.0.1:1/client.json"
 	for name, c := range map[string]struct {
-		policy    mcpclient.Policy
+		policy    acpmcp.Policy
 		documents bool
 		want      string // the id of the client, "" if signing in fails
 	}{
 		"registered by itself":             {want: "test-client"},
-		"of the user":                      {policy: mcpclient.Policy{ClientID: "mine", ClientSecret: "tangerine-x"}, want: "mine"},
-		"of the user, no registration":     {policy: mcpclient.Policy{ClientID: "mine"}, documents: true, want: "mine"},
-		"document":                         {policy: mcpclient.Policy{ClientID: document}, documents: true, want: document},
-		"document that is not accepted":    {policy: mcpclient.Policy{ClientID: document}, want: "test-client"},
-		"default":                          {policy: mcpclient.Policy{ClientDocument: unserved}, want: "test-client"},
-		"default that is not served":       {policy: mcpclient.Policy{ClientDocument: unserved}, documents: true},
+		"of the user":                      {policy: acpmcp.Policy{ClientID: "mine", ClientSecret: "tangerine-x"}, want: "mine"},
+		"of the user, no registration":     {policy: acpmcp.Policy{ClientID: "mine"}, documents: true, want: "mine"},
+		"document":                         {policy: acpmcp.Policy{ClientID: document}, documents: true, want: document},
+		"document that is not accepted":    {policy: acpmcp.Policy{ClientID: document}, want: "test-client"},
+		"default":                          {policy: acpmcp.Policy{ClientDocument: unserved}, want: "test-client"},
+		"default that is not served":       {policy: acpmcp.Policy{ClientDocument: unserved}, documents: true},
 		"no client where none can be made": {documents: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -528,7 +529,7 @@ func TestSigningInAsAClient(t *testing.T) {
 				s.OnlyDocuments()
 			}
 			f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
-			f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: s.URL + "/mcp", Policy: c.policy})
+			f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp", Policy: c.policy})
 			_, err := f.try("r.echo", "{}")
 			require.Equal(t, c.want, s.Client())
 			if c.want == "" {

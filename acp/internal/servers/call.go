@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,25 +14,6 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
-
-// describeTool returns a tool for the backend.
-func describeTool(t mcpclient.Tool) backend.Tool {
-	d := t.Definition
-	described := backend.Tool{
-		Name: t.Name, Server: t.Server, Remote: d.Name, Title: d.Title, Description: d.Description,
-		Input: encode(d.InputSchema), Output: encode(d.OutputSchema),
-		Hints: backend.Hints{Unstated: true, Destructive: true, OpenWorld: true},
-	}
-	if a := d.Annotations; a != nil {
-		described.Hints = backend.Hints{
-			ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint,
-			Destructive: a.DestructiveHint == nil || *a.DestructiveHint,
-			OpenWorld:   a.OpenWorldHint == nil || *a.OpenWorldHint,
-		}
-		described.Title = cmp.Or(described.Title, a.Title)
-	}
-	return described
-}
 
 // kindOf returns the kind of a tool according to its annotations.
 func kindOf(a *mcp.ToolAnnotations) sdk.ToolKind {
@@ -50,15 +30,6 @@ func kindOf(a *mcp.ToolAnnotations) sdk.ToolKind {
 	return sdk.ToolKindOther
 }
 
-// encode returns a schema as JSON, or nil if there is none.
-func encode(schema any) backend.Raw {
-	raw, err := json.Marshal(schema)
-	if err != nil || string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
 // Call implements [backend.Tools].
 func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest) (
 	backend.ToolResult, error) {
@@ -69,19 +40,18 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 			return none, fmt.Errorf("the arguments of %s are not a JSON object", r.Name)
 		}
 	}
-	t, err := s.client.Tool(ctx, r.Name)
+	t, err := s.Tool(ctx, r.Name)
 	if err != nil {
-		return none, border(err)
+		return none, err
 	}
 	c := &call{shownCall: shownCall{r.ID, u}, set: s, tool: t, arguments: r.Arguments}
-	c.shown = describeTool(t)
 	if err := c.start(ctx); err != nil {
 		return none, err
 	}
 	result, err := c.run(ctx)
 	if err != nil {
 		c.showFailure(ctx, err)
-		return none, border(err)
+		return none, err
 	}
 	return result, c.showResult(context.WithoutCancel(ctx), result)
 }
@@ -117,8 +87,7 @@ type call struct {
 	shownCall
 	set       *Set
 	tool      mcpclient.Tool
-	shown     backend.Tool // tool, for the backend
-	arguments backend.Raw  // empty for none
+	arguments backend.Raw // empty for none
 }
 
 // start shows the pending call. If the client already sees it, start only fills in what the call
@@ -127,12 +96,12 @@ func (c *call) start(ctx context.Context) error {
 	if c.id != "" {
 		return c.update(ctx, sdk.SessionToolCallUpdate{
 			SessionUpdate: "tool_call_update", ToolCallId: c.id,
-			Title: sdk.Ptr(c.shown.CallTitle()), Kind: sdk.Ptr(c.kind()),
+			Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		})
 	}
 	c.shownCall = newShownCall(c.updates, "mcp-")
 	return c.update(ctx, sdk.SessionUpdateToolCall{
-		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.shown.CallTitle(), Kind: c.kind(),
+		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.tool.CallTitle(), Kind: c.kind(),
 		Status: sdk.ToolCallStatusPending, RawInput: c.input(),
 	})
 }
@@ -147,14 +116,14 @@ func (c *call) run(ctx context.Context) (backend.ToolResult, error) {
 	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 		return backend.ToolResult{}, err
 	}
-	result, err := c.set.client.Call(ctx, c.tool, c.arguments, c.showProgress)
+	result, err := c.set.Set.Call(ctx, c.tool, c.arguments, c.showProgress)
 	if err != nil {
 		return backend.ToolResult{}, err
 	}
 	return toolResult(result, c.set.maxResult), nil
 }
 
-func (c *call) kind() sdk.ToolKind { return kindOf(c.tool.Definition.Annotations) }
+func (c *call) kind() sdk.ToolKind { return kindOf(c.tool.Annotations) }
 
 func (c *call) input() backend.Raw {
 	if len(c.arguments) == 0 {

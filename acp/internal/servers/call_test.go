@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
@@ -125,14 +126,14 @@ func TestReject(t *testing.T) {
 		}
 	}
 	require.Equal(t, "tool_call_update failed", f.host.kinds()[1])
-	require.Equal(t, backend.ServerReady, f.Servers()[0].State, "it lives")
+	require.Equal(t, mcp.Ready, f.Servers()[0].State, "it lives")
 }
 
 // Clause A30.
 func TestReadOnlyPolicy(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	asks, allows := self("asks", "sdk"), self("allows", "sdk")
-	allows.Apply(mcpclient.Policy{Trusted: true})
+	allows.Apply(mcp.Policy{Trusted: true})
 	f.change(open(t, folder(t)), asks, allows)
 	f.call("asks.where", "{}")
 	require.Equal(t, 1, f.host.questions())
@@ -210,7 +211,7 @@ func TestInvalidArguments(t *testing.T) {
 	require.Empty(t, f.host.updates)
 	for _, name := range []string{"s", "s.", "s.nothing", ".", "", "x.echo", "s.echo.x"} {
 		_, err := f.try(name, "")
-		var unknown *backend.UnknownNameError
+		var unknown *mcp.UnknownNameError
 		require.ErrorAs(t, err, &unknown, name)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/consent"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -81,7 +81,7 @@ func (c *Consents) allowed(s FoundServer) (bool, error) {
 // allow remembers that the user always allows s.
 func (c *Consents) allow(s FoundServer) error {
 	one := consent.Consent{ID: s.ID(), Server: s.Config.Name, Root: s.Root, File: s.File}
-	if s.Config.Transport == mcpclient.Stdio {
+	if s.Config.Transport == mcp.Stdio {
 		one.Command = s.Config.Command
 	} else {
 		one.Origin = origin(s.Config.URL) // the rest may hold secrets

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -26,7 +27,7 @@ func found(t testing.TB, change func(*servers.FoundServer)) servers.FoundServer 
 	root, err := workspace.ParseDir(t.TempDir())
 	require.NoError(t, err)
 	x := servers.FoundServer{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpclient.Config{
-		Name: "db", Transport: mcpclient.Stdio, Command: "sh", Args: []string{"-c", strings.Repeat("long ", 500) + "\u202egnp.exe\n; end"},
+		Name: "db", Transport: mcp.Stdio, Command: "sh", Args: []string{"-c", strings.Repeat("long ", 500) + "\u202egnp.exe\n; end"},
 		Env: []mcpclient.Pair{{Name: "TOKEN", Value: "hunter2"}, {Name: "A", Value: "b"}},
 	}}
 	if change != nil {
@@ -94,7 +95,7 @@ func TestChangedServerNeedsNewConsent(t *testing.T) {
 			x.Config.Env = []mcpclient.Pair{x.Config.Env[0], {Name: "TOKEN", Value: "new"}}
 		},
 		"folder":    func(x *servers.FoundServer) { x.Config.Dir = "/elsewhere" },
-		"transport": func(x *servers.FoundServer) { x.Config.Transport = mcpclient.HTTP },
+		"transport": func(x *servers.FoundServer) { x.Config.Transport = mcp.HTTP },
 		"url":       func(x *servers.FoundServer) { x.Config.URL = "http://localhost" },
 		"headers":   func(x *servers.FoundServer) { x.Config.Headers = []mcpclient.Pair{{Name: "A"}} },
 	} {
@@ -129,7 +130,7 @@ func TestShowsAllValuesButCredentials(t *testing.T) {
 	}
 	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie"} {
 		x := found(t, func(x *servers.FoundServer) {
-			x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
+			x.Config = mcpclient.Config{Name: "r", Transport: mcp.HTTP, URL: "https://example.com",
 				Headers: []mcpclient.Pair{{Name: name, Value: "hunter2"}, {Name: "Accept", Value: "text/plain"}}}
 		})
 		text := asked(t, x)
@@ -186,7 +187,7 @@ func TestShowsWhatVariablesInCommandAre(t *testing.T) {
 	require.NotEqual(t, id, x.ID(), "what was shown is no longer true")
 
 	t.Setenv("ACP_TEST_URL", "https://me:hunter2@example.com/hunter2")
-	x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "${ACP_TEST_URL}?x"}
+	x.Config = mcpclient.Config{Name: "r", Transport: mcp.HTTP, URL: "${ACP_TEST_URL}?x"}
 	require.NoError(t, x.Expand("/folder"))
 	text = asked(t, x)
 	require.Contains(t, text, `URL: "${ACP_TEST_URL}?x", at "https://example.com"`+"\n")
@@ -223,7 +224,7 @@ func TestListConsents(t *testing.T) {
 	stdio := found(t, func(x *servers.FoundServer) { x.Config.Args = []string{"--token", "hunter2"} })
 	remote := stdio
 	remote.Config = mcpclient.Config{
-		Name: "api", Transport: mcpclient.HTTP, URL: "https://me:hunter2@example.com:8443/hunter2?key=hunter2",
+		Name: "api", Transport: mcp.HTTP, URL: "https://me:hunter2@example.com:8443/hunter2?key=hunter2",
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "hunter2"}},
 	}
 	before := time.Now().Add(-time.Second)
@@ -366,7 +367,7 @@ func TestArgumentsCannotHide(t *testing.T) {
 // Clause A25.
 func TestShowsEnvironmentReferences(t *testing.T) {
 	x := found(t, func(x *servers.FoundServer) {
-		x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
+		x.Config = mcpclient.Config{Name: "r", Transport: mcp.HTTP, URL: "https://example.com",
 			Headers: []mcpclient.Pair{{Name: "X-Token", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
 	})
 	text := asked(t, x)
@@ -412,7 +413,7 @@ func TestConsentCoversNamedFiles(t *testing.T) {
 			require.NoError(t, os.Chmod(filepath.Join(dir, "srv.sh"), 0o700))
 			t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			x := found(t, func(x *servers.FoundServer) {
-				x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "sh", Dir: dir}
+				x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "sh", Dir: dir}
 				change(&x.Config)
 			})
 			require.NoError(t, x.Expand(dir))
@@ -442,7 +443,7 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 		dir := folder(t, "sub/srv.sh", "")
 		require.NoError(t, os.Symlink(filepath.Join(outside, "srv.sh"), filepath.Join(dir, "link")))
 		x := found(t, func(x *servers.FoundServer) {
-			x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "sh", Args: []string{"-c", command}, Dir: dir}
+			x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "sh", Args: []string{"-c", command}, Dir: dir}
 		})
 		require.NoError(t, x.Expand(dir))
 		consents := servers.NewConsents(t.TempDir())
@@ -458,7 +459,7 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 func TestFileChangesWhileAsking(t *testing.T) {
 	dir := folder(t, "srv.sh", "#!/bin/sh\n")
 	x := found(t, func(x *servers.FoundServer) {
-		x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "./srv.sh", Dir: dir}
+		x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "./srv.sh", Dir: dir}
 	})
 	require.NoError(t, x.Expand(dir))
 	h, consents := newHost(), servers.NewConsents(t.TempDir())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -84,7 +85,7 @@ func (s FoundServer) ID() consent.ID {
 // Values are quoted in a code block, so that no value can hide or imitate another.
 func (s FoundServer) describe() string {
 	lines := []string{"File: " + text.Quote(s.File)}
-	if c := s.Config; c.Transport == mcpclient.Stdio {
+	if c := s.Config; c.Transport == mcp.Stdio {
 		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
 		for i, arg := range c.Args {
 			line := fmt.Sprintf("Argument %d: %s", i+1, text.Quote(arg)+s.meaning(arg))
@@ -115,7 +116,7 @@ func (s FoundServer) describe() string {
 		lines = append(lines, "Cannot be allowed permanently: "+gap)
 	}
 	about := "This file configures the MCP server below."
-	if s.Config.Transport == mcpclient.Stdio {
+	if s.Config.Transport == mcp.Stdio {
 		about += " It runs with your rights, outside the session's containment. It gets the " +
 			"environment variables named below, and of yours only " +
 			strings.Join(mcpclient.BasicVariables(), ", ") + "."

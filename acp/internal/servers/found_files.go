@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -35,7 +36,7 @@ const (
 // It fails if w was closed, or if EnvFile has changed since it was read.
 func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 	s.files, s.gaps = nil, nil
-	if s.Start.Transport != mcpclient.Stdio {
+	if s.Start.Transport != mcp.Stdio {
 		return nil
 	}
 	if s.EnvFile != "" {

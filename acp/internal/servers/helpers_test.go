@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -32,7 +33,7 @@ const patience = 30 * time.Second
 
 // self returns a stdio server that this test binary runs as, in a role.
 func self(name, r string, env ...string) mcpclient.Config {
-	c := mcpclient.Config{Name: name, Transport: mcpclient.Stdio, Command: proctest.Executable()}
+	c := mcpclient.Config{Name: name, Transport: mcp.Stdio, Command: proctest.Executable()}
 	for _, e := range proctest.Env(r, env...) {
 		key, value, _ := strings.Cut(e, "=")
 		c.Env = append(c.Env, mcpclient.Pair{Name: key, Value: value})
@@ -204,12 +205,12 @@ func (f *fixture) try(name, arguments string) (string, error) {
 }
 
 // list waits for all servers and returns their tools, in the order of the servers.
-func (f *fixture) list(ctx context.Context) (tools []backend.Tool, err error) {
+func (f *fixture) list(ctx context.Context) (tools []mcp.Tool, err error) {
 	listings, err := f.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	offered := map[string][]backend.Tool{}
+	offered := map[string][]mcp.Tool{}
 	for l := range listings {
 		offered[l.Prefix] = l.Tools
 	}
@@ -259,12 +260,12 @@ func runRole(role string) int {
 // npmServer returns a server from npm.
 func npmServer(name string, command []string, args ...string) mcpclient.Config {
 	return mcpclient.Config{
-		Name: name, Transport: mcpclient.Stdio, Command: command[0], Args: append(command[1:], args...),
+		Name: name, Transport: mcp.Stdio, Command: command[0], Args: append(command[1:], args...),
 	}
 }
 
 // remote returns a server behind HTTP that requires a header, and its configuration.
-func remote(t testing.TB, name string, kind mcpclient.Transport, handler http.Handler) mcpclient.Config {
+func remote(t testing.TB, name string, kind mcp.Transport, handler http.Handler) mcpclient.Config {
 	t.Helper()
 	const key = "Bearer hunter2-secret"
 	guarded := mcptest.Guard(t, "Authorization", key, handler)
@@ -276,8 +277,8 @@ func remote(t testing.TB, name string, kind mcpclient.Transport, handler http.Ha
 func newFake(t testing.TB) (*mcptest.Fake, mcpclient.Config) {
 	t.Helper()
 	h := mcptest.NewFake(t)
-	return h, mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: h.URL,
-		Policy: mcpclient.Policy{SettleWithoutRoots: time.Millisecond}}
+	return h, mcpclient.Config{Name: "h", Transport: mcp.HTTP, URL: h.URL,
+		Policy: mcp.Policy{SettleWithoutRoots: time.Millisecond}}
 }
 
 var eras = []string{"2025-11-25", "2026-07-28"}

@@ -126,7 +126,7 @@ func (h *host) SignIn(
 	switch {
 	case ctx.Err() != nil: // they were faster than the client, which may still show the page
 	case err != nil:
-		_ = h.Show(ctx, message+": "+openPage(page.String())+".")
+		_ = h.Show(ctx, message+": "+mcpclient.OpenPage(page.String())+".")
 		return nil // status says it too
 	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
 		return errors.New("the user declined")
@@ -136,9 +136,4 @@ func (h *host) SignIn(
 	defer cancel()
 	_ = h.elicitComplete(ctx, id)
 	return nil
-}
-
-// openPage returns instructions for opening a page that redirects to this machine.
-func openPage(page string) string {
-	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
 }

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -23,7 +24,7 @@ const (
 // isAllowed reports whether the call needs no permission: the user always allows the tool, or
 // trusts the server's claim that it is read-only.
 func (c *call) isAllowed() bool {
-	if c.tool.Trusted && c.shown.Hints.ReadOnly {
+	if c.tool.Trusted && c.tool.Hints.ReadOnly {
 		return true
 	}
 	c.set.mu.Lock()
@@ -34,7 +35,7 @@ func (c *call) isAllowed() bool {
 // askPermission asks the user whether to make the call. It returns nil if they allow it.
 func (c *call) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
-		ToolCallId: c.id, Title: sdk.Ptr(c.shown.CallTitle()), Kind: sdk.Ptr(c.kind()),
+		ToolCallId: c.id, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
 		Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
 	}
@@ -75,16 +76,16 @@ func (c *call) describeArguments() string {
 func (c *call) claims() string {
 	server := text.Name(c.tool.Server)
 	claim := fmt.Sprintf("MCP server %s does not say whether this tool makes changes.", server)
-	if h := c.shown.Hints; !h.Unstated {
+	if h := c.tool.Hints; !h.Unstated {
 		claim = fmt.Sprintf("According to MCP server %s, this tool %s.", server, describeHints(h))
 	}
-	if d := c.shown.Description; d != "" {
+	if d := c.tool.Description; d != "" {
 		claim += "\n\n" + quoted(text.Truncate(d, maxDescription))
 	}
 	return claim
 }
 
-func describeHints(h backend.Hints) string {
+func describeHints(h mcp.Hints) string {
 	var claims []string
 	switch {
 	case h.ReadOnly:

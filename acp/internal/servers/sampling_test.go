@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -254,15 +255,15 @@ func pixel(t *testing.T) string {
 // Clause M13.
 func TestRemoteServers(t *testing.T) {
 	for _, c := range []struct {
-		kind     mcpclient.Transport
+		kind     acpmcp.Transport
 		revision string
 		handler  func(func(*http.Request) *mcp.Server) http.Handler
 	}{
-		{mcpclient.HTTP, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
-		{mcpclient.HTTP, eras[1], func(s func(*http.Request) *mcp.Server) http.Handler {
+		{acpmcp.HTTP, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
+		{acpmcp.HTTP, eras[1], func(s func(*http.Request) *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
 		}},
-		{mcpclient.SSE, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
+		{acpmcp.SSE, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
 	} {
 		t.Run(string(c.kind)+" "+c.revision, func(t *testing.T) {
 			s := newSampling(t, remote(t, "m", c.kind, c.handler(mcptest.ToolServers(c.revision, new(atomic.Int64)))))

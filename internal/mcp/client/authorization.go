@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -62,7 +63,7 @@ var (
 // configures the server, because it must not send the user to a page.
 func (c Config) mayAuthorize() bool {
 	u, err := url.Parse(c.URL)
-	if err != nil || c.Transport != HTTP || c.File != "" || u.User != nil {
+	if err != nil || c.Transport != acpmcp.HTTP || c.File != "" || u.User != nil {
 		return false
 	}
 	for name := range u.Query() {
@@ -199,7 +200,7 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 	})
 	if !spawned {
 		listener.Close()
-		return nil, ErrClosed
+		return nil, acpmcp.ErrClosed
 	}
 	a.last = one
 	return one, nil
@@ -427,6 +428,11 @@ func (s *server) showPage(
 		return nil // the set is being closed
 	}
 	return host.SignIn(ctx, s.id(), page, tokens)
+}
+
+// OpenPage returns instructions for opening an authorization page, which redirects to this machine.
+func OpenPage(page string) string {
+	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
 }
 
 // awaitAuthorization waits for an authorization before the next start of the server. Until then the

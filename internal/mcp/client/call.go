@@ -59,7 +59,7 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 		return nil, err
 	}
 	params := &mcp.CallToolParams{
-		Name: c.tool.Definition.Name, Meta: mcp.Meta{"progressToken": active.token},
+		Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": active.token},
 	}
 	if len(arguments) > 0 {
 		params.Arguments = arguments

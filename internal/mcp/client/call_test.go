@@ -24,7 +24,7 @@ func TestToolNames(t *testing.T) {
 		"a_b_2.count", "a_b_2.a_b_2", "a_b_2.a_b", "a_b.count", "a_b.a_b_2", "a_b.a_b", "a_b_3.count", "a_b_3.a_b_2", "a_b_3.a_b",
 		"a_b_4.count", "a_b_4.a_b_2", "a_b_4.a_b", long + ".count", long + ".a_b_2", long + ".a_b", "_.count", "_.a_b_2", "_.a_b",
 	}, names)
-	require.Equal(t, "a b", tools[1].Definition.Name)
+	require.Equal(t, "a b", tools[1].Remote)
 	require.Equal(t, "a b", tools[1].Server)
 }
 

@@ -7,20 +7,9 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
-	"time"
 
-	"github.com/acp-agent/acp-agent/internal/sandbox"
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/secret"
-)
-
-// Transport is how a server is reached.
-type Transport string
-
-// The transports.
-const (
-	Stdio Transport = "stdio"
-	HTTP  Transport = "http"
-	SSE   Transport = "sse"
 )
 
 // Pair is an environment variable or a header. The value may be a secret.
@@ -31,7 +20,7 @@ type Pair struct{ Name, Value string }
 type Config struct {
 	// Name is the client's name for the server. Names need not be unique.
 	Name      string
-	Transport Transport
+	Transport acpmcp.Transport
 	// Command, Args and Env start a stdio server.
 	Command string
 	Args    []string
@@ -48,28 +37,12 @@ type Config struct {
 	// possible secrets in URLs, are always kept out.
 	Secrets []string
 	// Policy is set by Apply.
-	Policy Policy
-}
-
-// Policy says what a server may do. It comes from the user's own configuration, never from the
-// client or a root. The zero value is the default. The fields are explained at acp.MCPPolicy.
-type Policy struct {
-	Roots              *bool
-	KeepOnShrink       bool
-	Templates          bool
-	Legacy             bool
-	Trusted            bool
-	SettleAfterRoots   time.Duration
-	SettleWithoutRoots time.Duration
-	Sandbox            sandbox.Settings
-	ClientID           string
-	ClientSecret       string
-	ClientDocument     string
+	Policy acpmcp.Policy
 }
 
 // Apply makes the server follow a policy. For a server that a file in a root configures, the policy
 // can only deny: the file chose the server's name, so what the policy would grant is ignored.
-func (c *Config) Apply(p Policy) {
+func (c *Config) Apply(p acpmcp.Policy) {
 	if c.File != "" {
 		p.Trusted, p.Templates = false, false
 		p.Sandbox.Write, p.Sandbox.Read = nil, nil
@@ -85,7 +58,7 @@ func (c Config) declaresRoots() bool {
 	switch {
 	case c.Policy.Roots != nil:
 		return *c.Policy.Roots
-	case c.Transport == Stdio:
+	case c.Transport == acpmcp.Stdio:
 		return true
 	}
 	u, err := url.Parse(c.URL)
@@ -132,7 +105,7 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // MarshalJSON encodes the name and the transport only.
 func (c Config) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Name      string    `json:"name"`
-		Transport Transport `json:"transport"`
+		Name      string           `json:"name"`
+		Transport acpmcp.Transport `json:"transport"`
 	}{c.Name, c.Transport})
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
 // Clause W12.
 func TestConfigPrintsNoSecrets(t *testing.T) {
 	c := mcpclient.Config{
-		Name: "s", Transport: mcpclient.HTTP, URL: "https://user:hunter2@example.com/?key=hunter2", Args: []string{"hunter2"},
+		Name: "s", Transport: acpmcp.HTTP, URL: "https://user:hunter2@example.com/?key=hunter2", Args: []string{"hunter2"},
 		Env: []mcpclient.Pair{{Name: "A", Value: "hunter2"}}, Headers: []mcpclient.Pair{{Name: "B", Value: "hunter2"}},
 	}
 	var logged strings.Builder
@@ -74,35 +75,35 @@ func TestChangedConfigReplacesServer(t *testing.T) {
 // Clause M15.
 func TestChangedHTTPConfigReplacesServer(t *testing.T) {
 	w := open(t, folder(t))
-	one := func() mcpclient.Config { return remote("r", mcpclient.HTTP, "http://127.0.0.1:1/mcp") }
+	one := func() mcpclient.Config { return remote("r", acpmcp.HTTP, "http://127.0.0.1:1/mcp") }
 	for name, change := range map[string]func(*mcpclient.Config){
 		"header":    func(c *mcpclient.Config) { c.Headers[0].Value = "Bearer another" },
 		"url":       func(c *mcpclient.Config) { c.URL += "?x" },
-		"transport": func(c *mcpclient.Config) { c.Transport = mcpclient.SSE },
+		"transport": func(c *mcpclient.Config) { c.Transport = acpmcp.SSE },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 			f.change(w, one())
 			_, err := f.list(t.Context())
 			require.NoError(t, err)
-			f.state(mcpclient.Failed)
+			f.state(acpmcp.Failed)
 			f.change(w, one())
-			require.Equal(t, mcpclient.Failed, f.Servers()[0].State, "it was not replaced")
+			require.Equal(t, acpmcp.Failed, f.Servers()[0].State, "it was not replaced")
 			c := one()
 			change(&c)
 			f.change(w, c)
-			require.Equal(t, mcpclient.Idle, f.Servers()[0].State, "it was never started")
+			require.Equal(t, acpmcp.Idle, f.Servers()[0].State, "it was never started")
 		})
 	}
 }
 
 // Clause M2.
 func TestRootsForHTTPServers(t *testing.T) {
-	for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
+	for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
 		for address, byDefault := range map[string]bool{"http://127.0.0.1:1/": true, "https://example.com/": false} {
 			for policy, expected := range map[*bool]bool{nil: byDefault, new(true): true, new(false): false} {
 				f := newFixture(t, mcpclient.Options{})
-				c := mcpclient.Config{Name: "s", Transport: kind, URL: address, Policy: mcpclient.Policy{Roots: policy}}
+				c := mcpclient.Config{Name: "s", Transport: kind, URL: address, Policy: acpmcp.Policy{Roots: policy}}
 				f.change(open(t, folder(t)), c)
 				require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s %s, expected %v", kind, address, expected)
 			}

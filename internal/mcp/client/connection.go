@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -34,8 +35,8 @@ type connection struct {
 	readiness *readiness
 	ended     chan struct{} // closed when the connection has ended
 	tools     listCache[Tool]
-	resources listCache[*mcp.Resource]
-	prompts   listCache[Prompt]
+	resources listCache[acpmcp.Resource]
+	prompts   listCache[prompt]
 	calls     activeCalls
 
 	mu     sync.Mutex
@@ -88,7 +89,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 // open starts the process, if any, and returns the transport.
 func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	s := c.server
-	if s.config.Transport != Stdio {
+	if s.config.Transport != acpmcp.Stdio {
 		t, err := newHTTPTransport(life, c.cancel, s.config, s.set.options.limits)
 		if err != nil {
 			return nil, err
@@ -153,7 +154,7 @@ func (c *connection) client() *mcproots.Client {
 	s := c.server
 	limits := s.set.options.limits
 	probe := limits.ProbeTimeout
-	if s.config.Transport == HTTP {
+	if s.config.Transport == acpmcp.HTTP {
 		// It answers each request, also an unknown one: silence means that it is slow.
 		probe = limits.StartTimeout / 2
 	}

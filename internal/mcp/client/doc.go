@@ -15,7 +15,7 @@
 //
 // The package knows nothing about ACP, and never asks anybody for permission. It passes a server's
 // questions to a [Host], and its requests to the session's model to a [Sampler]. Package
-// acp/internal/servers implements both.
+// acp/internal/servers implements both. What it tells of servers has the types of package acp/mcp.
 //
 // Commit keeps the servers whose configuration is unchanged and tells them of new roots, stops
 // those that were removed, and never waits.

@@ -14,17 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ErrClosed is returned by the methods of a [Set] that was closed.
-var ErrClosed = errors.New("the MCP servers were stopped")
-
-// NotFoundError is returned for a name that is neither a server nor something that a server offers.
-type NotFoundError struct {
-	Kind string // "tool", "prompt" or "server named"
-	Name string
-}
-
-func (e *NotFoundError) Error() string { return "there is no MCP " + e.Kind + " " + e.Name }
-
 // TooManyError reports more servers than a session may have.
 type TooManyError struct{ Count, Limit int }
 

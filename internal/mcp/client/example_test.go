@@ -3,11 +3,12 @@ package client_test
 import (
 	"fmt"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 )
 
 func ExampleConfig() {
-	c := mcpclient.Config{Name: "files", Transport: mcpclient.HTTP, URL: "https://example.com/mcp",
+	c := mcpclient.Config{Name: "files", Transport: acpmcp.HTTP, URL: "https://example.com/mcp",
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "Bearer hunter2"}}}
 	fmt.Printf("%v, %#v\n", c, c)
 	// Output: files (http), files (http)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -77,11 +78,11 @@ func TestGiveUpAfterRestarts(t *testing.T) {
 	f.change(open(t, folder(t)), self("s", "exit"))
 	_, err := f.try("s.x", "")
 	require.ErrorContains(t, err, "exit status 3")
-	status := f.state(mcpclient.Failed)
+	status := f.state(acpmcp.Failed)
 	require.Equal(t, 2, status.Restarts)
 
 	f = newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{Backoff: time.Hour}))
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: mcpclient.Stdio, Command: "no-such-command-anywhere"})
+	f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"})
 	for range 2 {
 		_, err = f.try("s.x", "")
 		require.ErrorContains(t, err, "no-such-command-anywhere")
@@ -187,11 +188,11 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 		s.Close()
 	})
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}))
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: s.URL})
+	f.change(open(t, folder(t)), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	<-h.asked
-	status := f.state(mcpclient.Waiting)
+	status := f.state(acpmcp.Waiting)
 	require.ErrorContains(t, status.Err, "read no answers within")
 	require.Less(t, h.waiting.Load(), int64(1000))
 }

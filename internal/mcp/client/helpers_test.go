@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -37,7 +38,7 @@ const patience = 30 * time.Second
 
 // self returns a stdio server that this test binary runs as, in a role.
 func self(name, r string, env ...string) mcpclient.Config {
-	c := mcpclient.Config{Name: name, Transport: mcpclient.Stdio, Command: proctest.Executable()}
+	c := mcpclient.Config{Name: name, Transport: acpmcp.Stdio, Command: proctest.Executable()}
 	for _, e := range proctest.Env(r, env...) {
 		key, value, _ := strings.Cut(e, "=")
 		c.Env = append(c.Env, mcpclient.Pair{Name: key, Value: value})
@@ -169,12 +170,12 @@ func (f *fixture) send(ctx context.Context, name, arguments string) (string, err
 }
 
 // list waits for all servers and returns their tools, in the order of the servers.
-func (f *fixture) list(ctx context.Context) (tools []mcpclient.Tool, err error) {
+func (f *fixture) list(ctx context.Context) (tools []acpmcp.Tool, err error) {
 	listings, err := f.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	offered := map[string][]mcpclient.Tool{}
+	offered := map[string][]acpmcp.Tool{}
 	for l := range listings {
 		offered[l.Prefix] = l.Tools
 	}
@@ -198,8 +199,8 @@ func textOf(blocks []mcp.Content) string {
 func newFake(t testing.TB) (*mcptest.Fake, mcpclient.Config) {
 	t.Helper()
 	h := mcptest.NewFake(t)
-	return h, mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: h.URL,
-		Policy: mcpclient.Policy{SettleWithoutRoots: time.Millisecond}}
+	return h, mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: h.URL,
+		Policy: acpmcp.Policy{SettleWithoutRoots: time.Millisecond}}
 }
 
 // folder creates a directory with files, given as name and content in turn, and returns its real
@@ -216,9 +217,9 @@ func uris(t testing.TB, dirs ...string) string {
 }
 
 // state waits until the first server is in a state and returns its status.
-func (f *fixture) state(state mcpclient.State) mcpclient.Status {
+func (f *fixture) state(state acpmcp.State) acpmcp.Status {
 	f.t.Helper()
-	var status mcpclient.Status
+	var status acpmcp.Status
 	require.Eventually(f.t, func() bool {
 		status = f.Servers()[0]
 		return status.State == state

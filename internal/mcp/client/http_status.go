@@ -14,6 +14,7 @@ import (
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -44,7 +45,7 @@ func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error
 	page := kind == "text/html" && res.StatusCode == http.StatusOK
 	switch {
 	case res.StatusCode < http.StatusBadRequest && !page,
-		req.Method != http.MethodPost && t.kind != SSE,
+		req.Method != http.MethodPost && t.kind != acpmcp.SSE,
 		res.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "":
 		return nil
 	}

@@ -10,8 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -134,25 +133,14 @@ func withNames[T, N any](
 	return result
 }
 
-// Listing describes what a server offers, and its status afterwards. If it could not list
-// everything, Err says why.
-type Listing struct {
-	Status
-	Tools     []Tool
-	Resources []*mcp.Resource
-	// Cut says, for each list that was too long, how much is left out, as a sentence without its
-	// full stop.
-	Cut []string
-}
-
 // List sends what each server offers as soon as it is known, and then closes the channel. It starts
 // the servers and waits for them until ctx ends, or for [Options].Wait. Nobody needs to receive.
-func (s *Set) List(ctx context.Context) (<-chan Listing, error) {
+func (s *Set) List(ctx context.Context) (<-chan acpmcp.Listing, error) {
 	servers, err := s.use()
 	if err != nil {
 		return nil, err
 	}
-	listings := make(chan Listing, len(servers))
+	listings := make(chan acpmcp.Listing, len(servers))
 	spawned := s.spawn(func() {
 		defer close(listings)
 		var listing sync.WaitGroup
@@ -162,26 +150,30 @@ func (s *Set) List(ctx context.Context) (<-chan Listing, error) {
 		listing.Wait()
 	})
 	if !spawned {
-		return nil, ErrClosed
+		return nil, acpmcp.ErrClosed
 	}
 	return listings, nil
 }
 
 // list returns what the server offers, after starting it if necessary.
-func (s *server) list(ctx context.Context) Listing {
-	l, err := fromServer(ctx, s, func(ctx context.Context, c *connection) (l Listing, err error) {
+func (s *server) list(ctx context.Context) acpmcp.Listing {
+	list := func(ctx context.Context, c *connection) (l acpmcp.Listing, err error) {
 		var listing sync.WaitGroup
 		var resourcesErr, promptsErr error
 		listing.Go(func() { l.Resources, resourcesErr = c.listResources(ctx) })
 		listing.Go(func() { _, promptsErr = c.listPrompts(ctx) }) // for the status
-		l.Tools, err = c.listTools(ctx)
+		tools, err := c.listTools(ctx)
+		for _, t := range tools {
+			l.Tools = append(l.Tools, t.Tool)
+		}
 		listing.Wait()
 		limits := s.set.options.limits
 		l.Cut = slices.Concat(c.tools.describeCut("tools", limits),
 			c.resources.describeCut("resources", limits),
 			c.prompts.describeCut("prompts", limits))
 		return l, cmp.Or(err, resourcesErr, promptsErr)
-	})
+	}
+	l, err := fromServer(ctx, s, list)
 	l.Status = s.status()
 	switch {
 	case err == nil, ctx.Err() != nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -24,7 +25,7 @@ import (
 
 // npmServer returns a server from npm.
 func npmServer(name string, command []string, args ...string) mcpclient.Config {
-	return mcpclient.Config{Name: name, Transport: mcpclient.Stdio, Command: command[0], Args: append(command[1:], args...)}
+	return mcpclient.Config{Name: name, Transport: acpmcp.Stdio, Command: command[0], Args: append(command[1:], args...)}
 }
 
 // echoed returns the URIs that server-everything received, one per line.

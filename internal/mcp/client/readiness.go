@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 )
 
 // readiness tracks whether a server has had time to read the roots. A request for the roots is not
@@ -31,7 +33,7 @@ type readiness struct {
 const pingFactor = 10
 
 // newReadiness returns the readiness of a server that is ready.
-func newReadiness(p Policy, max time.Duration) *readiness {
+func newReadiness(p acpmcp.Policy, max time.Duration) *readiness {
 	r := &readiness{
 		readyNow: make(chan struct{}), event: make(chan struct{}, 1), max: max,
 		withoutRoots: cmp.Or(p.SettleWithoutRoots, 500*time.Millisecond),

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 )
 
 // settled returns how long a server takes to become ready after a reset, in fake time.
 func settled(t *testing.T, during func(b *readiness), ping time.Duration) (after time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := newReadiness(Policy{}, 5*time.Second)
+		b := newReadiness(acpmcp.Policy{}, 5*time.Second)
 		<-b.ready()
 		began := time.Now()
 		require.True(t, b.reset())
@@ -39,7 +41,7 @@ func settled(t *testing.T, during func(b *readiness), ping time.Duration) (after
 // Clause M5.
 func TestRootsSentBeforeInitialized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newReadiness(Policy{}, 5*time.Second)
+		b := newReadiness(acpmcp.Policy{}, 5*time.Second)
 		b.rootsSent() // the server asks before Connect returns
 		b.initialized()
 		began := time.Now()
@@ -87,7 +89,7 @@ func times(n int, d time.Duration) (all []time.Duration) {
 // Clause M5.
 func TestReadyWhenTheConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newReadiness(Policy{}, time.Second)
+		b := newReadiness(acpmcp.Policy{}, time.Second)
 		b.reset()
 		b.settle(t.Context(), func(context.Context) error { return errors.New("closed") })
 		<-b.ready()
@@ -98,15 +100,15 @@ func TestReadyWhenTheConnectionEnds(t *testing.T) {
 func TestSettleTimesPerServer(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
-		policy   Policy
+		policy   acpmcp.Policy
 		asks     bool
 		expected time.Duration
 	}{
-		"asks":                       {Policy{SettleAfterRoots: 7 * ms}, true, 7 * ms},
-		"asks, the other is set":     {Policy{SettleWithoutRoots: 7 * ms}, true, 100 * ms},
-		"never asks":                 {Policy{SettleWithoutRoots: 30 * ms}, false, 30 * ms},
-		"never asks, other is set":   {Policy{SettleAfterRoots: 30 * ms}, false, 500 * ms},
-		"never asks, and is bounded": {Policy{SettleWithoutRoots: time.Hour}, false, time.Minute},
+		"asks":                       {acpmcp.Policy{SettleAfterRoots: 7 * ms}, true, 7 * ms},
+		"asks, the other is set":     {acpmcp.Policy{SettleWithoutRoots: 7 * ms}, true, 100 * ms},
+		"never asks":                 {acpmcp.Policy{SettleWithoutRoots: 30 * ms}, false, 30 * ms},
+		"never asks, other is set":   {acpmcp.Policy{SettleAfterRoots: 30 * ms}, false, 500 * ms},
+		"never asks, and is bounded": {acpmcp.Policy{SettleWithoutRoots: time.Hour}, false, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestSettleTimesPerServer(t *testing.T) {
 // Clause M5.
 func TestRootsSentBeforeTheFirstPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newReadiness(Policy{}, 5*time.Second)
+		b := newReadiness(acpmcp.Policy{}, 5*time.Second)
 		began := time.Now()
 		require.True(t, b.reset())
 		b.rootsSent()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -17,7 +18,7 @@ func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
 	roots, visible, closed := s.roots, s.visible, s.closed
 	s.mu.Unlock()
 	if closed {
-		return mcproots.Snapshot{}, ErrClosed
+		return mcproots.Snapshot{}, acpmcp.ErrClosed
 	}
 	existing := roots.Existing()
 	if !existing.Equal(visible) {

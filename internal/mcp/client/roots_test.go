@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
@@ -116,7 +117,7 @@ func TestCommitDoesNotWait(t *testing.T) {
 		defer close(listed)
 		_, _ = f.list(ctx)
 	}()
-	f.state(mcpclient.Starting)
+	f.state(acpmcp.Starting)
 	f.change(open(t, a, b), self("silent", "silent"), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	cancel()
@@ -163,7 +164,7 @@ func TestReconnectOnLostRoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
 			handler := mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil)
-			server := remote("r", mcpclient.HTTP, remoteServer(t, handler).URL+"/mcp")
+			server := remote("r", acpmcp.HTTP, remoteServer(t, handler).URL+"/mcp")
 			server.Policy.KeepOnShrink = c.keep
 			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, a, b), server)

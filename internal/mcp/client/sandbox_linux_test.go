@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -58,7 +59,7 @@ func TestServerIsRestrictedToTheRoots(t *testing.T) {
 // Clause X1.
 func TestFoundServerIsGrantedNothing(t *testing.T) {
 	c := mcpclient.Config{File: "/a/.mcp.json"}
-	c.Apply(mcpclient.Policy{Sandbox: sandbox.Settings{Mode: sandbox.Strict, Write: []string{"/w"},
+	c.Apply(acpmcp.Policy{Sandbox: sandbox.Settings{Mode: sandbox.Strict, Write: []string{"/w"},
 		Read: []string{"/r"}, Ports: []uint16{443}}})
 	require.Equal(t, sandbox.Settings{Mode: sandbox.Strict, Ports: []uint16{443}}, c.Policy.Sandbox)
 }
@@ -83,7 +84,7 @@ func TestServerWithoutLandlock(t *testing.T) {
 
 func TestDeniedPathIsExplained(t *testing.T) {
 	a, out := folder(t), folder(t)
-	c := mcpclient.Config{Name: "s", Transport: mcpclient.Stdio, Command: "/bin/sh",
+	c := mcpclient.Config{Name: "s", Transport: acpmcp.Stdio, Command: "/bin/sh",
 		Args: []string{"-c", `echo x >"$1/f"`, "sh", out}, Env: []mcpclient.Pair{{Name: "TMPDIR", Value: t.TempDir()}}}
 	c.Policy.Sandbox.Mode = sandbox.Write
 	f := newFixture(t, mcpclient.Options{})

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -37,7 +38,7 @@ type server struct {
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
 	mu         sync.Mutex
-	state      State
+	state      acpmcp.State
 	waiting    string         // what a starting server waits for
 	signingIn  *authorization // the one it waits for, or nil
 	err        error
@@ -60,7 +61,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
 		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
-		state:   Idle, legacy: c.Policy.Legacy, changed: make(chan struct{}),
+		state:   acpmcp.Idle, legacy: c.Policy.Legacy, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
@@ -88,10 +89,10 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		switch {
 		case c != nil && !c.calls.isClosed():
 			settled = c.readiness.ready()
-		case state == Failed, state == Waiting && failures > 1:
+		case state == acpmcp.Failed, state == acpmcp.Waiting && failures > 1:
 			return nil, err // it may recover, but waiting is not worthwhile
-		case state == Stopped:
-			return nil, ErrClosed
+		case state == acpmcp.Stopped:
+			return nil, acpmcp.ErrClosed
 		}
 		select {
 		case <-settled:
@@ -108,9 +109,9 @@ func (s *server) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.state == Starting && s.waiting != "":
+	case s.state == acpmcp.Starting && s.waiting != "":
 		return fmt.Errorf("%w: %s", err, s.waiting)
-	case s.state == Waiting && s.err != nil:
+	case s.state == acpmcp.Waiting && s.err != nil:
 		return fmt.Errorf("%w: the last attempt failed: %w", err, s.err)
 	}
 	return err
@@ -150,7 +151,7 @@ func (s *server) ensureRunning() {
 }
 
 // setState changes the state and wakes those who wait for a change. The caller holds mu.
-func (s *server) setState(to State, err error) {
+func (s *server) setState(to acpmcp.State, err error) {
 	s.state, s.err = to, err
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -159,7 +160,7 @@ func (s *server) setState(to State, err error) {
 // setStarting records what is waited for before the server is ready. The caller holds mu.
 func (s *server) setStarting(waiting string) {
 	s.waiting = waiting
-	s.setState(Starting, nil)
+	s.setState(acpmcp.Starting, nil)
 }
 
 // run keeps the server connected until it is stopped or has failed too often.
@@ -186,7 +187,7 @@ func (s *server) run() {
 			}
 		}
 		if s.ctx.Err() != nil {
-			s.exit(Stopped, nil, 0)
+			s.exit(acpmcp.Stopped, nil, 0)
 			return
 		}
 		failures++
@@ -194,7 +195,7 @@ func (s *server) run() {
 		err = serverError(s.config.Name, s.redactor.err(err))
 		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
 			s.log.Error("MCP server failed", "error", err)
-			s.exit(Failed, err, wait)
+			s.exit(acpmcp.Failed, err, wait)
 			return
 		}
 		s.log.Warn("restarting an MCP server that failed", "error", err, "in", wait)
@@ -215,7 +216,7 @@ func isPermanent(err error) bool {
 }
 
 // exit records the end of run. The server is not started again before wait has passed.
-func (s *server) exit(state State, err error, wait time.Duration) {
+func (s *server) exit(state acpmcp.State, err error, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.connection, s.retryAt = false, nil, time.Now().Add(wait)
@@ -227,7 +228,7 @@ func (s *server) backOff(err error, wait time.Duration, failures int) {
 	s.mu.Lock()
 	s.restarted++
 	s.failures, s.retryAt = failures, time.Now().Add(wait)
-	s.setState(Waiting, err)
+	s.setState(acpmcp.Waiting, err)
 	s.mu.Unlock()
 	select {
 	case <-time.After(wait):
@@ -258,7 +259,7 @@ func (s *server) start() (*connection, error) {
 		timeoutError(s.config.Name, "answered initialize", timeout))
 	defer cancel()
 	c, err := s.connect(ctx, revision)
-	if err != nil && revision == "" && s.config.Transport == Stdio && !isPermanent(err) &&
+	if err != nil && revision == "" && s.config.Transport == acpmcp.Stdio && !isPermanent(err) &&
 		ctx.Err() == nil {
 		// Some servers exit on a request that they do not know.
 		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
@@ -299,7 +300,7 @@ func (s *server) serve(c *connection) error {
 			ready = nil
 			s.mu.Lock()
 			if s.connection == c {
-				s.setState(Ready, nil)
+				s.setState(acpmcp.Ready, nil)
 			}
 			s.mu.Unlock()
 		case <-c.ended:
@@ -391,12 +392,12 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 // is connecting; the roots that it knows are then unknown.
 func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	switch {
-	case s.config.Transport == Stdio &&
+	case s.config.Transport == acpmcp.Stdio &&
 		(s.config.Policy.Templates || s.config.Policy.Sandbox.Mode != sandbox.Off):
 		return true
 	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
 		return false
-	case s.config.Transport != Stdio || c == nil:
+	case s.config.Transport != acpmcp.Stdio || c == nil:
 		return true
 	default:
 		sent, _ := c.sentRoots()
@@ -409,7 +410,7 @@ func (s *server) markStopped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running {
-		s.setState(Stopped, nil)
+		s.setState(acpmcp.Stopped, nil)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -40,7 +41,7 @@ func NewSet(starter *Starter, o Options) *Set {
 }
 
 // Close stops all servers with their process groups and waits for them. When ctx ends, they are
-// killed. All methods fail with [ErrClosed] from then on.
+// killed. All methods fail with [acpmcp.ErrClosed] from then on.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {
@@ -48,7 +49,7 @@ func (s *Set) Close(ctx context.Context) error {
 	}
 	servers := s.servers
 	s.mu.Unlock()
-	s.cancel(ErrClosed)
+	s.cancel(acpmcp.ErrClosed)
 	for _, one := range servers {
 		one.markStopped()
 	}
@@ -100,7 +101,7 @@ func (s *Set) use() ([]*server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return nil, acpmcp.ErrClosed
 	}
 	if !s.watching && len(s.servers) > 0 {
 		s.watching = true
@@ -120,17 +121,17 @@ func (s *Set) find(name string) (*server, error) {
 		i = slices.IndexFunc(servers, func(one *server) bool { return one.config.Name == name })
 	}
 	if i < 0 {
-		return nil, &NotFoundError{Kind: "server named", Name: name}
+		return nil, &acpmcp.UnknownNameError{Kind: "server named", Name: name}
 	}
 	return servers[i], nil
 }
 
 // Servers returns the status of each server, in the order of their configurations.
-func (s *Set) Servers() []Status {
+func (s *Set) Servers() []acpmcp.Status {
 	s.mu.Lock()
 	servers := s.servers
 	s.mu.Unlock()
-	all := make([]Status, len(servers))
+	all := make([]acpmcp.Status, len(servers))
 	for i, one := range servers {
 		all[i] = one.status()
 	}
@@ -142,7 +143,7 @@ func (s *Set) openHost() (Host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.host == nil {
-		return nil, ErrClosed
+		return nil, acpmcp.ErrClosed
 	}
 	return s.host, nil
 }
@@ -173,8 +174,8 @@ type Change struct {
 }
 
 // Prepare checks a change to the roots of w and to configs, the complete and ordered list of
-// servers. It has no effect. The error is a [*TooManyError], [ErrClosed], or [workspace.ErrClosed]
-// if w was closed.
+// servers. It has no effect. The error is a [*TooManyError], [acpmcp.ErrClosed], or
+// [workspace.ErrClosed] if w was closed.
 func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error) {
 	if len(configs) > maxServers {
 		return nil, &TooManyError{Count: len(configs), Limit: maxServers}
@@ -186,7 +187,7 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return nil, acpmcp.ErrClosed
 	}
 	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
 }

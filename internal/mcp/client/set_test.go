@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -79,19 +80,19 @@ func TestWorkingDirectory(t *testing.T) {
 func TestLazyStart(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
-	require.Equal(t, mcpclient.Idle, f.Servers()[0].State)
+	require.Equal(t, acpmcp.Idle, f.Servers()[0].State)
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, mcpclient.Ready, f.Servers()[0].State)
+	require.Equal(t, acpmcp.Ready, f.Servers()[0].State)
 }
 
 // Clause M4.
 func TestFailedServer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	f.change(open(t, folder(t)),
-		mcpclient.Config{Name: "missing", Transport: mcpclient.Stdio, Command: "no-such-command-anywhere"},
+		mcpclient.Config{Name: "missing", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"},
 		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
-		mcpclient.Config{Name: "refused", Transport: mcpclient.HTTP, URL: "http://127.0.0.1:1/mcp"})
+		mcpclient.Config{Name: "refused", Transport: acpmcp.HTTP, URL: "http://127.0.0.1:1/mcp"})
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, tools)
@@ -99,7 +100,7 @@ func TestFailedServer(t *testing.T) {
 		require.Equal(t, "good", tool.Server)
 	}
 	status := f.Servers()
-	require.Equal(t, mcpclient.Failed, status[0].State)
+	require.Equal(t, acpmcp.Failed, status[0].State)
 	require.ErrorContains(t, status[0].Err, "no-such-command-anywhere")
 	require.ErrorContains(t, status[0].Err, "PATH")
 	require.ErrorContains(t, status[1].Err, "exit status 3")
@@ -116,7 +117,7 @@ func TestSlowServer(t *testing.T) {
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, tools)
-	require.Equal(t, mcpclient.Starting, f.Servers()[0].State)
+	require.Equal(t, acpmcp.Starting, f.Servers()[0].State)
 	_, err = f.try("silent.x", "")
 	require.ErrorContains(t, err, "MCP server silent has not become ready within 50ms: it has not answered yet")
 }
@@ -157,7 +158,7 @@ func TestRootsDefault(t *testing.T) {
 		"https://example.com/": false, "http://10.0.0.1/": false, "http://localhost.example.com/": false, "http://127.0.0.1.example.com/": false, "://": false,
 	} {
 		f := newFixture(t, mcpclient.Options{})
-		f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: mcpclient.HTTP, URL: address})
+		f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address})
 		require.Equal(t, expected, f.Servers()[0].RootsDeclared, address)
 	}
 }
@@ -214,7 +215,7 @@ func TestCompleteList(t *testing.T) {
 	require.NotEqual(t, changes.PID, f.where("changes").PID)
 	require.NotZero(t, f.where("new").PID)
 	_, err = f.try("goes.where", "")
-	var unknown *mcpclient.NotFoundError
+	var unknown *acpmcp.UnknownNameError
 	require.ErrorAs(t, err, &unknown)
 	require.Eventually(t, func() bool { return ended(goes.PID) }, patience, 5*time.Millisecond)
 
@@ -233,13 +234,13 @@ func TestClosedSet(t *testing.T) {
 	require.NoError(t, f.Close(t.Context()))
 	require.True(t, ended(pid))
 	change.Commit(f.host, nil)
-	require.Equal(t, mcpclient.Stopped, f.Servers()[0].State)
+	require.Equal(t, acpmcp.Stopped, f.Servers()[0].State)
 	_, err = f.list(t.Context())
-	require.ErrorIs(t, err, mcpclient.ErrClosed)
+	require.ErrorIs(t, err, acpmcp.ErrClosed)
 	_, err = f.try("s.where", "")
-	require.ErrorIs(t, err, mcpclient.ErrClosed)
+	require.ErrorIs(t, err, acpmcp.ErrClosed)
 	_, err = f.Prepare(w, nil)
-	require.ErrorIs(t, err, mcpclient.ErrClosed)
+	require.ErrorIs(t, err, acpmcp.ErrClosed)
 	require.NoError(t, f.Close(t.Context()))
 }
 
@@ -265,25 +266,17 @@ func TestPrompts(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("my server", "sdk"))
 	require.Nil(t, f.Servers()[0].Prompts, "nothing is started to know them")
-	asked := ""
-	get := func(name string) (*mcp.GetPromptResult, error) {
-		return f.GetPrompt(t.Context(), name, func(p *mcp.Prompt) (map[string]string, error) {
-			asked = p.Arguments[0].Name
-			return map[string]string{"name": "Ada"}, nil
-		})
-	}
 	for _, name := range []string{"my_server:greet", "my server:greet"} {
-		r, err := get(name)
+		r, err := f.GetPrompt(t.Context(), name, "Ada")
 		require.NoError(t, err)
 		require.Equal(t, "Greet Ada.", r.Messages[0].Content.(*mcp.TextContent).Text)
-		require.Equal(t, "name", asked)
 	}
 	known := f.Servers()[0].Prompts
 	require.Len(t, known, 1)
 	require.Equal(t, "my_server:greet", known[0].Name)
 	for _, name := range []string{"my_server:other", "another:greet", "greet", ":"} {
-		_, err := get(name)
-		var unknown *mcpclient.NotFoundError
+		_, err := f.GetPrompt(t.Context(), name, "Ada")
+		var unknown *acpmcp.UnknownNameError
 		require.ErrorAs(t, err, &unknown, name)
 		require.Equal(t, "prompt", unknown.Kind)
 	}
@@ -300,7 +293,7 @@ func TestListSendsWhatIsKnown(t *testing.T) {
 	require.Equal(t, "good", listing.Name)
 	require.NotEmpty(t, listing.Tools)
 	require.Equal(t, "it has not answered yet", f.Servers()[0].Waiting)
-	require.Eventually(t, func() bool { return f.Servers()[2].State == mcpclient.Waiting }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Servers()[2].State == acpmcp.Waiting }, patience, time.Millisecond)
 	require.True(t, f.Servers()[2].RetryAt.After(time.Now()))
 	cancel()
 	for listing := range listings {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,17 +11,15 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 )
 
-// Tool is a tool of a server.
+// Tool is a tool that can be called.
 type Tool struct {
-	// Name is unique in the set and stays the same while its servers do: "server.tool", of letters,
-	// digits, "_", "-" and that one dot.
-	Name string
-	// Server is the configured name of the server.
-	Server string
-	// Definition is the server's definition of the tool. It must not be modified.
-	Definition *mcp.Tool
+	acpmcp.Tool
+	// Annotations are the server's claims as it made them, nil for none. They must not be modified.
+	Annotations *mcp.ToolAnnotations
 	// Trusted says that the user trusts the server's definition.
 	Trusted bool
 
@@ -58,10 +57,29 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 // tool returns the tool with this definition, and this name in the server.
 func (s *server) tool(definition *mcp.Tool, name string) Tool {
 	t := Tool{
-		Name: s.prefix + "." + name, Server: s.config.Name, Definition: definition,
+		Tool: describeTool(definition), Annotations: definition.Annotations,
 		Trusted: s.config.Policy.Trusted,
 	}
+	t.Name, t.Server = s.prefix+"."+name, s.config.Name
 	t.key = ToolKey{s, sha256.Sum256(append([]byte(t.Name), encode(definition)...))}
+	return t
+}
+
+// describeTool returns a tool as its server describes it.
+func describeTool(d *mcp.Tool) acpmcp.Tool {
+	t := acpmcp.Tool{
+		Remote: d.Name, Title: d.Title, Description: d.Description,
+		Input: encode(d.InputSchema), Output: encode(d.OutputSchema),
+		Hints: acpmcp.Hints{Unstated: true, Destructive: true, OpenWorld: true},
+	}
+	if a := d.Annotations; a != nil {
+		t.Hints = acpmcp.Hints{
+			ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint,
+			Destructive: a.DestructiveHint == nil || *a.DestructiveHint,
+			OpenWorld:   a.OpenWorldHint == nil || *a.OpenWorldHint,
+		}
+		t.Title = cmp.Or(t.Title, a.Title)
+	}
 	return t
 }
 
@@ -78,7 +96,7 @@ func encode(value any) json.RawMessage {
 }
 
 // Tool returns the tool called name, starting its server if necessary. The error is a
-// [*NotFoundError] if there is none.
+// [*acpmcp.UnknownNameError] if there is none.
 func (s *Set) Tool(ctx context.Context, name string) (Tool, error) {
 	t, _, err := s.findTool(ctx, name)
 	return t, err
@@ -86,10 +104,10 @@ func (s *Set) Tool(ctx context.Context, name string) (Tool, error) {
 
 // findTool returns the tool called name, and the connection to its server.
 func (s *Set) findTool(ctx context.Context, name string) (Tool, *connection, error) {
-	notFound := &NotFoundError{Kind: "tool", Name: name}
+	notFound := &acpmcp.UnknownNameError{Kind: "tool", Name: name}
 	prefix, _, _ := strings.Cut(name, ".")
 	one, err := s.find(prefix)
-	if errors.As(err, new(*NotFoundError)) {
+	if errors.As(err, new(*acpmcp.UnknownNameError)) {
 		return Tool{}, nil, notFound
 	}
 	if err != nil {

@@ -17,13 +17,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // httpTransport is the HTTP client of a connection. It sends the configured headers only to the
 // server's own origin, even after a redirect.
 type httpTransport struct {
-	kind    Transport
+	kind    acpmcp.Transport
 	origin  *url.URL
 	headers []Pair
 	base    *http.Transport
@@ -61,7 +62,7 @@ func (t *httpTransport) forSDK() mcp.Transport {
 		return t.checkOrigin(req.URL)
 	}
 	client := &http.Client{Transport: t, CheckRedirect: check}
-	if t.kind == SSE {
+	if t.kind == acpmcp.SSE {
 		return &mcp.SSEClientTransport{
 			Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage,
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
@@ -21,7 +22,7 @@ func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
 }
 
-func remote(name string, kind mcpclient.Transport, url string) mcpclient.Config {
+func remote(name string, kind acpmcp.Transport, url string) mcpclient.Config {
 	return mcpclient.Config{Name: name, Transport: kind, URL: url,
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "Bearer hunter2-secret"}}}
 }
@@ -30,15 +31,15 @@ func remote(name string, kind mcpclient.Transport, url string) mcpclient.Config 
 func TestHTTPServers(t *testing.T) {
 	a, b := folder(t), folder(t)
 	for name, c := range map[string]struct {
-		kind     mcpclient.Transport
+		kind     acpmcp.Transport
 		revision string
 		handler  func(func(*http.Request) *mcp.Server) http.Handler
 	}{
-		"http": {mcpclient.HTTP, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
-		"http, modern": {mcpclient.HTTP, "2026-07-28", func(s func(*http.Request) *mcp.Server) http.Handler {
+		"http": {acpmcp.HTTP, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
+		"http, modern": {acpmcp.HTTP, "2026-07-28", func(s func(*http.Request) *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
 		}},
-		"sse": {mcpclient.SSE, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
+		"sse": {acpmcp.SSE, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
@@ -66,12 +67,12 @@ func TestHTTPServerRefuses(t *testing.T) {
 	var initialized atomic.Int64
 	s := remoteServer(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	c := remote("r", mcpclient.HTTP, s.URL+"/mcp?key=secret-in-query")
+	c := remote("r", acpmcp.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
 	f.change(open(t, folder(t)), c)
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
-	status := f.state(mcpclient.Failed)
+	status := f.state(acpmcp.Failed)
 	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/mcp?[secret] answered 401 Unauthorized: "no"; `+
 		"it does not accept the configured Authorization header, which may have expired")
 	require.Zero(t, status.Restarts)
@@ -86,13 +87,13 @@ func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
 	})
 	server := httptest.NewServer(refuse)
 	defer server.Close()
-	for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
+	for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
 		for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
 			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 			f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
 			_, err := f.list(t.Context())
 			require.NoError(t, err)
-			require.NotContains(t, f.state(mcpclient.Failed).Err.Error(), "tangerine")
+			require.NotContains(t, f.state(acpmcp.Failed).Err.Error(), "tangerine")
 			require.NotContains(t, f.logs.String(), "tangerine")
 		}
 	}
@@ -108,10 +109,10 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 	defer other.Close()
 	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	f.change(open(t, folder(t)), remote("r", mcpclient.HTTP, s.URL))
+	f.change(open(t, folder(t)), remote("r", acpmcp.HTTP, s.URL))
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
-	require.ErrorContains(t, f.state(mcpclient.Failed).Err, "leads to another server")
+	require.ErrorContains(t, f.state(acpmcp.Failed).Err, "leads to another server")
 	require.False(t, leaked.Load())
 }
 
@@ -159,8 +160,8 @@ func TestHTTPStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer = c.answer
-			for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
-				if name == "error" && kind == mcpclient.SSE {
+			for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
+				if name == "error" && kind == acpmcp.SSE {
 					continue // only a stream can bring one
 				}
 				f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
@@ -168,7 +169,7 @@ func TestHTTPStatus(t *testing.T) {
 					Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
 				_, err := f.list(t.Context())
 				require.NoError(t, err)
-				require.ErrorContains(t, f.state(mcpclient.Failed).Err, c.says)
+				require.ErrorContains(t, f.state(acpmcp.Failed).Err, c.says)
 				require.NotContains(t, f.logs.String(), "hunter2")
 			}
 		})
@@ -188,7 +189,7 @@ func TestHTTPStatusOfCall(t *testing.T) {
 	}))
 	defer server.Close()
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: server.URL})
+	f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
 	f.call("r.x", "{}")
 	refuse.Store(true)
 	_, err := f.try("r.x", "{}")

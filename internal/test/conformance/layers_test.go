@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
-	{"internal/jsonrpc", "internal/protocol", "internal/secret"},
+	{"acp/mcp", "internal/jsonrpc", "internal/protocol", "internal/secret"},
 	{"internal/strictjson"},
 	{"internal/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},

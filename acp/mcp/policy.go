@@ -1,20 +1,19 @@
-package acp
+package mcp
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-// MCPPolicy says what an MCP server may do. It comes from the user's own configuration, never from
-// the client or a root. The zero value is the default. For a server that a file in a root
-// configures, a policy can only deny: what it would grant is ignored.
-type MCPPolicy struct {
+// Sandbox says what a stdio server may do by itself. It is backend.Sandbox, whose comment explains
+// the fields Mode, Write, Read, State, Ports, Optional and Records.
+type Sandbox = sandbox.Settings
+
+// Policy says what an MCP server may do. It comes from the user's own configuration, never from the
+// client or a root. The zero value is the default. For a server that a file in a root configures, a
+// policy can only deny: what it would grant is ignored.
+type Policy struct {
 	// Command and URL are what a remote peer may use under this name: a program with its arguments,
 	// or the address of an http or sse server. It must send the same, and no environment.
 	Command []string
@@ -42,7 +41,7 @@ type MCPPolicy struct {
 	SettleWithoutRoots time.Duration
 	// Sandbox restricts a stdio server to the session's roots. A restriction cannot be widened, so
 	// the server is restarted when the roots change.
-	Sandbox backend.Sandbox
+	Sandbox Sandbox
 	// ClientID and ClientSecret identify acp-agent to the server's authorization server, where the
 	// user has registered it. A ClientID that begins with https:// is the address of a document
 	// about the client instead (Client ID Metadata Document). Without them acp-agent registers
@@ -51,29 +50,4 @@ type MCPPolicy struct {
 	// ClientDocument is a ClientID for authorization servers that register no clients. It is used
 	// only if a document is there.
 	ClientDocument string
-}
-
-// checkRemote returns an error if a remote peer may not use the server. It does not quote the
-// configuration, which for a server found in a root may hold values of our environment.
-func (p MCPPolicy) checkRemote(c mcpclient.Config) error {
-	ok := p.URL != "" && c.URL == p.URL
-	if c.Transport == mcpclient.Stdio {
-		ok = len(p.Command) > 0 && len(c.Env) == 0 && c.Command == p.Command[0] &&
-			slices.Equal(c.Args, p.Command[1:])
-	}
-	if ok {
-		return nil
-	}
-	return stateError(jsonrpc.CodeInvalidParams, fmt.Sprintf("the operator of this server does not "+
-		"allow the MCP server %s: use only those that are allowed by name, with the same command "+
-		"line or URL, and without environment variables", text.Quote(text.Truncate(c.Name, 64))),
-		reasonData{Reason: "server_not_allowed"})
-}
-
-// forClient returns p for package internal/mcp/client.
-func (p MCPPolicy) forClient() mcpclient.Policy {
-	return mcpclient.Policy{Roots: p.Roots, KeepOnShrink: p.KeepOnShrink, Templates: p.Templates,
-		Legacy: p.Legacy, Trusted: p.Trusted, SettleAfterRoots: p.SettleAfterRoots,
-		SettleWithoutRoots: p.SettleWithoutRoots, Sandbox: p.Sandbox, ClientID: p.ClientID,
-		ClientSecret: p.ClientSecret, ClientDocument: p.ClientDocument}
 }
