@@ -41,7 +41,7 @@ func TestCapabilities(t *testing.T) {
 	} {
 		t.Run(capabilities, func(t *testing.T) {
 			c := connect(t, acp.Options{})
-			c.answers = func(message) string { return `{}` }
+			c.answer(func(message) string { return `{}` })
 			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+capabilities+`}`)
 			id := c.open(a)
 			for method, params := range params {
@@ -76,7 +76,7 @@ func TestReplacedRoot(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			c := connect(t, acp.Options{})
 			c.initialize()
-			c.answers = func(message) string { return `{}` }
+			c.answer(func(message) string { return `{}` })
 			top, victim := folder(t), folder(t)
 			sub := filepath.Join(top, "sub")
 			require.NoError(t, os.Mkdir(sub, 0o700))
@@ -142,7 +142,7 @@ func TestReplacedRoot(t *testing.T) {
 func TestFileKinds(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
-	c.answers = func(message) string { return `{}` }
+	c.answer(func(message) string { return `{}` })
 	root, outside := folder(t), folder(t)
 	at := func(name string) string { return filepath.Join(root, name) }
 	require.NoError(t, os.Mkdir(at("dir"), 0o700))

@@ -260,11 +260,16 @@ func (c *client) setStalled(stalled bool) {
 	c.more.Broadcast()
 }
 
-// permit answers all further permission requests with an option, or not at all if it is "".
-func (c *client) permit(option string) {
+// answer gives the results for all further requests of the agent; "" leaves one without an answer.
+func (c *client) answer(answers func(message) string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers = func(m message) string {
+	c.answers = answers
+}
+
+// permit answers all further permission requests with an option, or not at all if it is "".
+func (c *client) permit(option string) {
+	c.answer(func(m message) string {
 		switch {
 		case m.Method != "session/request_permission" || option == "":
 			return ""
@@ -272,7 +277,7 @@ func (c *client) permit(option string) {
 			return `{"outcome":{"outcome":"cancelled"}}`
 		}
 		return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
-	}
+	})
 }
 
 // questions returns the permission requests received so far.

@@ -793,13 +793,13 @@ func TestElicitation(t *testing.T) {
 		t.Run(capabilities, func(t *testing.T) {
 			c := connect(t, acp.Options{})
 			asked := make(chan message, 10)
-			c.answers = func(m message) string {
+			c.answer(func(m message) string {
 				if m.Method == "elicitation/create" {
 					asked <- m
 					return `{"action":"accept","content":{"name":"Ada"}}`
 				}
 				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-			}
+			})
 			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+capabilities+`}`)
 			id := c.serve([]string{folder(t)}, server("one", "files"))
 			require.Contains(t, c.use(id, "one.ask"), says)
@@ -899,10 +899,10 @@ func TestServerDirectory(t *testing.T) {
 		c, root := open(t)
 		declare(t, root, "found", "files", nil, nil)
 		id := c.serve([]string{root})
-		c.answers = func(message) string {
+		c.answer(func(message) string {
 			replace(root, t.TempDir())
 			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-		}
+		})
 		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session started")
 		require.Len(t, c.questions(), 1)
 	})

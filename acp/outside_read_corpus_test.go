@@ -32,14 +32,12 @@ func TestContainmentCorpusThroughClient(t *testing.T) {
 				Policy: workspace.Policy{Deny: dirs(t, stage.Denied()...)}}})
 			c.initialize()
 			option := ""
-			c.mu.Lock()
-			c.answers = func(m message) string {
+			c.answer(func(m message) string {
 				if m.Method == "fs/read_text_file" {
 					return `{"content":"of the editor"}`
 				}
 				return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
-			}
-			c.mu.Unlock()
+			})
 			roots := stage.Roots()
 			id := c.open(roots[0], roots[1:]...)
 			stage.Open(t)

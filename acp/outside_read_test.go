@@ -133,8 +133,7 @@ func TestFileReplacedDuringQuestion(t *testing.T) {
 			harmless := writeFile(t, filepath.Join(dir, "file"), "harmless")
 			link := filepath.Join(dir, "link")
 			require.NoError(t, os.Symlink(harmless, link))
-			c.mu.Lock()
-			c.answers = func(m message) string {
+			c.answer(func(m message) string {
 				if m.Method != "session/request_permission" {
 					return ""
 				}
@@ -142,8 +141,7 @@ func TestFileReplacedDuringQuestion(t *testing.T) {
 					return `{"outcome":{"outcome":"cancelled"}}`
 				}
 				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-			}
-			c.mu.Unlock()
+			})
 			answer := c.readFile(id, link)
 			require.Contains(t, answer, "was replaced while you were asked")
 			require.NotContains(t, answer, "s3cret")

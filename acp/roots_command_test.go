@@ -312,15 +312,13 @@ func TestFolderChangesThatFail(t *testing.T) {
 
 // swap calls do when the user is asked, and then allows it once.
 func (c *client) swap(do func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answers = func(m message) string {
+	c.answer(func(m message) string {
 		if m.Method != "session/request_permission" {
 			return ""
 		}
 		do()
 		return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-	}
+	})
 }
 
 // Clause A12.

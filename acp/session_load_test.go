@@ -341,9 +341,7 @@ func TestLatestSpelling(t *testing.T) {
 // reach has the session ask the client for a file, and returns what came of it.
 func (c *client) reach(id, path string) string {
 	c.t.Helper()
-	c.mu.Lock()
-	c.answers = func(message) string { return `{"content":"read"}` }
-	c.mu.Unlock()
+	c.answer(func(message) string { return `{"content":"read"}` })
 	return c.texts(id, "call fs/read_text_file "+encode(map[string]string{"path": path}))[0]
 }
 
