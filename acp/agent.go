@@ -75,7 +75,7 @@ func newAgent(
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	a.grants.withoutUnknown(r)
+	a.grants.limit(r)
 	if a.lasting() {
 		if work, ok := a.acceptLasting(ctx, r); ok {
 			return work
@@ -165,7 +165,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 			q.cancel(rest())
 		}
 		return nil
-	case !a.init.done(), a.served(r.Method, a) != nil, protocol.IsRefused(r.Method):
+	case !a.init.done(), shapeOf(r.Method) != nil, protocol.IsRefused(r.Method):
 		// a request sent as a notification is ignored
 		return nil
 	case !a.grants.allows(r.Method), namesSetup(r.Params):
@@ -256,10 +256,15 @@ func (a *agent) passToSession(
 
 // passToBackend passes a request that names no active session to the backend, unless ACP defines
 // the method on sessions, or the id can only be the backend's own and the client may not use it.
-// Requests about child sessions are not passed on. check, if not nil, is called first.
+// Requests about child sessions are not passed on, nor those of a client without Extensions that
+// name no session although the method needs one. check, if not nil, is called first.
 func (a *agent) passToBackend(
 	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request, check func(context.Context) error,
 ) jsonrpc.Work {
+	if id == "" && !a.grants.Extensions && strings.HasPrefix(r.Method, protocol.SessionPrefix) {
+		return jsonrpc.Fail(strictjson.Refuse(
+			strictjson.NewViolation(protocol.SessionID, nil, strictjson.Required)))
+	}
 	_, _, isChild := splitChild(id)
 	if isChild || id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,7 +59,31 @@ var (
 			protocol.SessionID, "configId", "type", "value", "_meta"),
 		protocol.SessionSetModel: keys(protocol.SessionID, "modelId", "_meta"), // a draft
 	}
+
+	// servedShapes are the shapes of the messages that the adapter serves itself.
+	servedShapes = shapes{
+		protocol.Initialize:       initializeShape,
+		protocol.SessionNew:       newShape,
+		protocol.SessionOptions:   newShape,
+		protocol.SessionLoad:      loadShape,
+		protocol.SessionResume:    loadShape,
+		protocol.SessionFork:      loadShape,
+		protocol.SessionPrompt:    promptShape,
+		protocol.SessionCancel:    storedShape(),
+		protocol.SessionList:      listShape,
+		protocol.SessionSetTitle:  storedShape("title"),
+		protocol.SessionClose:     storedShape(),
+		protocol.SessionDelete:    storedShape(),
+		protocol.SessionArchive:   storedShape(),
+		protocol.SessionUnarchive: storedShape(),
+		protocol.SessionStatus:    storedShape(),
+	}
 )
+
+// shapeOf returns the shape of a message that the adapter knows, or nil.
+func shapeOf(method string) *strictjson.Shape {
+	return cmp.Or(servedShapes[method], passedShapes[method])
+}
 
 // capabilitiesShape returns the shape of clientCapabilities.
 func capabilitiesShape() *strictjson.Shape {
@@ -95,14 +120,6 @@ func shape(nested shapes, names ...string) *strictjson.Shape {
 		fields[name] = nil
 	}
 	return &strictjson.Shape{Fields: fields}
-}
-
-// knows returns a function that reports whether an object of this shape has a member of that name.
-func knows(s *strictjson.Shape) func(name string) bool {
-	return func(name string) bool {
-		_, known := s.Fields[name]
-		return known
-	}
 }
 
 func list(item *strictjson.Shape) *strictjson.Shape { return &strictjson.Shape{Items: item} }

@@ -80,38 +80,27 @@ func (a *agent) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
 	}
 }
 
-// withoutUnknown removes _meta and unknown members from the params of a request of a client without
-// Extensions. Agents take settings from them, such as another session to continue, a folder or a
-// program to start. Those of initialize describe the client. decodeSession removes those of a
-// session.
-func (g Grants) withoutUnknown(r *jsonrpc.Request) {
-	if g.Extensions || r.Method == protocol.Initialize || isAccountMethod(r.Method) {
+// limit removes what a client without Extensions may not send from the params of a message that the
+// adapter knows: other members than it knows, and _meta in all objects that it knows. Agents take
+// settings from these, such as another session to continue or a program to start. The params of
+// initialize describe the client and those of authenticate its account; these stay.
+func (g Grants) limit(r *jsonrpc.Request) {
+	shape := shapeOf(r.Method)
+	if g.Extensions || shape == nil || r.Method == protocol.Initialize || isAccountMethod(r.Method) {
 		return
 	}
-	if meta, rest, err := strictjson.Take(r.Params, "_meta"); err == nil && meta != nil {
-		r.Params = rest
-	}
-	shape := passedShapes[r.Method]
-	if r.Method == protocol.SessionPrompt {
-		shape = promptShape
-	}
-	if shape != nil {
-		r.Params = keepMembers(r.Params, knows(shape))
-	}
+	r.Params = strictjson.Prune(r.Params, shape, "_meta")
 }
 
 // offered returns the members of the backend's answer to initialize that the client is told of:
 // nothing that it may not use.
-func (g Grants) offered(result backend.Raw) backend.Raw { return keepMembers(result, g.offers) }
-
-// keepMembers returns an object with some of its members. Anything else stays as it is.
-func keepMembers(raw json.RawMessage, keep func(name string) bool) json.RawMessage {
-	for name := range members(raw) {
-		if !keep(name) {
-			_, raw, _ = strictjson.Take(raw, name) // it is an object
+func (g Grants) offered(result backend.Raw) backend.Raw {
+	for name := range members(result) {
+		if !g.offers(name) {
+			_, result, _ = strictjson.Take(result, name) // it is an object
 		}
 	}
-	return raw
+	return result
 }
 
 // offers reports whether the client is told of this member of the backend's answer.

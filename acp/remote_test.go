@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -119,6 +120,13 @@ func (k *talking) Open(
 type talkingSession struct {
 	backend.Session
 	in *talking
+}
+
+func (s talkingSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
+	s.in.Call(ctx, "session/prompt", params)
+	return s.Session.Prompt(ctx, params, u)
 }
 
 func (s talkingSession) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
@@ -286,14 +294,16 @@ func TestRemotePeerPassesNoSettings(t *testing.T) {
 		more["cwd"] = "/etc"
 		c.try(method, encode(more))
 	}
-	for _, passed := range k.take() {
-		require.NotContains(t, passed, "raw")
-		require.NotContains(t, passed, "/etc")
+	c.passEverywhere(opened.SessionID, dir)
+	passed := k.take()
+	require.Len(t, passed, 11)
+	for _, m := range passed {
+		require.NotContains(t, m, "raw")
+		require.NotContains(t, m, "/etc")
 	}
 	for what, server := range map[string]map[string]any{
 		"another command": {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": []any{}, "command": "/bin/sh"},
 		"a directory":     {"command": "x", "args": []any{}, "env": []any{}, "cwd": "/"},
-		"_meta":           {"command": "x", "args": []any{}, "env": []any{}, "_meta": map[string]any{"a": 1}},
 	} {
 		server["name"] = "s"
 		m := c.try("session/new", servedParams("", []string{dir}, server))
@@ -305,6 +315,32 @@ func TestRemotePeerPassesNoSettings(t *testing.T) {
 	c = remote(t, o, dir)
 	c.call("session/new", params(""))
 	require.Contains(t, k.take()[0], `"resume":"raw"`)
+}
+
+// passEverywhere sends the backend the setting "raw" where a message may hide it.
+func (c *client) passEverywhere(id, dir string) {
+	hidden := map[string]any{"resume": "raw", "_meta": map[string]any{"resume": "raw"}}
+	with := func(more map[string]any) string {
+		maps.Copy(more, hidden)
+		return encode(more)
+	}
+	c.call("session/prompt", with(map[string]any{"sessionId": id, "prompt": []any{
+		map[string]any{"type": "text", "text": "say", "_meta": hidden,
+			"annotations": map[string]any{"_meta": hidden}},
+		map[string]any{"type": "resource", "resource": map[string]any{"uri": "file:///x", "text": "",
+			"_meta": hidden}}}}))
+	for method, member := range map[string]string{"session/set_mode": "modeId",
+		"session/set_model": "modelId", "session/set_config_option": "configId"} {
+		c.call(method, with(map[string]any{"sessionId": id, member: "x"}))
+		for _, params := range []string{`{}`, `["raw"]`, `{"sessionId":["raw"]}`, `{"id":"raw"}`,
+			`{"sessionId":null,"id":"raw"}`, `{"SessionId":"raw"}`} {
+			require.NotNil(c.t, c.try(method, params).Error, "%s %s", method, params)
+			c.send(notification(method, params))
+		}
+		c.send(notification(method, with(map[string]any{"sessionId": id})))
+	}
+	c.call("session/set_title", with(map[string]any{"sessionId": id, "title": "x"}))
+	c.call("session/options", with(map[string]any{"cwd": dir}))
 }
 
 // What a backend says outside of sessions may be about those of others, or about its account.

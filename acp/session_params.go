@@ -61,9 +61,6 @@ func (a *agent) decodeSession(
 	var v strictjson.Violations
 	p := sessionParams{rest: params.Without(protocol.SessionID),
 		listed: params.Field(protocol.AdditionalDirectories).Present()}
-	if !a.grants.Extensions {
-		p.rest = keepMembers(p.rest, knows(newShape))
-	}
 	if f.id == required {
 		p.id = sessionstore.ID(v.Text(params.Field(protocol.SessionID)))
 	}
