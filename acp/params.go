@@ -16,7 +16,6 @@ import (
 // The members of ACP v1 requests whose spelling is checked. Any member is allowed in _meta. The
 // variants of a union share one shape.
 var (
-	metaShape = keys("_meta")
 	pairShape = keys("name", "value", "_meta")
 
 	serversShape = list(shape(
