@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +38,10 @@ func serveBehind(
 func serveWith(
 	t testing.TB, a *Acceptor, before func(*http.Request), handle func(*Conn),
 ) string {
+	var (
+		mu       sync.Mutex
+		accepted []*Conn
+	)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		before(r)
 		user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -49,9 +54,19 @@ func serveWith(
 			return
 		}
 		defer c.Close()
+		mu.Lock()
+		accepted = append(accepted, c)
+		mu.Unlock()
 		handle(c)
 	}))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range accepted { // it may wait for a client that was cut off
+			c.finish(errLost)
+		}
+	})
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
