@@ -15,7 +15,7 @@ const (
 	sessionCapabilities = "sessionCapabilities"
 )
 
-// agentCapabilities returns what the client is told of the backend's capabilities, together with
+// agentCapabilities returns the capabilities of the backend that the client is told, together with
 // the adapter's.
 func agentCapabilities(
 	given json.RawMessage, info backend.Info, g Grants,

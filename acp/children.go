@@ -46,7 +46,8 @@ func namesChild(params backend.Raw) bool {
 	return ok
 }
 
-// external returns the id that stands in messages for a key of a child, or text if it is none.
+// external returns the id that the client has for the key of a child. It returns other texts
+// unchanged.
 func external(id sessionstore.ID, text string) string {
 	switch {
 	case !sessionstore.IsChildKey(text):
@@ -57,7 +58,7 @@ func external(id sessionstore.ID, text string) string {
 	return string(childID(id, text))
 }
 
-// address is what the client knows a session by.
+// address names a session to the client.
 type address struct {
 	id     sessionstore.ID
 	member string // its sessionMember

@@ -289,7 +289,7 @@ type Host interface {
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
 	// Replay sends the client an update of the history that the backend shows during the Open of a
-	// load. from says whether the update comes from the stored history or from the backend's own,
+	// load. from tells whether the update comes from the stored history or from the backend's own,
 	// which is that of an agent that knows the client. The backend must call Stop before it. It
 	// blocks while the client does not read.
 	Replay(ctx context.Context, u Update, from Replay) error

@@ -18,7 +18,7 @@ type Policy struct {
 	// or the address of an http or sse server. It must send the same, and no environment.
 	Command []string
 	URL     string
-	// Roots says whether the server may ask for the roots. If it is nil, stdio servers and servers
+	// Roots tells whether the server may ask for the roots. If it is nil, stdio servers and servers
 	// on this machine may.
 	Roots *bool
 	// KeepOnShrink keeps a connection to a server that knows a root which was removed. Otherwise a

@@ -37,7 +37,7 @@ const (
 	precedingTurns omittedKind = "turns"     // prompts before the current one, and what followed
 )
 
-// describe returns what is left out, in words for the user.
+// describe tells the user what is left out.
 func (o omission) describe() string {
 	switch o.Kind {
 	case lastMedia:
