@@ -133,7 +133,7 @@ kills: remote $(PACKAGES)
 	WORKSPACE_RACE_OPERATIONS=1000000 go test $(RACE) -count=1 -timeout 30m -run WhileSwapping ./workspace
 	go test $(RACE) -count=1 -timeout 30m -run TestContract ./sessionstore/... -rapid.checks 100
 	ACP_AGENT_VOLUME=full go test $(RACE) -count=1 -timeout 30m ./acp/... ./internal/llm \
-		./internal/mcp/server ./sessionstore/sqlite
+		./internal/mcp/server ./sessionstore/sqlite ./workspace/tools
 	go build $(RACE) -o bin/race/ ./cmd/acp-agent
 	ACP_AGENT_BINARY=$(CURDIR)/bin/race/acp-agent go test -count=1 -run TestScripts ./cmd/acp-agent
 
