@@ -98,8 +98,8 @@
 //     name none.
 //   - A command that the adapter answers itself: own_turn.go finds it in a prompt, and opens the
 //     session again if it changes the roots. roots_command.go answers /roots, roots_change.go adds
-//     and removes folders, mcp_command.go answers /mcp, and roots_announce.go adds both to what the
-//     backend announces.
+//     and removes folders. Package acp/internal/commands answers /mcp and adds both to what the
+//     backend announces; mcp_command.go gives it the session.
 //   - MCP servers: mcp.go prepares them for a session and starts those found in roots.
 //   - What must go on after its request has ended: contexts.go.
 //   - Titles: title.go. What the user is told once: notice.go.

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -217,7 +221,7 @@ func (h *host) Commit(ctx context.Context, u backend.Update) error {
 
 // sendUpdate buffers an update, or sends it once those that were buffered are sent.
 func (h *host) sendUpdate(ctx context.Context, u backend.Update, send sender) error {
-	u = announceOwn(u)
+	u = commands.Announce(u)
 	if buffered, err := h.buffer(u); buffered || err != nil {
 		return err
 	}
@@ -394,4 +398,31 @@ func (c sessionless) check(method string, params backend.Raw) error {
 		return errNotGranted(method)
 	}
 	return c.agent.checkMethod(method, params)
+}
+
+// announceCommands announces the adapter's commands for a backend that has not announced any
+// commands.
+func (h *host) announceCommands() {
+	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] || h.hasStoredCommands() {
+		return
+	}
+	_, _ = h.buffer(
+		commands.Announce(backend.NewUpdate(
+			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
+				AvailableCommands: []sdk.AvailableCommand{},
+			}})))
+}
+
+// hasStoredCommands reports whether commands of the backend are stored, or cannot be read.
+func (h *host) hasStoredCommands() bool {
+	if h.isNew {
+		return false
+	}
+	states, err := h.agent.options.Store.States(h.agent.base, h.stored)
+	if err != nil {
+		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
+	}
+	return err != nil || slices.ContainsFunc(states, func(u sessionstore.Update) bool {
+		return u.Kind == sessionstore.AvailableCommandsUpdate
+	})
 }

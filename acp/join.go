@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -359,7 +360,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 	l.joined = func() {
 		defer s.endUpdate()
 		for _, u := range states { // they are newer than those in the response
-			if err := show(a.base, announceOwn(u)); err != nil {
+			if err := show(a.base, commands.Announce(u)); err != nil {
 				a.log.Debug("update not sent", "session", s.id, "error", err)
 			}
 		}

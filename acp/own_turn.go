@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -36,13 +36,14 @@ type ownTurn struct {
 
 // answerOwn answers a command of the adapter.
 func (a *agent) answerOwn(
-	t *turn, updates *turnUpdates, c prompts.Command, params backend.Raw,
+	t *turn, updates *turnUpdates, c prompts.Command,
 ) (backend.Raw, error) {
 	own := &ownTurn{turn: t, agent: a, session: updates.session, updates: updates}
 	if c.Name == backend.RootsCommand {
 		return rootsReply{own}.answer(parseRootsCommand(c))
 	}
-	return explore.AnswerMCP(t.ctx, params, &commandHost{own.session.host, own}, updates)
+	m := commands.NewMCP(t.ctx, &commandHost{own.session.host, own}, updates)
+	return m.Finish(t.ctx, m.Answer(t.ctx, c.Arguments))
 }
 
 func (o *ownTurn) say(markdown string) error {

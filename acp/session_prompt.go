@@ -133,7 +133,7 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 		defer at.release() // also after a panic
 		if command, ok := a.ownCommand(p.rest); ok {
 			at.release()
-			return a.answerOwn(t, updates, command, p.rest)
+			return a.answerOwn(t, updates, command)
 		}
 		work := t.start(s, p.rest, updates)
 		at.release()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
@@ -293,7 +294,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, send send
 	if sent > limit+afterFull {
 		return errTurnFull
 	}
-	return send(u.session, ctx, announceOwn(update))
+	return send(u.session, ctx, commands.Announce(update))
 }
 
 // current returns the session to which updates are sent.

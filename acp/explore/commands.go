@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -22,8 +23,8 @@ type command struct {
 
 func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + c.input) }
 
-// commands returns the built-in commands in the order in which they are announced.
-func commands() []command {
+// builtins returns the built-in commands in the order in which they are announced.
+func builtins() []command {
 	return []command{
 		{"find", "GLOB", "Find files by name in all folders", (*turn).find},
 		{"search", "REGEXP", "Search all folders for lines that match a regular expression",
@@ -40,16 +41,10 @@ func commands() []command {
 		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
 		{"commands", "", "List the commands found in the folders, with their state",
 			(*turn).listCommands},
-		mcpCommand(),
+		{backend.MCPCommand, commands.MCPHint, commands.MCPDescription, (*turn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
 		{"help", "", "Show this list", (*turn).help},
 	}
-}
-
-func mcpCommand() command {
-	return command{backend.MCPCommand, "[tools | start NAME | read SERVER URI]",
-		"List the MCP servers, list what they offer, start one configured in a folder (asks " +
-			"first), or read a resource", (*turn).mcp}
 }
 
 // announced returns the command as it is announced.
@@ -57,13 +52,10 @@ func (c command) announced() sdk.AvailableCommand {
 	return backend.NewCommand(c.name, c.description, c.input)
 }
 
-// MCPCommand returns /mcp as it is announced.
-func MCPCommand() sdk.AvailableCommand { return mcpCommand().announced() }
-
 // builtinNames returns the names of the built-in commands and of the adapter's, which are reserved.
 func builtinNames() []string {
 	names := backend.AdapterCommands()
-	for _, c := range commands() {
+	for _, c := range builtins() {
 		names = append(names, c.name)
 	}
 	return names
@@ -72,20 +64,28 @@ func builtinNames() []string {
 // turn answers one prompt.
 type turn struct {
 	*session
-	*reply
+	*commands.Reply
+}
+
+// mcp answers /mcp.
+func (t *turn) mcp(ctx context.Context, p prompt) error { return t.servers().Answer(ctx, p.text) }
+
+// servers returns what answers about MCP servers.
+func (t *turn) servers() commands.MCP {
+	return commands.MCP{Reply: t.Reply, Host: t.host, Roots: t.roots, Patience: t.limits.waiting}
 }
 
 func (t *turn) answer(ctx context.Context, p prompt) error {
-	if err := t.write(p.notes()); err != nil {
+	if err := t.Write(p.notes()); err != nil {
 		return err
 	}
-	if err := t.announceCommands(ctx, t.updates); err != nil {
+	if err := t.announceCommands(ctx, t.Updates); err != nil {
 		return err
 	}
 	if err := t.dispatch(ctx, p); err != nil {
 		return err
 	}
-	return t.announceCommands(ctx, t.updates) // with prompts that are known now
+	return t.announceCommands(ctx, t.Updates) // with prompts that are known now
 }
 
 func (t *turn) dispatch(ctx context.Context, p prompt) error {
@@ -104,7 +104,7 @@ func (t *turn) dispatch(ctx context.Context, p prompt) error {
 // runCommand runs a built-in command, or shows a skill or command found in the roots.
 func (t *turn) runCommand(ctx context.Context, p prompt) error {
 	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
-	for _, c := range commands() {
+	for _, c := range builtins() {
 		if c.name != p.command {
 			continue
 		}
@@ -113,8 +113,8 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 				t.mentioned[lost.Artifact.Path] = true
 				note := fmt.Sprintf("Not used, because %s is a built-in command: %s.\n\n",
 					text.Code("/"+c.name),
-					text.Code(t.roots[lost.Artifact.Root.Index].showPath(lost.Artifact.Path)))
-				if err := t.write(note); err != nil {
+					text.Code(t.roots[lost.Artifact.Root.Index].ShowPath(lost.Artifact.Path)))
+				if err := t.Write(note); err != nil {
 					return err
 				}
 			}
@@ -132,21 +132,21 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 		}
 	}
 	if strings.Contains(p.command, ":") {
-		return t.serverPrompt(ctx, p)
+		return t.servers().Prompt(ctx, p.command, p.text)
 	}
-	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command),
+	return t.Write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command),
 		helpText()))
 }
 
 // help answers /help.
-func (t *turn) help(context.Context, prompt) error { return t.write(helpText()) }
+func (t *turn) help(context.Context, prompt) error { return t.Write(helpText()) }
 
 func helpText() string {
 	var b strings.Builder
 	b.WriteString("You can use these commands:\n\n")
 	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders and MCP servers," +
 		" or add or remove a folder; asks first\n")
-	for _, c := range commands() {
+	for _, c := range builtins() {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(c.usage()), c.description)
 	}
 	b.WriteString("\nSkills and commands found in the folders are commands too.\n")
@@ -159,11 +159,8 @@ func helpText() string {
 // announceCommands sends the list of slash commands if it has changed since it was last sent.
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
-	for _, c := range commands() {
+	for _, c := range builtins() {
 		own = append(own, c.announced())
 	}
 	return s.announced.Announce(ctx, s.host, to, own, s.limits.commands)
 }
-
-// maxDescription bounds a description from a folder or server in a list, in characters.
-const maxDescription = 300

@@ -31,7 +31,7 @@ func TestHelp(t *testing.T) {
 	for _, text := range []string{"/help", "", "/", " /help me "} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)
-		for _, command := range commands() {
+		for _, command := range builtins() {
 			require.Contains(t, a.text(), command.usage())
 		}
 		require.Contains(t, a.text(), "`/roots [add DIR | remove DIR]`", "the adapter's command")
@@ -105,7 +105,7 @@ func TestCommandsOfRootsAreAnnounced(t *testing.T) {
 	require.Equal(t, "Skill of "+filepath.Base(second)+": About tidy.", all["tidy"]["description"])
 	require.Equal(t, "Find files by name in all folders", all["find"]["description"],
 		"our own names are ours")
-	require.Len(t, all, len(commands())+2)
+	require.Len(t, all, len(builtins())+2)
 
 	require.Equal(t, []string{"Commit a message."}, c.ask("/git:commit a message").lines())
 	text := c.ask("/commands").text()
@@ -133,7 +133,7 @@ func TestArguments(t *testing.T) {
 func TestChangedCommandsAreAnnounced(t *testing.T) {
 	cwd := plant(t, nil)
 	c := open(t, limits{}, cwd)
-	require.Len(t, announced(c.client.updates), len(commands()))
+	require.Len(t, announced(c.client.updates), len(builtins()))
 	require.Nil(t, announced(c.ask("/roots").updates), "nothing has changed")
 
 	write(t, filepath.Join(cwd, ".agents", "skills", "new", "SKILL.md"), skillOf("new"))
@@ -152,7 +152,7 @@ func TestMaxCommands(t *testing.T) {
 		tree[".agents/skills/"+name+"/SKILL.md"] = skillOf(name)
 	}
 	c := open(t, limits{commands: 2}, plant(t, tree))
-	require.Len(t, announced(c.client.updates), len(commands())+2)
+	require.Len(t, announced(c.client.updates), len(builtins())+2)
 	require.Equal(t, []string{"Do c."}, c.ask("/c").lines(), "it is a command nevertheless")
 	require.Contains(t, c.ask("/skills").text(),
 		"Only the first 2 of 3 skills and commands are announced")

@@ -57,9 +57,11 @@
 // What [discovery.Catalog] found is shown with its root, its state, and the reason why it is not
 // active. Text from roots and MCP servers is quoted and attributed to them; nothing here follows
 // it. Servers configured in a root are started by /mcp start only, after the user has allowed it.
-// [AnswerMCP] answers /mcp in sessions with other backends.
 // Each tool call asks too. The commands are announced when a session opens and again when they have
 // changed by the next prompt.
+//
+// Package acp/internal/commands answers /mcp, also in sessions with other backends, and sends the
+// text and the tool calls of all answers.
 //
 // # What the client sees
 //

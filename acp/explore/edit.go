@@ -19,11 +19,11 @@ const editUsage = "To edit a file, give the text to replace, which must occur in
 // editFile answers /edit.
 func (t *turn) editFile(ctx context.Context, p prompt) error {
 	if p.blocks > 1 {
-		return t.write(oneBlockUsage)
+		return t.Write(oneBlockUsage)
 	}
 	replacement, ok := parseEdit(p.body)
 	if p.line == "" || !ok {
-		return t.write(editUsage)
+		return t.Write(editUsage)
 	}
 	return t.change(ctx, change{verb: "Edit"}, p.line, func(old *string) (string, error) {
 		if old == nil {

@@ -2,12 +2,10 @@ package explore
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -25,10 +23,10 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500,
+	hits: 200, bytes: commands.MaxBytes, fileSize: 1 << 20, files: 200_000, commands: 500,
 	progress: 2 * time.Second,
-	waiting:  time.Second,
-	delay:    500 * time.Millisecond,
+	waiting:  commands.Patience,
+	delay:    commands.Delay,
 }
 
 // Kind is the backend.Info.Kind.
@@ -67,14 +65,13 @@ func (explorer) Close(context.Context) error                            { return
 type session struct {
 	limits    limits
 	host      backend.Host
-	roots     []root
+	roots     []commands.Root
 	announced backend.Commands
-	foreign   bool            // it has another backend, for which only /mcp is answered
 	mentioned map[string]bool // instructions of directories that answers have named
 }
 
 func newSession(h backend.Host, l limits) *session {
-	return &session{limits: l, host: h, roots: labelRoots(h.Workspace()),
+	return &session{limits: l, host: h, roots: commands.LabelRoots(h.Workspace()),
 		mentioned: make(map[string]bool)}
 }
 
@@ -82,29 +79,13 @@ func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }
 
 // Prompt answers one prompt.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	return func() (backend.Raw, error) { return s.run(ctx, params, u, (*turn).answer) }
-}
-
-// run has answer answer a prompt.
-func (s *session) run(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-	answer func(*turn, context.Context, prompt) error,
-) (backend.Raw, error) {
-	p, err := readPrompt(params)
-	if err != nil {
-		return nil, err
-	}
-	t := &turn{session: s, reply: newReply(ctx, u, s.limits)}
-	if err = answer(t, ctx, p); err == nil {
-		err = t.flush()
-	}
-	switch {
-	case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
-		return backend.Stopped(sdk.StopReasonCancelled), nil
-	case err != nil:
-		return nil, err
-	default:
-		return backend.Stopped(sdk.StopReasonEndTurn), nil
+	return func() (backend.Raw, error) {
+		p, err := readPrompt(params)
+		if err != nil {
+			return nil, err
+		}
+		t := &turn{session: s, Reply: commands.NewReply(ctx, u, s.limits.bytes, s.limits.delay)}
+		return t.Finish(ctx, t.answer(ctx, p))
 	}
 }
 

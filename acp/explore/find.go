@@ -11,13 +11,14 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // scan returns the search that /find and /search share. It reports its progress in call.
-func (t *turn) scan(call activeCall) tools.Walk {
+func (t *turn) scan(call commands.ShownCall) tools.Walk {
 	reported := time.Now()
 	return tools.Walk{
 		Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files,
@@ -26,9 +27,9 @@ func (t *turn) scan(call activeCall) tools.Walk {
 				return nil
 			}
 			reported = time.Now()
-			return call.progress(fmt.Sprintf("Looked at %s so far, now in %s.",
+			return call.Progress(fmt.Sprintf("Looked at %s so far, now in %s.",
 				text.Count(tally.Files, "file", "files"),
-				text.Code(t.roots[slices.Index(tally.Roots, tools.Stopped)].label)))
+				text.Code(t.roots[slices.Index(tally.Roots, tools.Stopped)].Label)))
 		},
 	}
 }
@@ -36,16 +37,16 @@ func (t *turn) scan(call activeCall) tools.Walk {
 // find answers /find.
 func (t *turn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Give a glob: " + text.Code("/find GLOB") + ", for example " +
+		return t.Write("Give a glob: " + text.Code("/find GLOB") + ", for example " +
 			text.Code("/find **/*.go") + ".\n")
 	}
 	only, err := tools.NewGlob(p.text)
 	if err != nil {
 		var invalid *tools.GlobError
 		_ = errors.As(err, &invalid)
-		return t.write("Invalid glob " + text.Code(p.text) + ": " + invalid.Why + ".\n")
+		return t.Write("Invalid glob " + text.Code(p.text) + ": " + invalid.Why + ".\n")
 	}
-	call, err := t.begin(sdk.ToolKindSearch, "Find "+p.text, map[string]string{"glob": p.text})
+	call, err := t.Begin(sdk.ToolKindSearch, "Find "+p.text, map[string]string{"glob": p.text})
 	if err != nil {
 		return err
 	}
@@ -54,10 +55,10 @@ func (t *turn) find(ctx context.Context, p prompt) error {
 	scan.Only = only
 	tally, err := scan.Files(ctx, func(f tools.File) error {
 		root := t.roots[f.Root().Index]
-		if err := list.add(root.Index, root.show(f.Rel()), f.Path(), 0); err != nil {
+		if err := list.add(root.Index, root.Show(f.Rel()), f.Path(), 0); err != nil {
 			return err
 		}
-		return t.flushSoon()
+		return t.FlushSoon()
 	})
 	return t.finish(err, call, list, tally)
 }
@@ -67,8 +68,8 @@ var errFull = errors.New("the answer is full")
 
 // listing writes hits grouped by root as they are found, within the limits of the answer.
 type listing struct {
-	reply        *reply
-	roots        []root
+	reply        *commands.Reply
+	roots        []commands.Root
 	noun, plural string     // of what is counted
 	left         int        // how many more hits may be shown
 	truncated    string     // note that not all hits are shown, otherwise ""
@@ -82,7 +83,7 @@ type hitCount struct{ hits, files int }
 
 func (t *turn) newListing(noun, plural string) *listing {
 	return &listing{
-		reply: t.reply, roots: t.roots, noun: noun, plural: plural,
+		reply: t.Reply, roots: t.roots, noun: noun, plural: plural,
 		left: t.limits.hits, stopped: -1, open: -1, counts: make([]hitCount, len(t.roots)),
 	}
 }
@@ -94,10 +95,10 @@ func (l *listing) add(root int, line, path string, number int) error {
 		l.truncated = fmt.Sprintf("the first %s are shown", text.Count(l.hits(), l.noun, l.plural))
 		return errFull
 	}
-	if !l.reply.take(len(line) + 1) {
+	if !l.reply.Take(len(line) + 1) {
 		l.stopped = root
 		l.truncated = fmt.Sprintf("the first %s are shown, because an answer is limited to %s",
-			text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
+			text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.Bound))
 		return errFull
 	}
 	l.left--
@@ -105,12 +106,12 @@ func (l *listing) add(root int, line, path string, number int) error {
 	l.locations = append(l.locations, backend.Locations(path, number)...)
 	if l.open != root {
 		l.open = root
-		heading := "**" + text.Code(l.roots[root].label) + "**\n\n"
-		if err := l.reply.write(heading); err != nil {
+		heading := "**" + text.Code(l.roots[root].Label) + "**\n\n"
+		if err := l.reply.Write(heading); err != nil {
 			return err
 		}
 	}
-	l.reply.writeLine(line) // it begins with the name of a file
+	l.reply.WriteLine(line) // it begins with the name of a file
 	return nil
 }
 
@@ -128,7 +129,7 @@ func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 	var parts, names []string
 	complete := true
 	for i, c := range l.counts {
-		label := text.Code(l.roots[i].label)
+		label := text.Code(l.roots[i].Label)
 		names = append(names, label)
 		coverage := tally.Roots[i]
 		complete = complete && coverage == tools.Complete
@@ -158,7 +159,7 @@ func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 }
 
 // finish ends a search that returned err.
-func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tally) error {
+func (t *turn) finish(err error, call commands.ShownCall, list *listing, tally tools.Tally) error {
 	if err != nil && err != errFull {
 		return err
 	}
@@ -171,10 +172,10 @@ func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tal
 	} else if left := t.leftOut(tally.Skipped); left != "" {
 		summary += " " + left
 	}
-	if err := call.end(sdk.ToolCallStatusCompleted, summary, list.locations); err != nil {
+	if err := call.End(sdk.ToolCallStatusCompleted, summary, list.locations); err != nil {
 		return err
 	}
-	return t.write(summary + "\n")
+	return t.Write(summary + "\n")
 }
 
 // leftOut says which files were not searched, "" if all were.
@@ -188,7 +189,7 @@ func (t *turn) leftOut(s tools.Skipped) string {
 			text.Count(s.Large, "file", "files")+" over "+text.Size(t.limits.fileSize))
 	}
 	if s.Unreadable > 0 {
-		first := t.roots[s.First.Root.Index].show(s.First.Rel) + ": " + reason(s.First.Err)
+		first := t.roots[s.First.Root.Index].Show(s.First.Rel) + ": " + reason(s.First.Err)
 		parts = append(parts,
 			text.Count(s.Unreadable, "entry", "entries")+" that could not be read ("+first+")")
 	}

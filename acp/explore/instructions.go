@@ -27,7 +27,7 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 			if why == "" {
 				why = "Cannot find the instructions for " + name + ": " + reason(err) + "."
 			}
-			return t.write(why + "\n")
+			return t.Write(why + "\n")
 		}
 		more := catalog.Assemble(further)
 		list = append(list, further...)
@@ -35,7 +35,7 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 		note = t.describeFurther(p.text, more.Sources) + "\n\n"
 	}
 	shown := cmp.Or(text.Plain(found.String()), "The folders contain no instructions.\n")
-	if err := t.write(shown + "\n" + note); err != nil {
+	if err := t.Write(shown + "\n" + note); err != nil {
 		return err
 	}
 	return t.listUnusedInstructions(list)
@@ -51,14 +51,14 @@ func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) erro
 	var names []string
 	for _, a := range list {
 		if !t.mentioned[a.Path] && a.Ref != file {
-			names = append(names, text.Code(t.roots[a.Root.Index].showPath(a.Path)))
+			names = append(names, text.Code(t.roots[a.Root.Index].ShowPath(a.Path)))
 		}
 		t.mentioned[a.Path] = true
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return t.write("Instructions for this directory: " + strings.Join(names, ", ") + ".\n\n")
+	return t.Write("Instructions for this directory: " + strings.Join(names, ", ") + ".\n\n")
 }
 
 // describeFurther returns a note on which of the shown instructions apply to a path but not to a
@@ -75,7 +75,7 @@ func (t *turn) describeFurther(path string, sources []discovery.Source) string {
 	}
 	var names []string
 	for _, s := range sources {
-		names = append(names, text.Code(t.roots[s.Root.Index].showPath(s.Path)))
+		names = append(names, text.Code(t.roots[s.Root.Index].ShowPath(s.Path)))
 	}
 	return intro + strings.Join(names, ", ") + "."
 }
@@ -89,19 +89,19 @@ func (t *turn) listUnusedInstructions(list []discovery.Artifact) error {
 		return again || a.State == discovery.Active && len(a.Diagnostics) == 0
 	})
 	for _, r := range t.roots {
-		lines := t.limitsReached(r)
+		lines := r.LimitsReached(t.host.Catalog())
 		for _, a := range slices.Backward(list) {
 			if a.Root.Index == r.Index {
-				lines = append(describeArtifact(r, a, ""), lines...)
+				lines = append(r.Describe(a, ""), lines...)
 			}
 		}
 		if len(lines) == 0 {
 			continue
 		}
-		if err := t.write("Files that are not used, or that break a rule: "); err != nil {
+		if err := t.Write("Files that are not used, or that break a rule: "); err != nil {
 			return err
 		}
-		if err := t.writeGroup(r, lines); err != nil {
+		if err := t.WriteGroup(r, lines); err != nil {
 			return err
 		}
 	}

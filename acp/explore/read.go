@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -21,7 +23,7 @@ func (t *turn) read(ctx context.Context, p prompt) error {
 		wanted = append([]link{t.readArgument(p.text)}, wanted...)
 	}
 	if len(wanted) == 0 {
-		return t.write("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " +
+		return t.Write("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " +
 			text.Code("/read main.go:1-20") + ".\n")
 	}
 	for _, l := range wanted {
@@ -53,7 +55,7 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 		title += ":" + l.lines.String()
 		input["lines"] = l.lines.String()
 	}
-	call, err := t.begin(sdk.ToolKindRead, title, input)
+	call, err := t.Begin(sdk.ToolKindRead, title, input)
 	if err != nil {
 		return err
 	}
@@ -62,15 +64,15 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 		if errors.Is(err, workspace.ErrClosed) {
 			return err
 		}
-		return call.fail(t.whyUnreadable(l.path, err))
+		return call.Fail(t.whyUnreadable(l.path, err))
 	}
 	defer file.Close()
 	ref := file.Ref()
 	name := text.Code(t.show(ref))
 	p := part{truncated: true, next: max(l.lines.first, 1)} // if there is no room
-	if t.room > 0 {
+	if t.Room > 0 {
 		var content workspace.Text
-		content, err = file.ReadText(ctx, l.lines.options(t.room))
+		content, err = file.ReadText(ctx, l.lines.options(t.Room))
 		p = partOf(content)
 	}
 	var notText *workspace.NotTextError
@@ -78,26 +80,26 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &notText):
-		return call.fail(name + " is not a text file.")
+		return call.Fail(name + " is not a text file.")
 	case err != nil:
-		return call.fail("Cannot read " + name + ": " + reason(err) + ".")
+		return call.Fail("Cannot read " + name + ": " + reason(err) + ".")
 	}
 	summary := p.summary(name)
 	if p.truncated {
 		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.",
-			text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
+			text.Size(t.Bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
 	}
 	if p.content != "" {
-		t.take(len(p.content))
-		if err := t.writeBlock(p.content); err != nil {
+		t.Take(len(p.content))
+		if err := t.WriteBlock(p.content); err != nil {
 			return err
 		}
 	}
-	if err := call.end(sdk.ToolCallStatusCompleted, summary,
+	if err := call.End(sdk.ToolCallStatusCompleted, summary,
 		backend.Locations(ref.Path(), p.first)); err != nil {
 		return err
 	}
-	if err := t.write(summary + "\n\n"); err != nil {
+	if err := t.Write(summary + "\n\n"); err != nil {
 		return err
 	}
 	return t.mentionInstructions(ctx, ref)
@@ -172,6 +174,30 @@ func (t *turn) whyUnreadable(path string, err error) string {
 	default:
 		return "Cannot read " + name + ": " + reason(err) + "."
 	}
+}
+
+// show returns how answers write a path in the workspace.
+func (s *session) show(ref workspace.Ref) string {
+	return s.roots[ref.Root().Index].Show(ref.Rel())
+}
+
+// suggest returns a hint for a path that does not exist: that a relative path exists in another
+// root, or that it exists without the root's label, which answers put in front.
+func (s *session) suggest(command, path string) string {
+	const find = " `/find` finds files by name."
+	if filepath.IsAbs(path) {
+		return find
+	}
+	for _, r := range s.roots {
+		for _, rel := range []string{path,
+			strings.TrimPrefix(filepath.ToSlash(path), r.Label+"/")} {
+			if info, err := s.workspace().Stat(r.Path(rel)); err == nil && info.Mode().IsRegular() {
+				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?",
+					text.Code(s.roots[0].Label), text.Code(command+" "+r.Path(rel)))
+			}
+		}
+	}
+	return find
 }
 
 // refusal returns why the workspace refuses a path, or "" if err has another cause.

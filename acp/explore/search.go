@@ -18,14 +18,14 @@ import (
 // search answers /search.
 func (t *turn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Give a regular expression: " + text.Code("/search REGEXP") +
+		return t.Write("Give a regular expression: " + text.Code("/search REGEXP") +
 			", for example " + text.Code("/search func New") + ".\n")
 	}
 	pattern, err := tools.NewPattern(p.text)
 	if err != nil {
 		var invalid *tools.PatternError
 		_ = errors.As(err, &invalid)
-		return t.write(fmt.Sprintf("Invalid regular expression %s: %s. Use Go's syntax (RE2).\n",
+		return t.Write(fmt.Sprintf("Invalid regular expression %s: %s. Use Go's syntax (RE2).\n",
 			text.Code(text.Truncate(p.text, 200)), invalid.Why))
 	}
 	return t.searchFor(ctx, pattern, p.text, map[string]string{"regexp": p.text})
@@ -35,7 +35,7 @@ func (t *turn) search(ctx context.Context, p prompt) error {
 func (t *turn) searchWords(ctx context.Context, p prompt) error {
 	query, dropped := newWords(p.text)
 	if dropped {
-		if err := t.write(fmt.Sprintf("Only the first %d words are searched for.\n\n",
+		if err := t.Write(fmt.Sprintf("Only the first %d words are searched for.\n\n",
 			maxWords)); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (t *turn) searchWords(ctx context.Context, p prompt) error {
 
 // searchFor searches all roots. title and input describe the query in the tool call.
 func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, input any) error {
-	call, err := t.begin(sdk.ToolKindSearch, "Search for "+text.Truncate(title, 200), input)
+	call, err := t.Begin(sdk.ToolKindSearch, "Search for "+text.Truncate(title, 200), input)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, i
 // addFile writes the lines found in one file.
 func (l *listing) addFile(in tools.Found) error {
 	root := l.roots[in.Root().Index]
-	name := root.show(in.Rel())
+	name := root.Show(in.Rel())
 	for i, h := range in.Lines {
 		if err := l.add(root.Index, fmt.Sprintf("%s:%d: %s", name, h.Number, h.Text), in.Path(),
 			h.Number); err != nil {
@@ -73,7 +73,7 @@ func (l *listing) addFile(in tools.Found) error {
 			l.counts[root.Index].files++
 		}
 	}
-	return l.reply.flushSoon()
+	return l.reply.FlushSoon()
 }
 
 // excerpt returns a line as answers show it: without indentation and control characters. If it is

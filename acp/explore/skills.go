@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -43,10 +44,10 @@ func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 		var lines []string
 		for _, a := range all {
 			if a.Root.Index == r.Index {
-				lines = append(lines, describeArtifact(r, a, called[a.Path])...)
+				lines = append(lines, r.Describe(a, called[a.Path])...)
 			}
 		}
-		if err := t.writeGroup(r, append(lines, t.limitsReached(r)...)); err != nil {
+		if err := t.WriteGroup(r, append(lines, r.LimitsReached(t.host.Catalog())...)); err != nil {
 			return err
 		}
 	}
@@ -56,51 +57,8 @@ func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 			"can type the others too.",
 			t.limits.commands, len(offered))
 	}
-	return t.write(summary + "\n")
+	return t.Write(summary + "\n")
 }
-
-// writeGroup writes lines about one root.
-func (t *turn) writeGroup(r root, lines []string) error {
-	heading := fmt.Sprintf("**%s** (folder %d)", text.Code(r.label), r.Index)
-	if len(lines) == 0 {
-		return t.write(heading + ": none\n\n")
-	}
-	if err := t.write(heading + "\n\n"); err != nil {
-		return err
-	}
-	return t.quote(strings.Join(lines, "\n") + "\n")
-}
-
-// limitsReached returns lines about the limits that ended the scan of a root.
-func (t *turn) limitsReached(r root) []string {
-	var lines []string
-	for _, c := range t.host.Catalog().LimitsReached() {
-		if c.Root.Index == r.Index {
-			lines = append(lines, "incomplete: "+text.Printable(c.String()))
-		}
-	}
-	return lines
-}
-
-// describeArtifact returns lines that say what an artifact is, where it is, and which rules it
-// breaks. note follows the path.
-func describeArtifact(r root, a discovery.Artifact, note string) []string {
-	line := text.Attributed(a.Name, a.Description, maxDescription)
-	if a.State != discovery.Active {
-		line = text.Printable(a.Name) + ": " + stateName(a.State) + ", " + text.Printable(a.Reason)
-	}
-	where := "  " + r.showPath(a.Path)
-	if note != "" {
-		where += ", " + text.Printable(note)
-	}
-	lines := []string{line, where}
-	for _, d := range a.Diagnostics {
-		lines = append(lines, "  "+text.Printable(d.String()))
-	}
-	return lines
-}
-
-func stateName(s discovery.State) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // countStates returns the number of artifacts in each state.
 func countStates(list []discovery.Artifact, noun, plural string) string {
@@ -114,7 +72,7 @@ func countStates(list []discovery.Artifact, noun, plural string) string {
 			}
 		}
 		if n > 0 && (n < len(list) || state != discovery.Active) {
-			summary += fmt.Sprintf(", %d %s", n, stateName(state))
+			summary += fmt.Sprintf(", %d %s", n, commands.StateName(state))
 		}
 	}
 	return summary + "."
@@ -123,13 +81,13 @@ func countStates(list []discovery.Artifact, noun, plural string) string {
 // skill answers /skill.
 func (t *turn) skill(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
+		return t.Write("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
 			text.Code("/skills") + " lists them.\n")
 	}
 	a, arguments, ok := findNamed(t.host.Catalog().Of(discovery.Skill), p.text)
 	switch {
 	case !ok:
-		return t.write("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " +
+		return t.Write("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " +
 			text.Code("/skills") + " lists them.\n")
 	case a.State != discovery.Active:
 		return t.explainUnusable(a)
@@ -140,11 +98,11 @@ func (t *turn) skill(ctx context.Context, p prompt) error {
 // explainUnusable tells the user why a skill or command cannot be called.
 func (t *turn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
-		return t.write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
+		return t.Write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
 			"it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
 	}
-	return t.write(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
-		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].label),
+	return t.Write(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
+		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].Label),
 		text.Printable(a.Reason)))
 }
 
@@ -170,8 +128,8 @@ func findNamed(
 // showArtifact shows the text of a skill or command, attributed to its root.
 func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments string) error {
 	r := t.roots[a.Root.Index]
-	call, err := t.begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind,
-		text.Printable(a.Name), text.Printable(r.label)),
+	call, err := t.Begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind,
+		text.Printable(a.Name), text.Printable(r.Label)),
 		map[string]string{"path": a.Path})
 	if err != nil {
 		return err
@@ -181,26 +139,26 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return call.fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.showPath(a.Path)),
+		return call.Fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.ShowPath(a.Path)),
 			reason(err)))
 	}
 	summary := fmt.Sprintf("The %s %s, from %s in folder %s.", a.Kind, text.Code(a.Name),
-		text.Code(r.showPath(a.Path)), text.Code(r.label))
-	if err := call.end(sdk.ToolCallStatusCompleted, summary,
+		text.Code(r.ShowPath(a.Path)), text.Code(r.Label))
+	if err := call.End(sdk.ToolCallStatusCompleted, summary,
 		backend.Locations(a.Path, 0)); err != nil {
 		return err
 	}
-	if err := t.write(summary + " This text comes from the folder, not from you. It is only " +
+	if err := t.Write(summary + " This text comes from the folder, not from you. It is only " +
 		"shown: there is no model here to follow it.\n\n"); err != nil {
 		return err
 	}
-	if err := t.quote(strings.TrimLeft(content.String(), "\r\n")); err != nil {
+	if err := t.Quote(strings.TrimLeft(content.String(), "\r\n")); err != nil {
 		return err
 	}
 	after := content.Note()
 	var losers []string
 	for _, loser := range t.host.Catalog().Losers(a) {
-		losers = append(losers, text.Code(t.roots[loser.Root.Index].showPath(loser.Path)))
+		losers = append(losers, text.Code(t.roots[loser.Root.Index].ShowPath(loser.Path)))
 	}
 	if len(losers) > 0 {
 		after = strings.TrimSpace(after + "\nNot used, because of the same name: " +
@@ -212,5 +170,5 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 	if after == "" {
 		return nil
 	}
-	return t.write(strings.TrimSuffix(after, "\n") + "\n")
+	return t.Write(strings.TrimSuffix(after, "\n") + "\n")
 }

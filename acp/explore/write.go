@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -27,9 +28,9 @@ const (
 func (t *turn) writeFile(ctx context.Context, p prompt) error {
 	switch {
 	case p.blocks > 1:
-		return t.write(oneBlockUsage)
+		return t.Write(oneBlockUsage)
 	case p.line == "" || p.body == "":
-		return t.write(writeUsage)
+		return t.Write(writeUsage)
 	}
 	content := p.body
 	if block, rest, ok := text.CutBlock(content); ok && strings.TrimSpace(rest) == "" {
@@ -66,40 +67,40 @@ func (t *turn) change(
 	if errors.Is(refused, workspace.ErrClosed) {
 		return refused
 	}
-	call, err := t.announce(c.toolCall())
+	call, err := t.Announce(c.toolCall())
 	if err != nil {
 		return err
 	}
 	switch {
 	case refused != nil:
-		return call.fail(t.whyUnchanged(c, refused))
+		return call.Fail(t.whyUnchanged(c, refused))
 	case c.Unchanged():
 		summary := text.Code(t.show(c.Ref)) + " already has this content."
-		if err := call.end(sdk.ToolCallStatusCompleted, summary, c.locations()); err != nil {
+		if err := call.End(sdk.ToolCallStatusCompleted, summary, c.locations()); err != nil {
 			return err
 		}
-		return t.write(summary + "\n\n")
+		return t.Write(summary + "\n\n")
 	}
 	switch err := t.confirm(ctx, c, call); {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, backend.ErrCancelled):
-		return errors.Join(err, call.end(sdk.ToolCallStatusFailed,
+		return errors.Join(err, call.End(sdk.ToolCallStatusFailed,
 			"Nothing was written: the request was cancelled.", nil))
 	case errors.Is(err, backend.ErrRejected):
-		return call.fail("Nothing was written: the change of " + text.Code(t.show(c.Ref)) +
+		return call.Fail("Nothing was written: the change of " + text.Code(t.show(c.Ref)) +
 			" was not allowed.")
 	case err != nil:
-		return call.fail("Nothing was written: " + err.Error() + ".")
+		return call.Fail("Nothing was written: " + err.Error() + ".")
 	}
 	return t.apply(ctx, c, call)
 }
 
 // apply writes a change that was allowed.
-func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
+func (t *turn) apply(ctx context.Context, c change, call commands.ShownCall) error {
 	begun := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
 		Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}, Content: c.diff()}
-	if err := call.commit(begun); err != nil {
+	if err := call.Commit(begun); err != nil {
 		return err
 	}
 	var err error
@@ -107,9 +108,9 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return call.fail(t.whyUnchanged(c, err))
+		return call.Fail(t.whyUnchanged(c, err))
 	}
-	err = call.commit(backend.ToolCall{
+	err = call.Commit(backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted),
 			Locations: c.locations()}, Content: c.diff(),
 	})
@@ -120,7 +121,7 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 	if c.New != "" && !strings.HasSuffix(c.New, "\n") {
 		n++
 	}
-	if err := t.write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") +
+	if err := t.Write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") +
 		".\n\n"); err != nil {
 		return err
 	}
@@ -128,9 +129,9 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 }
 
 // confirm shows the change and asks whether to make it, as [backend.Question.Ask] does.
-func (t *turn) confirm(ctx context.Context, c change, call activeCall) error {
+func (t *turn) confirm(ctx context.Context, c change, call commands.ShownCall) error {
 	shown := c.toolCall()
-	shown.ToolCallId, shown.Content = call.id, c.diff()
+	shown.ToolCallId, shown.Content = call.ID, c.diff()
 	_, err := backend.Question{
 		ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject",
 	}.Ask(ctx, t.host)
@@ -193,7 +194,7 @@ func (t *turn) whyUnchanged(c change, err error) string {
 		return "There is no file " + name + "." + t.suggest("/edit", c.Asked)
 	case errors.Is(err, fs.ErrNotExist):
 		return "There is no directory for " + name + ": create it first. A relative path starts at " +
-			text.Code(t.roots[0].label) + "."
+			text.Code(t.roots[0].Label) + "."
 	case errors.Is(err, syscall.EISDIR):
 		return name + " is a directory."
 	case errors.As(err, &notText):

@@ -1,4 +1,4 @@
-package acp
+package commands
 
 import (
 	"bytes"
@@ -7,27 +7,31 @@ import (
 	"strings"
 	"sync"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// ownEntries are the adapter's commands as they are announced.
-var ownEntries = sync.OnceValue(func() []json.RawMessage {
+// What clients show of the commands.
+const (
+	rootsDescription = "Show the session's folders, or add or remove one; asks first"
+	rootsHint        = "[add DIR | remove DIR]"
+	MCPDescription   = "List the MCP servers, list what they offer, start one configured in a " +
+		"folder (asks first), or read a resource"
+	MCPHint = "[tools | start NAME | read SERVER URI]"
+)
+
+// entries are the adapter's commands as they are announced.
+var entries = sync.OnceValue(func() []json.RawMessage {
 	return []json.RawMessage{
-		backend.Encode(backend.NewCommand(backend.RootsCommand,
-			"Show the session's folders, or add or remove one; asks first",
-			"[add DIR | remove DIR]")),
-		backend.Encode(explore.MCPCommand()),
+		backend.Encode(backend.NewCommand(backend.RootsCommand, rootsDescription, rootsHint)),
+		backend.Encode(backend.NewCommand(backend.MCPCommand, MCPDescription, MCPHint)),
 	}
 })
 
-// announceOwn adds the adapter's commands to an announcement, in place of commands of the backend
+// Announce adds the adapter's commands to an announcement, in place of commands of the backend
 // with the same names.
-func announceOwn(u backend.Update) backend.Update {
+func Announce(u backend.Update) backend.Update {
 	if u.Kind != sessionstore.AvailableCommandsUpdate {
 		return u
 	}
@@ -36,7 +40,7 @@ func announceOwn(u backend.Update) backend.Update {
 	if mayHaveOwn(list) {
 		list = withoutOwn(list)
 	}
-	list, ok := strictjson.Append(list, ownEntries()...)
+	list, ok := strictjson.Append(list, entries()...)
 	if !ok {
 		return u
 	}
@@ -73,31 +77,4 @@ func withoutOwn(list json.RawMessage) json.RawMessage {
 	}
 	list, _ = strictjson.Append(nil, others...)
 	return list
-}
-
-// announceCommands announces the adapter's commands for a backend that has not announced any
-// commands.
-func (h *host) announceCommands() {
-	if h.bufferedKinds()[sessionstore.AvailableCommandsUpdate] || h.hasStoredCommands() {
-		return
-	}
-	_, _ = h.buffer(
-		announceOwn(backend.NewUpdate(
-			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
-				AvailableCommands: []sdk.AvailableCommand{},
-			}})))
-}
-
-// hasStoredCommands reports whether commands of the backend are stored, or cannot be read.
-func (h *host) hasStoredCommands() bool {
-	if h.isNew {
-		return false
-	}
-	states, err := h.agent.options.Store.States(h.agent.base, h.stored)
-	if err != nil {
-		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
-	}
-	return err != nil || slices.ContainsFunc(states, func(u sessionstore.Update) bool {
-		return u.Kind == sessionstore.AvailableCommandsUpdate
-	})
 }

@@ -1,0 +1,349 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Limits on the text that is shown of a server, in bytes.
+const (
+	maxError        = 2 << 10
+	maxSchema       = 1 << 10
+	maxInstructions = 8 << 10
+)
+
+// MCP answers /mcp, and writes what MCP servers return or why they failed.
+type MCP struct {
+	*Reply
+	Host     backend.Host
+	Roots    []Root
+	Patience time.Duration // before the answer says which servers it waits for
+
+	noCalls bool // the session has no /call
+}
+
+// NewMCP returns what answers /mcp in a turn of a backend that does not answer it, with the default
+// limits.
+func NewMCP(ctx context.Context, h backend.Host, u backend.Updates) MCP {
+	return MCP{Reply: NewReply(ctx, u, MaxBytes, Delay), Host: h,
+		Roots: LabelRoots(h.Workspace()), Patience: Patience, noCalls: true}
+}
+
+// Answer answers /mcp with the given argument.
+func (m MCP) Answer(ctx context.Context, argument string) error {
+	verb, rest := text.CutWord(argument)
+	switch {
+	case verb == "":
+		return m.showServers()
+	case verb == "tools" && rest == "":
+		return m.showTools(ctx)
+	case verb == "start" && rest != "":
+		return m.startServer(ctx, rest)
+	case verb == "read" && rest != "":
+		return m.readResource(ctx, rest)
+	default:
+		return m.Write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + ", " +
+			text.Code("/mcp start NAME") + " or " + text.Code("/mcp read SERVER URI") + ".\n")
+	}
+}
+
+// readResource answers /mcp read. As the name of a server may contain spaces, the URI is the last
+// word.
+func (m MCP) readResource(ctx context.Context, argument string) error {
+	i := strings.LastIndexAny(argument, " \t\r\n")
+	if i < 0 {
+		return m.Write("Give a server and the URI of one of its resources: " +
+			text.Code("/mcp read SERVER URI") + ". " + text.Code("/mcp tools") + " lists them.\n")
+	}
+	server, uri := strings.TrimSpace(argument[:i]), argument[i+1:]
+	result, err := m.Host.Tools().ReadResource(ctx, server, uri)
+	if err != nil {
+		return m.WriteError(ctx, err)
+	}
+	return m.ShowResult("MCP server "+text.Code(server)+" returned", result)
+}
+
+// Prompt answers /SERVER:PROMPT.
+func (m MCP) Prompt(ctx context.Context, name, arguments string) error {
+	if err := m.Flush(); err != nil {
+		return err
+	}
+	result, err := m.Host.Tools().Prompt(ctx, name, arguments)
+	if err != nil {
+		return m.WriteError(ctx, err)
+	}
+	return m.ShowResult("The prompt "+text.Code(name)+" returned", result)
+}
+
+// showServers shows the session's MCP servers and those configured in the roots. It starts none.
+func (m MCP) showServers() error {
+	servers := m.Host.Tools().Servers()
+	if len(servers) == 0 {
+		if err := m.Write("The session has no MCP servers.\n\n"); err != nil {
+			return err
+		}
+	}
+	for _, s := range servers {
+		if err := m.Write(describeServer(s) + "\n"); err != nil {
+			return err
+		}
+	}
+	for _, r := range m.Roots {
+		var lines []string
+		for _, a := range m.Host.Catalog().Of(discovery.MCPServer) {
+			if a.Root.Index == r.Index {
+				lines = append(lines, m.describeConfigured(r, a)...)
+			}
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		if err := m.Write("MCP servers configured in "); err != nil {
+			return err
+		}
+		if err := m.WriteGroup(r, append(lines, r.LimitsReached(m.Host.Catalog())...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describeConfigured describes a server configured in a root: its whole command without secrets,
+// and how to start it.
+func (m MCP) describeConfigured(r Root, a discovery.Artifact) []string {
+	if a.State != discovery.Active || a.Server == nil {
+		return r.Describe(a, "")
+	}
+	lines := []string{text.Printable(a.Name) + ": " + text.Printable(a.Server.String()), "  in " +
+		r.ShowPath(a.Path)}
+	if !a.Server.Env.IsZero() {
+		lines = append(lines, "  with the variables "+text.Printable(a.Server.Env.String()))
+	}
+	if a.Server.EnvFile != "" {
+		lines = append(lines, "  with the variables in the file "+text.Printable(a.Server.EnvFile))
+	}
+	if !a.Server.Headers.IsZero() {
+		lines = append(lines, "  with the headers "+text.Printable(a.Server.Headers.String()))
+	}
+	for _, d := range a.Diagnostics {
+		lines = append(lines, "  "+text.Printable(d.String()))
+	}
+	switch {
+	case m.isStarted(a):
+		return append(lines, "  started in this session, see above")
+	case m.hasServer(a.Name):
+		return append(lines,
+			"  found, not started: the client provides another server with this name")
+	default:
+		return append(lines, "  found, not started: /mcp start "+text.Printable(
+			a.Name)+" starts it, if you allow it")
+	}
+}
+
+// isStarted reports whether the session has a server that was found.
+func (m MCP) isStarted(a discovery.Artifact) bool {
+	return slices.ContainsFunc(m.Host.Tools().Servers(), func(started mcp.Status) bool {
+		return started.Name == a.Name && started.File == a.Path
+	})
+}
+
+// hasServer reports whether the session has an MCP server called name.
+func (m MCP) hasServer(name string) bool {
+	return slices.ContainsFunc(m.Host.Tools().Servers(),
+		func(server mcp.Status) bool { return server.Name == name })
+}
+
+// unstarted says where to find the servers configured in the roots, "" if all are started.
+func (m MCP) unstarted() string {
+	for _, a := range m.Host.Catalog().Active(discovery.MCPServer) {
+		if !m.hasServer(a.Name) {
+			return " " + text.Code("/mcp") +
+				" shows those that the folders configure and that are not started."
+		}
+	}
+	return ""
+}
+
+// startServer answers /mcp start. The host asks the user.
+func (m MCP) startServer(ctx context.Context, name string) error {
+	named := m.Host.Catalog().Named(discovery.MCPServer, name)
+	if len(named) == 0 {
+		return m.Write("No folder configures an MCP server called " +
+			text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") +
+			" lists the servers.\n")
+	}
+	a := named[0]
+	switch {
+	case a.State != discovery.Active:
+		return m.Write(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name),
+			text.Printable(a.Reason)))
+	case m.hasServer(name) && !m.isStarted(a):
+		return m.Write(fmt.Sprintf("The MCP server %s was not started: the client provides "+
+			"another server with this name.\n", text.Code(name)))
+	}
+	if err := m.Host.StartServer(ctx, a); err != nil {
+		return m.WriteError(ctx, err)
+	}
+	for _, s := range m.Host.Tools().Servers() {
+		if s.Name == name && s.State == mcp.PassedOn {
+			return m.Write(describeServer(s))
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listings, err := m.Host.Tools().List(ctx) // starts it
+	if err != nil {
+		return m.WriteError(ctx, err)
+	}
+	for l := range listings {
+		if l.Name == name {
+			return m.Write(describeServer(l.Status))
+		}
+	}
+	return nil
+}
+
+// showTools answers /mcp tools: it shows what each server offers as soon as it is known, and starts
+// servers if necessary.
+func (m MCP) showTools(ctx context.Context) error {
+	pending := map[string]bool{} // prefixes of the servers to come
+	for _, s := range m.Host.Tools().Servers() {
+		pending[s.Prefix] = true
+	}
+	if len(pending) == 0 {
+		return m.Write("The session has no MCP servers." + m.unstarted() + "\n")
+	}
+	share := m.Bound / len(pending) // of the answer, for each server
+	listings, err := m.Host.Tools().List(ctx)
+	if err != nil {
+		return m.WriteError(ctx, err)
+	}
+	waiting := time.After(m.Patience)
+	for {
+		select {
+		case l, more := <-listings:
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if !more {
+				return nil
+			}
+			delete(pending, l.Prefix)
+			err = m.showListing(l, share)
+		case <-waiting:
+			err = m.showPending(pending)
+		}
+		if err == nil {
+			err = m.Flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// showPending tells the user which servers they are waiting for, and why.
+func (m MCP) showPending(pending map[string]bool) error {
+	if err := m.Write("Waiting for:\n\n"); err != nil {
+		return err
+	}
+	for _, s := range m.Host.Tools().Servers() {
+		if !pending[s.Prefix] {
+			continue
+		}
+		reason := "it has not listed what it offers"
+		switch {
+		case s.Waiting != "":
+			reason = s.Waiting
+		case s.Err != nil:
+			reason = describeServerState(s) + ": " +
+				text.Code(text.Truncate(s.Err.Error(), maxError))
+		}
+		if err := m.Write("- " + text.Code(s.Name) + ": " + reason + "\n"); err != nil {
+			return err
+		}
+	}
+	return m.Write("\n")
+}
+
+// showListing shows what a server offers in at most share bytes, and its status if there is
+// something wrong with it.
+func (m MCP) showListing(l mcp.Listing, share int) error {
+	if l.Err != nil {
+		if err := m.Write(describeServer(l.Status) + "\n"); err != nil {
+			return err
+		}
+	}
+	var lines, short []string
+	for _, tool := range l.Tools {
+		described := describeTool(tool)
+		if m.noCalls { // has no /call
+			described[0] = strings.Replace(described[0], "/call", "tool", 1)
+		}
+		lines, short = append(lines, described...), append(short, described[0])
+	}
+	for _, p := range l.Prompts {
+		line := text.Attributed(strings.TrimSpace("prompt /"+p.Name+" "+p.Hint), p.Description,
+			maxDescription)
+		lines, short = append(lines, line), append(short, line)
+	}
+	for _, r := range l.Resources {
+		line := text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description,
+			maxDescription)
+		lines, short = append(lines, line), append(short, line)
+	}
+	switch {
+	case len(lines) > 0:
+		intro, list := "MCP server **"+text.Code(l.Name)+"** offers:\n\n", strings.Join(lines, "\n")
+		if len(list) >= share && len(l.Tools) > 0 {
+			intro, list = intro+"The list is long: the arguments of the tools are left out.\n\n",
+				strings.Join(short, "\n")
+		}
+		if err := m.Write(intro); err != nil {
+			return err
+		}
+		if err := m.quoteAtMost(share, list+"\n"); err != nil {
+			return err
+		}
+		for _, cut := range l.Cut {
+			if err := m.Write(cut + ".\n\n"); err != nil {
+				return err
+			}
+		}
+	case l.Err == nil:
+		return m.Write("MCP server **" + text.Code(l.Name) + "** offers nothing.\n\n")
+	}
+	return nil
+}
+
+// WriteError writes why an operation of an MCP server failed. If the error ends the turn, it
+// returns the error instead.
+func (m MCP) WriteError(ctx context.Context, err error) error {
+	var unknown *mcp.UnknownNameError
+	var refused *jsonrpc.Error
+	message := err.Error()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, backend.ErrCancelled), errors.Is(err, backend.ErrClosed),
+		errors.Is(err, backend.ErrFenced),
+		errors.Is(err, backend.ErrTurnOver):
+		return err
+	case errors.As(err, &unknown):
+		return m.Write("This did not work: " + text.Printable(message) + ". " +
+			text.Code("/mcp tools") + " lists what they offer." + m.unstarted() + "\n")
+	case errors.As(err, &refused):
+		message = refused.Message
+	}
+	return m.Write("This did not work: " + text.Truncate(text.Printable(message), maxError) + ".\n")
+}

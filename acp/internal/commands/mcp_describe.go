@@ -1,0 +1,114 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// describeServer describes a server of the session. Names and texts that come from it are quoted.
+func describeServer(s mcp.Status) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport,
+		describeServerState(s))
+	if s.Prefix != s.Name {
+		fmt.Fprintf(&b, "- its tools are called %s\n", text.Code(s.Prefix+".…"))
+	}
+	if s.Revision != "" {
+		era := "legacy era: it requests roots itself"
+		if s.Modern {
+			era = "modern era: it requests roots in the results of calls"
+		}
+		fmt.Fprintf(&b, "- product: %s\n- protocol: %s, %s\n",
+			text.Code(text.Truncate(s.Product, maxDescription)),
+			text.Code(text.Truncate(s.Revision, maxDescription)), era)
+	}
+	switch {
+	case !s.SentAt.IsZero():
+		fmt.Fprintf(&b, "- received %s at %s:\n", text.Count(len(s.SentRoots), "root", "roots"),
+			s.SentAt.Format(time.RFC3339))
+		for i, uri := range s.SentRoots {
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, text.Code(uri))
+		}
+	case s.Revision == "":
+	case !s.RootsDeclared:
+		b.WriteString("- received no roots: it may not request them\n")
+	default:
+		b.WriteString("- received no roots: it has not requested them\n")
+	}
+	if s.Restarts > 0 {
+		fmt.Fprintf(&b, "- restarted: %s\n", text.Count(s.Restarts, "time", "times"))
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(&b, "- warning: %s\n", text.Printable(warning))
+	}
+	if s.Err != nil {
+		fmt.Fprintf(&b, "- error: %s\n", text.Code(text.Truncate(s.Err.Error(), maxError)))
+	}
+	if instructions := text.Plain(s.Instructions); strings.TrimSpace(instructions) != "" {
+		b.WriteString("- instructions of the server:\n\n" +
+			text.Block("text", text.Truncate(instructions, maxInstructions)))
+	}
+	return b.String()
+}
+
+func describeServerState(s mcp.Status) string {
+	soon := func(at time.Time) string {
+		return max(time.Until(at), time.Second).Round(time.Second).String()
+	}
+	switch {
+	case s.State == mcp.PassedOn:
+		return "passed on to the agent, which connects it; " + text.Code("/mcp tools") +
+			" connects it a second time to show what it offers"
+	case s.State == mcp.Idle:
+		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
+	case s.State == mcp.Waiting && !s.RetryAt.IsZero():
+		return "waiting; it ended and will be restarted in " + soon(s.RetryAt)
+	case s.State == mcp.Waiting:
+		return "waiting; it ended and will be restarted"
+	case s.State == mcp.Failed && !s.RetryAt.IsZero():
+		return "failed; it is tried again when it is next used, in " + soon(s.RetryAt) +
+			" at the earliest"
+	case s.State == mcp.Failed:
+		return "failed; it is tried again when it is next used"
+	case s.Waiting != "":
+		return string(s.State) + "; " + s.Waiting
+	default:
+		return string(s.State)
+	}
+}
+
+// describeTool says how to call a tool, and what its server says about it.
+func describeTool(tool mcp.Tool) []string {
+	effect := "changes something"
+	switch {
+	case tool.Hints.ReadOnly:
+		effect = "only reads"
+	case tool.Hints.Destructive:
+		effect = "may destroy data"
+	}
+	if tool.Hints.OpenWorld {
+		effect += " and contacts other systems"
+	}
+	claim := "  according to its server it " + effect
+	if tool.Hints.Unstated {
+		claim = "  its server does not say whether it changes something"
+	}
+	title := text.Attributed("/call "+tool.Name, tool.Description, maxDescription)
+	lines := []string{title, claim}
+	if len(tool.Input) > 0 {
+		var compact bytes.Buffer
+		if json.Compact(&compact, tool.Input) != nil {
+			compact.Reset()
+			compact.Write(tool.Input)
+		}
+		lines = append(lines,
+			"  input: "+text.Truncate(text.Printable(compact.String()), maxSchema))
+	}
+	return lines
+}

@@ -1,0 +1,224 @@
+package commands
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// The limits of an answer that has no others.
+const (
+	// MaxBytes is the maximum size of the found text in an answer.
+	MaxBytes = 64 << 10
+	// Delay is how long found lines may wait for further ones before they are sent.
+	Delay = 500 * time.Millisecond
+	// Patience is the time before an answer says which MCP servers it waits for.
+	Patience = time.Second
+)
+
+// chunkSize is how many bytes of text are collected before they are sent.
+const chunkSize = 1 << 10
+
+// Reply sends what a turn says and does. Text is collected into chunks, each of which is whole
+// Markdown, because some clients show each chunk as a document. Tool calls keep their position among
+// them. It is used by one goroutine at a time.
+type Reply struct {
+	Updates backend.Updates
+	Bound   int // how many bytes of found text the answer may contain
+	Room    int // how many of these are left
+
+	ctx     context.Context // the turn's
+	pending strings.Builder
+	inBlock bool          // pending ends within a code block of WriteLine
+	delay   time.Duration // how long lines may wait in FlushSoon
+	sent    time.Time     // when text was last sent
+}
+
+// NewReply returns an empty reply. bound limits its found text, in bytes; delay is how long found
+// lines wait for further ones.
+func NewReply(
+	ctx context.Context, updates backend.Updates, bound int, delay time.Duration,
+) *Reply {
+	return &Reply{ctx: ctx, Updates: updates, Bound: bound, Room: bound, delay: delay,
+		sent: time.Now()}
+}
+
+// Finish sends what is left of an answer that ended with err, and returns the result of the
+// prompt.
+func (r *Reply) Finish(ctx context.Context, err error) (backend.Raw, error) {
+	if err == nil {
+		err = r.Flush()
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
+		return backend.Stopped(sdk.StopReasonCancelled), nil
+	case err != nil:
+		return nil, err
+	default:
+		return backend.Stopped(sdk.StopReasonEndTurn), nil
+	}
+}
+
+// Write adds whole Markdown that is short, or for which room has been taken.
+func (r *Reply) Write(s string) error {
+	r.endBlock()
+	r.pending.WriteString(s)
+	if r.pending.Len() < chunkSize {
+		return nil
+	}
+	return r.Flush()
+}
+
+// WriteLine adds a line, which must not begin like a fence, to a code block that other text ends.
+func (r *Reply) WriteLine(line string) {
+	if !r.inBlock {
+		r.pending.WriteString("```text\n")
+		r.inBlock = true
+	}
+	r.pending.WriteString(line + "\n")
+}
+
+func (r *Reply) endBlock() {
+	if r.inBlock {
+		r.pending.WriteString("```\n\n")
+		r.inBlock = false
+	}
+}
+
+// Take reserves room for n bytes of found text. It reports whether there is enough.
+func (r *Reply) Take(n int) bool {
+	if n > r.Room {
+		return false
+	}
+	r.Room -= n
+	return true
+}
+
+// FlushSoon sends the collected text, unless some was sent a moment ago.
+func (r *Reply) FlushSoon() error {
+	if time.Since(r.sent) < r.delay {
+		return nil
+	}
+	return r.Flush()
+}
+
+// Flush sends the collected text.
+func (r *Reply) Flush() error {
+	r.endBlock()
+	if r.pending.Len() == 0 {
+		return nil
+	}
+	chunk := backend.Text(r.pending.String())
+	r.pending.Reset()
+	r.sent = time.Now()
+	return r.Updates.Update(r.ctx, chunk)
+}
+
+// WriteBlock writes s as a code block.
+func (r *Reply) WriteBlock(s string) error { return r.Write(text.Block("text", s) + "\n") }
+
+// Quote writes text from a folder or server as a code block, as far as there is room. The caller
+// names the source.
+func (r *Reply) Quote(s string) error {
+	s = text.Plain(s)
+	if strings.TrimSpace(s) == "" {
+		return r.Write("It is empty.\n\n")
+	}
+	size := len(s)
+	if !r.Take(size) {
+		s = text.Prefix(s, r.Room)
+		r.Room = 0
+	}
+	if s != "" {
+		if err := r.WriteBlock(s); err != nil {
+			return err
+		}
+	}
+	if len(s) == size {
+		return nil
+	}
+	return r.Write(
+		fmt.Sprintf("Truncated: this text is %s long; the limit for an answer is %s.\n\n",
+			text.Size(size), text.Size(r.Bound)))
+}
+
+// quoteAtMost is quote for at most max bytes.
+func (r *Reply) quoteAtMost(max int, s string) error {
+	others := r.Room - min(r.Room, max)
+	r.Room -= others
+	defer func() { r.Room += others }()
+	return r.Quote(s)
+}
+
+// ShownCall is a tool call that was announced.
+type ShownCall struct {
+	reply *Reply
+	ID    sdk.ToolCallId
+}
+
+// Begin announces a tool call in progress. input holds the user's arguments.
+func (r *Reply) Begin(kind sdk.ToolKind, title string, input any) (ShownCall, error) {
+	return r.Announce(backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+		Title: &title, Kind: &kind, Status: sdk.Ptr(sdk.ToolCallStatusInProgress), RawInput: input,
+	}})
+}
+
+// Announce announces a tool call.
+func (r *Reply) Announce(c backend.ToolCall) (ShownCall, error) {
+	if err := r.Flush(); err != nil {
+		return ShownCall{}, err
+	}
+	// The id must differ from all others of the session, including those stored by earlier
+	// processes.
+	call := ShownCall{r, sdk.ToolCallId(string(*c.Kind) + "-" + rand.Text())}
+	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCall, call.ID
+	return call, r.Updates.Update(r.ctx, backend.NewUpdate(c))
+}
+
+// update reports progress of the tool call.
+func (a ShownCall) update(c backend.ToolCall) error { return a.send(c, a.reply.Updates.Update) }
+
+// Commit is update, but stores the progress first. It is for calls that change something.
+func (a ShownCall) Commit(c backend.ToolCall) error { return a.send(c, a.reply.Updates.Commit) }
+
+func (a ShownCall) send(
+	c backend.ToolCall, send func(context.Context, backend.Update) error,
+) error {
+	if err := a.reply.Flush(); err != nil {
+		return err
+	}
+	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCallUpdate, a.ID
+	return send(a.reply.ctx, backend.NewUpdate(c))
+}
+
+// Progress replaces what the tool call shows.
+func (a ShownCall) Progress(message string) error {
+	return a.update(backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(message))}})
+}
+
+// End ends the tool call with a summary and the locations it concerned.
+func (a ShownCall) End(
+	status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation,
+) error {
+	return a.update(backend.ToolCall{
+		ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations},
+		Content:        []any{sdk.ToolContent(sdk.TextBlock(summary))},
+	})
+}
+
+// Fail ends the tool call with a reason, and tells the user the same.
+func (a ShownCall) Fail(reason string) error {
+	if err := a.End(sdk.ToolCallStatusFailed, reason, nil); err != nil {
+		return err
+	}
+	return a.reply.Write(reason + "\n\n")
+}

@@ -1,0 +1,82 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// ShowResult shows a result after a text that says where it comes from.
+func (r *Reply) ShowResult(intro string, result backend.ToolResult) error {
+	if len(result.Content) == 0 && len(result.Structured) == 0 {
+		return r.Write(intro + " without content.\n")
+	}
+	if err := r.Write(intro + ":\n\n"); err != nil {
+		return err
+	}
+	for _, raw := range result.Content {
+		if err := r.showBlock(raw); err != nil {
+			return err
+		}
+	}
+	if len(result.Structured) > 0 && len(result.Content) == 0 {
+		if err := r.Quote(string(result.Structured)); err != nil {
+			return err
+		}
+	}
+	if result.Cut != "" {
+		return r.Write("Truncated: " + result.Cut + ".\n")
+	}
+	return nil
+}
+
+// showBlock shows a content block: text quoted, and a description of anything else.
+func (r *Reply) showBlock(raw backend.Raw) error {
+	var b struct {
+		Type, URI, MIMEType string
+		Text                *string
+		Resource            struct {
+			URI, MIMEType string
+			Text          *string
+		}
+	}
+	var quoted *string
+	var described string
+	name := func(s string) string { return text.Code(text.Truncate(s, maxDescription)) }
+	switch err := json.Unmarshal(raw, &b); {
+	case err != nil:
+		described = fmt.Sprintf("An invalid block of %s.", text.Size(len(raw)))
+	case b.Type == "text":
+		quoted = b.Text
+	case b.Type == "resource":
+		quoted = b.Resource.Text
+		described = "The resource " + name(b.Resource.URI)
+		if b.Resource.MIMEType != "" {
+			described += ", of type " + name(b.Resource.MIMEType)
+		}
+		if quoted != nil {
+			described += ":"
+		} else {
+			described += fmt.Sprintf(", is not text: it is a block of %s.", text.Size(len(raw)))
+		}
+	case b.Type == "resource_link":
+		described = fmt.Sprintf("A link to %s.", name(b.URI))
+	default:
+		described = "A block of type " + name(b.Type)
+		if b.MIMEType != "" {
+			described += " (" + name(b.MIMEType) + ")"
+		}
+		described += fmt.Sprintf(" of %s.", text.Size(len(raw)))
+	}
+	if described != "" {
+		if err := r.Write(described + "\n\n"); err != nil {
+			return err
+		}
+	}
+	if quoted == nil {
+		return nil
+	}
+	return r.Quote(*quoted)
+}
