@@ -18,7 +18,12 @@ import (
 // updates: from those of a turn as they are shown, and from the stored ones when the session is
 // opened. So a model knows the same after a restart, except for media in results of tools.
 type conversation struct {
-	mu       sync.Mutex    // tools that run at the same time show updates
+	mu sync.Mutex // tools that run at the same time show updates
+	knowledge
+}
+
+// knowledge is the content of a conversation.
+type knowledge struct {
 	messages []llm.Message // their roles alternate
 
 	said    strings.Builder           // by the model, before it becomes a part of the last message
@@ -29,6 +34,7 @@ type conversation struct {
 	prompt  []llm.Part                // of the last prompt
 	turns   []place                   // where the prompts begin that messages has, oldest first
 	ignored bool                      // the model does not see the prompt, or what follows it
+	undone  bool                      // the last prompt, see meta
 
 	rejected bool     // the server has not accepted the last request
 	trial    omission // what requests leave out until the server has accepted one
@@ -65,6 +71,9 @@ type meta struct {
 	Retried bool `json:"retried,omitempty"`
 	// Refused says that the last prompt and everything after it is hidden from the model.
 	Refused bool `json:"refused,omitempty"`
+	// Undone says that the last prompt before this one, and everything after it, is hidden from the
+	// model: see [turnLog].
+	Undone bool `json:"undone,omitempty"`
 	// Rejected says that the server has not accepted the last request.
 	Rejected bool `json:"rejected,omitempty"`
 	// Omitted is hidden from the model from now on.
@@ -150,15 +159,19 @@ func (c *conversation) restore(
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var log turnLog
 	for u, err := range a.History {
 		if err != nil {
 			return n, err
 		}
+		log.follow(c, n, u, n < foreign)
 		n++
-		c.apply(u, n <= foreign)
 	}
 	c.endPrompt()
-	return n, nil
+	if len(log.undone) == 0 {
+		return n, nil
+	}
+	return n, c.restoreWithout(log.undone, a.History, foreign)
 }
 
 // addPrompt adds a prompt. It returns the slash command that it calls, if any.
@@ -226,6 +239,8 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		c.rejected = true
 	}
 	switch m := p.Meta.Ours; {
+	case m.Undone:
+		c.undone = true
 	case m.Summary != "":
 		c.startOver(m)
 	case m.Refused:

@@ -13,7 +13,9 @@
 //
 // # Where to find things
 //
-//	model.go, session.go   the backend, its sessions and their slash commands
+//	model.go, session.go   the backend and its sessions
+//	commands.go            slash commands
+//	undo.go, undo_files.go /undo
 //	turn.go                the loop of a turn: send a request, run its tool calls, repeat
 //	tools.go               which tools the model has, and which calls run together
 //	call.go                how a tool call is run and shown

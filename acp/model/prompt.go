@@ -24,12 +24,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// isBuiltin reports whether a slash command is not for the model: the adapter or this package
-// answers it.
-func isBuiltin(slash prompts.Command) bool {
-	return slash.Name == compactCommand || slices.Contains(backend.AdapterCommands(), slash.Name)
-}
-
 // promptParts returns the content blocks of a prompt as parts of the user's message, and its slash
 // command, if any. If the command is not for the model, the message consists only of the blocks
 // before it. The result depends on the blocks alone, so that a stored prompt becomes the same
@@ -167,8 +161,7 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 	if slash.Name == "" {
 		return slash, nil
 	}
-	offered, _ := t.host.Catalog().SlashCommands(
-		append(backend.AdapterCommands(), compactCommand)...)
+	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
 	for _, c := range offered {
 		if c.Name == slash.Name {
 			return slash, t.expand(ctx, c.Artifact, slash.Arguments)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"iter"
 	"math"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ type session struct {
 	settings settings
 	saving   sync.Mutex // held while they are saved and sent
 
+	// history yields the stored updates, nil if there are none yet.
+	history      iter.Seq2[backend.Update, error]
 	conversation conversation
 	tools        toolState
 	announced    backend.Commands // used by the turn only
@@ -36,7 +39,7 @@ func (b *modelBackend) Open(
 ) (backend.Session, backend.Opened, error) {
 	s := &session{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
-		client: readInstructions(a.Params),
+		client: readInstructions(a.Params), history: a.History,
 		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{},
 			noted: map[string]bool{}},
 	}
@@ -62,19 +65,6 @@ func (b *modelBackend) Open(
 		return nil, backend.Opened{}, err
 	}
 	return s, backend.Opened{Result: s.describeSettings()}, nil
-}
-
-// compactCommand is the name of the slash command of this package.
-const compactCommand = "compact"
-
-// maxCommands is how many skills and commands of the roots are announced.
-const maxCommands = 500
-
-// announceCommands sends the list of slash commands if it has changed since it was last sent.
-func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
-	compact := backend.NewCommand(compactCommand,
-		"Replace the conversation with a summary, to make room for more", "[WHAT TO KEEP]")
-	return s.announced.Announce(ctx, s.host, to, []sdk.AvailableCommand{compact}, maxCommands)
 }
 
 // Prompt answers one prompt.

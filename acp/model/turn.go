@@ -65,8 +65,8 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 	if err != nil {
 		return nil, err
 	}
-	if slash.Name == compactCommand {
-		return t.compact(ctx, slash.Arguments)
+	if c, own := ownCommand(slash); own {
+		return c.run(t, ctx, slash.Arguments)
 	}
 	for range maxSteps {
 		reason, err := t.step(ctx)

@@ -1,0 +1,136 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// slashCommand is a slash command of this package.
+type slashCommand struct {
+	name        string
+	input       string // what follows the name, "" for nothing
+	description string
+	run         func(t *turn, ctx context.Context, arguments string) (backend.Raw, error)
+}
+
+// ownCommands returns the slash commands of this package in the order in which they are announced.
+func ownCommands() []slashCommand {
+	return []slashCommand{
+		{"compact", "[WHAT TO KEEP]",
+			"Replace the conversation with a summary, to make room for more", (*turn).compact},
+		{"undo", "", "Forget your last prompt and the answer, and restore the files that were " +
+			"changed; asks first", (*turn).undo},
+		{"model", "[NAME]", "Show the models, or choose the one that answers", (*turn).chooseModel},
+		{"help", "", "Show this list", (*turn).help},
+	}
+}
+
+// reservedNames returns the names of commands that skills and commands of the roots cannot have.
+func reservedNames() []string {
+	names := backend.AdapterCommands()
+	for _, c := range ownCommands() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// isBuiltin reports whether a slash command is not for the model: the adapter or this package
+// answers it.
+func isBuiltin(slash prompts.Command) bool {
+	return slices.Contains(reservedNames(), slash.Name)
+}
+
+// ownCommand returns the command of this package that the user typed, if any.
+func ownCommand(slash prompts.Command) (c slashCommand, ok bool) {
+	all := ownCommands()
+	i := slices.IndexFunc(all, func(c slashCommand) bool { return c.name == slash.Name })
+	if i < 0 {
+		return slashCommand{}, false
+	}
+	return all[i], true
+}
+
+// maxCommands is how many skills and commands of the roots are announced.
+const maxCommands = 500
+
+// announceCommands sends the list of slash commands if it has changed since it was last sent.
+func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
+	var own []sdk.AvailableCommand
+	for _, c := range ownCommands() {
+		own = append(own, backend.NewCommand(c.name, c.description, c.input))
+	}
+	return s.announced.Announce(ctx, s.host, to, own, maxCommands)
+}
+
+// help answers /help.
+func (t *turn) help(ctx context.Context, _ string) (backend.Raw, error) {
+	var b strings.Builder
+	b.WriteString("Type what you want the model to do, or one of these commands:\n\n")
+	for _, c := range ownCommands() {
+		usage := strings.TrimSpace("/" + c.name + " " + c.input)
+		fmt.Fprintf(&b, "- %s: %s\n", text.Code(usage), c.description)
+	}
+	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders, or add or " +
+		"remove one; asks first\n- `/mcp`: Show the MCP servers\n")
+	var found []string
+	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
+	for _, c := range offered[:min(len(offered), maxCommands)] {
+		found = append(found, text.Code("/"+text.Printable(c.Name)))
+	}
+	for _, server := range t.host.Tools().Servers() {
+		for _, p := range server.Prompts[:min(len(server.Prompts), maxCommands)] {
+			found = append(found, text.Code("/"+text.Printable(p.Name)))
+		}
+	}
+	if len(found) > 0 {
+		b.WriteString("\nSkills and commands of the folders and prompts of MCP servers: " +
+			strings.Join(found, ", ") + "\n")
+	}
+	return backend.Stopped(sdk.StopReasonEndTurn), t.note(ctx, b.String())
+}
+
+// chooseModel answers /model: it chooses the model with this ID for the session. Without an ID it
+// shows all.
+func (t *turn) chooseModel(ctx context.Context, id string) (backend.Raw, error) {
+	stopped := backend.Stopped(sdk.StopReasonEndTurn)
+	var said strings.Builder
+	e := t.backend.endpoint(id)
+	switch {
+	case e != nil:
+		t.mu.Lock()
+		t.settings.Model = id
+		t.mu.Unlock()
+		if _, err := t.saveSettings(ctx, t.optionsUpdate); err != nil {
+			return nil, err
+		}
+		return stopped, t.note(ctx, "The model "+codeOf(e)+" answers from now on.")
+	case id != "":
+		fmt.Fprintf(&said, "There is no model %s.\n\n", text.Code(text.Line(id, 100)))
+		stopped = failedTurn()
+	}
+	_, now := t.current()
+	said.WriteString("The models of this session:\n\n")
+	for _, e := range t.backend.endpoints {
+		m := e.Model()
+		fmt.Fprintf(&said, "- %s", codeOf(e))
+		if m.Name != m.ID {
+			fmt.Fprintf(&said, ", called %s by its server", text.Code(m.Name))
+		}
+		if e == now {
+			said.WriteString(", which answers now")
+		}
+		said.WriteString("\n")
+	}
+	if len(t.backend.endpoints) > 1 {
+		said.WriteString("\n`/model NAME` chooses another one.\n")
+	}
+	return stopped, t.note(ctx, said.String())
+}
