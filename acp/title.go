@@ -13,7 +13,7 @@ import (
 )
 
 // A session without a title gets the first line of its next prompt. An update of the agent replaces
-// the title, and so does the agent's list of its sessions (sessionstore/import.go). Neither
+// the title, and so does the agent's list of its sessions (sessionstore/internal/rules). Neither
 // replaces a title that a client has set (session_set_title.go).
 
 const (

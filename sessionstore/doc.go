@@ -49,9 +49,6 @@
 //     arguments; [Keys.WithCwd] computes the keys after an activation.
 //   - [CleanTitle] makes a title text. Ids and agents are text. So are paths. Other values may be
 //     any bytes.
-//   - [Known] says what importing a session changes.
-//   - [Imported.NewTitle] decides whether a title yields to the agent's.
-//   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
 //   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words] how
 //     both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
 //

@@ -4,12 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"time"
-	"unicode"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -67,79 +63,4 @@ func (s Imported) Validate() error {
 		return errors.New("an imported session needs the name that its agent has for it")
 	}
 	return errors.Join(s.ID.Validate(), s.Keys.Validate())
-}
-
-// NewTitle returns the title of a known session after s is imported: the present title, unless the
-// agent gave the session a better one. A title that the agent took from the first prompt is not
-// better, because it may contain text that the user did not type. Nor is a placeholder. first
-// yields the first updates of the session's history.
-func (s Imported) NewTitle(present string, first []Update) string {
-	title := folded(strings.TrimRight(s.Title, ". …"))
-	switch {
-	case title == "", present != "" && isPlaceholder(title):
-		return present
-	case len(first) == 0:
-		return CleanTitle(s.Title)
-	}
-	prompt := ""
-	for _, u := range first {
-		if u.Kind == UserMessageChunk {
-			prompt += promptText(u) + "\n"
-		}
-	}
-	if prompt == "" { // it comes later
-		prompt = present
-	}
-	// A title from the prompt begins at the beginning of a line, and may span several.
-	var starts []int
-	all := ""
-	for line := range strings.Lines(prompt) {
-		starts = append(starts, len(all))
-		all += folded(line)
-	}
-	if slices.ContainsFunc(starts, func(at int) bool { return strings.HasPrefix(all[at:], title) }) {
-		return present
-	}
-	return CleanTitle(s.Title)
-}
-
-// isPlaceholder reports whether a folded title is one that agents give new sessions, such as "New
-// session - 2026-01-02T03:04:05.678Z".
-func isPlaceholder(title string) bool {
-	for _, first := range []string{"new", "child", "untitled"} {
-		rest, ok := strings.CutPrefix(title, first)
-		if !ok {
-			continue
-		}
-		for _, noun := range []string{"session", "chat", "thread", "conversation", ""} {
-			time, ok := strings.CutPrefix(rest, noun)
-			if ok && strings.Trim(time, "-0123456789tz:.") == "" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// folded returns a text without white space and in lower case.
-func folded(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, s)
-}
-
-// promptText returns the text of a user_message_chunk, "" if it is something else.
-func promptText(u Update) string {
-	var chunk struct {
-		Update struct {
-			Content struct {
-				Text string `json:"text"`
-			} `json:"content"`
-		} `json:"update"`
-	}
-	_ = strictjson.Decode(u.Raw, &chunk) // which leaves it empty
-	return chunk.Update.Content.Text
 }

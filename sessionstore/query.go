@@ -118,15 +118,3 @@ type PruneQuery struct {
 	// DryRun only counts the sessions.
 	DryRun bool
 }
-
-// Bounds returns the bounds in the form in which stores compare them with Updated: exclusive, in
-// milliseconds since 1970 UTC, 0 for none.
-func (q PruneQuery) Bounds() (unused, all int64) {
-	bound := func(t time.Time) int64 {
-		if t.IsZero() {
-			return 0
-		}
-		return t.UnixMilli()
-	}
-	return bound(q.UnusedBefore), bound(q.Before)
-}

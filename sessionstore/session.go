@@ -107,15 +107,3 @@ type Turn struct {
 	// Overlaps says that the running turns go on.
 	Overlaps bool
 }
-
-// ListedColumn returns Listed and Gone as stores keep them: in milliseconds since 1970, negative if
-// the session is gone, 0 if it was not listed.
-func (s Session) ListedColumn() int64 {
-	switch {
-	case s.Listed.IsZero():
-		return 0
-	case s.Gone:
-		return -s.Listed.UnixMilli()
-	}
-	return s.Listed.UnixMilli()
-}

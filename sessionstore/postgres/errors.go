@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 var (
@@ -76,21 +76,10 @@ func isLost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
-// errUnreleased reports tables of a program that was never released.
-var errUnreleased = errors.New("it is from a version of the program before the first release")
-
-// newerError reports a schema that needs a newer program.
-type newerError struct{ oldest, version int }
-
-func (e *newerError) Error() string {
-	return fmt.Sprintf("it is from a newer version of the program: "+
-		"it needs schema version %d, this program has %d", e.oldest, e.version)
-}
-
 // explain turns err into one of the errors of [sessionstore.Store].
 func (d *database) explain(ctx context.Context, err error) error {
 	switch {
-	case err == nil || describesCall(err):
+	case err == nil || rules.DescribesCall(err):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -101,28 +90,14 @@ func (d *database) explain(ctx context.Context, err error) error {
 	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hintFor(err), Err: err}
 }
 
-// describesCall reports whether err is about the call, not about the database.
-func describesCall(err error) bool {
-	for _, target := range []error{
-		sessionstore.ErrClosed, sessionstore.ErrExists,
-		sessionstore.ErrReplaced, sessionstore.ErrDraft,
-	} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return errors.As(err, new(*sessionstore.NotFoundError)) ||
-		errors.As(err, new(*sessionstore.FencedError))
-}
-
 // hintFor tells a person what to do.
 func hintFor(err error) string {
 	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
 	state := code(err)
 	switch {
-	case errors.As(err, new(*newerError)):
+	case errors.As(err, new(*rules.NewerError)):
 		return "update acp-agent, or choose another database"
-	case errors.Is(err, errUnreleased):
+	case errors.Is(err, rules.ErrUnreleased):
 		return "choose another schema with search_path in the address, or drop this one"
 	case errors.Is(err, errEncoding):
 		return "create a database with ENCODING 'UTF8'"

@@ -5,22 +5,19 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 const (
 	// pageSegments and pageBytes limit how much of a history is read at once.
 	pageSegments = 64
 	pageBytes    = 256 << 10
-	// maxDraftAge is the age at which a draft is deleted, since its process is taken to have died.
-	maxDraftAge = 24 * time.Hour
 )
 
 // BeginTurn implements [sessionstore.Store].
@@ -145,7 +142,7 @@ func (s *Store) checkLeaseIn(
 	if errors.Is(err, pgx.ErrNoRows) {
 		return notFound
 	}
-	return cmp.Or(err, r.checkLease(l))
+	return cmp.Or(err, rules.CheckLease(l, r.generation))
 }
 
 // packed returns updates as the bodies of segments.
@@ -303,40 +300,32 @@ func (s *Store) States(
 		if err != nil {
 			return err
 		}
-		states = nil
+		bodies := make(map[sessionstore.Kind][]byte)
 		var (
-			kind string
+			kind sessionstore.Kind
 			body []byte
 		)
-		_, err = pgx.ForEachRow(rows, []any{&kind, &body}, func() error {
-			states = append(states, sessionstore.Update{Kind: sessionstore.Kind(kind), Raw: body})
-			body = nil
+		_, err = pgx.ForEachRow(rows, []any{(*string)(&kind), &body}, func() error {
+			bodies[kind], body = body, nil
 			return nil
 		})
+		states = rules.States(bodies)
 		return err
-	})
-	kinds := sessionstore.StateKinds()
-	slices.SortFunc(states, func(a, b sessionstore.Update) int {
-		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)
 	})
 	return states, err
 }
 
-// draft is a [sessionstore.Draft]: a strand that does not belong to a session yet. Its states are
-// few and kept in memory.
+// draft is a [sessionstore.Draft]: a strand that does not belong to a session yet.
 type draft struct {
-	store  *Store
-	id     sessionstore.ID
-	strand int64
-	last   int64 // the number of its last segment
-	states map[sessionstore.Kind]sessionstore.Update
+	rules.Draft
+	store *Store
 }
 
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
-	d := &draft{store: s, id: id, states: map[sessionstore.Kind]sessionstore.Update{}}
+	d := &draft{Draft: rules.Draft{ID: id}, store: s}
 	err := s.write(ctx, func(tx pgx.Tx) error {
-		err := s.deleteDrafts(ctx, tx, "started < "+now+" - $2::bigint", maxDraftAge.Milliseconds())
+		err := s.deleteDrafts(ctx, tx, "started < "+now+" - $2::bigint", rules.MaxDraftAge.Milliseconds())
 		if err == nil && id != "" {
 			_, err = s.find(ctx, tx, id, shared) // until the draft is there to be deleted with it
 		}
@@ -345,7 +334,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 		}
 		return tx.QueryRow(ctx, "INSERT INTO drafts (owner, strand, id, started) "+
 			"VALUES ($1, nextval('generations'), $2, "+now+") RETURNING strand",
-			s.owner, string(id)).Scan(&d.strand)
+			s.owner, string(id)).Scan(&d.Strand)
 	})
 	if err != nil {
 		return nil, err
@@ -363,36 +352,29 @@ func (s *Store) deleteDrafts(ctx context.Context, tx pgx.Tx, condition string, v
 
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
-	history, states := sessionstore.Split(segment)
-	var last int64
-	err := d.store.write(ctx, func(tx pgx.Tx) error {
-		err := d.lock(ctx, tx)
-		if err == nil {
-			last, err = d.store.add(ctx, tx, d.strand, d.last, history)
-		}
-		return err
+	return d.Draft.Append(segment, func(history []sessionstore.Update) (last int64, err error) {
+		err = d.store.write(ctx, func(tx pgx.Tx) error {
+			err := d.lock(ctx, tx)
+			if err == nil {
+				last, err = d.store.add(ctx, tx, d.Strand, d.Last, history)
+			}
+			return err
+		})
+		return last, err
 	})
-	if err != nil {
-		return err
-	}
-	d.last = last
-	for _, u := range states {
-		d.states[u.Kind] = u
-	}
-	return nil
 }
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
 	return d.store.write(ctx, func(tx pgx.Tx) error {
-		return d.store.deleteDrafts(ctx, tx, "strand = $2", d.strand)
+		return d.store.deleteDrafts(ctx, tx, "strand = $2", d.Strand)
 	})
 }
 
 // lock locks the draft. It returns an error if the draft was used, discarded or deleted.
 func (d *draft) lock(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 FOR UPDATE",
-		d.store.owner, d.strand).Scan(new(int64))
+		d.store.owner, d.Strand).Scan(new(int64))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sessionstore.ErrDraft
 	}
@@ -405,7 +387,7 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 		return nil, nil
 	}
 	own, ok := d.(*draft)
-	if !ok || own.store.database != s.database || own.store.owner != s.owner || own.id != id {
+	if !ok || own.store.database != s.database || own.store.owner != s.owner || own.ID != id {
 		return nil, sessionstore.ErrDraft
 	}
 	return own, nil
@@ -418,7 +400,7 @@ func (d *draft) replaceHistory(ctx context.Context, tx pgx.Tx, r *row) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, "DELETE FROM drafts WHERE owner = $1 AND strand = $2",
-		d.store.owner, d.strand)
+		d.store.owner, d.Strand)
 	if err == nil {
 		_, err = tx.Exec(ctx, "DELETE FROM segments WHERE owner = $1 AND strand = $2",
 			d.store.owner, r.strand)
@@ -430,6 +412,6 @@ func (d *draft) replaceHistory(ctx context.Context, tx pgx.Tx, r *row) error {
 	if err != nil {
 		return err
 	}
-	r.strand, r.last = d.strand, d.last
-	return d.store.addStates(ctx, tx, r.id, slices.Collect(maps.Values(d.states)))
+	r.strand, r.last = d.Strand, d.Last
+	return d.store.addStates(ctx, tx, r.id, d.States())
 }

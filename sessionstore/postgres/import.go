@@ -11,256 +11,169 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-// importedSessions is the number of listed sessions that are stored in one transaction.
-const importedSessions = 100
-
-// Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without a
+// Import implements [sessionstore.Importer]. Usually nothing is new, which it finds out without a
 // lock.
 func (s *Store) Import(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (added int, err error) {
-	if err := agent.Validate(); err != nil {
-		return 0, err
-	}
-	for _, n := range sessions {
-		if err := n.Validate(); err != nil {
-			return 0, err
-		}
-	}
-	var fresh []sessionstore.Imported
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		fresh, err = s.outdated(ctx, tx, agent, sessions)
-		return err
-	})
-	for some := range slices.Chunk(fresh, importedSessions) {
-		if err != nil {
-			break
-		}
-		n := 0
-		err = s.write(ctx, func(tx pgx.Tx) error {
-			n, err = s.importSome(ctx, tx, agent, some)
+	compare := func(some []sessionstore.Imported) (outdated []sessionstore.Imported, err error) {
+		err = s.read(ctx, func(tx pgx.Tx) error {
+			agents, err := s.agents(ctx, tx, agent)
+			if err != nil {
+				return err
+			}
+			rows := &importRows{store: s, tx: tx, lock: unlocked}
+			if len(agents) == 1 {
+				rows.agent = agents[0]
+			}
+			outdated, err = rules.Outdated(ctx, rows, some)
 			return err
 		})
-		if err == nil {
-			added += n
-		}
+		return outdated, err
 	}
-	return added, err
+	return rules.Import(agent, sessions, compare,
+		func(piece []sessionstore.Imported) (added int, err error) {
+			err = s.write(ctx, func(tx pgx.Tx) error {
+				key, err := s.agentKey(ctx, tx, agent, true)
+				if err != nil {
+					return err
+				}
+				rows := &importRows{store: s, tx: tx, agent: key, lock: forWrite}
+				added, err = rules.Store(ctx, rows, piece)
+				return err
+			})
+			return added, err
+		})
 }
 
-// importSome imports sessions, and returns the number of new ones.
-func (s *Store) importSome(
-	ctx context.Context, tx pgx.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
-) (added int, err error) {
-	key, err := s.agentKey(ctx, tx, agent, true)
-	if err != nil {
-		return 0, err
-	}
-	records, at, err := s.importRecords(ctx, tx, key, sessions, forWrite)
-	if err != nil {
-		return 0, err
-	}
-	titles, err := s.newTitles(ctx, tx, records, sessions)
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range sessions {
-		known, ok := records[n.StateKey]
-		switch {
-		case ok:
-			err = s.importKnown(ctx, tx, key, known, n, at, known.newTitle(n, titles))
-		case !n.OnlyKnown:
-			added++
-			// A list may have it twice.
-			records[n.StateKey], err = s.insertImported(ctx, tx, key, n, at, at)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return added, nil
+// importRows are the [rules.Rows] of an agent, which is locked for a write.
+type importRows struct {
+	store    *Store
+	tx       pgx.Tx
+	agent    int64  // 0 if there is none yet
+	lock     string // of the sessions
+	sessions map[string]importedRow
 }
 
-// importRecord describes the stored session, or the tombstone, of a session that an agent lists.
-type importRecord struct {
-	id     sessionstore.ID // "" if it was deleted
+// importedRow is the session with a state key.
+type importedRow struct {
+	id     sessionstore.ID
 	strand int64
-	sessionstore.Known
 }
 
-// importRecords returns the records of the sessions that the store knows, by state key, and the
-// time. It locks them as lock says.
-func (s *Store) importRecords(
-	ctx context.Context, tx pgx.Tx, agent int64, sessions []sessionstore.Imported, lock string,
-) (found map[string]importRecord, at int64, err error) {
-	hashes := make([][]byte, len(sessions))
-	keys := make(map[[sha256.Size]byte]string, len(sessions))
-	for i, n := range sessions {
-		hash := sha256.Sum256([]byte(n.StateKey))
-		hashes[i], keys[hash] = hash[:], n.StateKey
+// Now implements [rules.Rows].
+func (r *importRows) Now(ctx context.Context) (at int64, err error) {
+	return at, r.tx.QueryRow(ctx, "SELECT "+now).Scan(&at)
+}
+
+// Known implements [rules.Rows].
+func (r *importRows) Known(
+	ctx context.Context, stateKeys []string,
+) (map[string]rules.Known, error) {
+	hashes := make([][]byte, len(stateKeys))
+	names := make(map[[sha256.Size]byte]string, len(stateKeys))
+	for i, name := range stateKeys {
+		hash := rules.Tombstone(name)
+		hashes[i], names[hash] = hash[:], name
 	}
-	found = make(map[string]importRecord, len(sessions))
-	rows, err := tx.Query(ctx, `
+	found := make(map[string]rules.Known, len(stateKeys))
+	r.sessions = make(map[string]importedRow, len(stateKeys))
+	rows, err := r.tx.Query(ctx, `
 		SELECT state_key, id, strand, created, updated, title, meta, renamed,
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
-		FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)`+lock,
-		s.owner, agent, hashes)
-	if err == nil {
-		var (
-			key, meta []byte
-			k         importRecord
-		)
-		_, err = pgx.ForEachRow(rows, []any{&key, (*string)(&k.id), &k.strand, &k.Created, &k.Updated,
-			&k.Title, &meta, &k.Renamed, &k.Unused, &k.Listed, &k.Cwd, &k.RealCwd}, func() error {
-			k.Meta = string(meta)
-			found[string(key)] = k
-			return nil
-		})
-	}
+		FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)`+r.lock,
+		r.store.owner, r.agent, hashes)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	rows, err = tx.Query(ctx, "SELECT name, deleted FROM tombstones "+
-		"WHERE owner = $1 AND agent = $2 AND name = ANY($3)",
-		s.owner, agent, hashes)
-	if err == nil {
-		var (
-			name    []byte
-			deleted int64
-		)
-		_, err = pgx.ForEachRow(rows, []any{&name, &deleted}, func() error {
-			k := importRecord{}
-			k.Deleted = deleted
-			found[keys[[sha256.Size]byte(name)]] = k
-			return nil
-		})
+	var (
+		key, meta []byte
+		one       importedRow
+		k         = rules.Known{Stored: true}
+	)
+	_, err = pgx.ForEachRow(rows, []any{&key, (*string)(&one.id), &one.strand, &k.Created, &k.Updated,
+		&k.Title, &meta, &k.Renamed, &k.Unused, &k.Listed, &k.Cwd, &k.RealCwd}, func() error {
+		k.Meta = string(meta)
+		found[string(key)], r.sessions[string(key)] = k, one
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = tx.QueryRow(ctx, "SELECT "+now).Scan(&at)
+	rows, err = r.tx.Query(ctx, "SELECT name, deleted FROM tombstones "+
+		"WHERE owner = $1 AND agent = $2 AND name = ANY($3)", r.store.owner, r.agent, hashes)
+	if err != nil {
+		return nil, err
 	}
-	return found, at, err
+	var (
+		name    []byte
+		deleted int64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&name, &deleted}, func() error {
+		found[names[[sha256.Size]byte(name)]] = rules.Known{Deleted: deleted}
+		return nil
+	})
+	return found, err
 }
 
-// outdated returns the sessions of which the store does not have the latest.
-func (s *Store) outdated(
-	ctx context.Context, tx pgx.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
-) (fresh []sessionstore.Imported, err error) {
-	agents, err := s.agents(ctx, tx, agent)
-	if err != nil || len(agents) != 1 {
-		return sessions, err
+// First implements [rules.Rows].
+func (r *importRows) First(
+	ctx context.Context, stateKeys []string,
+) (map[string][]sessionstore.Update, error) {
+	names := make(map[int64]string, len(stateKeys))
+	for _, name := range stateKeys {
+		names[r.sessions[name].strand] = name
 	}
-	records, at, err := s.importRecords(ctx, tx, agents[0], sessions, unlocked)
+	rows, err := r.tx.Query(ctx, "SELECT strand, body FROM segments "+
+		"WHERE owner = $1 AND strand = ANY($2) AND seq = 1", r.store.owner,
+		slices.Collect(maps.Keys(names)))
 	if err != nil {
 		return nil, err
 	}
-	titles, err := s.newTitles(ctx, tx, records, sessions)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range sessions {
-		known, ok := records[n.StateKey]
-		if !ok && n.OnlyKnown {
-			continue
-		}
-		if !ok || known.newTitle(n, titles) != known.Title || known.Outdated(n, at) {
-			fresh = append(fresh, n)
-		}
-	}
-	return fresh, nil
-}
-
-// newTitles returns the titles of the sessions once these are imported, by state key, as far as that
-// depends on their histories.
-func (s *Store) newTitles(
-	ctx context.Context, tx pgx.Tx, records map[string]importRecord, sessions []sessionstore.Imported,
-) (map[string]string, error) {
-	listed := make(map[int64]sessionstore.Imported)
-	for _, n := range sessions {
-		if known := records[n.StateKey]; known.mayRetitle(n) {
-			listed[known.strand] = n
-		}
-	}
-	if len(listed) == 0 {
-		return nil, nil
-	}
-	rows, err := tx.Query(ctx, "SELECT strand, body FROM segments "+
-		"WHERE owner = $1 AND strand = ANY($2) AND seq = 1", s.owner, slices.Collect(maps.Keys(listed)))
-	if err != nil {
-		return nil, err
-	}
-	titles := make(map[string]string)
+	first := make(map[string][]sessionstore.Update)
 	var (
 		strand int64
 		body   []byte
 	)
 	_, err = pgx.ForEachRow(rows, []any{&strand, &body}, func() error {
-		n, first := listed[strand], slices.Collect(sessionstore.Unpack(body))
-		titles[n.StateKey] = n.NewTitle(records[n.StateKey].Title, first)
+		first[names[strand]] = slices.Collect(sessionstore.Unpack(body))
 		return nil
 	})
-	return titles, err
+	return first, err
 }
 
-func (k importRecord) mayRetitle(n sessionstore.Imported) bool { return k.id != "" && k.MayRetitle(n) }
-
-// newTitle returns the session's title once n is imported. titles are those of newTitles.
-func (k importRecord) newTitle(n sessionstore.Imported, titles map[string]string) string {
-	if !k.mayRetitle(n) {
-		return k.Title
-	}
-	if title, ok := titles[n.StateKey]; ok {
-		return title
-	}
-	return n.NewTitle(k.Title, nil)
-}
-
-// insertImported stores a new session that an agent knows, and has listed at a time, 0 for not at
-// all. The caller has locked the agent.
-func (s *Store) insertImported(
-	ctx context.Context, tx pgx.Tx, agent int64, n sessionstore.Imported, at, listed int64,
-) (known importRecord, err error) {
-	known = importRecord{id: n.ID}
-	known.Updated, known.Title, known.Listed = at, sessionstore.CleanTitle(n.Title), listed
-	known.Meta, known.Cwd = string(n.Meta), n.Keys.Roots.Cwd().String()
-	if !n.Updated.IsZero() {
-		known.Updated = n.Updated.UnixMilli()
-	}
-	known.Created = known.Updated
-	r, err := s.insert(ctx, tx, agent, sessionstore.NewSession{
-		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, &known.Updated)
+// Insert implements [rules.Rows].
+func (r *importRows) Insert(ctx context.Context, n sessionstore.Imported, k rules.Known) error {
+	inserted, err := r.store.insert(ctx, r.tx, r.agent, sessionstore.NewSession{
+		ID: n.ID, Keys: n.Keys, Title: k.Title, State: n.State, StateKey: n.StateKey,
+	}, &k.Updated)
 	if err != nil {
-		return known, err
-	}
-	known.strand = r.strand
-	return known, s.exec(ctx, tx, n.ID, "imported = true, listed = $3, archived = $4, meta = $5",
-		listed, n.Archived, append([]byte{}, n.Meta...))
-}
-
-// importKnown updates a session, which is locked and gets a title, or its tombstone, from its agent's
-// list.
-func (s *Store) importKnown(
-	ctx context.Context, tx pgx.Tx, agent int64, known importRecord, n sessionstore.Imported, at int64,
-	title string,
-) error {
-	if known.Deleted != 0 {
-		_, err := tx.Exec(ctx, "UPDATE tombstones SET deleted = $4 "+
-			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)",
-			s.owner, agent, []byte(n.StateKey), at)
 		return err
 	}
-	updated := known.Updated
-	if !n.Updated.IsZero() {
-		updated = n.Updated.UnixMilli()
-	}
-	return s.exec(ctx, tx, known.id,
-		"title = $3, updated = greatest(updated, $4), meta = $5, imported = imported OR $6, listed = $7",
-		title, updated, append([]byte{}, n.Meta...), known.UsedSince(n), known.ListedAs(n, at))
+	r.sessions[n.StateKey] = importedRow{id: n.ID, strand: inserted.strand}
+	return r.store.exec(ctx, r.tx, n.ID, "imported = true, listed = $3, archived = $4, meta = $5",
+		k.Listed, n.Archived, []byte(k.Meta))
 }
 
-// Adopt implements [sessionstore.Store].
+// Update implements [rules.Rows].
+func (r *importRows) Update(
+	ctx context.Context, n sessionstore.Imported, before, after rules.Known,
+) error {
+	if after.Deleted != 0 {
+		_, err := r.tx.Exec(ctx, "UPDATE tombstones SET deleted = $4 "+
+			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)",
+			r.store.owner, r.agent, []byte(n.StateKey), after.Deleted)
+		return err
+	}
+	return r.store.exec(ctx, r.tx, r.sessions[n.StateKey].id,
+		"title = $3, updated = $4, meta = $5, imported = imported OR $6, listed = $7",
+		after.Title, after.Updated, []byte(after.Meta), before.Unused && !after.Unused, after.Listed)
+}
+
+// Adopt implements [sessionstore.Importer].
 func (s *Store) Adopt(
 	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported,
 	history sessionstore.Draft,
@@ -277,14 +190,19 @@ func (s *Store) Adopt(
 		if err != nil {
 			return err
 		}
-		records, at, err := s.importRecords(ctx, tx, key, []sessionstore.Imported{n}, unlocked)
+		rows := &importRows{store: s, tx: tx, agent: key, lock: unlocked}
+		known, err := rows.Known(ctx, []string{n.StateKey})
 		if err != nil {
 			return err
 		}
-		if records[n.StateKey].Deleted != 0 {
+		if known[n.StateKey].Deleted != 0 {
 			return &sessionstore.NotFoundError{ID: n.ID}
 		}
-		if _, err := s.insertImported(ctx, tx, key, n, at, 0); err != nil {
+		at, err := rows.Now(ctx)
+		if err == nil {
+			err = rows.Insert(ctx, n, rules.Adopted(n, at))
+		}
+		if err != nil {
 			return err
 		}
 		r, err := s.find(ctx, tx, n.ID, forWrite)
@@ -303,7 +221,7 @@ func (s *Store) Adopt(
 	return lease, err
 }
 
-// Named implements [sessionstore.Store].
+// Named implements [sessionstore.Importer].
 func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
 ) (id sessionstore.ID, err error) {
@@ -323,7 +241,7 @@ func (s *Store) Named(
 	return id, err
 }
 
-// Retain implements [sessionstore.Store].
+// Retain implements [sessionstore.Importer].
 func (s *Store) Retain(
 	ctx context.Context, agent sessionstore.Agent, l sessionstore.Listed,
 ) (n int, err error) {
@@ -375,45 +293,44 @@ func (s *Store) Retain(
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
 // here. It marks others. The caller has locked the agent.
 func (s *Store) retire(ctx context.Context, tx pgx.Tx, id sessionstore.ID) error {
-	r, err := s.find(ctx, tx, id, forWrite)
-	if err != nil {
-		return err
-	}
-	var untouched bool
-	err = tx.QueryRow(ctx, `
-		SELECT generation = born AND turns = 0 AND last = 0 AND NOT renamed AND NOT archived AND imported
-		FROM sessions WHERE owner = $1 AND id = $2`, s.owner, string(id)).Scan(&untouched)
+	one, err := s.oneStanding(ctx, tx, "id = $2", string(id))
 	switch {
-	case err != nil:
+	case err != nil || one == nil:
 		return err
-	case untouched:
-		return s.deleteRows(ctx, tx, id, r.strand)
+	case one.Retires():
+		return s.deleteRows(ctx, tx, id, one.strand)
 	}
 	return s.exec(ctx, tx, id, "listed = -abs(listed)")
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is
-// deleted if it was imported and never used. A tombstone is stored for the key that the session had
-// before, unless name is "". The caller has locked the agent.
+// deleted if it was imported and never used. The caller has locked the agent.
 func (s *Store) setStateKey(ctx context.Context, tx pgx.Tx, r *row, name string) error {
 	if name == "" {
 		return s.exec(ctx, tx, r.id, noStateKey)
 	}
-	if err := s.addTombstoneOf(ctx, tx, r, name); err != nil {
-		return err
-	}
-	if err := s.takeStateKey(ctx, tx, r, name); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, "DELETE FROM tombstones "+
-		"WHERE owner = $1 AND agent = $2 AND name = sha256($3)",
-		s.owner, r.agent, []byte(name))
+	present, err := s.oneStanding(ctx, tx, "id = $2", string(r.id))
 	if err != nil {
 		return err
 	}
-	return s.exec(ctx, tx, r.id, `state_key = $3,
-		listed = CASE WHEN state_key = $3 THEN listed ELSE 0 END,
-		meta = CASE WHEN state_key <> $3 THEN '' ELSE meta END`, []byte(name))
+	change := rules.ChangeKey(present.name, name)
+	if change.Remember != "" {
+		err = s.addTombstone(ctx, tx, r.agent, change.Remember)
+	}
+	if err == nil && change.Reset {
+		err = s.exec(ctx, tx, r.id, "listed = 0, meta = ''")
+	}
+	if err == nil {
+		err = s.takeStateKey(ctx, tx, r, name)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, "DELETE FROM tombstones "+
+			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)", s.owner, r.agent, []byte(name))
+	}
+	if err != nil {
+		return err
+	}
+	return s.exec(ctx, tx, r.id, "state_key = $3", []byte(name))
 }
 
 // noStateKey sets the columns of a session that has no state key.
@@ -421,45 +338,85 @@ const noStateKey = "state_key = NULL, imported = false, listed = 0"
 
 // takeStateKey takes the state key from another session that has it.
 func (s *Store) takeStateKey(ctx context.Context, tx pgx.Tx, r *row, name string) error {
-	var (
-		other  string
-		strand int64
-		unused bool
-	)
-	err := tx.QueryRow(ctx, `
-		SELECT id, strand, imported AND turns = 0 AND last = 0 FROM sessions
-		WHERE owner = $1 AND agent = $2 AND state_key_hash = sha256($3) AND id <> $4
-		FOR NO KEY UPDATE`, s.owner, r.agent, []byte(name), string(r.id)).Scan(&other, &strand, &unused)
+	other, err := s.oneStanding(ctx, tx, "agent = $2 AND state_key_hash = sha256($3) AND id <> $4",
+		r.agent, []byte(name), string(r.id))
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil
-	case err != nil:
+	case err != nil || other == nil:
 		return err
-	case unused:
-		return s.deleteRows(ctx, tx, sessionstore.ID(other), strand)
+	case other.NeverUsed():
+		return s.deleteRows(ctx, tx, other.id, other.strand)
 	}
-	return s.exec(ctx, tx, sessionstore.ID(other), noStateKey)
+	return s.exec(ctx, tx, other.id, noStateKey)
 }
 
-// addTombstoneOf adds a tombstone for the state key of a session, if it has one other than name, so
-// that the session is not imported again. It deletes some of those that are too old or too many.
-func (s *Store) addTombstoneOf(ctx context.Context, tx pgx.Tx, r *row, name string) error {
-	added, err := tx.Exec(ctx, `
-		INSERT INTO tombstones (owner, agent, name, deleted)
-		SELECT owner, agent, sha256(state_key), `+now+` FROM sessions
-		WHERE owner = $1 AND id = $2 AND state_key <> $3
+// standing is a session that may be deleted because of its agent.
+type standing struct {
+	id     sessionstore.ID
+	strand int64
+	name   string // its state key, or ""
+	rules.Standing
+}
+
+// standings returns and locks the owner's sessions that match a condition, whose arguments are $2
+// and later.
+func (s *Store) standings(
+	ctx context.Context, tx pgx.Tx, condition string, args ...any,
+) (found []standing, err error) {
+	rows, err := tx.Query(ctx, `
+		SELECT id, strand, state_key, imported, turns, last, archived OR renamed, generation <> born,
+			updated
+		FROM sessions WHERE owner = $1 AND `+condition+forWrite, append([]any{s.owner}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		one standing
+		key []byte
+	)
+	_, err = pgx.ForEachRow(rows, []any{(*string)(&one.id), &one.strand, &key, &one.Imported,
+		&one.Turns, &one.Last, &one.Labelled, &one.Opened, &one.Updated}, func() error {
+		one.name = string(key)
+		found = append(found, one)
+		return nil
+	})
+	return found, err
+}
+
+// oneStanding returns and locks the session that matches a condition, or nil.
+func (s *Store) oneStanding(
+	ctx context.Context, tx pgx.Tx, condition string, args ...any,
+) (*standing, error) {
+	found, err := s.standings(ctx, tx, condition, args...)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// rules returns what decides about s, or nil.
+func (s *standing) rules() *rules.Standing {
+	if s == nil {
+		return nil
+	}
+	return &s.Standing
+}
+
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
+// those that are too old or too many.
+func (s *Store) addTombstone(ctx context.Context, tx pgx.Tx, agent int64, name string) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, sha256($3), `+now+`)
 		ON CONFLICT (owner, agent, name) DO UPDATE SET deleted = excluded.deleted`,
-		s.owner, string(r.id), []byte(name))
-	if err != nil || added.RowsAffected() == 0 {
+		s.owner, agent, []byte(name))
+	if err != nil {
 		return err
 	}
-	const atOnce = 8
 	_, err = tx.Exec(ctx, `
 		DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name IN (
 			SELECT name FROM tombstones WHERE owner = $1 AND agent = $2
 				AND deleted < greatest(`+now+` - $3::bigint, (SELECT deleted FROM tombstones
 					WHERE owner = $1 AND agent = $2 ORDER BY deleted DESC LIMIT 1 OFFSET $4))
-			ORDER BY deleted LIMIT $5)`, s.owner, r.agent,
-		sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1, atOnce)
+			ORDER BY deleted LIMIT $5)`, s.owner, agent, sessionstore.TombstoneAge.Milliseconds(),
+		sessionstore.MaxTombstones-1, rules.TombstonesAtOnce)
 	return err
 }

@@ -9,13 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
-)
-
-// The values of the column listing: which lists show a session.
-const (
-	ordinaryListing = iota
-	archivedListing
-	unusedListing
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one
@@ -91,36 +85,16 @@ func (s *Store) listQuery(
 	owner := args.add(s.owner)
 	after := " AND (updated, id) < (" + args.add(updated) + "::bigint, " + args.add(id) + ")"
 	order := " ORDER BY updated DESC, id DESC LIMIT " + args.add(q.Size()+1)
-	var roots []string // conditions of which one must hold
-	either := func(name, hash, spelling, real string) {
-		var both []string
-		for _, r := range roots {
-			for _, c := range [][2]string{{name, spelling}, {"real_" + name, real}} {
-				column, value := c[0], c[1]
-				both = append(both, r+" AND "+column+"_hash = "+hash+"("+value+", 0)"+
-					" AND "+column+" = "+value)
-			}
-		}
-		roots = both
-	}
-	roots = []string{""}
-	if f := q.Cwd; f != nil {
-		either("cwd", "hashtextextended", args.add(f.Spelling.String())+`::text COLLATE "C"`,
-			args.add(f.Real.String())+`::text COLLATE "C"`)
-	}
-	if f := q.Additional; f != nil {
-		either("dirs", "hash_array_extended",
-			args.add(dirTexts(f.Spelling.Strings()))+`::text[] COLLATE "C"`,
-			args.add(realTexts(f.Real))+`::text[] COLLATE "C"`)
+	var conditions []string
+	for _, r := range rules.Ranges(q) {
+		conditions = append(conditions, args.conditions(r))
 	}
 	var ranges []string
 	for _, agent := range agents {
 		key := args.add(agent)
-		for _, listing := range listings(q, &args) {
-			for _, r := range roots {
-				ranges = append(ranges, "(SELECT updated, id FROM sessions WHERE owner = "+owner+
-					" AND agent = "+key+listing+r+after+order+")")
-			}
+		for _, condition := range conditions {
+			ranges = append(ranges, "(SELECT updated, id FROM sessions WHERE owner = "+owner+
+				" AND agent = "+key+condition+after+order+")")
 		}
 	}
 	// OFFSET 0 makes the planner look up each session, also if it has no statistics, as after many
@@ -131,30 +105,27 @@ func (s *Store) listQuery(
 		joinAgents + " ORDER BY updated DESC, s.id DESC", args
 }
 
-// listings returns conditions of which one holds for each session that q matches without regard to
-// its roots.
-func listings(q sessionstore.Query, args *arguments) []string {
-	is := func(listing int) string { return fmt.Sprintf(" AND listing = %d", listing) }
-	if q.Archive == sessionstore.OnlyArchived {
-		return []string{is(archivedListing)}
+// conditions returns the conditions of a range.
+func (a *arguments) conditions(r rules.Range) string {
+	all := fmt.Sprintf(" AND listing = %d", r.Listing)
+	if r.Since != 0 {
+		all += " AND updated >= " + a.add(r.Since)
 	}
-	all := []string{is(ordinaryListing)}
-	if q.Archive == sessionstore.ArchivedToo {
-		all = append(all, is(archivedListing))
-	}
-	if q.Unused.Before.IsZero() {
-		return append(all, is(unusedListing))
-	}
-	before := args.add(q.Unused.Before.UnixMilli())
-	all = append(all, is(unusedListing)+" AND updated >= "+before)
-	var keep []string
-	for _, id := range q.Unused.Keep {
-		if id.Validate() == nil {
-			keep = append(keep, string(id))
+	if r.Keep != nil {
+		keep := make([]string, len(r.Keep))
+		for i, id := range r.Keep {
+			keep[i] = string(id)
 		}
+		all += " AND id = ANY(" + a.add(keep) + ")"
 	}
-	if len(keep) > 0 {
-		all = append(all, is(unusedListing)+" AND id = ANY("+args.add(keep)+")")
+	for _, c := range r.Where {
+		hash, form := "hashtextextended", "text"
+		if _, list := c.Value.([]string); list {
+			hash, form = "hash_array_extended", "text[]"
+		}
+		value := a.add(c.Value) + "::" + form + ` COLLATE "C"`
+		all += " AND " + c.Column + "_hash = " + hash + "(" + value + ", 0) AND " +
+			c.Column + " = " + value
 	}
 	return all
 }

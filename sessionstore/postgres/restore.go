@@ -2,14 +2,14 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-// Restore implements [sessionstore.Store].
+// Restore implements [sessionstore.Restorer].
 func (s *Store) Restore(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
 ) (stored bool, err error) {
@@ -26,22 +26,17 @@ func (s *Store) Restore(
 		if err != nil {
 			return err
 		}
-		old, err := s.find(ctx, tx, n.ID, forWrite)
-		if err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
+		same, err := s.oneStanding(ctx, tx, "id = $2", string(n.ID))
+		if err != nil {
 			return err
 		}
-		exists := err == nil
-		var newer bool
-		err = tx.QueryRow(ctx, `
-			SELECT EXISTS (SELECT 1 FROM sessions WHERE owner = $1 AND updated >= $2 AND (id = $3
-				OR agent = $4 AND state_key_hash = sha256($5)
-					AND NOT (imported AND turns = 0 AND last = 0)))`,
-			s.owner, n.Updated.UnixMilli(), string(n.ID), agent, []byte(n.StateKey)).Scan(&newer)
-		if err != nil || newer {
+		holder, err := s.oneStanding(ctx, tx, "agent = $2 AND state_key_hash = sha256($3)",
+			agent, []byte(n.StateKey))
+		if err != nil || !rules.Restores(n.Updated, same.rules(), holder.rules()) {
 			return err
 		}
-		if exists {
-			if err := s.deleteRows(ctx, tx, n.ID, old.strand); err != nil {
+		if same != nil {
+			if err := s.deleteRows(ctx, tx, n.ID, same.strand); err != nil {
 				return err
 			}
 		}
@@ -71,10 +66,10 @@ func (s *Store) restore(
 	}
 	return s.exec(ctx, tx, n.ID, "created = $3, archived = $4, renamed = $5, meta = $6, "+
 		"imported = $7::bigint <> 0, listed = $7", n.Created.UnixMilli(), n.Archived, n.Renamed,
-		append([]byte{}, n.Meta...), n.ListedColumn())
+		append([]byte{}, n.Meta...), rules.Listed(n))
 }
 
-// Deleted implements [sessionstore.Store].
+// Deleted implements [sessionstore.Restorer].
 func (s *Store) Deleted(
 	ctx context.Context,
 ) (all map[sessionstore.Agent][]sessionstore.Deleted, err error) {
@@ -93,7 +88,7 @@ func (s *Store) Deleted(
 			at    int64
 		)
 		_, err = pgx.ForEachRow(rows, []any{&agent.Kind, &agent.Profile, &name, &at}, func() error {
-			d := sessionstore.Deleted{At: timeOf(at)}
+			d := sessionstore.Deleted{At: rules.Time(at)}
 			copy(d.Name[:], name)
 			all[agent] = append(all[agent], d)
 			return nil
@@ -103,34 +98,43 @@ func (s *Store) Deleted(
 	return all, err
 }
 
-// RestoreDeleted implements [sessionstore.Store].
+// RestoreDeleted implements [sessionstore.Restorer].
 func (s *Store) RestoreDeleted(
 	ctx context.Context, agent sessionstore.Agent, deleted []sessionstore.Deleted,
 ) error {
 	if err := agent.Validate(); err != nil {
 		return err
 	}
-	names, times := [][]byte{}, []int64{}
-	for _, d := range deleted {
-		names, times = append(names, d.Name[:]), append(times, d.At.UnixMilli())
+	named := make([][]byte, len(deleted))
+	for i, d := range deleted {
+		named[i] = d.Name[:]
 	}
 	return s.write(ctx, func(tx pgx.Tx) error {
 		key, err := s.agentKey(ctx, tx, agent, true)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
-			DELETE FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)
-				AND imported AND turns = 0 AND last = 0 AND NOT archived AND NOT renamed`,
-			s.owner, key, names)
+		sessions, err := s.standings(ctx, tx, "agent = $2 AND state_key_hash = ANY($3)", key, named)
+		holders := make([]rules.Holder, len(sessions))
+		for i, s := range sessions {
+			holders[i] = rules.Holder{Name: rules.Tombstone(s.name), Standing: s.Standing}
+		}
+		remove, tombstones := rules.Bury(deleted, holders)
+		for _, i := range remove {
+			if err == nil {
+				err = s.deleteRows(ctx, tx, sessions[i].id, sessions[i].strand)
+			}
+		}
 		if err != nil {
 			return err
+		}
+		names, times := [][]byte{}, []int64{}
+		for _, d := range tombstones {
+			names, times = append(names, d.Name[:]), append(times, d.At.UnixMilli())
 		}
 		_, err = tx.Exec(ctx, `
 			INSERT INTO tombstones (owner, agent, name, deleted)
 			SELECT $1, $2, name, deleted FROM unnest($3::bytea[], $4::bigint[]) AS d (name, deleted)
-			WHERE NOT EXISTS (SELECT 1 FROM sessions
-				WHERE owner = $1 AND agent = $2 AND state_key_hash = name)
 			ON CONFLICT (owner, agent, name) DO UPDATE
 				SET deleted = greatest(tombstones.deleted, excluded.deleted)`,
 			s.owner, key, names, times)

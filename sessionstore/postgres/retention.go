@@ -2,20 +2,12 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
-)
-
-const (
-	// retentionInterval is the time between two applications of Options.Retention, among all
-	// servers.
-	retentionInterval = 24 * time.Hour
-	// retentionTimeout limits how long it delays a program that exits.
-	retentionTimeout = time.Second
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // applyRetention prunes what Options.Retention allows, whoever it belongs to. It is called when the
@@ -26,18 +18,18 @@ func (s *Store) applyRetention() {
 	if s.retention <= 0 || pool == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), rules.RetentionTimeout)
 	defer cancel()
 	var at int64
 	err := pool.QueryRow(ctx, "UPDATE meta SET pruned = "+now+
-		" WHERE pruned < "+now+" - $1::bigint RETURNING pruned", retentionInterval.Milliseconds()).Scan(&at)
+		" WHERE pruned < "+now+" - $1::bigint RETURNING pruned", rules.RetentionInterval.Milliseconds()).Scan(&at)
 	if err != nil { // it is not due, usually
 		return
 	}
 	owners, err := s.Owners(ctx)
 	for _, owner := range owners {
 		if err == nil {
-			_, err = s.For(owner).Prune(ctx, sessionstore.PruneQuery{UnusedBefore: timeOf(at).Add(-s.retention)})
+			_, err = s.For(owner).Prune(ctx, sessionstore.PruneQuery{UnusedBefore: rules.Time(at).Add(-s.retention)})
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 var _ sessionstore.Searcher = (*Store)(nil)
@@ -21,8 +22,6 @@ var _ sessionstore.Searcher = (*Store)(nil)
 // still run or never ended.
 
 const (
-	// indexBytes limits how much of a history is indexed in one transaction.
-	indexBytes = 512 << 10
 	// maxLexeme limits the bytes of a word that are indexed: a tsvector takes no more than 2046.
 	maxLexeme = 1000
 	// maxPhrase limits the words of a phrase that the index is asked for: PostgreSQL handles a phrase
@@ -56,11 +55,7 @@ func (s *Store) index(ctx context.Context, tx pgx.Tx, r *row) (done bool, err er
 	if err := s.addPassages(ctx, tx, r, p.Done); err != nil {
 		return false, err
 	}
-	complete := last
-	running := done && len(r.running) > 0
-	if open > 0 && (running || !done && open-1 > after) { // a passage too long for a piece is cut
-		complete = open - 1
-	}
+	complete := rules.Indexed(after, last, open, done, len(r.running) > 0)
 	return done, s.exec(ctx, tx, r.id, "indexed = strand, complete = $3, seen = $4", complete, last)
 }
 
@@ -69,7 +64,7 @@ func (s *Store) readPassages(
 	ctx context.Context, tx pgx.Tx, r *row, after int64, p *sessionstore.Passages,
 ) (last int64, err error) {
 	last = after
-	for size := 0; err == nil && size < indexBytes && last < r.last; {
+	for size := 0; err == nil && size < rules.IndexBytes && last < r.last; {
 		var rows pgx.Rows
 		rows, err = tx.Query(ctx, `
 			SELECT seq, body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3
@@ -237,7 +232,7 @@ func (s *Store) Search(
 			if err != nil {
 				return err
 			}
-			f.Time = timeOf(said)
+			f.Time = rules.Time(said)
 			if f.Line, f.Matches = sessionstore.BestLine(text, q.Matches(text)); len(f.Matches) > 0 {
 				all = append(all, f)
 			}

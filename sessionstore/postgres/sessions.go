@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -50,14 +50,6 @@ func (s *Store) find(
 	return r, err
 }
 
-// checkLease returns an error unless l is the newest lease of the session.
-func (r *row) checkLease(l sessionstore.Lease) error {
-	if r.generation != l.Generation {
-		return &sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation}
-	}
-	return nil
-}
-
 // finished returns the last segment and the number of turns of the finished part.
 func (r *row) finished() (last, turns int64) {
 	if r.open != 0 {
@@ -70,9 +62,10 @@ func (r *row) finished() (last, turns int64) {
 func (s *Store) store(ctx context.Context, tx pgx.Tx, r *row) error {
 	_, err := tx.Exec(ctx, `
 		UPDATE sessions SET generation = $3, turns = $4, running = $5, first = $6, open = $7,
-			strand = $8, last = $9, updated = CASE WHEN $10 THEN greatest(updated, `+now+`) ELSE updated END
+			strand = $8, last = $9, updated = CASE WHEN NOT $10 THEN updated
+				WHEN updated - `+now+` > $11 THEN `+now+` ELSE greatest(updated, `+now+`) END
 		WHERE owner = $1 AND id = $2`, s.owner, string(r.id), r.generation, r.turns, r.running, r.first,
-		r.open, r.strand, r.last, r.active)
+		r.open, r.strand, r.last, r.active, rules.MaxAhead())
 	return err
 }
 
@@ -107,7 +100,7 @@ func (s *Store) update(
 	return s.write(ctx, func(tx pgx.Tx) error {
 		r, err := s.find(ctx, tx, l.ID, forWrite)
 		if err == nil {
-			err = r.checkLease(l)
+			err = rules.CheckLease(l, r.generation)
 		}
 		if err != nil {
 			return err
@@ -188,37 +181,8 @@ func (s *Store) insert(
 
 // keyColumns returns the columns cwd, dirs, real_cwd and real_dirs.
 func keyColumns(k sessionstore.Keys) []any {
-	return []any{k.Roots.Cwd().String(), dirTexts(k.Roots.Additional().Strings()),
-		k.Real[0].String(), realTexts(k.Real[1:])}
-}
-
-// dirTexts returns a list that is not nil.
-func dirTexts(dirs []string) []string { return append([]string{}, dirs...) }
-
-func realTexts(dirs []workspace.Dir) []string {
-	texts := make([]string, len(dirs))
-	for i, dir := range dirs {
-		texts[i] = dir.String()
-	}
-	return texts
-}
-
-// parseKeys is the inverse of keyColumns.
-func parseKeys(
-	cwd string, dirs []string, realCwd string, realDirs []string,
-) (k sessionstore.Keys, err error) {
-	k.Roots, err = workspace.NewRoots(cwd, dirs)
-	for _, path := range append([]string{realCwd}, realDirs...) {
-		var dir workspace.Dir
-		if err == nil {
-			dir, err = workspace.ParseDir(path)
-		}
-		k.Real = append(k.Real, dir)
-	}
-	if err == nil {
-		err = k.Validate()
-	}
-	return k, err
+	p := rules.PathsOf(k)
+	return []any{p.Cwd, p.Dirs, p.RealCwd, p.RealDirs}
 }
 
 // recordColumns are the columns that scanRecord reads, of recordTables. joinAgents joins
@@ -233,26 +197,16 @@ const (
 // scanRecord reads a session, and further columns.
 func scanRecord(row pgx.Row, more ...any) (r sessionstore.Session, err error) {
 	var (
-		cwd, realCwd             string
-		dirs, realDirs           []string
-		created, updated, listed int64
-		meta                     []byte
+		p rules.Paths
+		c rules.Columns
 	)
-	err = row.Scan(append([]any{(*string)(&r.ID), &r.Agent.Kind, &r.Agent.Profile, &cwd, &dirs,
-		&realCwd, &realDirs, &r.Title, &created, &updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed,
-		&meta, &listed}, more...)...)
-	if err != nil {
-		return r, err
+	err = row.Scan(append([]any{(*string)(&r.ID), &r.Agent.Kind, &r.Agent.Profile, &p.Cwd, &p.Dirs,
+		&p.RealCwd, &p.RealDirs, &r.Title, &c.Created, &c.Updated, &r.Generation, &r.Turns,
+		&r.Archived, &r.Renamed, &c.Meta, &c.Listed}, more...)...)
+	if err == nil {
+		r.Keys, err = p.Keys()
 	}
-	r.Keys, err = parseKeys(cwd, dirs, realCwd, realDirs)
-	r.Created, r.Updated = timeOf(created), timeOf(updated)
-	r.Gone = listed < 0
-	if listed != 0 {
-		r.Listed = timeOf(max(listed, -listed))
-	}
-	if len(meta) > 0 {
-		r.Meta = json.RawMessage(meta)
-	}
+	c.Fill(&r)
 	return r, err
 }
 
@@ -295,7 +249,7 @@ func (s *Store) Activate(
 			r, err = s.find(ctx, tx, id, forWrite)
 		}
 		if err == nil && a.Held != 0 {
-			err = r.checkLease(sessionstore.Lease{ID: id, Generation: a.Held})
+			err = rules.CheckLease(sessionstore.Lease{ID: id, Generation: a.Held}, r.generation)
 		}
 		if err != nil {
 			return err
@@ -371,7 +325,8 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
-	return s.label(ctx, id, "title = $3, renamed = $3 <> ''", sessionstore.CleanTitle(title))
+	title, renamed := rules.Rename(title)
+	return s.label(ctx, id, "title = $3, renamed = $4", title, renamed)
 }
 
 // Archive implements [sessionstore.Store].
@@ -403,7 +358,7 @@ func (s *Store) SaveState(
 	return s.write(ctx, func(tx pgx.Tx) error {
 		r, err := s.lockWithAgent(ctx, tx, l.ID)
 		if err == nil {
-			err = r.checkLease(l)
+			err = rules.CheckLease(l, r.generation)
 		}
 		if err != nil {
 			return err
@@ -443,20 +398,16 @@ func (s *Store) Fork(
 		if err != nil {
 			return err
 		}
-		n := n
-		var title string
-		var state []byte
+		var (
+			title string
+			state []byte
+		)
 		err = tx.QueryRow(ctx, "SELECT title, state FROM sessions WHERE owner = $1 AND id = $2",
 			s.owner, string(source)).Scan(&title, &state)
 		if err != nil {
 			return err
 		}
-		if n.Title == "" {
-			n.Title = title
-		}
-		if n.State == nil && from.agent == agent {
-			n.State = state
-		}
+		n := rules.Forked(n, title, state, from.agent == agent)
 		r, err := s.insert(ctx, tx, agent, n, nil)
 		if err != nil {
 			return err
@@ -508,7 +459,11 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
 // The caller has locked the agent.
 func (s *Store) deleteSession(ctx context.Context, tx pgx.Tx, r *row) error {
-	if err := s.addTombstoneOf(ctx, tx, r, ""); err != nil {
+	one, err := s.oneStanding(ctx, tx, "id = $2", string(r.id))
+	if err == nil && one.name != "" {
+		err = s.addTombstone(ctx, tx, r.agent, one.name)
+	}
+	if err != nil {
 		return err
 	}
 	return s.deleteRows(ctx, tx, r.id, r.strand)
@@ -530,9 +485,9 @@ func (s *Store) deleteRows(ctx context.Context, tx pgx.Tx, id sessionstore.ID, s
 const pruneCondition = "owner = $1 AND " +
 	"(updated < $3 OR updated < $2 AND turns = 0 AND last = 0 AND NOT imported)"
 
-// Prune implements [sessionstore.Store].
+// Prune implements [sessionstore.Pruner].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
-	unused, all := q.Bounds()
+	unused, all := rules.Bounds(q)
 	var ids []string
 	err = s.read(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT id FROM sessions WHERE "+pruneCondition, s.owner, unused, all)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 var (
@@ -366,9 +367,9 @@ func (d *database) schemaVersion(
 	case err != nil:
 		return 0, err
 	case present < d.steps[0].version:
-		return 0, errUnreleased
+		return 0, rules.ErrUnreleased
 	case oldest > d.version():
-		return 0, &newerError{oldest: oldest, version: d.version()}
+		return 0, &rules.NewerError{Oldest: oldest, Version: d.version()}
 	}
 	return present, nil
 }
@@ -403,6 +404,3 @@ func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) e
 		return err
 	})
 }
-
-// timeOf returns a stored time.
-func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -4,29 +4,20 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-// maxDraftAge is the age at which a draft is deleted, because its process has probably died.
-const maxDraftAge = 24 * time.Hour
-
-// draft is a [sessionstore.Draft]: a strand that does not belong to a session yet. Its states are
-// kept in memory, because they are few.
+// draft is a [sessionstore.Draft]: a strand that does not belong to a session yet.
 type draft struct {
-	store  *Store
-	id     sessionstore.ID
-	strand int64
-	last   int64 // the number of its last segment
-	states map[sessionstore.Kind]sessionstore.Update
+	rules.Draft
+	store *Store
 }
 
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
-	d := &draft{store: s, id: id, states: map[sessionstore.Kind]sessionstore.Update{}}
+	d := &draft{Draft: rules.Draft{ID: id}, store: s}
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		if err := s.deleteOldDrafts(ctx, tx); err != nil {
 			return err
@@ -37,11 +28,11 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 				return err
 			}
 		}
-		if d.strand, err = nextGeneration(ctx, tx); err != nil {
+		if d.Strand, err = nextGeneration(ctx, tx); err != nil {
 			return err
 		}
 		return exec(ctx, tx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)",
-			d.strand, r.key, s.clock())
+			d.Strand, r.key, s.clock())
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +43,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 
 // deleteOldDrafts deletes the drafts of processes that died.
 func (s *medium) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
-	return deleteDrafts(ctx, tx, "started < ?", s.clock()-maxDraftAge.Milliseconds())
+	return deleteDrafts(ctx, tx, "started < ?", s.clock()-rules.MaxDraftAge.Milliseconds())
 }
 
 // deleteDrafts deletes the drafts that match a condition, and drops their strands.
@@ -70,31 +61,24 @@ func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64
 
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
-	history, states := sessionstore.Split(segment)
-	var last int64
-	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if err := d.checkExists(ctx, tx); err != nil {
+	return d.Draft.Append(segment, func(history []sessionstore.Update) (last int64, err error) {
+		err = d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			if err := d.checkExists(ctx, tx); err != nil {
+				return err
+			}
+			r := row{strand: d.Strand, last: d.Last}
+			err := r.add(ctx, tx, history, nil)
+			last = r.last
 			return err
-		}
-		r := row{strand: d.strand, last: d.last}
-		err := r.add(ctx, tx, history, nil)
-		last = r.last
-		return err
+		})
+		return last, err
 	})
-	if err != nil {
-		return err
-	}
-	d.last = last
-	for _, u := range states {
-		d.states[u.Kind] = u
-	}
-	return nil
 }
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
 	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		return deleteDrafts(ctx, tx, "strand = ?", d.strand)
+		return deleteDrafts(ctx, tx, "strand = ?", d.Strand)
 	})
 	d.store.eraseSoon()
 	return err
@@ -102,7 +86,7 @@ func (d *draft) Discard(ctx context.Context) error {
 
 // checkExists returns an error if the draft was used, discarded or deleted.
 func (d *draft) checkExists(ctx context.Context, tx *sql.Tx) error {
-	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.strand).Scan(new(int))
+	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.Strand).Scan(new(int))
 	if errors.Is(err, sql.ErrNoRows) {
 		return sessionstore.ErrDraft
 	}
@@ -115,7 +99,7 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 		return nil, nil
 	}
 	own, ok := d.(*draft)
-	if !ok || own.store.medium != s.medium || own.store.owner != s.owner || own.id != id {
+	if !ok || own.store.medium != s.medium || own.store.owner != s.owner || own.ID != id {
 		return nil, sessionstore.ErrDraft
 	}
 	return own, nil
@@ -133,19 +117,19 @@ func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 	}
 	for statement, key := range map[string]int64{
 		"DELETE FROM inherits WHERE session = ?": r.key,
-		"DELETE FROM drafts WHERE strand = ?":    d.strand,
+		"DELETE FROM drafts WHERE strand = ?":    d.Strand,
 	} {
 		if err := exec(ctx, tx, statement, key); err != nil {
 			return err
 		}
 	}
 	old = append(old, span{strand: r.strand})
-	r.strand, r.last = d.strand, d.last
+	r.strand, r.last = d.Strand, d.Last
 	if err := r.store(ctx, tx); err != nil {
 		return err
 	}
 	if err := dropSpans(ctx, tx, old); err != nil {
 		return err
 	}
-	return r.addStates(ctx, tx, slices.Collect(maps.Values(d.states)))
+	return r.addStates(ctx, tx, d.States())
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // Clause P7.
@@ -24,7 +25,7 @@ func TestOldDraftsAreDeleted(t *testing.T) {
 	left, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.NoError(t, left.Append(t.Context(), updates(3)))
-	now = now.Add(maxDraftAge)
+	now = now.Add(rules.MaxDraftAge)
 	_, err = s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.Equal(t, 1, segments())

@@ -60,11 +60,6 @@ const (
 	logPieces = 2
 )
 
-// countDelete records, in the transaction of a delete, that there is something to erase.
-func countDelete(ctx context.Context, tx *sql.Tx) error {
-	return exec(ctx, tx, "UPDATE meta SET deletes = deletes + 1")
-}
-
 // eraseSoon wakes the goroutine that erases.
 func (s *medium) eraseSoon() {
 	select {

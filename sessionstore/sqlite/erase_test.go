@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // TestOverwriteStale makes SQLite split index pages and deletes their content, which stays in the
@@ -273,7 +274,7 @@ func TestMemoryDoesNotTouchTheDisk(t *testing.T) {
 	require.NoError(t, draft.Discard(t.Context()))
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	require.Eventually(t, func() bool { return erased(t, s) }, time.Minute, time.Millisecond)
-	now = now.Add(retentionInterval)
+	now = now.Add(rules.RetentionInterval)
 	require.NoError(t, s.CheckDir())
 	require.Error(t, s.explain(&fs.PathError{Op: "write", Path: "x", Err: fs.ErrInvalid}))
 	require.NoError(t, s.Close())

@@ -13,6 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // code returns SQLite's primary result code in err's tree, or 0.
@@ -31,7 +32,9 @@ func isLocked(err error) bool {
 
 // explain turns err into one of the errors of [sessionstore.Store].
 func (s *medium) explain(err error) error {
-	if err == nil || describesCall(err) {
+	if err == nil || rules.DescribesCall(err) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, new(*sessionstore.UnavailableError)) {
 		return err
 	}
 	if errors.Is(err, sql.ErrConnDone) {
@@ -53,8 +56,8 @@ func (s *medium) explain(err error) error {
 
 // isOther reports whether err is about a file that is not damaged but not for this program.
 func isOther(err error) bool {
-	return errors.As(err, new(*foreignError)) || errors.As(err, new(*newerError)) ||
-		errors.Is(err, errUnreleased)
+	return errors.As(err, new(*foreignError)) || errors.As(err, new(*rules.NewerError)) ||
+		errors.Is(err, rules.ErrUnreleased)
 }
 
 // diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some
@@ -93,22 +96,6 @@ type fullError struct{ err error }
 func (e *fullError) Error() string { return "the disk is full" }
 func (e *fullError) Unwrap() error { return e.err }
 
-// describesCall reports whether err is about the call rather than the medium.
-func describesCall(err error) bool {
-	for _, target := range []error{
-		context.Canceled, context.DeadlineExceeded,
-		sessionstore.ErrClosed, sessionstore.ErrExists,
-		sessionstore.ErrReplaced, sessionstore.ErrDraft,
-	} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return errors.As(err, new(*sessionstore.NotFoundError)) ||
-		errors.As(err, new(*sessionstore.FencedError)) ||
-		errors.As(err, new(*sessionstore.UnavailableError))
-}
-
 // The hints of errors tell a person what to do.
 const (
 	hintPermissions = "make the directory and the file readable and writable for you, " +
@@ -125,9 +112,9 @@ const (
 
 func hintFor(err error) string {
 	switch {
-	case errors.As(err, new(*foreignError)), errors.Is(err, errUnreleased):
+	case errors.As(err, new(*foreignError)), errors.Is(err, rules.ErrUnreleased):
 		return hintForeign
-	case errors.As(err, new(*newerError)):
+	case errors.As(err, new(*rules.NewerError)):
 		return hintNewer
 	case errors.As(err, new(*damageError)):
 		return hintRepair

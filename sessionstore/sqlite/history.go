@@ -3,11 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"iter"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // pageBytes is about the amount of history that is read at once.
@@ -152,19 +152,19 @@ func (s *Store) States(
 		if err != nil {
 			return err
 		}
-		for _, kind := range sessionstore.StateKinds() {
-			var body []byte
-			err := tx.QueryRowContext(ctx, "SELECT body FROM states WHERE session = ? AND kind = ?",
-				r.key, string(kind)).Scan(&body)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue
-			}
-			if err != nil {
+		bodies := make(map[sessionstore.Kind][]byte)
+		err = each(ctx, tx, "SELECT kind, body FROM states WHERE session = ?", []any{r.key},
+			func(rows *sql.Rows) error {
+				var (
+					kind sessionstore.Kind
+					body []byte
+				)
+				err := rows.Scan((*string)(&kind), &body)
+				bodies[kind] = body
 				return err
-			}
-			states = append(states, sessionstore.Update{Kind: kind, Raw: body})
-		}
-		return nil
+			})
+		states = rules.States(bodies)
+		return err
 	})
 	return states, err
 }

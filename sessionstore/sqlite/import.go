@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -12,126 +11,77 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-const (
-	// comparedSessions is the number of listed sessions that are compared with the store at once,
-	// and importedSessions the number that are stored in one transaction.
-	comparedSessions = 2000
-	importedSessions = 100
-)
-
-// Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without the
+// Import implements [sessionstore.Importer]. Usually nothing is new, which it finds out without the
 // write lock.
 func (s *Store) Import(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (added int, err error) {
-	if err := agent.Validate(); err != nil {
-		return 0, err
-	}
-	for _, n := range sessions {
-		if err := n.Validate(); err != nil {
-			return 0, err
-		}
-	}
-	for some := range slices.Chunk(sessions, comparedSessions) {
-		var fresh []sessionstore.Imported
-		err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			fresh, err = s.outdated(ctx, tx, agent, some)
+	compare := func(some []sessionstore.Imported) (outdated []sessionstore.Imported, err error) {
+		err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			agents, err := s.owner.agents(ctx, tx, agent)
+			if err != nil {
+				return err
+			}
+			rows := &importRows{store: s, tx: tx, agent: agent}
+			if len(agents) == 1 {
+				rows.key = slices.Collect(maps.Keys(agents))[0]
+			}
+			outdated, err = rules.Outdated(ctx, rows, some)
 			return err
 		})
-		for piece := range slices.Chunk(fresh, importedSessions) {
-			n := 0
-			if err == nil {
-				err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-					n, err = s.importSome(ctx, tx, agent, piece)
+		return outdated, err
+	}
+	return rules.Import(agent, sessions, compare,
+		func(piece []sessionstore.Imported) (added int, err error) {
+			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+				key, err := s.owner.agentKey(ctx, tx, agent)
+				if err != nil {
 					return err
-				})
-			}
-			added += n
-			if err == nil {
-				err = pause.For(ctx, minPause)
-			}
-		}
-		if err != nil {
-			return added, err
-		}
-	}
-	return added, nil
+				}
+				rows := &importRows{store: s, tx: tx, agent: agent, key: key}
+				added, err = rules.Store(ctx, rows, piece)
+				return err
+			})
+			return added, errors.Join(err, pause.For(ctx, minPause))
+		})
 }
 
-// importSome imports sessions, and returns the number of new ones.
-func (s *Store) importSome(
-	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
-) (added int, err error) {
-	key, err := s.owner.agentKey(ctx, tx, agent)
-	if err != nil {
-		return 0, err
-	}
-	records, err := importRecords(ctx, tx, key, namesOf(sessions))
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range sessions {
-		at, ok := records[n.StateKey]
-		switch unknown := !ok || at.session == 0 && at.Deleted == 0; {
-		case unknown && n.OnlyKnown:
-		case unknown:
-			added++
-			// A list may have it twice.
-			records[n.StateKey], err = s.insertImported(ctx, tx, agent, n, s.clock())
-		default:
-			err = s.importKnown(ctx, tx, key, at, n)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return added, nil
+// importRows are the [rules.Rows] of an agent.
+type importRows struct {
+	store    *Store
+	tx       *sql.Tx
+	agent    sessionstore.Agent
+	key      int64            // of the agent, 0 if there is none yet
+	sessions map[string]int64 // the keys of known sessions, by state key
 }
 
-// namesOf returns the state keys of sessions.
-func namesOf(sessions []sessionstore.Imported) []string {
-	names := make([]string, len(sessions))
-	for i, n := range sessions {
-		names[i] = n.StateKey
-	}
-	return names
-}
+// Now implements [rules.Rows].
+func (r *importRows) Now(context.Context) (int64, error) { return r.store.clock(), nil }
 
-// importRecord describes the stored session, or the tombstone, of a session that an agent lists.
-type importRecord struct {
-	session int64 // 0 if it is unknown
-	sessionstore.Known
-}
-
-// findImported returns the record of one session.
-func findImported(
-	ctx context.Context, tx *sql.Tx, agent int64, stateKey string,
-) (importRecord, error) {
-	found, err := importRecords(ctx, tx, agent, []string{stateKey})
-	return found[stateKey], err
-}
-
-// importRecords returns the records of the sessions with some state keys that the store knows.
-func importRecords(
-	ctx context.Context, tx *sql.Tx, agent int64, stateKeys []string,
-) (map[string]importRecord, error) {
-	found := make(map[string]importRecord, len(stateKeys))
-	err := each(ctx, tx, `
+// Known implements [rules.Rows].
+func (r *importRows) Known(
+	ctx context.Context, stateKeys []string,
+) (map[string]rules.Known, error) {
+	found := make(map[string]rules.Known, len(stateKeys))
+	r.sessions = make(map[string]int64, len(stateKeys))
+	err := each(ctx, r.tx, `
 		SELECT name, sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
 		FROM json_each(?1) CROSS JOIN runtime_keys ON runtime_keys.agent = ?2 AND name = CAST(unhex(value) AS TEXT)
 		JOIN sessions ON sessions.key = runtime_keys.session
 		LEFT JOIN labels ON labels.session = sessions.key`,
-		[]any{asJSON(asHex(stateKeys)), agent}, func(rows *sql.Rows) error {
+		[]any{asJSON(asHex(stateKeys)), r.key}, func(rows *sql.Rows) error {
 			var (
-				name string
-				at   importRecord
+				name    string
+				session int64
 			)
-			err := rows.Scan(&name, &at.session, &at.Created, &at.Updated, &at.Title, &at.Meta,
-				&at.Renamed, &at.Unused, &at.Listed, &at.Cwd, &at.RealCwd)
-			found[name] = at
+			k := rules.Known{Stored: true}
+			err := rows.Scan(&name, &session, &k.Created, &k.Updated, &k.Title, &k.Meta,
+				&k.Renamed, &k.Unused, &k.Listed, &k.Cwd, &k.RealCwd)
+			found[name], r.sessions[name] = k, session
 			return err
 		})
 	if err != nil {
@@ -141,102 +91,85 @@ func importRecords(
 	for _, stateKey := range stateKeys {
 		hashed[hex.EncodeToString(tombstoneName(stateKey))] = stateKey
 	}
-	err = each(ctx, tx, `
+	err = each(ctx, r.tx, `
 		SELECT lower(hex(name)), deleted FROM tombstones
 		WHERE agent = ?2 AND name IN (SELECT unhex(value) FROM json_each(?1))`,
-		[]any{asJSON(slices.Collect(maps.Keys(hashed))), agent}, func(rows *sql.Rows) error {
+		[]any{asJSON(slices.Collect(maps.Keys(hashed))), r.key}, func(rows *sql.Rows) error {
 			var (
 				name string
-				at   importRecord
+				k    rules.Known
 			)
-			err := rows.Scan(&name, &at.Deleted)
-			found[hashed[name]] = at
+			err := rows.Scan(&name, &k.Deleted)
+			found[hashed[name]] = k
 			return err
 		})
 	return found, err
 }
 
-// outdated returns the sessions whose stored data differs from the list.
-func (s *Store) outdated(
-	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported,
-) ([]sessionstore.Imported, error) {
-	agents, err := s.owner.agents(ctx, tx, agent)
-	if err != nil || len(agents) == 0 {
-		return sessions, err
-	}
-	names := namesOf(sessions)
-	var fresh []sessionstore.Imported
-	for key := range agents {
-		records, err := importRecords(ctx, tx, key, names)
-		if err != nil {
+// First implements [rules.Rows].
+func (r *importRows) First(
+	ctx context.Context, stateKeys []string,
+) (map[string][]sessionstore.Update, error) {
+	first := make(map[string][]sessionstore.Update)
+	for _, stateKey := range stateKeys {
+		var body []byte
+		err := r.tx.QueryRowContext(ctx, `
+			SELECT body FROM segments WHERE strand = coalesce(
+				(SELECT strand FROM inherits WHERE session = ?1 ORDER BY last LIMIT 1),
+				(SELECT strand FROM sessions WHERE key = ?1))
+			ORDER BY seq LIMIT 1`, r.sessions[stateKey]).Scan(&body)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return nil, err
 		}
-		for _, n := range sessions {
-			at := records[n.StateKey]
-			title, err := at.newTitle(ctx, tx, n)
-			if err != nil {
-				return nil, err
-			}
-			unknown := at.session == 0 && at.Deleted == 0
-			if unknown && n.OnlyKnown {
-				continue
-			}
-			if title != at.Title || unknown || at.Outdated(n, s.clock()) {
-				fresh = append(fresh, n)
-			}
-		}
+		first[stateKey] = slices.Collect(sessionstore.Unpack(body))
 	}
-	return fresh, nil
+	return first, nil
 }
 
-// newTitle returns the session's title once n is imported. An unused session gets its title with
-// its first prompt.
-func (at importRecord) newTitle(
-	ctx context.Context, tx *sql.Tx, n sessionstore.Imported,
-) (string, error) {
-	if at.session == 0 || !at.MayRetitle(n) {
-		return at.Title, nil
-	}
-	var first []byte
-	err := tx.QueryRowContext(ctx, `
-		SELECT body FROM segments WHERE strand = coalesce(
-			(SELECT strand FROM inherits WHERE session = ?1 ORDER BY last LIMIT 1),
-			(SELECT strand FROM sessions WHERE key = ?1))
-		ORDER BY seq LIMIT 1`, at.session).Scan(&first)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", err
-	}
-	return n.NewTitle(at.Title, slices.Collect(sessionstore.Unpack(first))), nil
-}
-
-// insertImported stores a new session that an agent knows, and has listed at the given time, 0 for
-// not at all.
-func (s *Store) insertImported(
-	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported, listed int64,
-) (at importRecord, err error) {
-	at.Known = sessionstore.Known{Updated: s.clock(), Title: sessionstore.CleanTitle(n.Title),
-		Meta: string(n.Meta), Listed: listed, Cwd: n.Keys.Roots.Cwd().String()}
-	if !n.Updated.IsZero() {
-		at.Updated = n.Updated.UnixMilli()
-	}
-	at.Created = at.Updated
-	_, at.session, err = s.insert(ctx, tx, sessionstore.NewSession{
-		ID: n.ID, Agent: agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, at.Updated)
+// Insert implements [rules.Rows].
+func (r *importRows) Insert(
+	ctx context.Context, n sessionstore.Imported, k rules.Known,
+) error {
+	_, session, err := r.store.insert(ctx, r.tx, sessionstore.NewSession{
+		ID: n.ID, Agent: r.agent, Keys: n.Keys, Title: k.Title, State: n.State, StateKey: n.StateKey,
+	}, k.Updated)
+	r.sessions[n.StateKey] = session
 	if err == nil {
-		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
-			listed, at.session)
+		err = exec(ctx, r.tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
+			k.Listed, session)
 	}
 	if err == nil && n.Archived {
-		err = setLabel(ctx, tx, at.session, "archived", 1)
+		err = setLabel(ctx, r.tx, session, "archived", 1)
 	}
-	if err == nil && len(n.Meta) > 0 {
-		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
+	if err == nil && k.Meta != "" {
+		err = setLabel(ctx, r.tx, session, "meta", k.Meta)
 	}
-	return at, err
+	return err
 }
 
-// Adopt implements [sessionstore.Store].
+// Update implements [rules.Rows].
+func (r *importRows) Update(
+	ctx context.Context, n sessionstore.Imported, before, after rules.Known,
+) error {
+	if after.Deleted != 0 {
+		return exec(ctx, r.tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
+			after.Deleted, r.key, tombstoneName(n.StateKey))
+	}
+	session := r.sessions[n.StateKey]
+	err := exec(ctx, r.tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
+		after.Title, after.Updated, session)
+	if err == nil && after.Meta != before.Meta {
+		err = setLabel(ctx, r.tx, session, "meta", after.Meta)
+	}
+	if err == nil {
+		err = exec(ctx, r.tx,
+			"UPDATE runtime_keys SET imported = max(imported, ?), listed = ? WHERE session = ?",
+			before.Unused && !after.Unused, after.Listed, session)
+	}
+	return err
+}
+
+// Adopt implements [sessionstore.Importer].
 func (s *Store) Adopt(
 	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported,
 	history sessionstore.Draft,
@@ -253,12 +186,15 @@ func (s *Store) Adopt(
 		if err != nil {
 			return err
 		}
-		if at, err := findImported(ctx, tx, key, n.StateKey); err != nil {
+		rows := &importRows{store: s, tx: tx, agent: agent, key: key}
+		known, err := rows.Known(ctx, []string{n.StateKey})
+		if err != nil {
 			return err
-		} else if at.Deleted != 0 {
+		}
+		if known[n.StateKey].Deleted != 0 {
 			return &sessionstore.NotFoundError{ID: n.ID}
 		}
-		if _, err := s.insertImported(ctx, tx, agent, n, 0); err != nil {
+		if err := rows.Insert(ctx, n, rules.Adopted(n, s.clock())); err != nil {
 			return err
 		}
 		r, err := s.owner.find(ctx, tx, n.ID)
@@ -278,7 +214,7 @@ func (s *Store) Adopt(
 	return lease, err
 }
 
-// Named implements [sessionstore.Store].
+// Named implements [sessionstore.Importer].
 func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
 ) (id sessionstore.ID, err error) {
@@ -296,39 +232,8 @@ func (s *Store) Named(
 	return plainID(id), err
 }
 
-// importKnown updates a session, or its tombstone, from its agent's list.
-func (s *Store) importKnown(
-	ctx context.Context, tx *sql.Tx, agent int64, at importRecord, n sessionstore.Imported,
-) error {
-	if at.Deleted != 0 {
-		return exec(ctx, tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
-			s.clock(), agent, tombstoneName(n.StateKey))
-	}
-	updated := at.Updated
-	if !n.Updated.IsZero() {
-		updated = max(updated, n.Updated.UnixMilli())
-	}
-	title, err := at.newTitle(ctx, tx, n)
-	if err == nil {
-		err = exec(ctx, tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
-			title, updated, at.session)
-	}
-	if err == nil && string(n.Meta) != at.Meta {
-		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
-	}
-	if err == nil && at.UsedSince(n) {
-		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", at.session)
-	}
-	if listed := at.ListedAs(n, s.clock()); err == nil && listed != at.Listed {
-		err = exec(ctx, tx, "UPDATE runtime_keys SET listed = ? WHERE session = ?",
-			listed, at.session)
-	}
-	return err
-}
-
 // setStateKey stores the state key of a session. Another session with this key loses it, and is
-// deleted if it was imported and never used. A tombstone is stored for the key that the session had
-// before, unless name is "".
+// deleted if it was imported and never used.
 func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name string) error {
 	if name == "" {
 		return exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", session)
@@ -343,19 +248,20 @@ func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name
 	if err != nil {
 		return err
 	}
-	if before != "" && before != name {
-		if err := s.addTombstone(ctx, tx, agent, before); err != nil {
-			return err
-		}
-		if err := exec(ctx, tx, "UPDATE labels SET meta = '' WHERE session = ?", session); err != nil {
-			return err
-		}
+	change := rules.ChangeKey(before, name)
+	if change.Remember != "" {
+		err = s.addTombstone(ctx, tx, agent, change.Remember)
 	}
-	if err := takeStateKey(ctx, tx, session, agent, name); err != nil {
-		return err
+	if err == nil && change.Reset {
+		err = exec(ctx, tx, "UPDATE labels SET meta = '' WHERE session = ?", session)
 	}
-	err = exec(ctx, tx, "DELETE FROM tombstones WHERE agent = ? AND name = ?",
-		agent, tombstoneName(name))
+	if err == nil {
+		err = s.takeStateKey(ctx, tx, session, agent, name)
+	}
+	if err == nil {
+		err = exec(ctx, tx, "DELETE FROM tombstones WHERE agent = ? AND name = ?",
+			agent, tombstoneName(name))
+	}
 	if err != nil {
 		return err
 	}
@@ -365,31 +271,53 @@ func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name
 }
 
 // takeStateKey takes the state key from another session that has it.
-func takeStateKey(ctx context.Context, tx *sql.Tx, session, agent int64, name string) error {
-	var (
-		other  row
-		unused bool
-	)
-	err := tx.QueryRowContext(ctx, `
-		SELECT sessions.key, strand, imported AND turns = 0 AND last = 0 FROM runtime_keys JOIN sessions ON sessions.key = session
-		WHERE runtime_keys.agent = ? AND name = ? AND session <> ?`, agent, name, session).Scan(&other.key, &other.strand, &unused)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+func (s *Store) takeStateKey(
+	ctx context.Context, tx *sql.Tx, session, agent int64, name string,
+) error {
+	others, err := standings(ctx, tx, "runtime_keys.agent = ? AND name = ? AND sessions.key <> ?",
+		agent, name, session)
+	for _, other := range others { // one, if any
+		switch {
+		case err != nil:
+		case other.NeverUsed():
+			err = deleteRows(ctx, tx, other.row)
+			s.eraseSoon()
+		default:
+			err = exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", other.key)
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if unused {
-		return deleteRows(ctx, tx, other)
-	}
-	return exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", other.key)
+	return err
 }
 
-// tombstoneName returns a state key as it is stored in a tombstone: hashed, so that a deleted
-// session leaves nothing readable.
-func tombstoneName(name string) []byte {
-	sum := sha256.Sum256([]byte(name))
-	return sum[:]
+// standing is a session that may be deleted because of its agent.
+type standing struct {
+	row  // only key and strand are set
+	name string
+	rules.Standing
+}
+
+// standings returns the sessions with a state key that match a condition.
+func standings(
+	ctx context.Context, tx *sql.Tx, condition string, args ...any,
+) (found []standing, err error) {
+	err = each(ctx, tx, `
+		SELECT key, strand, coalesce(name, ''), coalesce(imported, 0), turns, last,
+			coalesce(archived OR renamed, 0), generation <> strand, updated
+		FROM sessions LEFT JOIN runtime_keys ON runtime_keys.session = key
+		LEFT JOIN labels ON labels.session = key WHERE `+condition,
+		args, func(rows *sql.Rows) error {
+			var s standing
+			err := rows.Scan(&s.key, &s.strand, &s.name, &s.Imported, &s.Turns, &s.Last,
+				&s.Labelled, &s.Opened, &s.Updated)
+			found = append(found, s)
+			return err
+		})
+	return found, err
+}
+
+func tombstoneName(stateKey string) []byte {
+	name := rules.Tombstone(stateKey)
+	return name[:]
 }
 
 // addTombstoneOf adds a tombstone for the state key of a session, if it has one.
@@ -420,11 +348,11 @@ func (s *medium) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name
 	if err != nil {
 		return err
 	}
-	const atOnce = 8
 	return exec(ctx, tx, `
 		DELETE FROM tombstones WHERE agent = ?1 AND name IN (
 			SELECT name FROM tombstones WHERE agent = ?1 AND deleted < max(?2, coalesce((
 				SELECT deleted FROM tombstones WHERE agent = ?1 ORDER BY deleted DESC LIMIT 1 OFFSET ?3), 0))
 			ORDER BY deleted LIMIT ?4)`, agent,
-		now-sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1, atOnce)
+		now-sessionstore.TombstoneAge.Milliseconds(), sessionstore.MaxTombstones-1,
+		rules.TombstonesAtOnce)
 }

@@ -7,13 +7,8 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
-
-// keyColumns are the columns of a session's keys.
-type keyColumns struct {
-	cwd, dirs, realCwd, realDirs column
-}
 
 // column is a value that sessions are found by. The indexes contain its hash.
 type column struct {
@@ -21,22 +16,20 @@ type column struct {
 	hash int64
 }
 
-// columnsOf returns the columns of k, which must be valid.
-func columnsOf(k sessionstore.Keys) keyColumns {
-	return keyColumns{
-		cwd:      dirColumn(k.Roots.Cwd()),
-		dirs:     dirsColumn(k.Roots.Additional()),
-		realCwd:  dirColumn(k.Real[0]),
-		realDirs: realColumn(k.Real[1:]),
+// keyValues returns the columns cwd, dirs, real_cwd and real_dirs of k, which must be valid, and
+// then their hashes.
+func keyValues(k sessionstore.Keys) (values []any) {
+	p := rules.PathsOf(k)
+	columns := []column{
+		columnOf(p.Cwd), listColumn(p.Dirs), columnOf(p.RealCwd), listColumn(p.RealDirs),
 	}
-}
-
-// values returns the columns in the order cwd, dirs, real_cwd, real_dirs, then their hashes.
-func (k keyColumns) values() []any {
-	return []any{
-		k.cwd.text, k.dirs.text, k.realCwd.text, k.realDirs.text,
-		k.cwd.hash, k.dirs.hash, k.realCwd.hash, k.realDirs.hash,
+	for _, c := range columns {
+		values = append(values, c.text)
 	}
+	for _, c := range columns {
+		values = append(values, c.hash)
+	}
+	return values
 }
 
 // columnOf returns the column of a text. The hash is stored, so it must not change.
@@ -44,18 +37,6 @@ func columnOf(text string) column {
 	h := fnv.New64a()
 	h.Write([]byte(text))
 	return column{text, int64(h.Sum64())}
-}
-
-func dirColumn(dir workspace.Dir) column { return columnOf(dir.String()) }
-
-func dirsColumn(list workspace.Dirs) column { return listColumn(list.Strings()) }
-
-func realColumn(list []workspace.Dir) column {
-	paths := make([]string, len(list))
-	for i, dir := range list {
-		paths[i] = dir.String()
-	}
-	return listColumn(paths)
 }
 
 // listColumn returns the column of a list, as JSON. Lists are compared by this text.
@@ -100,32 +81,14 @@ func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
 	return sessionstore.Keys{Roots: k.Roots, Real: slices.Clone(k.Real)}, nil
 }
 
-// parseKeys is the inverse of [columnsOf].
-func parseKeys(texts keyTexts) (sessionstore.Keys, error) {
-	var k sessionstore.Keys
-	cwd, err := workspace.ParseDir(texts[0])
-	if err != nil {
+// parseKeys is the inverse of [keyValues].
+func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
+	p := rules.Paths{Cwd: texts[0], RealCwd: texts[2]}
+	if err := json.Unmarshal([]byte(texts[1]), &p.Dirs); err != nil {
 		return k, err
 	}
-	var paths, realPaths []string
-	if err := json.Unmarshal([]byte(texts[1]), &paths); err != nil {
+	if err := json.Unmarshal([]byte(texts[3]), &p.RealDirs); err != nil {
 		return k, err
 	}
-	if err := json.Unmarshal([]byte(texts[3]), &realPaths); err != nil {
-		return k, err
-	}
-	additional, err := workspace.ParseDirs(paths)
-	if err != nil {
-		return k, err
-	}
-	k.Roots = workspace.RootsFrom(cwd, additional)
-	k.Real = make([]workspace.Dir, 0, 1+len(realPaths))
-	for _, path := range append([]string{texts[2]}, realPaths...) {
-		dir, err := workspace.ParseDir(path)
-		if err != nil {
-			return k, err
-		}
-		k.Real = append(k.Real, dir)
-	}
-	return k, k.Validate()
+	return p.Keys()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one
@@ -39,7 +40,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 			positions = positions[:size]
 			last := positions[size-1]
 			page.Next = q.After(sessionstore.Position{
-				Updated: timeOf(last.updated), ID: plainID(sessionstore.ID(last.id)),
+				Updated: rules.Time(last.updated), ID: plainID(sessionstore.ID(last.id)),
 			})
 		}
 		page.Sessions, err = s.records(ctx, tx, positions, agents)
@@ -69,19 +70,15 @@ func (o owner) firstPositions(
 	ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent,
 	start position,
 ) ([]position, error) {
-	keep := q.Unused.Keep
-	q.Unused.Keep = make([]sessionstore.ID, len(keep))
-	for i, id := range keep {
-		q.Unused.Keep[i] = o.storedID(id)
-	}
+	ranges := rules.Ranges(q)
 	var all []position
 	for agent := range agents {
 		var (
 			texts []string
 			args  []any
 		)
-		for _, r := range indexRanges(q) {
-			text, some := r.query(agent, start, q.Size()+1)
+		for _, r := range ranges {
+			text, some := o.rangeQuery(r, agent, start, q.Size()+1)
 			texts, args = append(texts, "SELECT * FROM ("+text+")"), append(args, some...)
 		}
 		text := strings.Join(texts, " UNION ") + firstOf(q.Size()+1)
@@ -138,95 +135,39 @@ func (s *medium) warnDamaged(key int64, id sessionstore.ID, err error) {
 const recordsQuery = "SELECT " + recordColumns + " FROM " + recordTables +
 	" WHERE key IN (SELECT value FROM json_each(?))"
 
-// The values of the column listing: which lists show a session.
-const (
-	ordinaryListing = iota
-	archivedListing
-	unusedListing
-)
-
-// indexRange is a part of an index: the sessions of an agent with a listing and certain values in
-// some columns, in the order of a list.
-type indexRange struct {
-	columns []string // of cwd, real_cwd, dirs, real_dirs
-	values  []column
-	listing int
-	since   int64 // of updated, 0 for all
-	// keep, if not "", is a JSON array of ids in hexadecimal: not a range but these sessions before
-	// since.
-	keep string
-}
-
-// indexRanges returns the ranges whose union q's filters match. A filter matches by its spelling or
-// its real path.
-func indexRanges(q sessionstore.Query) []indexRange {
-	ranges := listingRanges(q)
-	if f := q.Cwd; f != nil {
-		ranges = either(ranges, "cwd", dirColumn(f.Spelling), dirColumn(f.Real))
-	}
-	if f := q.Additional; f != nil {
-		ranges = either(ranges, "dirs", dirsColumn(f.Spelling), realColumn(f.Real))
-	}
-	return ranges
-}
-
-// listingRanges returns the ranges of the sessions that q matches without regard to their roots.
-func listingRanges(q sessionstore.Query) []indexRange {
-	if q.Archive == sessionstore.OnlyArchived {
-		return []indexRange{{listing: archivedListing}}
-	}
-	unused := indexRange{listing: unusedListing}
-	if !q.Unused.Before.IsZero() {
-		unused.since = q.Unused.Before.UnixMilli()
-	}
-	ranges := []indexRange{{listing: ordinaryListing}, unused}
-	if q.Archive == sessionstore.ArchivedToo {
-		ranges = append(ranges, indexRange{listing: archivedListing})
-	}
-	if unused.since != 0 && len(q.Unused.Keep) > 0 {
-		unused.keep = asJSON(asHex(q.Unused.Keep))
-		ranges = append(ranges, unused)
-	}
-	return ranges
-}
-
-// either splits each range in two: one for the column name, and one for the column of its real
-// path.
-func either(ranges []indexRange, name string, spelling, real column) []indexRange {
-	var out []indexRange
-	for _, r := range ranges {
-		out = append(out, r.and(name, spelling), r.and("real_"+name, real))
-	}
-	return out
-}
-
-func (r indexRange) and(name string, value column) indexRange {
-	r.columns = append(r.columns[:len(r.columns):len(r.columns)], name)
-	r.values = append(r.values[:len(r.values):len(r.values)], value)
-	return r
-}
-
-// query returns a query and its arguments. It names the index, so that statistics cannot make
-// SQLite choose another plan.
-func (r indexRange) query(agent int64, start position, limit int) (string, []any) {
+// rangeQuery returns a query for positions in a range, and its arguments. It names the index, so
+// that statistics cannot make SQLite choose another plan.
+func (o owner) rangeQuery(
+	r rules.Range, agent int64, start position, limit int,
+) (string, []any) {
 	where, args := "agent = ?", []any{agent}
-	for i, name := range r.columns {
-		where += " AND " + name + "_hash = ? AND " + name + " = ?"
-		args = append(args, r.values[i].hash, r.values[i].text)
+	var columns []string
+	for _, c := range r.Where {
+		var value column
+		switch paths := c.Value.(type) {
+		case string:
+			value = columnOf(paths)
+		case []string:
+			value = listColumn(paths)
+		}
+		where += " AND " + c.Column + "_hash = ? AND " + c.Column + " = ?"
+		args = append(args, value.hash, value.text)
+		columns = append(columns, c.Column)
 	}
 	where += " AND listing = ? AND (updated, id) < (?, ?)"
-	args = append(args, r.listing, start.updated, start.id)
-	if r.keep != "" {
-		where += " AND updated < ? AND id IN (SELECT CAST(unhex(value) AS TEXT) FROM json_each(?))"
-		return positionsOf("sqlite_autoindex_sessions_1", where), append(args, r.since, r.keep)
+	args = append(args, int(r.Listing), start.updated, start.id)
+	if r.Keep != nil {
+		keep := make([]sessionstore.ID, len(r.Keep))
+		for i, id := range r.Keep {
+			keep[i] = o.storedID(id)
+		}
+		where += " AND id IN (SELECT CAST(unhex(value) AS TEXT) FROM json_each(?))"
+		return positionsOf("sqlite_autoindex_sessions_1", where), append(args, asJSON(asHex(keep)))
 	}
-	index := "by_" + strings.Join(r.columns, "_")
-	if len(r.columns) == 0 {
-		index = "by_activity"
-	}
-	if r.since != 0 {
+	index := "by_" + cmp.Or(strings.Join(columns, "_"), "activity")
+	if r.Since != 0 {
 		where += " AND updated >= ?"
-		args = append(args, r.since)
+		args = append(args, r.Since)
 	}
 	return positionsOf(index, where) + firstOf(limit), args
 }

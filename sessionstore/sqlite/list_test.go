@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -41,18 +42,18 @@ func TestQueryPlans(t *testing.T) {
 		for _, archive := range []sessionstore.ArchiveFilter{sessionstore.ArchivedToo, sessionstore.WithoutArchived, sessionstore.OnlyArchived} {
 			for _, unused := range []sessionstore.UnusedFilter{{}, {Before: time.UnixMilli(1_700_000_010_000), Keep: []sessionstore.ID{"a", "b"}}} {
 				q.Archive, q.Unused = archive, unused
-				for _, r := range indexRanges(q) {
-					t.Run(fmt.Sprintf("S7/A35/%s/%s/archive %d, listing %d, since %d %s", name, strings.Join(r.columns, " and "), archive, r.listing, r.since, r.keep), func(t *testing.T) {
-						text, args := r.query(1, position{updated: math.MaxInt64}, 51)
+				for _, r := range rules.Ranges(q) {
+					t.Run(fmt.Sprintf("S7/A35/%s/%v/archive %d, listing %d, since %d %v", name, r.Where, archive, r.Listing, r.Since, r.Keep), func(t *testing.T) {
+						text, args := owner("").rangeQuery(r, 1, position{updated: math.MaxInt64}, 51)
 						plan := explain(text, args...)
-						if r.keep != "" {
+						if r.Keep != nil {
 							require.Equal(t, "SEARCH sessions USING INDEX sqlite_autoindex_sessions_1 (id=?)", plan[0])
 							require.NotContains(t, strings.Join(plan, "\n"), "SCAN sessions")
 							return
 						}
 						require.Len(t, plan, 1, plan)
 						require.Regexp(t, `^SEARCH sessions USING (COVERING )?INDEX by_\w+ \(agent=\?( AND \w+_hash=\?){`+
-							string(rune('0'+len(r.columns)))+`} AND listing=\? AND (updated>\? AND )?\(updated,id\)<\(\?,\?\)\)$`, plan[0])
+							string(rune('0'+len(r.Where)))+`} AND listing=\? AND (updated>\? AND )?\(updated,id\)<\(\?,\?\)\)$`, plan[0])
 					})
 				}
 			}
@@ -147,7 +148,7 @@ func large(t testing.TB, n int) *Store {
 			1700000000000 + i/3, i + 1, i/7%3, 1, 'a title of some words', 1700000000000, 1, 0, 0, 0`
 		for i := range min(n, projects) {
 			exec(insert+"SELECT ?, ?, ?, ?, ?, ?, ?, ?, "+rest+" FROM (SELECT ? AS i)",
-				append(columnsOf(manyKeys(t, i)).values(), i)...)
+				append(keyValues(manyKeys(t, i)), i)...)
 		}
 		exec("WITH RECURSIVE numbers(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM numbers WHERE i + 1 < ?2) "+
 			insert+"SELECT cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, "+

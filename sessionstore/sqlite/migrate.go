@@ -6,6 +6,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 //go:embed schema/*.sql
@@ -82,13 +84,10 @@ func schemaVersion(ctx context.Context, tx *sql.Tx, steps []step) (version int, 
 		return 0, err
 	}
 	if version < steps[0].version {
-		return 0, errUnreleased
+		return 0, rules.ErrUnreleased
 	}
 	return version, permitted(ctx, tx, newest(steps))
 }
-
-// errUnreleased reports a file of a program that was never released.
-var errUnreleased = errors.New("it is from a version of the program before the first release")
 
 func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 	for _, next := range steps {
@@ -107,7 +106,7 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 	return nil
 }
 
-// permitted returns a [*newerError] if a program of this version may not use the file. Every write
+// permitted returns a [*rules.NewerError] if a program of this version may not use the file. Every write
 // calls it, because a newer program may have migrated the file in the meantime.
 func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 	var oldest int
@@ -119,15 +118,7 @@ func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 		return err
 	}
 	if oldest > version {
-		return &newerError{oldest: oldest, version: version}
+		return &rules.NewerError{Oldest: oldest, Version: version}
 	}
 	return nil
-}
-
-// newerError reports a file that needs a newer program.
-type newerError struct{ oldest, version int }
-
-func (e *newerError) Error() string {
-	return fmt.Sprintf("it is from a newer version of the program: "+
-		"it needs schema version %d, this program has %d", e.oldest, e.version)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // with returns the steps of a later version of the program, which has one more.
@@ -65,7 +66,7 @@ func TestFileFromBeforeTheFirstRelease(t *testing.T) {
 	require.ErrorContains(t, err, "move it away")
 	require.ErrorContains(t, err, fileName)
 	_, err = Repair(t.Context(), before.options)
-	require.ErrorIs(t, err, errUnreleased)
+	require.ErrorIs(t, err, rules.ErrUnreleased)
 }
 
 // Clause S6.
@@ -83,7 +84,7 @@ func TestFileNeedsNewerProgram(t *testing.T) {
 		require.ErrorAs(t, err, &unavailable)
 		require.Equal(t, filepath.Join(dir, fileName), unavailable.Medium)
 		require.Contains(t, unavailable.Hint, "update acp-agent")
-		require.ErrorAs(t, err, new(*newerError))
+		require.ErrorAs(t, err, new(*rules.NewerError))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 const (
@@ -19,20 +20,15 @@ const (
 	// in one transaction.
 	pruneBatch    = 200
 	pruneSessions = 4
-	// retentionInterval is the time between two applications of Options.Retention, among all
-	// processes that use the store.
-	retentionInterval = 24 * time.Hour
-	// retentionTimeout limits how long it delays a program that exits.
-	retentionTimeout = time.Second
 )
 
 // pruneCondition matches the sessions to prune. Its parameters are those of
-// [sessionstore.PruneQuery.Bounds], and the keys of the agents to whom the sessions belong.
+// [rules.Bounds], and the keys of the agents to whom the sessions belong.
 const pruneCondition = "agent IN (SELECT value FROM json_each(?3)) AND " +
 	"(updated < ?2 OR updated < ?1 AND turns = 0 AND last = 0 AND NOT EXISTS " +
 	"(SELECT 1 FROM runtime_keys WHERE session = key AND imported))"
 
-// Prune implements [sessionstore.Store].
+// Prune implements [sessionstore.Pruner].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
 	var bounds []any
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -55,7 +51,7 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 
 // pruneBounds returns the parameters of pruneCondition for the sessions of some agents.
 func pruneBounds(q sessionstore.PruneQuery, agents map[int64]sessionstore.Agent) []any {
-	unused, all := q.Bounds()
+	unused, all := rules.Bounds(q)
 	return []any{unused, all, asJSON(slices.Collect(maps.Keys(agents)))}
 }
 
@@ -139,7 +135,7 @@ func (s *medium) applyRetention() {
 	if s.options.Retention <= 0 || s.inMemory() || !s.isOpen() || !s.retentionIsDue() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), rules.RetentionTimeout)
 	defer cancel()
 	q := sessionstore.PruneQuery{UnusedBefore: s.options.Now().Add(-s.options.Retention)}
 	var bounds []any
@@ -172,7 +168,7 @@ func (s *medium) isOpen() bool {
 func (s *medium) retentionIsDue() bool {
 	path, now := filepath.Join(s.options.Dir, lockFileName), s.options.Now()
 	info, err := os.Stat(path)
-	if err != nil || now.Sub(info.ModTime()) < retentionInterval {
+	if err != nil || now.Sub(info.ModTime()) < rules.RetentionInterval {
 		return false
 	}
 	return os.Chtimes(path, time.Time{}, now) == nil

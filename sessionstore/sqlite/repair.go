@@ -426,7 +426,7 @@ func (c *copier) copySession(ctx context.Context, key int64) error {
 		if err != nil || texts[0] == "" {
 			return false, nil
 		}
-		copy(values[3:], columnsOf(keys).values())
+		copy(values[3:], keyValues(keys))
 		prefix, _ := split(texts[0])
 		// A session without its agent would not be listed at all.
 		known, err := c.execute(ctx,

@@ -3,14 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"maps"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-// Restore implements [sessionstore.Store].
+// Restore implements [sessionstore.Restorer].
 func (s *Store) Restore(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
 ) (stored bool, err error) {
@@ -27,25 +27,18 @@ func (s *Store) Restore(
 		if err != nil {
 			return err
 		}
-		var newer bool
-		err = tx.QueryRowContext(ctx, `
-			SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1 AND updated >= ?2) OR EXISTS (
-				SELECT 1 FROM runtime_keys JOIN sessions ON sessions.key = session
-				WHERE runtime_keys.agent = ?3 AND name = ?4 AND updated >= ?2
-					AND NOT (imported AND turns = 0 AND last = 0))`,
-			string(s.owner.storedID(n.ID)), n.Updated.UnixMilli(), agent, n.StateKey).Scan(&newer)
-		if err != nil || newer {
+		same, err := oneStanding(ctx, tx, "id = ?", string(s.owner.storedID(n.ID)))
+		if err != nil {
 			return err
 		}
-		old, err := s.owner.find(ctx, tx, n.ID)
-		if err == nil {
-			if err := countDelete(ctx, tx); err != nil {
+		holder, err := oneStanding(ctx, tx, "runtime_keys.agent = ? AND name = ?", agent, n.StateKey)
+		if err != nil || !rules.Restores(n.Updated, same.rules(), holder.rules()) {
+			return err
+		}
+		if same != nil {
+			if err := deleteRows(ctx, tx, same.row); err != nil {
 				return err
 			}
-			err = deleteRows(ctx, tx, old)
-		}
-		if err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
-			return err
 		}
 		stored = true
 		return s.restore(ctx, tx, n, own)
@@ -54,7 +47,7 @@ func (s *Store) Restore(
 	return stored && err == nil, err
 }
 
-// Deleted implements [sessionstore.Store].
+// Deleted implements [sessionstore.Restorer].
 func (s *Store) Deleted(
 	ctx context.Context,
 ) (all map[sessionstore.Agent][]sessionstore.Deleted, err error) {
@@ -74,7 +67,7 @@ func (s *Store) Deleted(
 				if err := rows.Scan(&agent, &name, &at); err != nil {
 					return err
 				}
-				d := sessionstore.Deleted{At: timeOf(at)}
+				d := sessionstore.Deleted{At: rules.Time(at)}
 				copy(d.Name[:], name)
 				all[agents[agent]] = append(all[agents[agent]], d)
 				return nil
@@ -83,28 +76,58 @@ func (s *Store) Deleted(
 	return all, err
 }
 
-// RestoreDeleted implements [sessionstore.Store].
+// RestoreDeleted implements [sessionstore.Restorer].
 func (s *Store) RestoreDeleted(
 	ctx context.Context, agent sessionstore.Agent, deleted []sessionstore.Deleted,
 ) error {
 	if err := agent.Validate(); err != nil {
 		return err
 	}
+	defer s.eraseSoon()
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		key, err := s.owner.agentKey(ctx, tx, agent)
-		for _, d := range deleted {
-			if err != nil {
-				return err
-			}
-			err = exec(ctx, tx, `INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
-				ON CONFLICT (agent, name) DO UPDATE SET deleted = max(deleted, excluded.deleted)`,
-				key, d.Name[:], d.At.UnixMilli())
-		}
 		if err != nil {
 			return err
 		}
-		return reconcileTombstones(ctx, tx, key)
+		sessions, err := standings(ctx, tx, "runtime_keys.agent = ?", key)
+		holders := make([]rules.Holder, len(sessions))
+		for i, s := range sessions {
+			holders[i] = rules.Holder{Name: rules.Tombstone(s.name), Standing: s.Standing}
+		}
+		remove, tombstones := rules.Bury(deleted, holders)
+		for _, i := range remove {
+			if err == nil {
+				err = deleteRows(ctx, tx, sessions[i].row)
+			}
+		}
+		for _, d := range tombstones {
+			if err == nil {
+				err = exec(ctx, tx, `INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
+					ON CONFLICT (agent, name) DO UPDATE SET deleted = max(deleted, excluded.deleted)`,
+					key, d.Name[:], d.At.UnixMilli())
+			}
+		}
+		return err
 	})
+}
+
+// oneStanding returns the session that matches a condition, or nil.
+func oneStanding(
+	ctx context.Context, tx *sql.Tx, condition string, args ...any,
+) (*standing, error) {
+	found, err := standings(ctx, tx, condition, args...)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// rules returns what decides about s, or nil.
+func (s *standing) rules() *rules.Standing {
+	if s == nil {
+		return nil
+	}
+	return &s.Standing
 }
 
 // restore stores a session that the owner does not have.
@@ -124,7 +147,7 @@ func (s *Store) restore(
 		err = exec(ctx, tx, "UPDATE sessions SET created = ?, turns = ? WHERE key = ?",
 			n.Created.UnixMilli(), n.Turns, key)
 	}
-	if listed := n.ListedColumn(); err == nil && listed != 0 {
+	if listed := rules.Listed(n); err == nil && listed != 0 {
 		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
 			listed, key)
 	}
@@ -144,45 +167,4 @@ func (s *Store) restore(
 		}
 	}
 	return err
-}
-
-// reconcileTombstones looks at an agent's sessions that have a tombstone. If a session was used, it
-// deletes the tombstone, otherwise the session.
-func reconcileTombstones(ctx context.Context, tx *sql.Tx, agent int64) error {
-	type namesake struct {
-		row
-		name   string
-		unused bool // it was imported, and nothing has been done with it
-	}
-	var all []namesake
-	err := each(ctx, tx, `
-		SELECT sessions.key, strand, name,
-			imported AND turns = 0 AND last = 0 AND NOT coalesce(archived OR renamed, 0)
-		FROM runtime_keys AS keys JOIN sessions ON sessions.key = keys.session
-		LEFT JOIN labels ON labels.session = sessions.key
-		WHERE keys.agent = ?1 AND EXISTS (SELECT 1 FROM tombstones WHERE agent = ?1)`,
-		[]any{agent}, func(rows *sql.Rows) error {
-			var n namesake
-			err := rows.Scan(&n.key, &n.strand, &n.name, &n.unused)
-			all = append(all, n)
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	for _, n := range all {
-		at, err := findImported(ctx, tx, agent, n.name)
-		switch {
-		case err != nil || at.Deleted == 0:
-		case n.unused:
-			err = deleteRows(ctx, tx, n.row)
-		default:
-			err = exec(ctx, tx, "DELETE FROM tombstones WHERE agent = ? AND name = ?", agent,
-				tombstoneName(n.name))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

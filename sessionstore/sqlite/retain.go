@@ -3,14 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Retain implements [sessionstore.Store].
+// Retain implements [sessionstore.Importer].
 func (s *Store) Retain(
 	ctx context.Context, agent sessionstore.Agent, l sessionstore.Listed,
 ) (n int, err error) {
@@ -79,24 +78,13 @@ func (o owner) missingSessions(
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
 // here. It marks others.
 func retire(ctx context.Context, tx *sql.Tx, session int64) error {
-	r := row{key: session}
-	var untouched bool
-	err := tx.QueryRowContext(ctx, `
-		SELECT strand, generation = strand AND turns = 0 AND last = 0 AND NOT coalesce(renamed OR archived, 0)
-			AND EXISTS (SELECT 1 FROM runtime_keys WHERE session = key AND imported)
-		FROM sessions LEFT JOIN labels ON labels.session = key WHERE key = ?`, session).
-		Scan(&r.strand, &untouched)
+	s, err := oneStanding(ctx, tx, "key = ?", session)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
+	case err != nil || s == nil:
 		return err
-	case !untouched:
-		return exec(ctx, tx,
-			"UPDATE runtime_keys SET listed = -listed WHERE session = ? AND listed > 0", session)
+	case s.Retires():
+		return deleteRows(ctx, tx, s.row)
 	}
-	if err := countDelete(ctx, tx); err != nil {
-		return err
-	}
-	return deleteRows(ctx, tx, r)
+	return exec(ctx, tx,
+		"UPDATE runtime_keys SET listed = -listed WHERE session = ? AND listed > 0", session)
 }

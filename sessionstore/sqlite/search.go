@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 var _ sessionstore.Searcher = (*Store)(nil)
@@ -20,13 +21,8 @@ var _ sessionstore.Searcher = (*Store)(nil)
 // very long turn, and turns that are still running or never ended. The table unindexed records
 // where something is left to do.
 
-const (
-	// indexBytes limits how much of a history is read at the end of a turn, or in a piece of
-	// indexing.
-	indexBytes = 512 << 10
-	// indexTime is about how long a piece of indexing may hold the write lock.
-	indexTime = 20 * time.Millisecond
-)
+// indexTime is about how long a piece of indexing may hold the write lock.
+const indexTime = 20 * time.Millisecond
 
 // separator separates words without spaces.
 const separator = '\x01'
@@ -73,12 +69,8 @@ func index(ctx context.Context, tx *sql.Tx, strand int64) (done bool, err error)
 	if done && !running {
 		return true, exec(ctx, tx, "DELETE FROM unindexed WHERE strand = ?", strand)
 	}
-	again := last
-	if open > 0 && (done || open-1 > after) { // a passage too long for a piece is cut
-		again = open - 1
-	}
 	err = exec(ctx, tx, "UPDATE unindexed SET after = ?, seen = ? WHERE strand = ?",
-		again, max(last, seen), strand)
+		rules.Indexed(after, last, open, done, running), max(last, seen), strand)
 	return done, err
 }
 
@@ -95,7 +87,7 @@ func readPassages(
 		return 0, false, err
 	}
 	defer rows.Close()
-	for size := 0; size < indexBytes; {
+	for size := 0; size < rules.IndexBytes; {
 		if !rows.Next() {
 			return last, true, rows.Err()
 		}
@@ -285,7 +277,7 @@ func (s *Store) found(
 		}
 		f.Time = session.Updated
 		if said != 0 {
-			f.Time = timeOf(said)
+			f.Time = rules.Time(said)
 		}
 		text := strings.ReplaceAll(body, string(separator), "")
 		matches := q.Matches(text)

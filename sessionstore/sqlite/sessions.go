@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -17,6 +17,7 @@ type row struct {
 	open                   int64 // the first segment of the running turns, 0 between turns
 	strand                 int64 // where its own segments are
 	last                   int64 // the number of its last segment
+	updated                int64
 	cwd                    string
 }
 
@@ -25,9 +26,9 @@ func (o owner) find(
 	ctx context.Context, tx *sql.Tx, id sessionstore.ID,
 ) (r row, err error) {
 	err = tx.QueryRowContext(ctx, `
-		SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?`,
+		SELECT key, generation, turns, open, strand, last, updated, cwd FROM sessions WHERE id = ?`,
 		string(o.storedID(id))).
-		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.strand, &r.last, &r.cwd)
+		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.strand, &r.last, &r.updated, &r.cwd)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &sessionstore.NotFoundError{ID: id}
 	}
@@ -40,24 +41,16 @@ func (o owner) findLeased(
 ) (row, error) {
 	r, err := o.find(ctx, tx, l.ID)
 	if err == nil {
-		err = r.checkLease(l)
+		err = rules.CheckLease(l, r.generation)
 	}
 	return r, err
-}
-
-// checkLease returns an error unless l is the newest lease of the session.
-func (r row) checkLease(l sessionstore.Lease) error {
-	if r.generation != l.Generation {
-		return &sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation}
-	}
-	return nil
 }
 
 // store writes the columns of the row that turns and segments change.
 func (r row) store(ctx context.Context, tx *sql.Tx) error {
 	return exec(ctx, tx,
-		"UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ? WHERE key = ?",
-		r.turns, r.open, r.strand, r.last, r.key)
+		"UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ?, updated = ? WHERE key = ?",
+		r.turns, r.open, r.strand, r.last, r.updated, r.key)
 }
 
 // finishedPart is the extent of a session's history up to its last finished turn.
@@ -123,7 +116,7 @@ func (s *Store) insert(
 		return lease, 0, err
 	}
 	strand := generation // a generation is never used twice, so it can number the strand too
-	values := append([]any{string(s.owner.storedID(n.ID)), agent}, columnsOf(n.Keys).values()...)
+	values := append([]any{string(s.owner.storedID(n.ID)), agent}, keyValues(n.Keys)...)
 	values = append(values, sessionstore.CleanTitle(n.Title), now, now, generation, 0, 0, strand, 0)
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs,
@@ -213,26 +206,17 @@ func scanRecord(
 	row interface{ Scan(...any) error }, parsed parsedKeys,
 ) (key, agent int64, r sessionstore.Session, err error) {
 	var (
-		texts            keyTexts
-		created, updated int64
-		meta             string
-		listed           int64
+		texts keyTexts
+		c     rules.Columns
 	)
 	err = row.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
-		&r.Title, &created, &updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed, &meta,
-		&listed)
+		&r.Title, &c.Created, &c.Updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed, &c.Meta,
+		&c.Listed)
 	if err != nil {
 		return 0, 0, r, err
 	}
 	r.Keys, err = parsed.parse(texts)
-	r.Created, r.Updated = timeOf(created), timeOf(updated)
-	r.Gone = listed < 0
-	if listed != 0 {
-		r.Listed = timeOf(max(listed, -listed))
-	}
-	if meta != "" {
-		r.Meta = json.RawMessage(meta)
-	}
+	c.Fill(&r)
 	return key, agent, r, err
 }
 
@@ -251,7 +235,7 @@ func (s *Store) Activate(
 	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := s.owner.find(ctx, tx, id)
 		if err == nil && a.Held != 0 {
-			err = r.checkLease(sessionstore.Lease{ID: id, Generation: a.Held})
+			err = rules.CheckLease(sessionstore.Lease{ID: id, Generation: a.Held}, r.generation)
 		}
 		if err != nil {
 			return err
@@ -311,7 +295,7 @@ func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err 
 	if r.generation, err = nextGeneration(ctx, tx); err != nil {
 		return err
 	}
-	values := append(columnsOf(k).values(), r.generation, r.key)
+	values := append(keyValues(k), r.generation, r.key)
 	return exec(ctx, tx, `
 		UPDATE sessions SET cwd = ?, dirs = ?, real_cwd = ?, real_dirs = ?,
 			cwd_hash = ?, dirs_hash = ?, real_cwd_hash = ?, real_dirs_hash = ?, generation = ?
@@ -329,9 +313,9 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
-	return s.label(ctx, id, "renamed", title != "", func(ctx context.Context, tx *sql.Tx, key int64) error {
-		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?",
-			sessionstore.CleanTitle(title), key)
+	title, renamed := rules.Rename(title)
+	return s.label(ctx, id, "renamed", renamed, func(ctx context.Context, tx *sql.Tx, key int64) error {
+		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
 	})
 }
 
@@ -440,24 +424,18 @@ func (s *Store) Fork(
 func (s *Store) withSourceDefaults(
 	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row,
 ) (sessionstore.NewSession, error) {
-	if n.Title == "" {
-		row := tx.QueryRowContext(ctx, "SELECT title FROM sessions WHERE key = ?", from.key)
-		if err := row.Scan(&n.Title); err != nil {
-			return n, err
-		}
-	}
-	if n.State == nil {
-		agent := s.owner.storedAgent(n.Agent)
-		err := tx.QueryRowContext(ctx, `
-			SELECT body FROM runtime_states JOIN sessions ON sessions.key = session
-			JOIN agents ON agents.key = sessions.agent
-			WHERE session = ? AND kind = ? AND profile = ?`,
-			from.key, agent.Kind, agent.Profile).Scan(&n.State)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return n, err
-		}
-	}
-	return n, nil
+	var (
+		title     string
+		state     []byte
+		sameAgent bool
+	)
+	agent := s.owner.storedAgent(n.Agent)
+	err := tx.QueryRowContext(ctx, `
+		SELECT title, body, kind = ?1 AND profile = ?2 FROM sessions
+		JOIN agents ON agents.key = sessions.agent
+		LEFT JOIN runtime_states ON session = sessions.key WHERE sessions.key = ?3`,
+		agent.Kind, agent.Profile, from.key).Scan(&title, &state, &sameAgent)
+	return rules.Forked(n, title, state, sameAgent), err
 }
 
 // inherit gives the session with the given key the history and finished turns of its source, and
@@ -506,9 +484,6 @@ func (s *medium) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
 	if err := s.addTombstoneOf(ctx, tx, r.key); err != nil {
 		return err
 	}
-	if err := countDelete(ctx, tx); err != nil {
-		return err
-	}
 	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
 		return err
 	}
@@ -519,8 +494,12 @@ func (s *medium) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
 	return errors.Join(err, exec(ctx, tx, "PRAGMA secure_delete = ON"))
 }
 
-// deleteRows deletes a session and its drafts, and drops its history.
+// deleteRows deletes a session and its drafts, and drops its history. It records that there is
+// something to erase.
 func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
+	if err := exec(ctx, tx, "UPDATE meta SET deletes = deletes + 1"); err != nil {
+		return err
+	}
 	spans, err := inheritedSpans(ctx, tx, r.key)
 	if err != nil {
 		return err

@@ -330,9 +330,6 @@ func (s *medium) retry(ctx context.Context, try func() error) error {
 // clock returns the time as it is stored, in milliseconds.
 func (s *medium) clock() int64 { return s.options.Now().UnixMilli() }
 
-// timeOf returns a stored time.
-func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
-
 // database is an open file: one connection that writes, and a few that read.
 type database struct {
 	writer, reader *sql.DB

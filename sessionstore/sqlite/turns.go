@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
 // BeginTurn implements [sessionstore.Store].
@@ -32,10 +33,9 @@ func (s *Store) BeginTurn(
 		if err := r.add(ctx, tx, prompt, states); err != nil {
 			return err
 		}
-		err = exec(ctx, tx, `
-			UPDATE sessions SET updated = max(updated, ?),
-				title = CASE title WHEN '' THEN ? ELSE title END
-			WHERE key = ?`, now, sessionstore.CleanTitle(t.Title), r.key)
+		r.updated = rules.Active(r.updated, now)
+		err = exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ? AND title = ''",
+			sessionstore.CleanTitle(t.Title), r.key)
 		if err != nil {
 			return err
 		}
@@ -81,10 +81,10 @@ func (s *Store) EndTurn(
 			return err
 		}
 		err = exec(ctx, tx, `
-			UPDATE sessions SET updated = max(updated, ?1), open = CASE
+			UPDATE sessions SET updated = ?1, open = CASE
 				WHEN EXISTS (SELECT 1 FROM turns
 					WHERE session = ?2 AND number >= ?3) THEN open ELSE 0 END
-			WHERE key = ?2`, s.clock(), r.key, first)
+			WHERE key = ?2`, rules.Active(r.updated, s.clock()), r.key, first)
 		if err == nil {
 			_, err = index(ctx, tx, r.strand)
 		}
@@ -111,14 +111,8 @@ func (s *medium) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 	if err != nil {
 		return err
 	}
-	r.open = 0
-	err = exec(ctx, tx, "DELETE FROM turns WHERE session = ? AND number >= ?",
-		r.key, first)
-	if err != nil {
-		return err
-	}
-	return exec(ctx, tx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?",
-		s.clock(), r.key)
+	r.open, r.updated = 0, rules.Active(r.updated, s.clock())
+	return exec(ctx, tx, "DELETE FROM turns WHERE session = ? AND number >= ?", r.key, first)
 }
 
 // add appends to the session's strand and stores states. The caller stores the row.

@@ -16,6 +16,7 @@ func importTests() []testCase {
 	return []testCase{
 		{"A31/an imported session is like any other", importedIsOne},
 		{"A29/importing again changes only the title and newer activity", importAgain},
+		{"A29/an activity in the future is none", importFuture},
 		{"A29/a title yields to a better one of the agent", importTitles},
 		{"A28/a deleted session is not imported again", importDeleted},
 		{"N5/only known sessions are updated", importOnlyKnown},
@@ -121,6 +122,33 @@ func importAgain(t *testing.T, s store) {
 	before.Title, before.Updated = "renamed", again.Updated.Truncate(time.Millisecond)
 	require.Equal(t, before, get(t, s, "id of a"))
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
+}
+
+func importFuture(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	future := time.Now().AddDate(10, 0, 0)
+	a.Updated, b.Archived = future, true
+	require.Equal(t, 2, importSessions(t, s, a, b))
+	first := get(t, s, "id of a").Updated
+	require.True(t, first.Before(future.AddDate(-1, 0, 0)), "it counts as now")
+	b.Updated = future
+	require.Zero(t, importSessions(t, s, a, b))
+	require.Equal(t, first, get(t, s, "id of a").Updated)
+	require.Equal(t, listedByAgent(t, "b").Updated.Truncate(time.Millisecond), get(t, s, "id of b").Updated)
+
+	// A copy, or a clock that was wrong, may still bring one.
+	copied := foreign(t, "c")
+	copied.StateKey, copied.Updated = "c", future.Truncate(time.Millisecond).UTC()
+	require.True(t, restore(t, s, copied))
+	c := listedByAgent(t, "c")
+	require.Zero(t, importSessions(t, s, c))
+	require.Equal(t, c.Updated.Truncate(time.Millisecond), get(t, s, "c").Updated)
+	copied.ID, copied.StateKey = "d", ""
+	require.True(t, restore(t, s, copied))
+	lease, err := s.Activate(t.Context(), "d", sessionstore.Activation{Keys: copied.Keys})
+	require.NoError(t, err)
+	begin(t, s, lease, sessionstore.Turn{})
+	require.True(t, get(t, s, "d").Updated.Before(future.AddDate(-1, 0, 0)), "a turn heals it")
 }
 
 func importTitles(t *testing.T, s store) {

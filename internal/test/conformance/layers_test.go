@@ -29,6 +29,7 @@ var layers = [][]string{
 	{"workspace/tools"},
 	{"discovery"},
 	{"sessionstore/postgres", "sessionstore/sqlite", "sessionstore/storetest"},
+	{"sessionstore/internal/rules"},
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
