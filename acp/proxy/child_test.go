@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -181,7 +182,7 @@ func TestInitializeErrors(t *testing.T) {
 
 func TestCommandNotFound(t *testing.T) {
 	p := proxy.New(process.Command{Path: "no-such-agent"},
-		proxy.Options{Profile: proxy.Profile{Title: "Mine", Install: "npm install -g mine"}})
+		proxy.Options{Profile: profiles.Profile{Title: "Mine", Start: profiles.Start{Install: "npm install -g mine"}}})
 	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newFakeClient(t))
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "PATH")

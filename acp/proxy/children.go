@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
@@ -46,10 +47,10 @@ func (at place) args() []string {
 }
 
 // writable returns the roots that the child is restricted to.
-func (at place) writable() (roots []Root) {
+func (at place) writable() (roots []profiles.Root) {
 	paths := strings.FieldsFunc(at.roots, func(r rune) bool { return r == 0 })
 	for pair := range slices.Chunk(paths, 2) {
-		roots = append(roots, Root{Path: pair[0], Real: pair[1]})
+		roots = append(roots, profiles.Root{Path: pair[0], Real: pair[1]})
 	}
 	return roots
 }
@@ -171,8 +172,9 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 // The capabilities of the child itself decide.
 func (p *proxy) childFor(
 	ctx context.Context, s *session, r openRequest,
-) (*child, RootsMode, error) {
-	_, flags := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
+) (*child, profiles.RootsMode, error) {
+	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories,
+		s.roots.Additional())
 	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}
 	told := s.roots.Cwd().String() + "\x00" + strings.Join(s.roots.Additional().Strings(), "\x00")
 	if current := r.current(); current != nil && len(flags) == 0 {
@@ -184,8 +186,9 @@ func (p *proxy) childFor(
 		if err != nil {
 			return nil, "", err
 		}
-		mode, wanted := rootsMode(p.options.Profile, c.info, s.roots)
-		apart := mode == RootsByContext && p.options.Profile.SharesServers
+		mode, wanted := p.options.Profile.Roots.Choose(c.info.AdditionalDirectories,
+			s.roots.Additional())
+		apart := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
 		switch {
 		case at.flags == "" && at.number == 0 && len(wanted) > 0:
 			at.flags = strings.Join(wanted, "\x00")
@@ -218,7 +221,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 	if err != nil {
 		release()
 		p.children.failures.Add(1)
-		return nil, p.options.Profile.explainStart(err)
+		return nil, p.options.Profile.ExplainStart(err)
 	}
 	open := p.children.add(c)
 	close(added)
@@ -230,7 +233,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		if !c.crashed.Load() { // otherwise remove has counted it
 			p.children.failures.Add(1)
 		}
-		return nil, p.options.Profile.explainStart(p.explainDenied(c, err))
+		return nil, p.options.Profile.ExplainStart(p.explainDenied(c, err))
 	}
 	c.loadable.Store(c.info.Load || c.info.Resume)
 	return c, nil
@@ -263,7 +266,7 @@ func (p *proxy) setAgentInfo(info client.Agent) {
 	before := p.info
 	p.info = info
 	p.mu.Unlock()
-	if profile := p.options.Profile; before.Raw == nil && !profile.isChecked(info.Release) {
+	if profile := p.options.Profile; before.Raw == nil && !profile.IsChecked(info.Release) {
 		p.log.Info("the agent has another major version than the one that acp-agent was tested with",
 			"agent", info.Name, "version", info.Release, "tested", profile.Checked)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -95,7 +96,7 @@ func TestSharedProcess(t *testing.T) {
 // Clause A24.
 func TestSessionsThatWouldShareServers(t *testing.T) {
 	h, mark := marked(t, abilities{Load: true, Close: true},
-		withTools(t, proxy.Profile{SharesServers: true}))
+		withTools(t, profiles.Profile{Roots: profiles.Roots{SharesServers: true}}))
 	v := h.connect()
 	first := roots(t, 2)
 	open := func(r workspace.Roots) string {

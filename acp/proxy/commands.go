@@ -12,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -109,8 +110,8 @@ func (s *session) rootCommands(announced backend.Raw) (offered, taken []discover
 	if catalog == nil {
 		return nil, nil
 	}
-	names := slices.Concat(backend.AdapterCommands(), commonCommands(),
-		s.proxy.options.Profile.Commands, commandNames(announced))
+	names := slices.Concat(backend.AdapterCommands(), profiles.CommonCommands(),
+		s.proxy.options.Profile.Finds.Commands, commandNames(announced))
 	return catalog.SlashCommands(names...)
 }
 

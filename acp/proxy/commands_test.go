@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 )
 
 // ownEntries are what the adapter adds to every announcement.
@@ -102,7 +103,7 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 //
 // Clause A25.
 func TestCommandsOfTheAgent(t *testing.T) {
-	options := proxy.Options{Profile: proxy.Profile{Commands: []string{"status"}}}
+	options := proxy.Options{Profile: profiles.Profile{Finds: profiles.Finds{Commands: []string{"status"}}}}
 	h := newSystem(t, abilities{Mute: true}, options)
 	all := roots(t, 1)
 	for _, name := range []string{"status", "login", "compact", "deploy"} {

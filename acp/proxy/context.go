@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -15,7 +16,7 @@ import (
 // topic is a subject that a child is told about in its system prompt or in a prompt.
 type topic struct {
 	// text returns the current text, "" if there is nothing to say, and its digest.
-	text func(s *session, mode RootsMode) (text, digest string)
+	text func(s *session, mode profiles.RootsMode) (text, digest string)
 	// sent returns the field of a state with the digest of the text that was last sent, "" for
 	// none.
 	sent func(saved *state) *string
@@ -52,7 +53,7 @@ func topics() []topic {
 
 // contextText returns the text to send a child before the conversation, "" for none, and the
 // digests of all topics.
-func (s *session) contextText(mode RootsMode) (text string, digests []string) {
+func (s *session) contextText(mode profiles.RootsMode) (text string, digests []string) {
 	var texts []string
 	for _, t := range topics() {
 		text, digest := t.text(s, mode)
@@ -175,7 +176,7 @@ const (
 // returns nil if the child takes none, or if the client uses an extension that excludes the
 // standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
 // session began, so changes are also sent in a prompt.
-func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
+func (s *session) systemParts(c *child, mode profiles.RootsMode) (parts []contextPart) {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}

@@ -11,42 +11,27 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ContextFiles are files with text for the system prompts of an agent's sessions, which it reads
-// when it opens a session. A process has one set of files, so all its sessions have the same roots.
-type ContextFiles string
-
-// The kinds of context files.
-const (
-	NoContextFiles ContextFiles = ""
-	// CopilotInstructions is a file of instructions in a directory of its own, which is read in
-	// addition to the user's.
-	CopilotInstructions ContextFiles = "copilot"
-	// PiExtension is an extension of pi, and a script that starts pi with it. The script takes the
-	// place of pi because pi-acp passes on no arguments. Unlike --append-system-prompt, the
-	// extension leaves the user's APPEND_SYSTEM.md in effect. The script needs a Unix shell.
-	PiExtension ContextFiles = "pi"
-)
-
-// variable returns the environment variable that makes the agent read the files, or "" if there are
+// contextVariable returns the environment variable that makes the agent read the files, or "" if there are
 // no files.
-func (f ContextFiles) variable() string {
+func contextVariable(f profiles.ContextFiles) string {
 	switch {
-	case f == CopilotInstructions:
+	case f == profiles.CopilotInstructions:
 		return "COPILOT_CUSTOM_INSTRUCTIONS_DIRS"
-	case f == PiExtension && runtime.GOOS != "windows":
+	case f == profiles.PiExtension && runtime.GOOS != "windows":
 		return "PI_ACP_PI_COMMAND"
 	}
 	return ""
 }
 
-// value returns the value of the variable for files in dir. set is the user's value, or "".
-func (f ContextFiles) value(dir, set string) string {
+// contextValue returns the value of the variable for files in dir. set is the user's value, or "".
+func contextValue(f profiles.ContextFiles, dir, set string) string {
 	switch {
-	case f == PiExtension:
+	case f == profiles.PiExtension:
 		return filepath.Join(dir, "pi")
 	case set != "":
 		return set + "," + dir
@@ -54,9 +39,9 @@ func (f ContextFiles) value(dir, set string) string {
 	return dir
 }
 
-// write writes the files for a text, which may be "".
-func (f ContextFiles) write(dir, set, context string) error {
-	if f == CopilotInstructions {
+// writeContext writes the files for a text, which may be "".
+func writeContext(f profiles.ContextFiles, dir, set, context string) error {
+	if f == profiles.CopilotInstructions {
 		path := filepath.Join(dir, "acp-agent.instructions.md")
 		return privatefile.WriteFile(path, []byte(context))
 	}
@@ -77,7 +62,7 @@ export default (pi) => pi.on("before_agent_start", (event) => {
 
 // contextDir is the directory with the context files of a process.
 type contextDir struct {
-	files     ContextFiles
+	files     profiles.ContextFiles
 	path, set string
 }
 
@@ -85,11 +70,11 @@ type contextDir struct {
 // returns command with the environment for them. It returns nil if the agent reads no files.
 func (p *proxy) contextDir(command Command) (Command, *contextDir) {
 	o := p.options
-	variable := o.Profile.ContextFiles.variable()
+	variable := contextVariable(o.Profile.Context.Files)
 	if variable == "" || o.RelayDir == "" {
 		return command, nil
 	}
-	d := &contextDir{files: o.Profile.ContextFiles}
+	d := &contextDir{files: o.Profile.Context.Files}
 	d.set, _ = p.getenv(variable)
 	err := privatefile.MakeDir(o.RelayDir)
 	if err == nil {
@@ -97,14 +82,14 @@ func (p *proxy) contextDir(command Command) (Command, *contextDir) {
 		d.path, err = os.MkdirTemp(o.RelayDir, fmt.Sprintf("%s%d-", contextPrefix, os.Getpid()))
 	}
 	if err == nil {
-		err = d.files.write(d.path, d.set, "")
+		err = writeContext(d.files, d.path, d.set, "")
 	}
 	if err != nil {
 		p.log.Warn("cannot create files for the agent's system prompt: "+
 			"using the prompt instead", "error", err)
 		return command, nil
 	}
-	command.Env = append(command.Env, variable+"="+d.files.value(d.path, d.set))
+	command.Env = append(command.Env, variable+"="+contextValue(d.files, d.path, d.set))
 	return command, d
 }
 
@@ -146,7 +131,7 @@ func (s *session) tellByFiles(r openPlan) {
 	var told []string
 	if d := r.child.context; d != nil {
 		text, digests := s.contextText(r.mode)
-		if err := d.files.write(d.path, d.set, text); err == nil {
+		if err := writeContext(d.files, d.path, d.set, text); err == nil {
 			told = digests
 		} else {
 			s.proxy.log.Warn("cannot tell the agent what is in the folders before the first prompt",

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -24,13 +25,13 @@ import (
 // Clause A25.
 func TestInstructions(t *testing.T) {
 	for _, c := range []struct {
-		way     proxy.RootsMode
+		way     profiles.RootsMode
 		able    abilities
-		profile proxy.Profile
+		profile profiles.Profile
 	}{
-		{proxy.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true}, proxy.Profile{}},
-		{proxy.RootsByFlags, abilities{Load: true, Resume: true}, proxy.Profile{Flag: "--dir"}},
-		{proxy.RootsByContext, abilities{Load: true, Resume: true}, proxy.Profile{}},
+		{profiles.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true}, profiles.Profile{}},
+		{profiles.RootsByFlags, abilities{Load: true, Resume: true}, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}}},
+		{profiles.RootsByContext, abilities{Load: true, Resume: true}, profiles.Profile{}},
 	} {
 		t.Run(string(c.way), func(t *testing.T) {
 			t.Parallel()
@@ -106,12 +107,12 @@ func (h *system) systemPrompts(method string) (prompts []string) {
 // Clause A25.
 func TestSystemPrompt(t *testing.T) {
 	for _, c := range []struct {
-		way  proxy.RootsMode
+		way  profiles.RootsMode
 		able abilities
 	}{
-		{proxy.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true,
+		{profiles.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true,
 			SystemPrompt: true}},
-		{proxy.RootsByContext, abilities{Load: true, Resume: true, SystemPrompt: true}},
+		{profiles.RootsByContext, abilities{Load: true, Resume: true, SystemPrompt: true}},
 	} {
 		t.Run(string(c.way), func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +128,7 @@ func TestSystemPrompt(t *testing.T) {
 			require.Contains(t, told, "append ")
 			require.Contains(t, told, "Of the first.")
 			require.Contains(t, told, "Of the second.")
-			require.Equal(t, c.way == proxy.RootsByContext,
+			require.Equal(t, c.way == profiles.RootsByContext,
 				strings.Contains(told, "several folders"))
 			require.Equal(t, []string{"one"}, h.lastPrompt(), "P7: the prompt is the user's alone")
 
@@ -376,11 +377,7 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	}
 	t.Parallel()
 	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true},
-		proxy.Options{Profile: proxy.Profile{
-			Finds:          []string{"GEMINI.md", ".agents/skills/*/SKILL.md"},
-			FindsOtherwise: []string{"AGENTS.md"},
-			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
-		}})
+		proxy.Options{Profile: profiles.Profile{Finds: profiles.Finds{InCwd: []string{"GEMINI.md", ".agents/skills/*/SKILL.md"}, Otherwise: []string{"AGENTS.md"}, InRoots: []string{".claude/skills/*/SKILL.md"}}}})
 	all := roots(t, 1)
 	put(t, all.Cwd(), "GEMINI.md", "Found.")
 	put(t, all.Cwd(), "AGENTS.md", "Of the working directory.")
@@ -448,7 +445,7 @@ func TestLongListOfSkills(t *testing.T) {
 			"words of the task in files named SKILL.md\n"},
 		"a tool finds the rest": {1100, "more: the tool find_skills of the MCP server " +
 			"\"acp_agent_roots\" finds them by words of the task\n",
-			withTools(t, proxy.Profile{})},
+			withTools(t, profiles.Profile{})},
 		"each root has its share": {limit: 1400, expect: "- of-the-last: Last.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -478,7 +475,7 @@ func TestLongListOfSkills(t *testing.T) {
 func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 	t.Parallel()
 	h := newSystem(t, abilities{}, proxy.Options{
-		Profile: proxy.Profile{Finds: []string{"AGENTS.md", "*/**/AGENTS.md"}}})
+		Profile: profiles.Profile{Finds: profiles.Finds{InCwd: []string{"AGENTS.md", "*/**/AGENTS.md"}}}})
 	all := roots(t, 1)
 	put(t, all.Cwd(), "web/AGENTS.md", "Found.")
 	own := put(t, all.Cwd(), "api/CLAUDE.md", "Of the interface.")
@@ -518,7 +515,7 @@ func TestManyInstructionsOfDirectories(t *testing.T) {
 // Clause D1.
 func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{}, proxy.Options{Profile: proxy.Profile{CommandContext: true}})
+	h := newSystem(t, abilities{}, proxy.Options{Profile: profiles.Profile{Context: profiles.Context{AfterCommands: true}}})
 	all := roots(t, 1)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
@@ -538,7 +535,7 @@ func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 //
 // Clause P6.
 func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, withTools(t, proxy.Profile{ServerInstructions: true}))
+	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Context: profiles.Context{ByServer: true}}))
 	all := roots(t, 2)
 	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
 	v := h.connect()
@@ -578,8 +575,7 @@ func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
 //
 // Clause P6.
 func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, withTools(t, proxy.Profile{
-		Flag: "--dir", Finds: []string{"AGENTS.md"}, ServerInstructions: true}))
+	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}, Finds: profiles.Finds{InCwd: []string{"AGENTS.md"}}, Context: profiles.Context{ByServer: true}}))
 	all := roots(t, 1)
 	v := h.connect()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: all})
@@ -607,7 +603,7 @@ func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
 // Clause P6.
 func TestContextInFiles(t *testing.T) {
 	t.Parallel()
-	options := withTools(t, proxy.Profile{Tools: proxy.ToolsOff, ContextFiles: proxy.CopilotInstructions})
+	options := withTools(t, profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsOff}, Context: profiles.Context{Files: profiles.CopilotInstructions}})
 	h := newSystem(t, abilities{Load: true}, options)
 	told := func() string {
 		var last string
@@ -680,7 +676,7 @@ func TestContextInFiles(t *testing.T) {
 // Directories of processes that were killed are removed.
 func TestContextFilesLeftBehind(t *testing.T) {
 	t.Parallel()
-	options := withTools(t, proxy.Profile{ContextFiles: proxy.CopilotInstructions})
+	options := withTools(t, profiles.Profile{Context: profiles.Context{Files: profiles.CopilotInstructions}})
 	ended := exec.Command(proctest.Executable(), "-test.run", "^$")
 	require.NoError(t, ended.Run())
 	left := filepath.Join(options.RelayDir, fmt.Sprintf("context-%d-1", ended.Process.Pid))
@@ -695,8 +691,8 @@ func TestContextFilesLeftBehind(t *testing.T) {
 
 // Clause P6.
 func TestContextFilesOfKnownAgents(t *testing.T) {
-	require.Equal(t, "/a", proxy.ContextValue(proxy.CopilotInstructions, "/a", ""))
-	require.Equal(t, "/mine,/a", proxy.ContextValue(proxy.CopilotInstructions, "/a", "/mine"),
+	require.Equal(t, "/a", proxy.ContextValue(profiles.CopilotInstructions, "/a", ""))
+	require.Equal(t, "/mine,/a", proxy.ContextValue(profiles.CopilotInstructions, "/a", "/mine"),
 		"the user's own stay")
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
@@ -705,13 +701,13 @@ func TestContextFilesOfKnownAgents(t *testing.T) {
 	put := filepath.Join(dir, "it's pi")
 	require.NoError(t, os.WriteFile(put, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
 	run := func() string {
-		out, err := exec.Command(proxy.ContextValue(proxy.PiExtension, dir, put), "--mode", "a b").Output()
+		out, err := exec.Command(proxy.ContextValue(profiles.PiExtension, dir, put), "--mode", "a b").Output()
 		require.NoError(t, err)
 		return string(out)
 	}
-	require.NoError(t, proxy.WriteContext(proxy.PiExtension, dir, put, ""))
+	require.NoError(t, proxy.WriteContext(profiles.PiExtension, dir, put, ""))
 	require.Equal(t, "--mode a b\n", run())
-	require.NoError(t, proxy.WriteContext(proxy.PiExtension, dir, put, "Say \"x\"."))
+	require.NoError(t, proxy.WriteContext(profiles.PiExtension, dir, put, "Say \"x\"."))
 	require.Equal(t, "--extension "+dir+"/context.ts --mode a b\n", run())
 	code, err := os.ReadFile(filepath.Join(dir, "context.ts"))
 	require.NoError(t, err)

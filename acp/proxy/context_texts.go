@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -16,8 +17,8 @@ import (
 const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
-func (s *session) rootsText(mode RootsMode) (text, digest string) {
-	if mode != RootsByContext || s.roots.Additional().Len() == 0 {
+func (s *session) rootsText(mode profiles.RootsMode) (text, digest string) {
+	if mode != profiles.RootsByContext || s.roots.Additional().Len() == 0 {
 		return "", ""
 	}
 	tools := s.toolServer(mode, state{})
@@ -68,12 +69,12 @@ func rootsDigest(roots workspace.Roots, tools toolServer) string {
 }
 
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
-func (s *session) instructionsText(mode RootsMode) (instructions, digestNow string) {
+func (s *session) instructionsText(mode profiles.RootsMode) (instructions, digestNow string) {
 	catalog := s.host.Catalog()
 	if catalog == nil {
 		return "", ""
 	}
-	finds := s.proxy.options.Profile.finds(catalog, mode)
+	finds := s.proxy.options.Profile.Finds.Matcher(catalog, mode)
 	instructions = catalog.Instructions(finds).String()
 	if nested := s.listNested(finds); nested != "" {
 		instructions += "\n" + nested
@@ -99,7 +100,7 @@ const (
 // findNested looks for the instructions of directories below the roots.
 func (s *session) findNested() (list []discovery.Artifact, complete bool) {
 	catalog := s.host.Catalog()
-	if catalog == nil || s.proxy.options.Profile.Finds == nil && s.roots.Additional().Len() == 0 {
+	if catalog == nil || s.proxy.options.Profile.Finds.InCwd == nil && s.roots.Additional().Len() == 0 {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
@@ -140,12 +141,12 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 // skillsText returns a list of the skills that the child does not find itself, up to a limit.
-func (s *session) skillsText(mode RootsMode) (list, digestNow string) {
+func (s *session) skillsText(mode profiles.RootsMode) (list, digestNow string) {
 	catalog := s.host.Catalog()
 	if catalog == nil {
 		return "", ""
 	}
-	finds := s.proxy.options.Profile.finds(catalog, mode)
+	finds := s.proxy.options.Profile.Finds.Matcher(catalog, mode)
 	skills := slices.DeleteFunc(catalog.Active(discovery.Skill),
 		func(a discovery.Artifact) bool { return a.UserOnly || finds(a) })
 	if len(skills) == 0 {

@@ -17,7 +17,7 @@
 //
 //	from the child                    to the client
 //	  session/update                    the same; announced commands include those of the roots
-//	  fs/* for a file in its own dirs   nothing: answered from the disk; see Profile.OwnDirs
+//	  fs/* for a file in its own dirs   nothing: answered from the disk; see profiles.State
 //	  other requests, notifications     the same, if package acp allows their method and paths
 //
 // Order is kept in both directions: a message that the child sends after a response reaches the
@@ -64,7 +64,7 @@
 // with the session; see [Describe].
 //
 // A child is also told the instructions and skills of all roots that it does not find itself (see
-// [Profile].Finds), and again when they change; instructions of directories below the roots are
+// [profiles.Finds]), and again when they change; instructions of directories below the roots are
 // listed. If it advertises systemPrompt, this context is in that member of session/new. Otherwise,
 // and for later changes, it is a marked block after the content of the next prompt. Marked blocks
 // never become part of the history. Commands and skills of all roots are announced after the
@@ -83,7 +83,7 @@
 // # Where to find things
 //
 //	proxy.go, options.go      the backend and its options
-//	profile.go                what is known about an agent, with known_profiles.go
+//	profiles                  what is known about each agent: a package of its own
 //	session.go                one activation of a session; prompt.go runs its turns
 //	session_open.go           which ways to open a session are tried; session_create.go,
 //	                            session_reopen.go and session_params.go are the requests

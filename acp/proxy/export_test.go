@@ -8,10 +8,9 @@ import (
 // Exported for tests.
 var (
 	WithoutBlocks = withoutBlocks
-	Flags         = Profile.flags
 
-	ContextValue = ContextFiles.value
-	WriteContext = ContextFiles.write
+	ContextValue = contextValue
+	WriteContext = writeContext
 )
 
 // OwnDirs returns the real paths of the agent's own directories.

@@ -42,7 +42,7 @@ func (p *proxy) Sessions(
 			return
 		}
 		cursors := make(map[string]bool)
-		partial, left := cwd == nil, p.profile().ListLimit
+		partial, left := cwd == nil, p.profile().Replay.ListLimit
 		for cursor := ""; ; {
 			page, err := c.listSessions(ctx, cwd, cursor)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -128,7 +129,7 @@ func TestPartialLists(t *testing.T) {
 					`answer session/list {"sessions":[`+c.sessions+`]`+more+`}`+
 					"\nawait session/list\n"+
 					`answer session/list {"sessions":[`+c.then+`]}`+"\n",
-				proxy.Options{Profile: proxy.Profile{ListLimit: c.limit, Checked: "1.18.33"}})
+				proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ListLimit: c.limit}, Checked: "1.18.33"}})
 			dir, err := workspace.ParseDir("/a")
 			require.NoError(t, err)
 			cwd := &dir

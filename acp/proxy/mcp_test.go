@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
@@ -64,7 +65,7 @@ func parsed(t testing.TB, server json.RawMessage) (s sentServer) {
 var rootsTools = process.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
 
 // withTools returns options with a tool server for an agent with this profile.
-func withTools(t testing.TB, profile proxy.Profile) proxy.Options {
+func withTools(t testing.TB, profile profiles.Profile) proxy.Options {
 	t.Helper()
 	return proxy.Options{Profile: profile, RootsTools: rootsTools,
 		RelayDir: filepath.Join(dirtest.Short(t), "relay")}
@@ -149,7 +150,7 @@ func TestFoundServersAreStartedByARelay(t *testing.T) {
 // Clause P1.
 func TestToolServer(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true},
-		withTools(t, proxy.Profile{}))
+		withTools(t, profiles.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
@@ -221,7 +222,7 @@ func TestToolServer(t *testing.T) {
 //
 // Clause A24.
 func TestToolServerWithOtherRoots(t *testing.T) {
-	h := newSystem(t, abilities{}, withTools(t, proxy.Profile{}))
+	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all)})
@@ -250,10 +251,10 @@ func TestNoToolServer(t *testing.T) {
 		options proxy.Options
 		roots   int
 	}{
-		"by protocol":      {abilities{Roots: true}, withTools(t, proxy.Profile{}), 2},
-		"by flags":         {abilities{}, withTools(t, proxy.Profile{Flag: "--dir"}), 2},
-		"turned off":       {abilities{}, withTools(t, proxy.Profile{Tools: proxy.ToolsOff}), 2},
-		"one root":         {abilities{}, withTools(t, proxy.Profile{}), 0},
+		"by protocol":      {abilities{Roots: true}, withTools(t, profiles.Profile{}), 2},
+		"by flags":         {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}}), 2},
+		"turned off":       {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsOff}}), 2},
+		"one root":         {abilities{}, withTools(t, profiles.Profile{}), 0},
 		"no program named": {abilities{}, proxy.Options{}, 2},
 		"no directory":     {abilities{}, proxy.Options{RootsTools: rootsTools}, 2},
 	} {
@@ -271,7 +272,7 @@ func TestNoToolServer(t *testing.T) {
 
 // Clause P6.
 func TestToolServerAfterOthers(t *testing.T) {
-	o := withTools(t, proxy.Profile{})
+	o := withTools(t, profiles.Profile{})
 	b := initialized(t, plain+opened, o)
 	all := roots(t, 1)
 	w, err := workspace.Open(t.Context(), all, workspace.Options{})
@@ -294,15 +295,15 @@ func TestToolServerAfterOthers(t *testing.T) {
 // Clause A30.
 func TestWritingTools(t *testing.T) {
 	for name, c := range map[string]struct {
-		profile proxy.Profile
+		profile profiles.Profile
 		args    string
 		told    string
 	}{
-		"not known to ask": {proxy.Profile{}, "mcp --read-only --roots-from",
+		"not known to ask": {profiles.Profile{}, "mcp --read-only --roots-from",
 			"it lists, reads and searches files in all of them"},
-		"known to ask": {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}},
+		"known to ask": {profiles.Profile{Roots: profiles.Roots{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}},
 			"mcp --roots-from", "writes and edits files in all of them"},
-		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --roots-from",
+		"as its user allows it": {profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsWrite}}, "mcp --roots-from",
 			"writes and edits files in all of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +321,7 @@ func TestWritingTools(t *testing.T) {
 // Clause A30.
 func TestAskEnv(t *testing.T) {
 	const name = "ACP_PROXY_TEST_ASK"
-	ask := proxy.Profile{AskEnv: []string{name + "=ask"}}
+	ask := profiles.Profile{Roots: profiles.Roots{AskEnv: []string{name + "=ask"}}}
 	for _, c := range []struct {
 		what    string
 		options proxy.Options
@@ -348,7 +349,7 @@ func TestAskEnv(t *testing.T) {
 func withRelay(t testing.TB) proxy.Options {
 	t.Helper()
 	return proxy.Options{
-		Profile: proxy.Profile{Relay: true}, RelayDir: filepath.Join(dirtest.Short(t), "relay"),
+		Profile: profiles.Profile{Roots: profiles.Roots{Relay: true}}, RelayDir: filepath.Join(dirtest.Short(t), "relay"),
 		Relay: process.Command{Path: "/opt/acp-agent", Args: []string{"mcp-relay"}},
 	}
 }
@@ -477,7 +478,7 @@ func TestRelaysOfReusedSession(t *testing.T) {
 func TestNoRelay(t *testing.T) {
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
-	off.Profile.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}
+	off.Profile.Roots.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}
 	file := on
 	file.RelayDir = filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file.RelayDir, nil, 0o600))

@@ -5,26 +5,17 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Command says how to start a program. Its fields:
-//
-//	Path string    // the program; a name without a separator is looked up in our PATH
-//	Args []string  // the arguments after its name
-//	Env  []string  // NAME=VALUE, added to Base
-//	Base []string  // our environment if nil
-//	Dir  string    // the working directory, "" for ours
-//	Name string    // its name in the log and in errors; default: the base name of Path
-//
-// Sandbox is set by [Profile.Restrict]. Batch has no effect here.
-type Command = process.Command
+// Command says how to start a program.
+type Command = profiles.Command
 
 // Options configure a proxy. The zero value is usable.
 type Options struct {
-	// Profile describes the agent. Its Command, Args and Env are ignored.
-	Profile Profile
+	// Profile describes the agent. How it is started is not taken from there.
+	Profile profiles.Profile
 	// RootsTools is the command of an MCP server with file tools for the session's roots,
 	// "acp-agent mcp". With "--roots-from SOCKET" it asks this process for them in each call; with
 	// "--read-only" it must have no tools that write. An agent that learns of its additional
@@ -44,7 +35,7 @@ type Options struct {
 	// RelayDir is the directory for the sockets that connect relays and RootsTools to this process.
 	// It is created when needed. If it is empty, neither is used.
 	RelayDir string
-	// Workspace limits which files in the agent's own directories are served; see Profile.OwnDirs.
+	// Workspace limits which files in the agent's own directories are served; see profiles.State.
 	Workspace workspace.Options
 	// Trace, if not nil, is called with every message read from a process of the agent (sent is
 	// false) or about to be written to it, without its line break, and the name of the process,

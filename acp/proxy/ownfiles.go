@@ -68,7 +68,7 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 			}
 		}
 	}
-	for _, dir := range p.options.Profile.OwnDirs {
+	for _, dir := range p.options.Profile.State.OwnDirs {
 		add(command.Expand(dir))
 	}
 	if temp := p.tempDir(); temp != "" && command.Expand("$"+tempVariable) == temp {
@@ -95,7 +95,7 @@ func realPath(path string) string {
 // directory is kept when the agent ends, because a session that is continued later may refer to
 // files in it.
 func (p *proxy) tempDir() string {
-	if !p.options.Profile.OwnTemp || runtime.GOOS == "windows" {
+	if !p.options.Profile.State.OwnTemp || runtime.GOOS == "windows" {
 		return ""
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("acp-agent-%d", os.Getuid()),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -90,9 +91,7 @@ func TestOwnFiles(t *testing.T) {
 	}
 	b := initialized(t, script+"send "+fmt.Sprintf(update, `{"temp":"$env:TMPDIR$"}`),
 		proxy.Options{
-			Profile: proxy.Profile{Name: "mine",
-				OwnDirs: []string{"$AGENT_HOME/state", "$AGENT_HOME/replaced", "$UNSET/x"},
-				OwnTemp: true},
+			Profile:   profiles.Profile{Name: "mine", State: profiles.State{OwnDirs: []string{"$AGENT_HOME/state", "$AGENT_HOME/replaced", "$UNSET/x"}, OwnTemp: true}},
 			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 		})
 	b.openWith(`{"cwd":` + strconv.Quote(project) + `,"mcpServers":[]}`)
@@ -128,7 +127,7 @@ func TestOwnTempOfTheUser(t *testing.T) {
 	c.Env = append(c.Env, "TMPDIR="+filepath.Join(base, "chosen"))
 	b := &proxyTest{t: t, command: c, client: newFakeClient(t), record: record,
 		backend: proxy.New(c, proxy.Options{
-			Profile: proxy.Profile{Name: "mine", OwnTemp: true}}.WithProcessGrace(patience))}
+			Profile: profiles.Profile{Name: "mine", State: profiles.State{OwnTemp: true}}}.WithProcessGrace(patience))}
 	t.Cleanup(b.close)
 	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -32,7 +33,7 @@ func (s *session) childPrompt(
 		case at < 0 && strings.Contains(c.Name, "/"): // a path
 		case at < 0:
 			note = s.conflicts(c.Name, nil, taken)
-			if !profile.CommandContext || slices.Contains(commonCommands(), c.Name) {
+			if !profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name) {
 				return params, promptContext{note: note}, nil
 			}
 		default:
@@ -115,7 +116,7 @@ func (s *session) conflicts(
 		losers = catalog.Losers(*used)
 	}
 	s.mu.Lock()
-	finds := s.proxy.options.Profile.finds(catalog, s.state.RootsMode)
+	finds := s.proxy.options.Profile.Finds.Matcher(catalog, s.state.RootsMode)
 	s.mu.Unlock()
 	for _, t := range taken {
 		if t.Name == name && !finds(t.Artifact) {

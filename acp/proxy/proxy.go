@@ -11,14 +11,23 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the agent's
 // name; see [Owner].
 const Kind = "proxy"
+
+// Owner returns the agent that sessions of c's agent belong to in a store: that of
+// [profiles.Identify] with the known profiles.
+func Owner(c Command, p profiles.Profile) sessionstore.Agent {
+	identity := profiles.Identify(profiles.Known(), p, c).Identity
+	return sessionstore.Agent{Kind: Kind, Profile: identity}
+}
 
 // New returns a backend that answers from the agent that command starts. Initialize starts it. The
 // backend implements [backend.Foreign].
@@ -78,7 +87,7 @@ func (p *proxy) Initialize(
 		MCP:        backend.BackendConnects,
 		Sandbox:    p.options.Profile.Sandbox.InEffect() + terminals,
 
-		ServerSandbox: p.options.Profile.sandbox(),
+		ServerSandbox: p.options.Profile.Restriction(),
 
 		OverlappingTurns: true,
 	}, nil
@@ -92,7 +101,9 @@ func (p *proxy) agentInfo() client.Agent {
 }
 
 // profile returns the profile of the agent that was last started.
-func (p *proxy) profile() Profile { return p.options.Profile.forRelease(p.agentInfo().Release) }
+func (p *proxy) profile() profiles.Profile {
+	return p.options.Profile.ForRelease(p.agentInfo().Release)
+}
 
 // Open implements [backend.Backend]: it opens a session of the child.
 func (p *proxy) Open(
@@ -118,11 +129,11 @@ func (p *proxy) open(
 	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop,
 		mustExist: a.MustExist}
 	profile := p.options.Profile
-	if a.Cause == backend.Load && (profile.LateReplay || profile.LossyReplay) {
+	if a.Cause == backend.Load && (profile.Replay.Late || profile.Replay.Lossy) {
 		if r.record, err = readRecord(a.History); err != nil {
 			return nil, backend.Opened{}, err
 		}
-		r.hideReplay = profile.LateReplay && r.record.times > 0
+		r.hideReplay = profile.Replay.Late && r.record.times > 0
 	}
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
 	if previous, _ := a.Previous.(*session); previous != nil {
@@ -134,7 +145,7 @@ func (p *proxy) open(
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
 	c.unuse()
-	opened.Notice = p.options.Profile.sandboxNotice() + opened.Notice
+	opened.Notice = p.sandboxNotice() + opened.Notice
 	return s, opened, nil
 }
 

@@ -41,7 +41,8 @@ type relayUser struct {
 // are then started as the client says.
 func (s *session) joinRelays(r openRequest) *relays {
 	p := s.proxy
-	mode, _ := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
+	mode, _ := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories,
+		s.roots.Additional())
 	s.tells = s.tellsByServer(mode)
 	if r.previous != nil && r.previous.relays != nil {
 		r.previous.relays.join(s)
@@ -68,7 +69,7 @@ func (s *session) joinRelays(r openRequest) *relays {
 // wrapsServers reports whether the agent's stdio servers are started behind relays.
 func (p *proxy) wrapsServers() bool {
 	o := p.options
-	return o.Profile.Relay && o.Relay.Path != "" && o.RelayDir != ""
+	return o.Profile.Roots.Relay && o.Relay.Path != "" && o.RelayDir != ""
 }
 
 // secret returns the environment variable that lets a server ask for the session's roots.
@@ -86,10 +87,11 @@ func (r *relays) tell() string {
 	}
 	s := r.users[len(r.users)-1].session
 	r.mu.Unlock()
-	if !s.proxy.options.Profile.ServerInstructions {
+	if !s.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
-	mode, _ := rootsMode(s.proxy.options.Profile, s.proxy.agentInfo(), s.roots)
+	mode, _ := s.proxy.options.Profile.Roots.Choose(s.proxy.agentInfo().AdditionalDirectories,
+		s.roots.Additional())
 	text, told := s.contextText(mode)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -88,7 +89,7 @@ func TestEmptyList(t *testing.T) {
 //
 // Clause A24.
 func TestCopyWithoutRemovedRoots(t *testing.T) {
-	keeps := proxy.Options{Profile: proxy.Profile{KeepsRoots: true}}
+	keeps := proxy.Options{Profile: profiles.Profile{Roots: profiles.Roots{Keeps: true}}}
 	able := abilities{Load: true, Resume: true, Fork: true, List: true, Delete: true, Close: true,
 		Roots: true}
 	for name, c := range map[string]struct {
@@ -174,7 +175,7 @@ func (h *system) count(method string) (n int) {
 	return n
 }
 
-func flagged() proxy.Profile { return proxy.Profile{Flag: "--add-dir"} }
+func flagged() profiles.Profile { return profiles.Profile{Roots: profiles.Roots{Flag: "--add-dir"}} }
 
 func TestRootsByFlags(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
@@ -235,20 +236,20 @@ func TestRootsByFlagsFailedLoad(t *testing.T) {
 func TestRootsMode(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent   abilities
-		profile proxy.Profile
+		profile profiles.Profile
 		want    string
 	}{
 		"the protocol comes first": {abilities{Roots: true}, flagged(), "by the protocol"},
 		"then flags":               {abilities{}, flagged(), "by flags"},
-		"then context":             {abilities{}, proxy.Profile{}, "by context"},
+		"then context":             {abilities{}, profiles.Profile{}, "by context"},
 		"flags on request": {abilities{Roots: true},
-			proxy.Profile{Roots: proxy.RootsByFlags, Flag: "--add-dir"}, "by flags"},
+			profiles.Profile{Roots: profiles.Roots{Mode: profiles.RootsByFlags, Flag: "--add-dir"}}, "by flags"},
 		"context on request": {abilities{Roots: true},
-			proxy.Profile{Roots: proxy.RootsByContext, Flag: "--add-dir"}, "by context"},
+			profiles.Profile{Roots: profiles.Roots{Mode: profiles.RootsByContext, Flag: "--add-dir"}}, "by context"},
 		"P1: the protocol if it is spoken": {abilities{},
-			proxy.Profile{Roots: proxy.RootsByProtocol}, "by context"},
+			profiles.Profile{Roots: profiles.Roots{Mode: profiles.RootsByProtocol}}, "by context"},
 		"flags that cannot name the path": {abilities{},
-			proxy.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
+			profiles.Profile{Roots: profiles.Roots{Flag: "--dirs", FlagSplits: string(filepath.Separator)}}, "by context"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -36,17 +37,17 @@ func sandboxed(t *testing.T, s backend.Sandbox, dirs ...string) *system {
 func TestOwnDirsInTheSandbox(t *testing.T) {
 	base, out := dirtest.New(t, "home/own/f", "", "root/f", ""), dirtest.New(t, "own/f", "")
 	home := filepath.Join(base, "home")
-	o := proxy.Options{Profile: proxy.Profile{OwnDirs: []string{"$AGENT_HOME/own"}, State: []string{"$AGENT_HOME/"}}}
+	o := proxy.Options{Profile: profiles.Profile{State: profiles.State{OwnDirs: []string{"$AGENT_HOME/own"}, Writes: []string{"$AGENT_HOME/"}}}}
 	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite, Records: filepath.Join(base, "records")}
 	c := proxy.Command{Path: "/bin/true", Env: []string{"AGENT_HOME=" + home, "TMPDIR=" + t.TempDir()}}
-	root := proxy.Root{Path: base, Real: base}
-	restricted, err := o.Profile.Restrict(c, []proxy.Root{root})
+	root := profiles.Root{Path: base, Real: base}
+	restricted, err := o.Profile.Restrict(c, []profiles.Root{root})
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(home, "own")}, proxy.OwnDirs(restricted, o))
 
 	require.NoError(t, os.RemoveAll(home))
 	require.NoError(t, os.Symlink(out, home))
-	restricted, err = o.Profile.Restrict(c, []proxy.Root{root})
+	restricted, err = o.Profile.Restrict(c, []profiles.Root{root})
 	require.NoError(t, err)
 	require.Empty(t, proxy.OwnDirs(restricted, o))
 	require.Equal(t, []string{filepath.Join(out, "own")}, proxy.OwnDirs(c, o), "without a sandbox it could go there itself")
@@ -120,7 +121,7 @@ func TestLoginsOfARestrictedAgent(t *testing.T) {
 func TestDenialsOutsideOfCallsAreExplained(t *testing.T) {
 	out := dirtest.New(t)
 	t.Setenv("TMPDIR", dirtest.New(t))
-	o := proxy.Options{Profile: proxy.Profile{Name: "mine"}}
+	o := proxy.Options{Profile: profiles.Profile{Name: "mine"}}
 	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite}
 	a := newSystem(t, abilities{Dir: t.TempDir()}, o)
 	a.options.Profile.Sandbox.Write = []string{dirOf(t, a), filepath.Dir(string(a.record))}

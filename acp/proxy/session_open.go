@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
@@ -28,10 +29,10 @@ type openRequest struct {
 type openPlan struct {
 	openRequest
 
-	child    *child    // that opens the session
-	mode     RootsMode // how the child is given the roots
-	reusable bool      // the child session of previous can be used as it is
-	copied   bool      // a copy replaces the child session, which keeps directories it must lose
+	child    *child             // that opens the session
+	mode     profiles.RootsMode // how the child is given the roots
+	reusable bool               // the child session of previous can be used as it is
+	copied   bool               // a copy replaces the child session, which keeps directories it must lose
 
 	systemParts []contextPart // what the child is told in its system prompt
 }
@@ -114,7 +115,7 @@ func (s *session) open(
 		}
 	}()
 	r := openPlan{openRequest: request, child: c, mode: mode}
-	if others := s.roots.Additional(); mode == RootsByContext && others.Len() > 0 {
+	if others := s.roots.Additional(); mode == profiles.RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
 			others.Strings())
@@ -209,7 +210,7 @@ func (s *session) canReuse(r openPlan) bool {
 		return false
 	}
 	hasTools := r.state.SentTools || !s.toolServer(r.mode, state{}).files
-	return r.mode == RootsByContext && hasTools || s.roots.Equal(r.previous.roots)
+	return r.mode == profiles.RootsByContext && hasTools || s.roots.Equal(r.previous.roots)
 }
 
 // sameServers reports whether the client gave both sessions the same MCP servers.
@@ -287,10 +288,10 @@ func (s *session) plan(
 		saved.HistoryDue = pendingHistory != "" || err != nil
 		saved.Partial = saved.Partial || saved.HistoryDue
 	}
-	if r.mode != RootsByContext {
+	if r.mode != profiles.RootsByContext {
 		saved.SentRoots = ""
 	}
-	if s.proxy.options.Profile.KeepsRoots {
+	if s.proxy.options.Profile.Roots.Keeps {
 		saved.Granted = dirDigests(s.given(r.mode))
 	}
 	if o.method == byNew {

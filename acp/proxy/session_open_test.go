@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
@@ -219,7 +220,7 @@ func TestPartialReplay(t *testing.T) {
 // Clause P7.
 func TestLateReplay(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, LateReplay: true},
-		proxy.Options{Profile: proxy.Profile{LateReplay: true}})
+		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{Late: true}}})
 	first := roots(t, 0)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -244,7 +245,7 @@ func TestLateReplay(t *testing.T) {
 }
 
 // withAgent returns a system with a store of its own and an agent whose sessions are in dir.
-func withAgent(t *testing.T, dir string, late bool, p proxy.Profile) *system {
+func withAgent(t *testing.T, dir string, late bool, p profiles.Profile) *system {
 	return newSystem(t, abilities{Load: true, LateReplay: late, Dir: dir}, proxy.Options{Profile: p})
 }
 
@@ -252,18 +253,17 @@ func withAgent(t *testing.T, dir string, late bool, p proxy.Profile) *system {
 //
 // Clause P7.
 func TestReplayWithoutRecord(t *testing.T) {
-	for name, p := range map[string]proxy.Profile{
-		"late": {LateReplay: true}, "lossy": {LossyReplay: true},
-	} {
+	for name, p := range map[string]profiles.Profile{
+		"late": {Replay: profiles.Replay{Late: true}}, "lossy": {Replay: profiles.Replay{Lossy: true}}} {
 		t.Run(name, func(t *testing.T) {
 			files, first := t.TempDir(), roots(t, 0)
-			alone := withAgent(t, files, p.LateReplay, proxy.Profile{}).connect()
+			alone := withAgent(t, files, p.Replay.Late, profiles.Profile{}).connect()
 			made, err := alone.NewSession(t.Context(), client.Setup{Roots: first})
 			require.NoError(t, err)
 			alone.prompt(made.ID, "one")
 			alone.disconnect()
 
-			h := withAgent(t, files, p.LateReplay, p)
+			h := withAgent(t, files, p.Replay.Late, p)
 			for range 2 { // the second time it is on record
 				v := h.connect()
 				_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
@@ -285,7 +285,7 @@ func TestReplayWithoutRecord(t *testing.T) {
 // Clause P7.
 func TestReplayAfterRecord(t *testing.T) {
 	files, first := t.TempDir(), roots(t, 0)
-	h := withAgent(t, files, false, proxy.Profile{LossyReplay: true})
+	h := withAgent(t, files, false, profiles.Profile{Replay: profiles.Replay{Lossy: true}})
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestReplayAfterRecord(t *testing.T) {
 	v.prompt(s.ID, "same")
 	v.disconnect()
 
-	alone := withAgent(t, files, false, proxy.Profile{}).connect()
+	alone := withAgent(t, files, false, profiles.Profile{}).connect()
 	_, err = alone.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
 	require.NoError(t, err)
 	alone.prompt("c1", "same")
@@ -470,18 +470,18 @@ func TestReplay(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		script  string
-		profile proxy.Profile
+		profile profiles.Profile
 		want    backend.Replay
 		note    string
 		err     string
 	}{
-		"shown as it comes": {loaded + late + end, proxy.Profile{}, backend.FromBackend,
+		"shown as it comes": {loaded + late + end, profiles.Profile{}, backend.FromBackend,
 			`host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
-		"not shown if late": {loaded + late + end, proxy.Profile{LateReplay: true},
+		"not shown if late": {loaded + late + end, profiles.Profile{Replay: profiles.Replay{Late: true}},
 			backend.FromStore, "host notify _x/end {}", ""},
-		"empty": {"await session/load\n" + loadAnswer, proxy.Profile{},
+		"empty": {"await session/load\n" + loadAnswer, profiles.Profile{},
 			backend.FromStore, "", ""},
-		"an error in the middle": {"await session/load\nsend " + replayed + fails, proxy.Profile{},
+		"an error in the middle": {"await session/load\nsend " + replayed + fails, profiles.Profile{},
 			backend.FromStore, "", "no more"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -505,7 +505,7 @@ func TestReplay(t *testing.T) {
 // Clause P7.
 func TestLossyReplay(t *testing.T) {
 	b := initialized(t, able+strings.Repeat(loaded, 2),
-		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
+		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{Lossy: true}}})
 	for _, c := range []struct {
 		history iter.Seq2[backend.Update, error]
 		want    backend.Replay
@@ -536,7 +536,7 @@ func TestReplaySaysWhatIsFromTheRecord(t *testing.T) {
 			strings.TrimPrefix(fmt.Sprintf(said, text), "{") + "}\n"
 	}
 	b := initialized(t, able+"await session/load\n"+send("asked")+send("later")+loadAnswer,
-		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
+		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{Lossy: true}}})
 	_, opened, err := b.backend.Open(t.Context(), backend.Activation{
 		Cause: backend.Load, State: []byte(`{"v":1,"id":"child-1","way":"context"}`),
 		Params:  backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
@@ -722,7 +722,7 @@ func TestLoginHint_everyRequest(t *testing.T) {
 		return "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method +
 			`$,"error":{"code":-32000,"message":"log in","data":{"x":1}}}` + "\n"
 	}
-	options := proxy.Options{Profile: proxy.Profile{Login: "simulated login"}}
+	options := proxy.Options{Profile: profiles.Profile{Start: profiles.Start{Login: "simulated login"}}}
 	check := func(t *testing.T, err error) {
 		t.Helper()
 		var refused *jsonrpc.Error
@@ -757,7 +757,7 @@ func TestLoginHint_everyRequest(t *testing.T) {
 
 func TestLoginHint(t *testing.T) {
 	o := proxy.Options{}
-	o.Profile.Login = "simulated login"
+	o.Profile.Start.Login = "simulated login"
 	h := newSystem(t, abilities{Login: true}, o)
 	v := h.connect()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
@@ -833,7 +833,7 @@ func TestMovedSession(t *testing.T) {
 func TestTransferredSession(t *testing.T) {
 	for _, a := range []abilities{{}, {Load: true}, {Load: true, Resume: true}} {
 		from := newSystem(t, abilities{Load: true}, proxy.Options{})
-		to := newSystem(t, a, proxy.Options{Profile: proxy.Profile{Identity: "another"}})
+		to := newSystem(t, a, proxy.Options{Profile: profiles.Profile{Identity: "another"}})
 		to.store = from.store
 		list := roots(t, 1)
 		v := from.connect()
@@ -846,7 +846,7 @@ func TestTransferredSession(t *testing.T) {
 
 		source, err := from.store.Get(t.Context(), sessionstore.ID(s.ID))
 		require.NoError(t, err)
-		require.Equal(t, proxy.Owner(from.command, proxy.Profile{}), source.Agent)
+		require.Equal(t, proxy.Owner(from.command, profiles.Profile{}), source.Agent)
 		_, err = from.store.Fork(t.Context(), source.ID,
 			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command, to.options.Profile),
 				Keys: source.Keys})

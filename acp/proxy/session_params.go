@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -13,7 +14,7 @@ import (
 // lifecycleParams returns the params of a lifecycle request to the child. They name the session of
 // saved, unless the method is byNew. system is added to the child's system prompt.
 func (s *session) lifecycleParams(
-	method openMethod, mode RootsMode, saved state, system []contextPart,
+	method openMethod, mode profiles.RootsMode, saved state, system []contextPart,
 ) (backend.Raw, error) {
 	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
 	if err != nil {
@@ -39,14 +40,14 @@ func (s *session) lifecycleParams(
 // once, if the child takes them by the protocol. Otherwise it removes them. A child that takes them
 // always gets the list, except in a session/new in which the client left it out.
 func paramsWithRoots(
-	params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots,
+	params backend.Raw, mode profiles.RootsMode, method backend.Cause, roots workspace.Roots,
 ) (backend.Raw, error) {
 	const member = protocol.AdditionalDirectories
 	given, without, err := strictjson.Take(params, member)
 	if err != nil {
 		return nil, err
 	}
-	if mode == RootsByProtocol && (given != nil || method != backend.New) {
+	if mode == profiles.RootsByProtocol && (given != nil || method != backend.New) {
 		params, err = strictjson.Put(params, member, backend.Encode(roots.Additional()))
 		if err != nil {
 			return nil, err

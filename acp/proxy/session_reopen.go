@@ -61,7 +61,7 @@ func (s *session) reopen(
 
 // afterReplay returns the mode for updates after the response to a request that replays.
 func (s *session) afterReplay(method openMethod) updateMode {
-	if method == byLoad && s.proxy.options.Profile.LateReplay {
+	if method == byLoad && s.proxy.options.Profile.Replay.Late {
 		return discardingLate
 	}
 	return live

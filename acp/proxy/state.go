@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -19,7 +20,7 @@ type state struct {
 	// ID is the child's session id as it sent it, or nil.
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
-	RootsMode RootsMode `json:"way,omitempty"`
+	RootsMode profiles.RootsMode `json:"way,omitempty"`
 	// SentRoots is the digest of the text about the roots that was sent to the child in a prompt.
 	SentRoots string `json:"told,omitempty"`
 	// SentInstructions is the digest of the instructions that it was sent, "" if none.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -29,51 +29,24 @@ type toolServer struct {
 	readOnly bool   // that do not change them
 }
 
-// ToolsMode says whether an agent gets an MCP server with tools for its additional directories if
-// it accepts them neither by the protocol nor by flags.
-type ToolsMode string
-
-// The choices of tools.
-const (
-	// ToolsOn means tools that read, and also tools that write if the agent is known to ask before
-	// it uses them.
-	ToolsOn    ToolsMode = ""
-	ToolsWrite ToolsMode = "write" // tools that read and write
-	ToolsOff   ToolsMode = "off"   // none
-)
-
-// ParseToolsMode parses on, write or off.
-func ParseToolsMode(s string) (ToolsMode, error) {
-	switch m := ToolsMode(s); m {
-	case "on":
-		return ToolsOn, nil
-	case ToolsWrite, ToolsOff:
-		return m, nil
-	}
-	return ToolsOn, fmt.Errorf("invalid choice of tools %q: use on, write or off", s)
-}
-
-// String returns the choice as ParseToolsMode reads it.
-func (m ToolsMode) String() string { return cmp.Or(string(m), "on") }
-
 // offersTools reports whether a child that learns of its roots from a prompt gets the server.
 func (p *proxy) offersTools() bool {
 	o := p.options
-	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
+	return o.Profile.Roots.Tools != profiles.ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
 }
 
 // wantsTools reports whether the server has file tools for a child that learns of its roots in the
 // given way. A child session that already has such a server gets it again even for a single root,
 // because some agents keep a server that is no longer named.
-func (s *session) wantsTools(mode RootsMode, saved state) bool {
-	return mode == RootsByContext && s.proxy.offersTools() &&
+func (s *session) wantsTools(mode profiles.RootsMode, saved state) bool {
+	return mode == profiles.RootsByContext && s.proxy.offersTools() &&
 		(saved.SentTools || s.roots.Additional().Len() > 0)
 }
 
 // tellsByServer reports whether the server's instructions have something to tell a child that
 // learns of its roots in the given way. It must be called before the session has relays.
-func (s *session) tellsByServer(mode RootsMode) bool {
-	if !s.proxy.options.Profile.ServerInstructions || !s.proxy.offersTools() {
+func (s *session) tellsByServer(mode profiles.RootsMode) bool {
+	if !s.proxy.options.Profile.Context.ByServer || !s.proxy.offersTools() {
 		return false
 	}
 	text, _ := s.contextText(mode)
@@ -82,7 +55,7 @@ func (s *session) tellsByServer(mode RootsMode) bool {
 
 // toolServer returns the server, if the session has one. saved is the state of the child session.
 // It can write only if the child is known to ask the user first, or if the user has allowed it.
-func (s *session) toolServer(mode RootsMode, saved state) toolServer {
+func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 	files := s.wantsTools(mode, saved)
 	if s.relays == nil || !files && !s.tells {
 		return toolServer{}
@@ -99,7 +72,7 @@ func (s *session) toolServer(mode RootsMode, saved state) toolServer {
 	}
 	profile := s.proxy.options.Profile
 	return toolServer{name: name, files: files,
-		readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
+		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 
 // askEnv returns the environment that makes the agent ask before it writes with the server's tools.
@@ -108,7 +81,7 @@ func (p *proxy) askEnv() []string {
 	if !p.offersTools() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(p.options.Profile.AskEnv), func(variable string) bool {
+	return slices.DeleteFunc(slices.Clone(p.options.Profile.Roots.AskEnv), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		_, set := p.getenv(name)
 		return set

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"sync"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -162,10 +165,10 @@ func (s *session) handleUpdate(
 ) error {
 	u, ok := withoutContext(u)
 	profile := s.proxy.profile()
-	if !ok || t == nil && profile.isBanner(u) {
+	if !ok || t == nil && isBanner(profile, u) {
 		return nil
 	}
-	u = profile.interpret(u)
+	u = interpret(profile, u)
 	mode, kept := s.updates.take(u)
 	switch {
 	case kept:
@@ -258,4 +261,27 @@ func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
 			return
 		}
 	}
+}
+
+// interpret returns the update that an update of the agent stands for.
+func interpret(p profiles.Profile, u backend.Update) backend.Update {
+	if p.Replay.ModeNotice == "" || u.Kind != sessionstore.AgentMessageChunk {
+		return u
+	}
+	said, _ := parseUtterance(u)
+	mode, changes := strings.CutPrefix(said.text, p.Replay.ModeNotice)
+	if !changes || mode == "" || strings.ContainsAny(mode, " \n") {
+		return u
+	}
+	return backend.NewUpdate(sdk.SessionUpdate{
+		CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(mode)}})
+}
+
+// isBanner reports whether an update outside turns is a message without meaning.
+func isBanner(p profiles.Profile, u backend.Update) bool {
+	if p.Replay.Banner == "" || u.Kind != sessionstore.AgentMessageChunk {
+		return false
+	}
+	said, _ := parseUtterance(u)
+	return strings.HasPrefix(said.text, p.Replay.Banner)
 }

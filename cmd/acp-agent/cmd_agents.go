@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -66,12 +66,12 @@ func newAgents(s streams, set *settings) *cobra.Command {
 		Long:  agentsHelp,
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			profiles, err := set.agents()
+			list, err := set.agents()
 			if err != nil {
 				fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
 			}
 			var reports []agentReport
-			for _, p := range profiles {
+			for _, p := range list {
 				reports = append(reports, reportAgent(p, set.config))
 			}
 			if asJSON {
@@ -115,23 +115,23 @@ type agentReport struct {
 	Source string `json:"source"`
 }
 
-func reportAgent(p proxy.Profile, c config.Config) agentReport {
+func reportAgent(p profiles.Profile, c config.Config) agentReport {
 	r := agentReport{
-		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...),
-		Roots: p.Roots.String(),
-		Flag:  p.Flag, Tools: p.Tools.String(), Relay: "off",
-		Sandbox: p.Sandbox.InEffect(), Login: p.Login, Install: p.Install,
+		Name: p.Name, Title: p.Title, Command: append([]string{p.Start.Command}, p.Start.Args...),
+		Roots: p.Roots.Mode.String(),
+		Flag:  p.Roots.Flag, Tools: p.Roots.Tools.String(), Relay: "off",
+		Sandbox: p.Sandbox.InEffect(), Login: p.Start.Login, Install: p.Start.Install,
 		Checked: p.Checked, Source: "registry",
 	}
 	if _, configured := c.Agents[p.Name]; configured {
 		r.Source = "configuration"
-	} else if _, known := proxy.FindProfile(proxy.KnownProfiles(), p.Name); known {
+	} else if _, known := profiles.Find(profiles.Known(), p.Name); known {
 		r.Source = "built in"
 	}
-	if p.Relay {
+	if p.Roots.Relay {
 		r.Relay = "on"
 	}
-	if path, err := exec.LookPath(p.Command); err == nil {
+	if path, err := exec.LookPath(p.Start.Command); err == nil {
 		if path, err = filepath.Abs(path); err == nil {
 			r.Found = path
 		}
@@ -162,7 +162,7 @@ acp-agent agents --help.
 // folders describes how the agent learns about additional folders.
 func (r agentReport) folders() string {
 	switch {
-	case r.Roots != proxy.RootsAuto.String():
+	case r.Roots != profiles.RootsAuto.String():
 		return r.Roots
 	case r.Flag != "":
 		return "protocol, else " + r.Flag
@@ -187,11 +187,11 @@ func (set *settings) registry() (agents.Registry, error) {
 
 // agents returns the profiles of all agents that --agent accepts: first those that are known or
 // configured, then those that only the registry has, and an error if the registry cannot be read.
-func (set *settings) agents() ([]proxy.Profile, error) {
-	profiles := set.config.Profiles()
+func (set *settings) agents() ([]profiles.Profile, error) {
+	list := set.config.Profiles()
 	r, err := set.registry()
 	if err != nil {
-		return profiles, err
+		return list, err
 	}
-	return append(profiles, r.Profiles(profiles)...), nil
+	return append(list, r.Profiles(list)...), nil
 }

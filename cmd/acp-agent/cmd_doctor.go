@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -240,7 +241,7 @@ func (set *settings) examineDatabase(ctx context.Context, subject string) []find
 func (set *settings) examineAgent(ctx context.Context, name string, args []string) []finding {
 	subject := "agent " + name
 	if name == "" {
-		subject = "agent " + proxy.ProgramName(args[0])
+		subject = "agent " + profiles.ProgramName(args[0])
 	}
 	command, profile, err := set.agentCommand(name, args)
 	if err != nil {
@@ -250,10 +251,10 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	path, err := exec.LookPath(command.Path)
 	if err != nil {
 		advice := "install it"
-		if profile.Install != "" {
-			advice += ": " + profile.Install
+		if profile.Start.Install != "" {
+			advice += ": " + profile.Start.Install
 		}
-		if _, err := exec.LookPath("npm"); err != nil && strings.HasPrefix(profile.Install, "npm ") {
+		if _, err := exec.LookPath("npm"); err != nil && strings.HasPrefix(profile.Start.Install, "npm ") {
 			advice += " (npm is not in PATH either; it comes with Node.js)"
 		}
 		if setting != "" {
@@ -298,9 +299,9 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 
 // commandSetting returns the key of the configuration file that names the program of an agent. It
 // returns "" for an agent that is neither known nor configured.
-func (set *settings) commandSetting(name string, p proxy.Profile) string {
+func (set *settings) commandSetting(name string, p profiles.Profile) string {
 	for _, own := range []string{name, p.Identity} {
-		if _, ok := proxy.FindProfile(set.config.Profiles(), own); ok && name != "" {
+		if _, ok := profiles.Find(set.config.Profiles(), own); ok && name != "" {
 			return "agents." + own + ".command"
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -30,7 +31,7 @@ type downstream struct {
 	model model.Options // the user's choice of models first
 
 	command process.Command
-	profile proxy.Profile
+	profile profiles.Profile
 	tools   process.Command // an MCP server with tools for the roots
 	relay   process.Command // stands in front of other MCP servers
 	// sandboxer restricts commands in the editor's terminals. It is nil if these may be elsewhere.
@@ -131,24 +132,24 @@ func errModelElsewhere(name string) error {
 // added to its own, or of the agent that the command args starts if name is "".
 func (set *settings) agentCommand(
 	name string, args []string,
-) (process.Command, proxy.Profile, error) {
-	profiles, err := set.agents()
+) (process.Command, profiles.Profile, error) {
+	list, err := set.agents()
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
-		profile, _ := proxy.MatchProfile(profiles, command)
+		profile, _ := profiles.Match(list, command)
 		profile.Sandbox.Records = set.records()
-		return command, proxy.Identify(profiles, profile, command), nil
+		return command, profiles.Identify(list, profile, command), nil
 	}
-	profile, known := proxy.FindProfile(profiles, name)
+	profile, known := profiles.Find(list, name)
 	if !known {
 		return process.Command{}, profile, cmp.Or(err, fmt.Errorf("unknown agent %q; known agents: "+
 			"%s (acp-agent agents --help explains how to add one)", name,
-			text.Line(strings.Join(profileNames(profiles), ", "), 4000)))
+			text.Line(strings.Join(profileNames(list), ", "), 4000)))
 	}
 	profile.Sandbox.Records = set.records()
 	command := profile.StartCommand()
 	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
-	return command, proxy.Identify(profiles, profile, command), nil
+	return command, profiles.Identify(list, profile, command), nil
 }
 
 // commandOf returns a command line that runs the agent of a session.
@@ -166,8 +167,8 @@ func (set *settings) commandOf(owner sessionstore.Agent) string {
 func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, command string) {
 	switch owner.Kind {
 	case proxy.Kind:
-		profiles, _ := set.agents() // without a registry, the command line is named
-		for _, p := range profiles {
+		list, _ := set.agents() // without a registry, the command line is named
+		for _, p := range list {
 			if cmp.Or(p.Identity, p.Name) == owner.Profile {
 				return []string{"--agent", p.Name}, ""
 			}
@@ -252,9 +253,9 @@ func (set *settings) self(subcommand string, flags ...string) process.Command {
 	return c
 }
 
-func profileNames(profiles []proxy.Profile) []string {
-	names := make([]string, len(profiles))
-	for i, p := range profiles {
+func profileNames(list []profiles.Profile) []string {
+	names := make([]string, len(list))
+	for i, p := range list {
 		names[i] = p.Name
 	}
 	return names
@@ -268,7 +269,7 @@ func (d downstream) name() string {
 	case d.command.Path == "":
 		return "explore"
 	}
-	return proxy.ProgramName(d.command.Path)
+	return profiles.ProgramName(d.command.Path)
 }
 
 // newBackend returns the backend that answers: a model, a proxy for the downstream agent, or

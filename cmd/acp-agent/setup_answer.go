@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -59,7 +59,7 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 
 // askSandbox lets the user restrict an agent, if that is possible here and no flag does it.
 func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
-	p, known := proxy.FindProfile(o.set.config.Profiles(), a.agent)
+	p, known := profiles.Find(o.set.config.Profiles(), a.agent)
 	if !known && a.define == nil || a.agent == "" || o.user == nil || o.set.sandbox != "" ||
 		(sandbox.Settings{}).Available() != nil {
 		return nil
@@ -88,8 +88,8 @@ func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
 	case o.set.model != "":
 		return o.namedModel(ctx)
 	case o.set.agent != "":
-		profiles, _ := o.set.agents()
-		p, known := proxy.FindProfile(profiles, o.set.agent)
+		list, _ := o.set.agents()
+		p, known := profiles.Find(list, o.set.agent)
 		if !known {
 			_, _, err := o.set.agentCommand(o.set.agent, nil) // says which are known
 			return nil, usagef("--agent: %v", err)
@@ -107,11 +107,11 @@ func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
 // askAnswer lets the user choose among the agents and models that were found.
 func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
 	var all []answerer
-	profiles, err := o.set.agents()
+	list, err := o.set.agents()
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range profiles {
+	for _, p := range list {
 		if reportAgent(p, o.set.config).Found != "" {
 			all = append(all, o.answererOf(p))
 		}
@@ -141,20 +141,20 @@ func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
 
 // answererOf returns a known agent. If editors started from a desktop may not find its program, its
 // path is written down.
-func (o *setup) answererOf(p proxy.Profile) answerer {
+func (o *setup) answererOf(p profiles.Profile) answerer {
 	r := reportAgent(p, o.set.config)
 	a := answerer{title: fmt.Sprintf("%s (%s)", p.Title, r.Found), agent: p.Name}
 	switch {
 	case r.Found == "":
-		a.hint = fmt.Sprintf("%s was not found in PATH.", p.Command)
-		if p.Install != "" {
-			a.hint += " To install it: " + p.Install
+		a.hint = fmt.Sprintf("%s was not found in PATH.", p.Start.Command)
+		if p.Start.Install != "" {
+			a.hint += " To install it: " + p.Start.Install
 		}
-	case !filepath.IsAbs(p.Command) && !inDesktopPath(r.Found) && len(p.Env) == 0:
+	case !filepath.IsAbs(p.Start.Command) && !inDesktopPath(r.Found) && len(p.Start.Env) == 0:
 		a.define = func(c *config.Text) {
 			c.Set(r.Found, "agents", p.Name, "command")
 			if r.Source == "registry" { // what is configured replaces it
-				c.Set(slices.Concat([]string{}, p.Args), "agents", p.Name, "args")
+				c.Set(slices.Concat([]string{}, p.Start.Args), "agents", p.Name, "args")
 			}
 		}
 	}
@@ -170,13 +170,13 @@ func (o *setup) agentOfCommand() answerer {
 			path = full
 		}
 	}
-	profiles, _ := o.set.agents()
-	p, known := proxy.MatchProfile(profiles, process.Command{Path: path, Args: args})
-	if known && p.Command == path && slices.Equal(p.Args, args) {
+	list, _ := o.set.agents()
+	p, known := profiles.Match(list, process.Command{Path: path, Args: args})
+	if known && p.Start.Command == path && slices.Equal(p.Start.Args, args) {
 		return o.answererOf(p)
 	}
-	name := proxy.ProgramName(path)
-	a := o.answererOf(proxy.Profile{Name: name, Title: name, Command: path})
+	name := profiles.ProgramName(path)
+	a := o.answererOf(profiles.Profile{Name: name, Title: name, Start: profiles.Start{Command: path}})
 	whole := a.define
 	a.define = func(c *config.Text) {
 		c.Set(path, "agents", name, "command")

@@ -15,21 +15,21 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Profiles returns the profiles of the agents that are not in own, sorted by name. It keeps what is
 // known about an agent that has another name here.
-func (r Registry) Profiles(own []proxy.Profile) []proxy.Profile {
-	var profiles []proxy.Profile
-	known, taken := make(map[string]proxy.Profile), make(map[string]bool)
-	builtIn := proxy.KnownProfiles()
+func (r Registry) Profiles(own []profiles.Profile) []profiles.Profile {
+	var list []profiles.Profile
+	known, taken := make(map[string]profiles.Profile), make(map[string]bool)
+	builtIn := profiles.Known()
 	for _, p := range own {
 		taken[p.Name] = true
-		if _, isKnown := proxy.FindProfile(builtIn, p.Name); isKnown {
-			for _, name := range append(p.Packages, proxy.ProgramName(p.Command)) {
+		if _, isKnown := profiles.Find(builtIn, p.Name); isKnown {
+			for _, name := range append(p.Start.Packages, profiles.ProgramName(p.Start.Command)) {
 				known[name] = p
 			}
 		}
@@ -40,28 +40,28 @@ func (r Registry) Profiles(own []proxy.Profile) []proxy.Profile {
 			continue
 		}
 		p := a.profile(folders)
-		for _, name := range append(p.Packages, p.Command, p.Name) {
+		for _, name := range append(p.Start.Packages, p.Start.Command, p.Name) {
 			if same, ok := known[name]; ok {
 				p = same
 				p.Identity, p.Name = cmp.Or(same.Identity, same.Name), a.ID
 				break
 			}
 		}
-		profiles = append(profiles, p)
+		list = append(list, p)
 	}
-	slices.SortFunc(profiles, func(p, q proxy.Profile) int { return cmp.Compare(p.Name, q.Name) })
-	return profiles
+	slices.SortFunc(list, func(p, q profiles.Profile) int { return cmp.Compare(p.Name, q.Name) })
+	return list
 }
 
 // profile returns how the agent is started by its program in PATH, and how to install that. folders
 // are those of npmFolders.
-func (a Agent) profile(folders []string) proxy.Profile {
-	p := proxy.Profile{Name: a.ID, Title: a.Name}
+func (a Agent) profile(folders []string) profiles.Profile {
+	p := profiles.Profile{Name: a.ID, Title: a.Name}
 	var ways []Program
 	var install []string
 	if npx := a.Distribution.NPX; npx != nil {
 		way := *npx
-		way.Cmd = cmp.Or(way.Cmd, npmProgram(folders, proxy.PackageName(way.Package)))
+		way.Cmd = cmp.Or(way.Cmd, npmProgram(folders, profiles.PackageName(way.Package)))
 		ways, install = append(ways, way), append(install, "npm install -g "+way.Package)
 	}
 	if uvx := a.Distribution.UVX; uvx != nil {
@@ -84,7 +84,7 @@ func (a Agent) profile(folders []string) proxy.Profile {
 	way := ways[0]
 	for _, w := range ways {
 		if w.Package != "" {
-			p.Packages = append(p.Packages, proxy.PackageName(w.Package))
+			p.Start.Packages = append(p.Start.Packages, profiles.PackageName(w.Package))
 		}
 	}
 	if len(ways) > 1 {
@@ -96,10 +96,10 @@ func (a Agent) profile(folders []string) proxy.Profile {
 			way = ways[at]
 		}
 	}
-	p.Command, p.Args, p.Install = way.program(), way.Args, strings.Join(install, ", or ")
-	p.Identity = p.Command // as without a registry
+	p.Start.Command, p.Start.Args, p.Start.Install = way.program(), way.Args, strings.Join(install, ", or ")
+	p.Identity = p.Start.Command // as without a registry
 	for _, name := range slices.Sorted(maps.Keys(way.Env)) {
-		p.Env = append(p.Env, name+"="+way.Env[name])
+		p.Start.Env = append(p.Start.Env, name+"="+way.Env[name])
 	}
 	return p
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -226,10 +226,10 @@ func (r *Program) isInArchive() bool {
 // package that is not installed, it is a guess.
 func (r *Program) program() string {
 	if r.Cmd == "" {
-		_, name := path.Split(proxy.PackageName(r.Package))
+		_, name := path.Split(profiles.PackageName(r.Package))
 		return name
 	}
-	return proxy.ProgramName(path.Base(strings.ReplaceAll(r.Cmd, `\`, "/")))
+	return profiles.ProgramName(path.Base(strings.ReplaceAll(r.Cmd, `\`, "/")))
 }
 
 // isOneLine reports whether all of s can be seen on one line.

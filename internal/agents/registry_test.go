@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -148,7 +148,7 @@ func TestReadAndWrite(t *testing.T) {
 
 // What is known about an agent stays as it is, whatever a registry calls it.
 func TestProfiles(t *testing.T) {
-	own := proxy.KnownProfiles()
+	own := profiles.Known()
 	r, _, err := Parse([]byte(`{"agents": [
 		{"id": "gemini", "name": "Other", "version": "1.0.0", "distribution": {"npx": {"package": "evil"}}},
 		{"id": "google", "name": "Gemini", "version": "1.0.0",
@@ -156,14 +156,14 @@ func TestProfiles(t *testing.T) {
 		{"id": "new", "name": "New", "version": "1.0.0",
 		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"NEW_B": "2", "AGENT_A": "1"}}}}]}`))
 	require.NoError(t, err)
-	profiles := r.Profiles(own)
-	require.Len(t, profiles, 2)
-	known, ok := proxy.FindProfile(own, "gemini")
+	list := r.Profiles(own)
+	require.Len(t, list, 2)
+	known, ok := profiles.Find(own, "gemini")
 	require.True(t, ok)
-	require.Equal(t, "google", profiles[0].Name)
-	require.Equal(t, known.Command, profiles[0].Command)
-	require.Equal(t, "gemini", profiles[0].Identity)
-	require.Equal(t, []string{"acp"}, profiles[1].Args)
-	require.Equal(t, []string{"AGENT_A=1", "NEW_B=2"}, profiles[1].Env)
-	require.Equal(t, "uv tool install new-agent==1.0.0", profiles[1].Install)
+	require.Equal(t, "google", list[0].Name)
+	require.Equal(t, known.Start.Command, list[0].Start.Command)
+	require.Equal(t, "gemini", list[0].Identity)
+	require.Equal(t, []string{"acp"}, list[1].Start.Args)
+	require.Equal(t, []string{"AGENT_A=1", "NEW_B=2"}, list[1].Start.Env)
+	require.Equal(t, "uv tool install new-agent==1.0.0", list[1].Start.Install)
 }

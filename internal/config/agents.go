@@ -10,20 +10,20 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 )
 
 // Agent changes a known agent or describes another one. Absent members change nothing.
 type Agent struct {
-	Command    string            `json:"command"`
-	Args       *[]string         `json:"args"`
-	Env        map[string]string `json:"env"`
-	Roots      *proxy.RootsMode  `json:"roots"`
-	RootsFlag  *string           `json:"rootsFlag"`
-	RootsTools *proxy.ToolsMode  `json:"rootsTools"`
-	RootsRelay *onOff            `json:"rootsRelay"`
-	Login      string            `json:"login"`
-	Identity   string            `json:"identity"`
+	Command    string              `json:"command"`
+	Args       *[]string           `json:"args"`
+	Env        map[string]string   `json:"env"`
+	Roots      *profiles.RootsMode `json:"roots"`
+	RootsFlag  *string             `json:"rootsFlag"`
+	RootsTools *profiles.ToolsMode `json:"rootsTools"`
+	RootsRelay *onOff              `json:"rootsRelay"`
+	Login      string              `json:"login"`
+	Identity   string              `json:"identity"`
 	// RemoteUsers names members of [acp.Grants].
 	RemoteUsers []string `json:"remoteUsers"`
 
@@ -37,7 +37,7 @@ func (a Agent) check(name string) error {
 			return fmt.Errorf("%q is not a valid name: use letters, digits and dashes", name)
 		}
 	}
-	if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && a.Command == "" {
+	if _, known := profiles.Find(profiles.Known(), name); !known && a.Command == "" {
 		return errors.New("needs a command, because it is not one of the known agents")
 	}
 	for variable := range a.Env {
@@ -68,12 +68,12 @@ func (a Agent) Grants() (g acp.Grants, err error) {
 }
 
 // Profiles returns the known agents as configured, sorted by name.
-func (c Config) Profiles() []proxy.Profile {
-	list := proxy.KnownProfiles()
+func (c Config) Profiles() []profiles.Profile {
+	list := profiles.Known()
 	for name, a := range c.Agents {
-		i := slices.IndexFunc(list, func(p proxy.Profile) bool { return p.Name == name })
+		i := slices.IndexFunc(list, func(p profiles.Profile) bool { return p.Name == name })
 		if i < 0 {
-			list, i = append(list, proxy.Profile{Name: name, Title: name}), len(list)
+			list, i = append(list, profiles.Profile{Name: name, Title: name}), len(list)
 		}
 		a.apply(&list[i])
 	}
@@ -82,20 +82,20 @@ func (c Config) Profiles() []proxy.Profile {
 }
 
 // apply changes a profile as configured.
-func (a Agent) apply(p *proxy.Profile) {
-	p.Command = cmp.Or(a.Command, p.Command)
-	override(&p.Args, a.Args)
-	override(&p.Roots, a.Roots)
-	override(&p.Tools, a.RootsTools)
-	p.Login = cmp.Or(a.Login, p.Login)
+func (a Agent) apply(p *profiles.Profile) {
+	p.Start.Command = cmp.Or(a.Command, p.Start.Command)
+	override(&p.Start.Args, a.Args)
+	override(&p.Roots.Mode, a.Roots)
+	override(&p.Roots.Tools, a.RootsTools)
+	p.Start.Login = cmp.Or(a.Login, p.Start.Login)
 	p.Identity = cmp.Or(a.Identity, p.Identity)
 	if a.RootsFlag != nil {
-		p.Flag, p.FlagSplits = *a.RootsFlag, ""
+		p.Roots.Flag, p.Roots.FlagSplits = *a.RootsFlag, ""
 	}
-	override(&p.Relay, (*bool)(a.RootsRelay))
+	override(&p.Roots.Relay, (*bool)(a.RootsRelay))
 	p.Sandbox = a.Settings()
-	p.Env = slices.Clone(p.Env)
+	p.Start.Env = slices.Clone(p.Start.Env)
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-		p.Env = append(p.Env, name+"="+a.Env[name])
+		p.Start.Env = append(p.Start.Env, name+"="+a.Env[name])
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/acp-agent/acp-agent/acp/model"
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -134,8 +134,8 @@ func configOptions() json.Options {
 	return json.JoinOptions(
 		json.RejectUnknownMembers(true),
 		json.WithUnmarshalers(json.JoinUnmarshalers(
-			parsed(proxy.ParseRootsMode),
-			parsed(proxy.ParseToolsMode),
+			parsed(profiles.ParseRootsMode),
+			parsed(profiles.ParseToolsMode),
 			parsed(sandbox.ParseMode),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{

@@ -20,6 +20,7 @@ var layers = [][]string{
 	{"internal/config", "internal/remote"},
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
+	{"acp/proxy/profiles"},
 	{"acp/client", "acp/internal/commands", "internal/conversation", "internal/sessions"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
@@ -84,7 +84,7 @@ func foundInFolder(t *testing.T, s *stage, e *editor) {
 // servers.
 func (s *stage) relaying(t *testing.T, rootsRelay string) *editor {
 	t.Helper()
-	known, ok := proxy.MatchProfile(proxy.KnownProfiles(), process.Command{Path: s.subject.command[0]})
+	known, ok := profiles.Match(profiles.Known(), process.Command{Path: s.subject.command[0]})
 	require.True(t, ok)
 	s.state = dirtest.Short(t) // there is a socket in it
 	config := filepath.Join(s.home, "config.json")

@@ -1,4 +1,4 @@
-package proxy_test
+package profiles_test
 
 import (
 	"strings"
@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // Clause A31.
@@ -32,6 +32,8 @@ func TestOwner(t *testing.T) {
 		{"yarn|dlx|opencode-ai@latest|acp", "opencode"},
 		{"node|/x/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js", "claude"},
 		{"node|/x/node_modules/.bin/opencode|acp", "node /x/node_modules/.bin/opencode acp"},
+		{"npx|-y|@moonshot-ai/kimi-code@2.1.0|acp", "kimi"},
+		{"uvx|kimi-cli|acp", "kimi"},
 		{"sh|-c|opencode acp", "opencode"},
 		{"/bin/bash|-lc|exec '/opt/my bin/opencode' acp --print-logs", "opencode"},
 		{"sh|-c|npx -y opencode-ai acp", "opencode"},
@@ -87,20 +89,20 @@ func TestOwner(t *testing.T) {
 		{"env", "env"},
 	} {
 		words := strings.Split(c.command, "|")
-		command := proxy.Command{Path: words[0], Args: words[1:]}
-		owner := proxy.Owner(command, proxy.Profile{})
-		require.Equal(t, sessionstore.Agent{Kind: proxy.Kind, Profile: c.want}, owner, c.command)
+		command := process.Command{Path: words[0], Args: words[1:]}
+		identified := profiles.Identify(profiles.Known(), profiles.Profile{}, command)
+		require.Equal(t, c.want, identified.Identity, c.command)
 	}
 }
 
-func TestMatchProfile(t *testing.T) {
-	configured := append([]proxy.Profile{
-		{Name: "a-work", Command: "opencode", Args: []string{"acp", "--pure"}, Identity: "a-work"},
-		{Name: "mine", Command: "python", Args: []string{"/opt/mine/server.py"}},
-		{Name: "wrapped", Command: "sh", Args: []string{"-c", "exec other acp"}},
-		{Name: "one", Command: "volta", Args: []string{"run", "one"}},
-		{Name: "one-more", Command: "volta", Args: []string{"run", "one", "more"}},
-	}, proxy.KnownProfiles()...)
+func TestMatch(t *testing.T) {
+	configured := append([]profiles.Profile{
+		{Name: "a-work", Start: profiles.Start{Command: "opencode", Args: []string{"acp", "--pure"}}, Identity: "a-work"},
+		{Name: "mine", Start: profiles.Start{Command: "python", Args: []string{"/opt/mine/server.py"}}},
+		{Name: "wrapped", Start: profiles.Start{Command: "sh", Args: []string{"-c", "exec other acp"}}},
+		{Name: "one", Start: profiles.Start{Command: "volta", Args: []string{"run", "one"}}},
+		{Name: "one-more", Start: profiles.Start{Command: "volta", Args: []string{"run", "one", "more"}}},
+	}, profiles.Known()...)
 	for _, c := range []struct{ command, profile, identity string }{
 		{"opencode|acp", "opencode", "opencode"},
 		{"opencode|acp|--pure", "opencode", "opencode"},
@@ -121,18 +123,18 @@ func TestMatchProfile(t *testing.T) {
 		{"some-agent|--|opencode", "", "some-agent -- opencode"}, // which does not speak ACP then
 	} {
 		words := strings.Split(c.command, "|")
-		command := proxy.Command{Path: words[0], Args: words[1:]}
-		p, ok := proxy.MatchProfile(configured, command)
+		command := process.Command{Path: words[0], Args: words[1:]}
+		p, ok := profiles.Match(configured, command)
 		require.Equal(t, c.profile != "", ok, c.command)
 		require.Equal(t, c.profile, p.Name, c.command)
-		require.Equal(t, c.identity, proxy.Identify(configured, p, command).Identity, c.command)
+		require.Equal(t, c.identity, profiles.Identify(configured, p, command).Identity, c.command)
 	}
-	_, ok := proxy.MatchProfile(proxy.KnownProfiles(), proxy.Command{})
+	_, ok := profiles.Match(profiles.Known(), process.Command{})
 	require.False(t, ok)
 
 	// Agents that are configured behind one program are two agents.
 	for _, name := range []string{"one", "two"} {
-		p := proxy.Profile{Name: name, Command: "volta", Args: []string{"run", name}}
-		require.Equal(t, name, proxy.Identify(configured, p, p.StartCommand()).Identity)
+		p := profiles.Profile{Name: name, Start: profiles.Start{Command: "volta", Args: []string{"run", name}}}
+		require.Equal(t, name, profiles.Identify(configured, p, p.StartCommand()).Identity)
 	}
 }

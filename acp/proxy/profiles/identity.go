@@ -1,4 +1,4 @@
-package proxy
+package profiles
 
 import (
 	"path/filepath"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // Sessions belong to an agent. A known agent is recognised by the name of its program or package,
@@ -18,20 +17,14 @@ import (
 // agent's own description of itself is not used, because stores are read before the agent is
 // started.
 
-// Owner returns the agent that sessions of c's agent belong to in a store: that of
-// [Identify] with the known profiles.
-func Owner(c Command, p Profile) sessionstore.Agent {
-	return sessionstore.Agent{Kind: Kind, Profile: Identify(KnownProfiles(), p, c).Identity}
-}
-
 // Identify returns p with its Identity. If p has none, it is that of the known agent that c runs,
 // p's name, or what is left of c's command line without runners of packages.
-func Identify(profiles []Profile, p Profile, c Command) Profile {
+func Identify(list []Profile, p Profile, c Command) Profile {
 	if p.Identity != "" {
 		return p
 	}
 	words := launched(commandWords(c))
-	known, ok := knownProfile(profiles, words)
+	known, ok := knownProfile(list, words)
 	switch {
 	case ok && known.Identity != "":
 		p.Identity = known.Identity
@@ -45,18 +38,18 @@ func Identify(profiles []Profile, p Profile, c Command) Profile {
 	return p
 }
 
-// MatchProfile returns the profile of the agent that c runs: a known agent, or the one whose
+// Match returns the profile of the agent that c runs: a known agent, or the one whose
 // packages or command line c begins with. A known agent behind another program is found by its
 // whole command; the result then has the Identity of c's command line.
-func MatchProfile(profiles []Profile, c Command) (match Profile, ok bool) {
+func Match(list []Profile, c Command) (match Profile, ok bool) {
 	words := launched(commandWords(c))
-	if match, ok = knownProfile(profiles, words); ok || len(words) == 0 {
+	if match, ok = knownProfile(list, words); ok || len(words) == 0 {
 		return match, ok
 	}
 	longest := 0
-	for _, p := range profiles {
+	for _, p := range list {
 		start := launched(commandWords(p.StartCommand()))
-		if slices.Contains(p.Packages, words[0]) {
+		if slices.Contains(p.Start.Packages, words[0]) {
 			start = words[:1]
 		}
 		if len(start) > longest && len(start) <= len(words) &&
@@ -66,8 +59,8 @@ func MatchProfile(profiles []Profile, c Command) (match Profile, ok bool) {
 	}
 	for at := 1; !ok && at < len(words); at++ {
 		behind := launched(words[at:])
-		match, ok = knownProfile(profiles, behind)
-		if ok = ok && containsAll(behind, match.Args); ok {
+		match, ok = knownProfile(list, behind)
+		if ok = ok && containsAll(behind, match.Start.Args); ok {
 			match.Identity = ownIdentity(words)
 		}
 	}
@@ -78,14 +71,14 @@ func MatchProfile(profiles []Profile, c Command) (match Profile, ok bool) {
 }
 
 // knownProfile returns the profile of the known agent that words begin with.
-func knownProfile(profiles []Profile, words []string) (Profile, bool) {
+func knownProfile(list []Profile, words []string) (Profile, bool) {
 	if len(words) == 0 {
 		return Profile{}, false
 	}
 	name := programName(words[0])
-	for _, known := range KnownProfiles() {
-		if name == known.Command || slices.Contains(known.Packages, name) {
-			return FindProfile(profiles, known.Name)
+	for _, known := range Known() {
+		if name == known.Start.Command || slices.Contains(known.Start.Packages, name) {
+			return Find(list, known.Name)
 		}
 	}
 	return Profile{}, false

@@ -1,0 +1,72 @@
+package profiles_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func ExampleMatch() {
+	p, ok := profiles.Match(profiles.Known(),
+		process.Command{Path: "npx", Args: []string{"-y", "@google/gemini-cli", "--acp"}})
+	fmt.Println(p.Title, p.Roots.Flag, ok)
+	// Output: Gemini CLI --include-directories true
+}
+
+func TestKnown(t *testing.T) {
+	known := profiles.Known()
+	require.True(t, slices.IsSortedFunc(known,
+		func(a, b profiles.Profile) int { return strings.Compare(a.Name, b.Name) }))
+	for i, p := range known {
+		require.NotEmpty(t, p.Title, p.Name)
+		require.NotEmpty(t, p.Start.Command, p.Name)
+		require.NotEmpty(t, p.Start.Install, p.Name)
+		require.True(t, i == 0 || known[i-1].Name != p.Name, p.Name)
+		found, ok := profiles.Find(known, p.Name)
+		require.True(t, ok)
+		require.Equal(t, p, found)
+		matched, ok := profiles.Match(known, p.StartCommand())
+		require.True(t, ok)
+		require.Equal(t, p.Name, matched.Name)
+	}
+	_, ok := profiles.Find(known, "none")
+	require.False(t, ok)
+	for _, name := range []string{"codex", "goose", "opencode"} {
+		p, _ := profiles.Find(known, name)
+		require.True(t, p.Roots.Relay, "M1: %s does not pass all roots on", name)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	first, second := filepath.Join(t.TempDir(), "a b"), filepath.Join(t.TempDir(), "c,d")
+	dirs, err := workspace.ParseDirs([]string{first, second})
+	require.NoError(t, err)
+	mode, args := profiles.Roots{Flag: "--add-dir"}.Choose(false, dirs)
+	require.Equal(t, profiles.RootsByFlags, mode)
+	require.Equal(t, []string{"--add-dir", first, "--add-dir", second}, args)
+	mode, _ = profiles.Roots{Flag: "--dirs", FlagSplits: ","}.Choose(false, dirs)
+	require.Equal(t, profiles.RootsByContext, mode, "it would be split in two")
+	mode, _ = profiles.Roots{}.Choose(false, dirs)
+	require.Equal(t, profiles.RootsByContext, mode)
+}
+
+func TestParseRootsMode(t *testing.T) {
+	for _, way := range []profiles.RootsMode{profiles.RootsAuto, profiles.RootsByProtocol,
+		profiles.RootsByFlags, profiles.RootsByContext} {
+		parsed, err := profiles.ParseRootsMode(way.String())
+		require.NoError(t, err)
+		require.Equal(t, way, parsed)
+	}
+	_, err := profiles.ParseRootsMode("telepathy")
+	require.ErrorContains(t, err, "protocol, flags or context")
+	_, err = profiles.ParseRootsMode("")
+	require.Error(t, err)
+}
