@@ -70,6 +70,22 @@ func checkNesting(c ToolCall) error {
 	}
 }
 
+// decodedArguments returns the arguments of a tool call. Some models and servers encode the object
+// twice: as a JSON string with JSON.
+func decodedArguments(arguments string) string {
+	const most = 3 // times
+	inner := arguments
+	for range most {
+		if json.Unmarshal([]byte(inner), &inner) != nil {
+			break
+		}
+	}
+	if inner = strings.TrimSpace(inner); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) {
+		return inner
+	}
+	return arguments
+}
+
 // errStopped means that the caller wants no further events.
 var errStopped = errors.New("stopped")
 
@@ -85,8 +101,8 @@ type answer struct {
 }
 
 // read yields the events of an answer. It returns errStopped if yield returns false.
-func (c *Client) read(body io.Reader, yield func(Event) bool) error {
-	a := answer{c.model.Origin(), c.longest, &sseReader{from: body}, c.format.decoder(), yield, func() {}}
+func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
+	a := answer{c.model.Origin(), c.longest, &sseReader{from: body}, c.format.decoder(v), yield, func() {}}
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
@@ -164,7 +180,7 @@ func (a *answer) give(events []Event) error {
 			if err := checkNesting(event); err != nil {
 				return err
 			}
-			event.From = a.origin
+			event.From, event.Arguments = a.origin, decodedArguments(event.Arguments)
 			e = event
 		case Thinking:
 			event.From = a.origin

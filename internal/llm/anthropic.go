@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -43,11 +44,17 @@ func (anthropicFormat) header(key string) http.Header {
 	return h
 }
 
-func (anthropicFormat) encode(m Model, r Request) requestBody {
-	maxTokens := maxTokens(m, r)
+func (anthropicFormat) encode(m Model, r Request, v variant) requestBody {
 	messages := merged(withoutEmpty(r.Messages))
-	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true}
-	if r.System != "" {
+	body := object{"model": m.Name, "stream": true}
+	if !v.has(noMaxTokens) {
+		body["max_tokens"] = v.limit(m, r)
+	}
+	switch {
+	case r.System == "":
+	case v.has(noMarks):
+		body["system"] = r.System
+	default:
 		body["system"] = []object{{"type": "text", "text": r.System, "cache_control": ephemeral}}
 	}
 	if len(r.Tools) > 0 {
@@ -59,27 +66,53 @@ func (anthropicFormat) encode(m Model, r Request) requestBody {
 		}
 		body["tools"] = tools
 	}
-	version, budget := claudeVersion(m.Name), thinkingBudget(r.Effort, maxTokens)
-	switch {
-	case r.Effort == "" || budget < 1024: // the least that is accepted
-	case version >= 406: // rejects a budget, or will
-		body["thinking"] = object{"type": "adaptive", "display": "summarized"}
-		body["output_config"] = object{"effort": r.Effort}
-	case (version == 0 || version >= 307) && mayThink(messages):
-		body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
-	}
-	if body["thinking"] == nil && 0 < version && version < 500 {
+	version := claudeVersion(m.Name)
+	setEffort(body, m, r, messages, v)
+	if !isThinking(body) && 0 < version && version < 500 {
 		// The model thinks only if it is told to. Otherwise its earlier thoughts must not be sent.
 		messages = merged(withoutEmpty(withoutThinking(r.Messages)))
 	}
-	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
-		body["temperature"] = min(*r.Temperature, 1)
+	if r.Temperature != nil && version < 407 && !isThinking(body) && !v.has(noTemperature) {
+		body["temperature"] = min(*r.Temperature, 1) // rejected otherwise
 	}
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	return r.Encoded.request(body, messages, messageList{name: "messages", by: anthropicFormat{},
-		marks: true, encode: anthropicMessage})
+	encode := func(m Message, marked bool) []byte { return anthropicMessage(m, marked, v) }
+	return r.Encoded.request(body, messages, messageList{name: "messages",
+		by: encodedBy{Anthropic, v}, marks: !v.has(noMarks), encode: encode})
+}
+
+// setEffort says in a request how much the model should think, in the way of its version.
+func setEffort(body object, m Model, r Request, messages []Message, v variant) {
+	version, effort := claudeVersion(m.Name), r.Effort
+	budget := thinkingBudget(effort, v.limit(m, r))
+	byEffort := version >= 406 && !v.has(onlyBudget) || v.has(onlyEffort) // rejects a budget, or will
+	switch {
+	case effort == "":
+	case effort == "none":
+		if byEffort {
+			body["thinking"] = object{"type": "disabled"}
+		}
+	case budget < minBudget:
+	case byEffort:
+		thinking := object{"type": "adaptive", "display": "summarized"}
+		if v.has(noDisplay) {
+			delete(thinking, "display")
+		}
+		if effort == "minimal" {
+			effort = "low" // there is nothing below
+		}
+		body["thinking"], body["output_config"] = thinking, object{"effort": effort}
+	case (version == 0 || version >= 307) && mayThink(messages):
+		body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
+	}
+}
+
+// isThinking reports whether a request tells the model to think.
+func isThinking(body object) bool {
+	thinking, _ := body["thinking"].(object)
+	return thinking != nil && thinking["type"] != "disabled"
 }
 
 // ephemeral marks the end of a part of the request that the server should cache.
@@ -107,13 +140,20 @@ func claudeVersion(name string) int {
 	return 100*major + minor
 }
 
+// minBudget is the minimum of tokens for thinking that is accepted.
+const minBudget = 1024
+
 // thinkingBudget returns the share of the answer's tokens that may be used for thinking.
 func thinkingBudget(effort string, maxTokens int) int {
 	switch effort {
+	case "minimal":
+		return min(minBudget, maxTokens/4)
 	case "low":
 		return maxTokens / 4
 	case "medium":
 		return maxTokens / 2
+	case "xhigh", "max":
+		return maxTokens / 8 * 7
 	}
 	return maxTokens / 4 * 3
 }
@@ -156,8 +196,8 @@ func isBlank(p Part) bool {
 
 // anthropicMessage returns a message. The end of the conversation is marked for the cache. So is
 // the end of the previous request, because the server does not search far back for it.
-func anthropicMessage(m Message, marked bool) []byte {
-	content := anthropicContent(m.Parts)
+func anthropicMessage(m Message, marked bool, v variant) []byte {
+	content := anthropicContent(m.Parts, v)
 	slices.SortStableFunc(content, func(a, b object) int { return place(a) - place(b) })
 	if marked {
 		content[len(content)-1]["cache_control"] = ephemeral
@@ -180,7 +220,7 @@ func place(part object) int {
 
 // anthropicContent returns the parts of a message or of a tool's result. Texts that are empty or
 // white space would be rejected.
-func anthropicContent(parts []Part) []object {
+func anthropicContent(parts []Part, v variant) []object {
 	var content []object
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -205,11 +245,11 @@ func anthropicContent(parts []Part) []object {
 			})
 		case ToolCall:
 			use := object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()}
-			use.attach(p.Attached)
+			use.attach(p.Attached, v)
 			content = append(content, use)
 		case ToolResult:
 			result := object{"type": "tool_result", "tool_use_id": p.ID}
-			if content := anthropicContent(p.Content); content != nil {
+			if content := anthropicContent(p.Content, v); content != nil {
 				result["content"] = content
 			}
 			if p.Failed {
@@ -227,7 +267,7 @@ func anthropicContent(parts []Part) []object {
 func mayThink(messages []Message) bool {
 	thinks := true
 	for _, m := range slices.Backward(messages) {
-		content := anthropicContent(m.Parts)
+		content := anthropicContent(m.Parts, variant{})
 		if m.Role == Assistant {
 			thinks = isThought(content[0])
 		} else if !slices.ContainsFunc(content, func(o object) bool { return place(o) == 0 }) {
@@ -237,9 +277,7 @@ func mayThink(messages []Message) bool {
 	return thinks
 }
 
-func (anthropicFormat) learn([]byte) {}
-
-func (anthropicFormat) decoder() decoder {
+func (anthropicFormat) decoder(variant) decoder {
 	return &anthropicDecoder{blocks: map[int]*anthropicBlock{}}
 }
 
@@ -458,6 +496,12 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 		Reason: Stopped, Usage: Usage{u.Input + u.Written + u.Read, u.Read, u.Output},
 	}
 	var events []Event
+	if d.reason != "" { // some gateways leave out the end of the last block
+		for _, index := range slices.Sorted(maps.Keys(d.blocks)) {
+			events = append(events, d.stop(d.blocks[index])...)
+		}
+		clear(d.blocks)
+	}
 	switch d.reason {
 	case "":
 		if !d.began {
@@ -477,7 +521,7 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 		finish.Reason, finish.Said = Other, d.reason
 	}
 	if finish.Reason != Length && finish.Reason != Refused {
-		if events = d.release(); d.called {
+		if events = append(events, d.release()...); d.called {
 			finish.Reason = CallsTools
 		}
 	}

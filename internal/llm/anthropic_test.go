@@ -20,7 +20,7 @@ func encoded(t *testing.T, m Model, r Request) map[string]any {
 	m.MaxTokens = 8192
 	r.Messages = m.returned(r.Messages)
 	var asked map[string]any
-	if err := json.Unmarshal(whole(anthropicFormat{}.encode(m, r)), &asked); err != nil {
+	if err := json.Unmarshal(whole(anthropicFormat{}.encode(m, r, variant{})), &asked); err != nil {
 		t.Fatal(err)
 	}
 	return asked
@@ -134,7 +134,7 @@ func TestAnthropicWithoutStream(t *testing.T) {
 	err := client.read(strings.NewReader(`{"type":"message","role":"assistant","content":[
 		{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"I read."},
 		{"type":"tool_use","id":"1","name":"read","input":{"path":"a"}},{"type":"tool_use","id":"2","name":"list","input":{}}],
-		"stop_reason":"tool_use","usage":{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":5}}`), func(e Event) bool {
+		"stop_reason":"tool_use","usage":{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":5}}`), variant{}, func(e Event) bool {
 		got = append(got, e)
 		return true
 	})

@@ -10,16 +10,12 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/pause"
@@ -40,13 +36,12 @@ const (
 
 // Client sends requests to one model. It is safe for concurrent use.
 type Client struct {
-	model    Model
-	query    string // of BaseURL
-	format   format
-	tools    toolRules
-	thoughts rejectedThoughts
-	window   window
-	http     *http.Client
+	model   Model
+	query   string // of BaseURL
+	format  format
+	learned learned
+	window  window
+	http    *http.Client
 	// silence is how long a server may send no part of an answer. Local servers load a model before
 	// they answer, and many servers send nothing while the model writes the arguments of a tool
 	// call.
@@ -79,9 +74,11 @@ func New(m Model) *Client {
 	c := &Client{
 		model: format.complete(m), query: query, format: format, silence: 5 * time.Minute,
 		longest: maxAnswer, idle: maxIdle,
-		delay: 500 * time.Millisecond, tools: toolRules{most: format.maxTools()},
-		http: &http.Client{Transport: transport, CheckRedirect: stay},
+		delay: 500 * time.Millisecond,
+		http:  &http.Client{Transport: transport, CheckRedirect: stay},
 	}
+	c.learned.tools.most = format.maxTools()
+	c.learned.recognise(c.model)
 	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
 		c.window.left = 2
 	}
@@ -91,7 +88,13 @@ func New(m Model) *Client {
 // Model returns the model with its defaults.
 func (c *Client) Model() Model {
 	m := c.model
-	m.ContextTokens = cmp.Or(m.ContextTokens, int(c.window.tokens.Load()), defaultWindow)
+	m.ContextTokens = cmp.Or(m.ContextTokens, int(c.window.asked.Load()), defaultWindow)
+	if most := int(c.window.learned.Load()); most > 0 {
+		m.ContextTokens = min(m.ContextTokens, most)
+	}
+	if m.MaxTokens > m.ContextTokens/2 {
+		m.MaxTokens = max(m.ContextTokens/4, 1)
+	}
 	return m
 }
 
@@ -141,25 +144,27 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 	var sent requestBody
 	var failed *failure
 	for all := r; ; {
-		r.Tools, _, _ = c.tools.offer(all.Tools)
-		r.Messages = c.thoughts.without(all.Messages)
-		body := c.format.encode(c.model, r)
+		r.Tools, _, _ = c.learned.tools.offer(all.Tools)
+		r.Messages = c.learned.thoughts.without(all.Messages)
+		model, variant := c.Model(), c.learned.now()
+		body := c.format.encode(model, r, variant)
 		if slices.EqualFunc(body, sent, bytes.Equal) {
 			return failed
 		}
 		read := func(answer io.Reader) error {
-			return c.read(answer, func(e Event) bool {
+			return c.read(answer, variant, func(e Event) bool {
 				_, partly := e.(CallDelta)
 				return partly && !r.CallDeltas || yield(e)
 			})
 		}
 		failed = c.do(ctx, http.MethodPost, path, body, read)
+		if failed != nil && failed.Kind == TooLong {
+			c.window.learn(failed.Message, c.Model().ContextTokens)
+		}
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
-		c.format.learn(failed.rejection)
-		c.thoughts.learn(failed.rejection, r.Messages)
-		c.tools.learn(failed.rejection, r.Tools)
+		c.learned.learn(failed.rejection, r, variant.limit(model, r))
 		sent = body
 	}
 }
@@ -410,73 +415,6 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 		f.Message += "; try again in " + roundly(after)
 	}
 	return f
-}
-
-// roundly returns a duration of more than a minute, rounded up: "90 minutes" or "5 hours".
-func roundly(d time.Duration) string {
-	if d >= 2*time.Hour {
-		return fmt.Sprintf("%g hours", math.Ceil(d.Hours()))
-	}
-	return fmt.Sprintf("%g minutes", math.Ceil(d.Minutes()))
-}
-
-// retryAfter returns when the server wants the request again, 0 if it does not say.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	const longest = 1e6 // seconds
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(min(ms/1e3, longest) * float64(time.Second))
-	}
-	after := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(after, 64); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, longest) * float64(time.Second))
-	}
-	if date, err := http.ParseTime(after); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
-}
-
-// retryDelay returns how long the server asks to wait in its response, as Google's do, or 0.
-func retryDelay(response []byte) time.Duration {
-	_, after, _ := bytes.Cut(response, []byte(`"retryDelay"`))
-	value := bytes.SplitN(after, []byte(`"`), 3) // the colon, and what is between quotes
-	if len(value) < 3 {
-		return 0
-	}
-	delay, _ := time.ParseDuration(string(value[1]))
-	return max(0, delay)
-}
-
-var aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:try again|retry)\D{0,20}?\b` +
-		`((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s|m|h))\b|` +
-		`(?:try again|retry)\D{0,20}?\b(\d+) (second|minute|hour)`)
-})
-
-// namedDelay returns how long the words of an error ask to wait, such as "try again in 8s", or 0.
-func namedDelay(message string) time.Duration {
-	found := aboutDelay().FindStringSubmatch(message)
-	if found == nil {
-		return 0
-	}
-	named := found[1]
-	if named == "" {
-		named = found[2] + found[3][:1]
-	}
-	delay, _ := time.ParseDuration(strings.ToLower(named))
-	return max(0, delay)
-}
-
-// limitReset returns when a limit that is used up is reset, according to headers as OpenAI sends
-// them, or 0.
-func limitReset(h http.Header) (after time.Duration) {
-	for _, limit := range []string{"requests", "tokens"} {
-		if h.Get("X-Ratelimit-Remaining-"+limit) == "0" {
-			reset, _ := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + limit))
-			after = max(after, reset)
-		}
-	}
-	return after
 }
 
 // unreachable returns the error for a request that was not answered.

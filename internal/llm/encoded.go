@@ -11,8 +11,14 @@ import (
 // Encoded keeps the messages of a conversation as they were last sent, so that only new messages of
 // a request must be encoded. The zero value is empty. It must not be used by two requests at once.
 type Encoded struct {
-	by       any // who has encoded them and how, a comparable value
+	by       encodedBy
 	messages []encodedMessage
+}
+
+// encodedBy says in which format, and for which server, messages are encoded.
+type encodedBy struct {
+	api     API
+	variant variant
 }
 
 // encodedMessage is a message, or several of one role, in encoded form.
@@ -24,7 +30,7 @@ type encodedMessage struct {
 // messageList says how messages are encoded as a list.
 type messageList struct {
 	name string // of the member that has it
-	by   any    // see Encoded
+	by   encodedBy
 	// first are elements before the messages.
 	first []byte
 	// marks says that the last two messages of the user are marked.

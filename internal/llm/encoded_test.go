@@ -14,6 +14,13 @@ import (
 // whole returns a body in one piece.
 func whole(b requestBody) []byte { return bytes.Join(b, nil) }
 
+// taught returns what a rejection says about a server.
+func taught(rejection string) variant {
+	var l learned
+	l.learn([]byte(rejection), Request{}, 0)
+	return l.now()
+}
+
 // A body is read like its pieces.
 func TestRequestBody(t *testing.T) {
 	b := requestBody{[]byte("one"), nil, []byte(","), []byte("three"), {}}
@@ -23,25 +30,25 @@ func TestRequestBody(t *testing.T) {
 
 // What is kept of earlier requests does not change the next one, whatever has changed.
 func TestEncodedMessages(t *testing.T) {
-	chat := &openAIFormat{}
 	for name, test := range map[string]struct {
 		format format
 		model  Model
 	}{
-		"chat":      {chat, Model{Name: "m"}},
-		"gateway":   {&openAIFormat{}, Model{Name: "anthropic/claude-sonnet-4.5"}},
-		"responses": {&responsesFormat{}, Model{Name: "m"}},
+		"chat":      {openAIFormat{}, Model{Name: "m"}},
+		"gateway":   {openAIFormat{}, Model{Name: "anthropic/claude-sonnet-4.5"}},
+		"responses": {responsesFormat{}, Model{Name: "m"}},
 		"Anthropic": {anthropicFormat{}, Model{Name: "claude-sonnet-5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var kept Encoded
+			var v variant
 			var messages []Message
 			check := func() {
 				t.Helper()
 				request := Request{System: "Be kind.", Messages: messages}
-				want := string(whole(test.format.encode(test.model, request)))
+				want := string(whole(test.format.encode(test.model, request, v)))
 				request.Encoded = &kept
-				require.Equal(t, want, string(whole(test.format.encode(test.model, request))))
+				require.Equal(t, want, string(whole(test.format.encode(test.model, request, v))))
 			}
 			check()
 			for n := range 20 {
@@ -60,7 +67,7 @@ func TestEncodedMessages(t *testing.T) {
 						}
 					}
 				case 10: // the server wants what was not sent before
-					chat.learn([]byte("reasoning_content is missing"))
+					v = taught("reasoning_content is missing")
 				case 15: // a summary
 					messages = append([]Message{UserText("A summary."), UserText(" ")}, messages[len(messages)-3:]...)
 				case 17:

@@ -1016,7 +1016,7 @@ func TestEndlessAnswers(t *testing.T) {
 			for _, api := range []API{OpenAI, Anthropic} {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, _, _ = newFormat(api).decoder().decode(sseEvent{data: whole})
+				_, _, _ = newFormat(api).decoder(variant{}).decode(sseEvent{data: whole})
 				runtime.ReadMemStats(&after)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(6<<20), "%s %s", api,
 					name)
@@ -1102,7 +1102,7 @@ func TestModelDefaults(t *testing.T) {
 	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com",
 		ContextTokens: 128_000, MaxTokens: 8192, PDF: new(false)}, New(Model{API: Anthropic}).Model())
 	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
-		ContextTokens: 1, MaxTokens: 2, PDF: new(false)}
+		ContextTokens: 10, MaxTokens: 2, PDF: new(false)}
 	require.Equal(t, given, New(given).Model())
 	require.PanicsWithValue(t, `llm: unknown API "opena1"`, func() { New(Model{API: "opena1"}) })
 }

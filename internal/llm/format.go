@@ -9,8 +9,8 @@ import (
 )
 
 // format is a wire format: how requests are written, and how answers are read. openai.go,
-// responses.go and anthropic.go have one implementation each. It is safe for concurrent use and
-// serves one client.
+// responses.go and anthropic.go have one implementation each. It has no state: what is known about
+// a server is in its [variant].
 type format interface {
 	// complete returns m with the format's defaults for BaseURL and MaxTokens if they are not set.
 	complete(m Model) Model
@@ -21,13 +21,10 @@ type format interface {
 	maxTools() int
 	// header returns the headers that the format adds to each request. key may be "".
 	header(key string) http.Header
-	// encode returns the body of a request.
-	encode(m Model, r Request) requestBody
-	// learn remembers what the server does not accept or requires, according to its response to a
-	// request that it rejected. Later requests are encoded accordingly.
-	learn(response []byte)
+	// encode returns the body of a request to a server that differs from the format as v says.
+	encode(m Model, r Request, v variant) requestBody
 	// decoder returns a decoder for the stream of one answer.
-	decoder() decoder
+	decoder(v variant) decoder
 }
 
 // decoder decodes the stream of one answer, event by event. It embeds an [answerSize], which it
@@ -46,13 +43,13 @@ type decoder interface {
 	end() ([]Event, error)
 }
 
-// newFormat returns the format of an API, for one client.
+// newFormat returns the format of an API.
 func newFormat(a API) format {
 	switch a {
 	case OpenAI:
-		return &openAIFormat{}
+		return openAIFormat{}
 	case Responses:
-		return &responsesFormat{}
+		return responsesFormat{}
 	case Anthropic:
 		return anthropicFormat{}
 	default:
@@ -68,14 +65,6 @@ type sseEvent struct {
 
 // object is a JSON object of a request.
 type object map[string]any
-
-// maxTokens returns how many tokens the answer may have, 0 if that is up to the server.
-func maxTokens(m Model, r Request) int {
-	if m.MaxTokens == 0 || r.MaxTokens == 0 {
-		return max(m.MaxTokens, r.MaxTokens)
-	}
-	return min(m.MaxTokens, r.MaxTokens)
-}
 
 // isSet reports whether a member is present, and not null.
 func isSet(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }

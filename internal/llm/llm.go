@@ -1,36 +1,3 @@
-// Package llm sends requests to language models over HTTP: OpenAI chat completions, which many
-// local servers speak too, OpenAI responses, and Anthropic messages.
-//
-//	client := llm.New(llm.Model{BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
-//	request := llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}
-//	for event, err := range client.Stream(ctx, request) { … }
-//
-// No conversation is kept between requests, and nothing but the request is sent to the server.
-//
-// # Where to find things
-//
-//	llm.go         models, requests, messages and events
-//	client.go      sending a request: keys, retries, timeouts
-//	answer.go      reading an answer, within limits
-//	format.go      the interface of a wire format, and what the formats share
-//	encoded.go     messages as they were sent, for the next request
-//	tools.go       which tools a server accepts
-//	schema.go      schemas of tools as servers accept them
-//	returned.go    members that a server attaches to an answer and must get back
-//	openai.go      chat completions, with the members that a server has not rejected
-//	responses.go   responses
-//	anthropic.go   messages
-//	window.go      how long a server's context is
-//	sse.go         streams of server-sent events
-//	errors.go      explaining the errors of servers
-//
-// # A further wire format
-//
-// It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go
-// with its implementation of the interface format, which format.go explains. Package acp/model
-// exports the constant. In cmd/acp-agent, config.go lists it as a value of the key "api" and knows
-// the end of its address, and cmd_models.go describes it. The advice about addresses in errors.go
-// differs for one of them.
 package llm
 
 import (

@@ -6,91 +6,29 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // openAIFormat is OpenAI's chat completions. The servers that speak it differ in what they accept.
-type openAIFormat struct {
-	mu sync.Mutex
+type openAIFormat struct{}
 
-	// newMaxTokens is set for servers that know max_completion_tokens instead of max_tokens:
-	// OpenAI's for newer models.
-	newMaxTokens bool
-	// noUsage is set for servers that do not know stream_options, such as Mistral's, which always
-	// count tokens.
-	noUsage bool
-	// noTemperature is set for models that accept only their own temperature.
-	noTemperature bool
-	// noEffort is set for models that cannot think if there are tools, and require that the request
-	// says so: OpenAI's from 2026.
-	noEffort bool
-	// sent has the names of the attached members that were sent back, and unwanted the names of
-	// those that the server does not accept.
-	sent, unwanted map[string]bool
-	// needsSignatures is set for Gemini's models from 3 on, which require signatures even for tool
-	// calls of other models.
-	needsSignatures bool
-	// noMarks is set for servers that do not accept marks of what to cache.
-	noMarks bool
-	// noThoughts is set for servers that do not accept the model's thoughts.
-	noThoughts bool
-	// allThoughts is set for servers that require thoughts in all messages, even older ones:
-	// DeepSeek's and Kimi's.
-	allThoughts bool
-	// bridges is set for servers that accept no message of the user after the result of a tool:
-	// Mistral's, and templates of local models that count the messages of both sides.
-	bridges bool
-	// tags is set for models that want their thoughts back in tags before their text: MiniMax'.
-	tags bool
-}
-
-func (f *openAIFormat) learn(response []byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	response = bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))
-	for word, flag := range map[string]*bool{
-		"max_completion_tokens": &f.newMaxTokens, "stream_options": &f.noUsage,
-		"temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
-		"missing a thought_signature": &f.needsSignatures, "cache_control": &f.noMarks,
-		"after role 'tool'": &f.bridges, "must alternate": &f.bridges,
-	} {
-		*flag = *flag || bytes.Contains(response, []byte(word))
-	}
-	missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) ||
-		bytes.Contains(response, []byte("must be passed"))
-	for name := range f.sent {
-		if !missing && bytes.Contains(response, []byte(name)) {
-			f.unwanted[name] = true
-		}
-	}
-	if bytes.Contains(response, []byte("reasoning_content")) {
-		f.allThoughts, f.noThoughts = f.allThoughts || missing, f.noThoughts || !missing
-	}
-}
-
-func (f *openAIFormat) complete(m Model) Model {
+func (openAIFormat) complete(m Model) Model {
 	const own = "https://api.openai.com/v1"
 	m.BaseURL = cmp.Or(m.BaseURL, own)
-	f.tags = strings.Contains(strings.ToLower(m.Name), "minimax")
-	if at, err := url.Parse(m.BaseURL); err == nil {
-		f.bridges = strings.HasSuffix(at.Hostname(), ".mistral.ai")
-	}
 	if m.PDF == nil {
 		m.PDF = new(m.BaseURL == own && !m.TextOnly)
 	}
 	return m
 }
 
-func (*openAIFormat) maxTools() int { return 128 }
+func (openAIFormat) maxTools() int { return 128 }
 
-func (*openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
+func (openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
 
-func (*openAIFormat) header(key string) http.Header {
+func (openAIFormat) header(key string) http.Header {
 	h := http.Header{}
 	if key != "" {
 		h.Set("Authorization", "Bearer "+key)
@@ -110,37 +48,39 @@ type chatRequest struct {
 	Stop                []string `json:"stop,omitempty"`
 }
 
-func (f *openAIFormat) encode(m Model, r Request) requestBody {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (openAIFormat) encode(m Model, r Request, v variant) requestBody {
 	body := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
-	if f.newMaxTokens {
-		body.MaxCompletionTokens = maxTokens(m, r)
-	} else {
-		body.MaxTokens = maxTokens(m, r)
+	switch limit := v.limit(m, r); {
+	case v.has(newMaxTokens):
+		body.MaxCompletionTokens = limit
+	case !v.has(noMaxTokens):
+		body.MaxTokens = limit
 	}
-	if !f.noUsage {
+	if !v.has(noUsage) {
 		body.StreamOptions = map[string]bool{"include_usage": true}
 	}
-	if !f.noTemperature {
+	if !v.has(noTemperature) {
 		body.Temperature = r.Temperature
 	}
-	if f.noEffort && r.Effort == "" && len(r.Tools) > 0 {
+	if v.has(noEffort) && r.Effort == "" && len(r.Tools) > 0 {
 		body.ReasoningEffort = "none"
 	}
-	// Gateways such as OpenRouter and LiteLLM pass the marks on to Anthropic's models, which cache
-	// nothing without them.
-	marks := claudeVersion(m.Name) > 0 && !f.noMarks
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, object{"type": "function", "function": object{
 			"name": t.Name, "description": t.Description, "parameters": t.Schema,
 		}})
 	}
-	by := chatEncoding{
-		f, f.needsSignatures, f.noThoughts, f.allThoughts, f.bridges, len(f.unwanted),
-	}
+	// Gateways such as OpenRouter and LiteLLM pass the marks on to Anthropic's models, which cache
+	// nothing without them.
+	marks := claudeVersion(m.Name) > 0 && !v.has(noMarks)
+	messages := merged(withoutSilent(r.Messages))
 	var first []byte
-	if r.System != "" {
+	switch {
+	case r.System == "":
+	case v.has(noSystem):
+		system := []Message{UserText(r.System)}
+		messages = merged(append(system, messages...))
+	default:
 		system := object{"role": "system", "content": r.System}
 		if marks {
 			markForCache(system)
@@ -148,32 +88,14 @@ func (f *openAIFormat) encode(m Model, r Request) requestBody {
 		first = elements([]object{system})
 	}
 	encode := func(m Message, marked bool) []byte {
-		messages := f.messages(m.Role, m.Parts)
-		for _, m := range messages {
-			thought, _ := m["reasoning_content"].(string)
-			switch {
-			case f.noThoughts:
-				delete(m, "reasoning_content")
-			case f.allThoughts && m["role"] == Assistant:
-				m["reasoning_content"] = cmp.Or(thought, " ")
-			}
-		}
+		messages := chatMessages(m, v)
 		if last := len(messages) - 1; marked && last >= 0 {
 			markForCache(messages[last])
 		}
 		return elements(messages)
 	}
-	return r.Encoded.request(body, merged(withoutSilent(r.Messages)),
-		messageList{"messages", by, first, marks, encode})
-}
-
-// chatEncoding says how to encode messages for what the server has not accepted.
-type chatEncoding struct {
-	by *openAIFormat
-
-	needsSignatures, noThoughts, allThoughts, bridges bool
-
-	unwanted int
+	by := encodedBy{OpenAI, v}
+	return r.Encoded.request(body, messages, messageList{"messages", by, first, marks, encode})
 }
 
 // withoutSilent returns messages without those of the model in which it has only thought. Chat
@@ -207,51 +129,41 @@ func markForCache(message object) {
 	}
 }
 
-// attach adds attached members to an object of a request, except those that the server does not
-// accept.
-func (f *openAIFormat) attach(o object, attached json.RawMessage) {
-	members := object{}
-	members.attach(attached)
-	for name, value := range members {
-		if _, own := o[name]; own || f.unwanted[name] {
-			continue
-		}
-		if f.sent == nil {
-			f.sent, f.unwanted = map[string]bool{}, map[string]bool{}
-		}
-		f.sent[name] = true
-		o[name] = value
-	}
-}
-
 // unsigned is a value that Gemini accepts instead of a signature for a call that it has not made.
 var unsigned = object{
 	"google": object{"thought_signature": "skip_thought_signature_validator"},
 }
 
-// messages returns the encoded messages for a message: one for each result of a tool, and one for
-// the rest.
-func (f *openAIFormat) messages(role Role, parts []Part) []object {
-	var messages, calls []object
-	var content []Part
-	last, thought, attached := object{"role": role, "content": nil}, "", []json.RawMessage(nil)
+// chatMessages returns the encoded messages for a message: one for each result of a tool, and one
+// for the rest.
+func chatMessages(m Message, v variant) []object {
+	results, content := chatResults(m.Parts)
+	last, calls := object{"role": m.Role, "content": nil}, chatCalls(m.Parts, v)
+	switch {
+	case len(content) > 0:
+		last["content"] = chatContent(content)
+	case calls == nil:
+		return results
+	case v.has(needsText):
+		last["content"] = ""
+	}
+	if v.has(bridges) && len(results) > 0 {
+		results = append(results, object{"role": Assistant, "content": bridge})
+	}
+	if calls != nil {
+		last["tool_calls"] = calls
+	}
+	addThoughts(last, m, content, v)
+	return append(results, last)
+}
+
+// chatResults returns the messages for the results of tools, and the other parts that are content.
+// Only messages of the user can have media, so that those of results are among the latter.
+func chatResults(parts []Part) (results []object, content []Part) {
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text, Media:
 			content = append(content, p)
-		case Thinking:
-			thought += p.Text
-			attached = append(attached, p.Attached)
-		case ToolCall:
-			call := object{
-				"id": p.ID, "type": "function",
-				"function": object{"name": p.Name, "arguments": string(p.input())},
-			}
-			f.attach(call, p.Attached)
-			if f.needsSignatures && len(calls) == 0 && p.Attached == nil {
-				call["extra_content"] = unsigned
-			}
-			calls = append(calls, call)
 		case ToolResult:
 			text, media := "", []Part(nil)
 			for _, part := range p.Content {
@@ -261,41 +173,67 @@ func (f *openAIFormat) messages(role Role, parts []Part) []object {
 					media = append(media, part)
 				}
 			}
-			messages = append(messages,
+			results = append(results,
 				object{"role": "tool", "tool_call_id": p.ID, "content": text})
-			if len(media) > 0 { // only messages of the user can have media
+			if len(media) > 0 {
 				from := Text("The images or documents in the result of the tool call " + p.ID + ":")
 				content = append(append(content, from), media...)
 			}
 		}
 	}
-	if len(content) > 0 {
-		last["content"] = chatContent(content)
-	} else if calls == nil {
-		return messages
+	return results, content
+}
+
+// chatCalls returns the tool calls of a message, nil if there are none.
+func chatCalls(parts []Part, v variant) (calls []object) {
+	for _, part := range parts {
+		p, ok := part.(ToolCall)
+		if !ok {
+			continue
+		}
+		call := object{
+			"id": p.ID, "type": "function",
+			"function": object{"name": p.Name, "arguments": string(p.input())},
+		}
+		call.attach(p.Attached, v)
+		if v.has(needsSignatures) && len(calls) == 0 && p.Attached == nil {
+			call["extra_content"] = unsigned
+		}
+		calls = append(calls, call)
 	}
-	if f.bridges && len(messages) > 0 {
-		messages = append(messages, object{"role": Assistant, "content": bridge})
-	}
-	if calls != nil {
-		last["tool_calls"] = calls
-	}
-	if thought != "" {
-		last["reasoning_content"] = thought
+	return calls
+}
+
+// addThoughts adds what the model thought to its message, which has this content: where it was in
+// the answer, or where the server wants it.
+func addThoughts(to object, m Message, content []Part, v variant) {
+	thought, attached := "", []json.RawMessage(nil)
+	for _, part := range m.Parts {
+		if p, ok := part.(Thinking); ok {
+			thought += p.Text
+			attached = append(attached, p.Attached)
+		}
 	}
 	joined := joinMembers(attached)
 	if thoughts := listedThoughts(joined); thoughts != nil {
 		for _, part := range content {
 			thoughts = append(thoughts, object{"type": "text", "text": part})
 		}
-		last["content"] = thoughts
+		to["content"] = thoughts
 	}
 	if thoughts := taggedThoughts(joined); thoughts != "" {
-		said, _ := last["content"].(string)
-		last["content"] = thoughts + said
+		said, _ := to["content"].(string)
+		to["content"] = thoughts + said
 	}
-	f.attach(last, joined)
-	return append(messages, last)
+	to.attach(joined, v)
+	switch {
+	case v.has(noThoughts):
+		delete(to, "reasoning_content")
+	case v.has(allThoughts) && m.Role == Assistant:
+		to["reasoning_content"] = cmp.Or(thought, " ")
+	case thought != "":
+		to["reasoning_content"] = thought
+	}
 }
 
 // taggedThoughts returns the thoughts in tags that are attached, "" if there are none.
@@ -345,7 +283,7 @@ func joinText(a, b string) string {
 	return a + "\n\n" + b
 }
 
-func (f *openAIFormat) decoder() decoder { return &chatDecoder{tags: f.tags} }
+func (openAIFormat) decoder(v variant) decoder { return &chatDecoder{tags: v.has(tags)} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
@@ -434,6 +372,7 @@ type chatDelta struct {
 	Reasoning, Refusal string
 	ReasoningContent   string                        `json:"reasoning_content"`
 	ToolCalls          *[maxCalls + 1]*chatCallDelta `json:"tool_calls"`
+	FunctionCall       *chatFunction                 `json:"function_call"` // of old servers
 
 	attached json.RawMessage // what else there is
 }
@@ -451,12 +390,14 @@ func (d *chatDelta) UnmarshalJSON(raw []byte) error {
 type chatCallDelta struct {
 	Index    *int
 	ID       string
-	Function struct {
-		Name      string
-		Arguments json.RawMessage // a string, but some servers send the object
-	}
+	Function chatFunction
 
 	attached json.RawMessage // what else there is
+}
+
+type chatFunction struct {
+	Name      string
+	Arguments json.RawMessage // a string, but some servers send the object
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It keeps unknown members.
@@ -530,10 +471,12 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 		d.bytes += len(delta.attached)
 		d.news += len(delta.attached)
 	}
-	if delta.ToolCalls == nil {
-		return events
+	var calls []*chatCallDelta
+	if delta.ToolCalls != nil {
+		calls = slices.DeleteFunc(delta.ToolCalls[:], func(c *chatCallDelta) bool { return c == nil })
+	} else if delta.FunctionCall != nil {
+		calls = []*chatCallDelta{{Index: new(0), Function: *delta.FunctionCall}}
 	}
-	calls := slices.DeleteFunc(delta.ToolCalls[:], func(c *chatCallDelta) bool { return c == nil })
 	for i, call := range calls {
 		events = append(events, d.add(*call, len(calls)-i))
 	}
@@ -630,7 +573,9 @@ func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) CallDelta {
 		d.pending = append(d.pending, call)
 		d.calls++
 	}
-	call.name = cmp.Or(call.name, name)
+	if name != call.name && (call.name == "" || len(call.arguments) == 0) {
+		call.name += name // some servers send it in pieces, others in each piece
+	}
 	call.id = cmp.Or(call.id, piece.ID)
 	before := len(call.arguments)
 	var text string

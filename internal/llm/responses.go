@@ -5,8 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -14,29 +15,9 @@ import (
 // responsesFormat is OpenAI's responses. The server is told to store nothing, so each request
 // contains everything, with the model's thoughts in encrypted form. Addresses and headers are those
 // of chat completions.
-type responsesFormat struct {
-	openAIFormat
+type responsesFormat struct{ openAIFormat }
 
-	mu sync.Mutex
-	// plain is set for models that do not think, or servers that do not encrypt thoughts.
-	plain bool
-	// noSummary is set for servers that do not show summaries of thoughts: OpenAI's show them only
-	// to verified organisations.
-	noSummary     bool
-	noTemperature bool
-}
-
-func (f *responsesFormat) learn(response []byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	has := func(word string) bool { return bytes.Contains(response, []byte(word)) }
-	f.noTemperature = f.noTemperature || has("temperature")
-	f.noSummary = f.noSummary || has("reasoning.summary") || has("reasoning summaries")
-	f.plain = f.plain || has(`"include"`) || has("'include'") ||
-		has("reasoning.encrypted_content") || has("ncrypted content is not supported")
-}
-
-func (*responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
+func (responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
 
 type responsesRequest struct {
 	Model        string   `json:"model"`
@@ -50,34 +31,36 @@ type responsesRequest struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 }
 
-func (f *responsesFormat) encode(m Model, r Request) requestBody {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (responsesFormat) encode(m Model, r Request, v variant) requestBody {
 	body := responsesRequest{Model: m.Name, Instructions: r.System, Stream: true,
-		MaxTokens: maxTokens(m, r), Reasoning: object{}}
-	if !f.plain {
+		Reasoning: object{}}
+	if !v.has(noMaxTokens) {
+		body.MaxTokens = v.limit(m, r)
+	}
+	if !v.has(noEncrypted) {
 		body.Include = []string{"reasoning.encrypted_content"}
-		if !f.noSummary {
+		if !v.has(noSummary) {
 			body.Reasoning["summary"] = "auto"
 		}
 	}
 	if r.Effort != "" {
 		body.Reasoning["effort"] = r.Effort
 	}
-	if !f.noTemperature {
+	if !v.has(noTemperature) {
 		body.Temperature = r.Temperature
 	}
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, object{"type": "function", "name": t.Name,
 			"description": t.Description, "parameters": t.Schema, "strict": false})
 	}
-	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m)) }
-	return r.Encoded.request(body, r.Messages, messageList{name: "input", by: f, encode: encode})
+	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m, v)) }
+	return r.Encoded.request(body, r.Messages,
+		messageList{name: "input", by: encodedBy{Responses, v}, encode: encode})
 }
 
 // responsesItems returns the items for a message. A thought must be followed by what the model then
 // said or did.
-func responsesItems(message Message) []object {
+func responsesItems(message Message, v variant) []object {
 	items := []object{}
 	var content []object // of an item that is not complete
 	end := func() {
@@ -104,11 +87,11 @@ func responsesItems(message Message) []object {
 				break // it cannot be sent back
 			}
 			thought := object{}
-			thought.attach(p.Attached)
+			thought.attach(p.Attached, v)
 			if thought["type"] == nil { // it belongs to the text before it
 				end()
 				if last := len(items) - 1; last >= 0 && items[last]["role"] == Assistant {
-					items[last].attach(p.Attached)
+					items[last].attach(p.Attached, v)
 				}
 				break
 			}
@@ -119,7 +102,7 @@ func responsesItems(message Message) []object {
 			flush()
 			call := object{"type": "function_call", "call_id": p.ID, "name": p.Name,
 				"arguments": string(p.input())}
-			call.attach(p.Attached)
+			call.attach(p.Attached, v)
 			items = append(items, call)
 		case ToolResult:
 			end()
@@ -178,7 +161,10 @@ func responsesOutput(parts []Part) any {
 	return text
 }
 
-func (*responsesFormat) decoder() decoder { return &responsesDecoder{} }
+func (responsesFormat) decoder(variant) decoder {
+	return &responsesDecoder{open: map[int]*responsesItem{}, ended: map[string]int{},
+		shown: map[string]int{}}
+}
 
 type responsesDecoder struct {
 	answerSize
@@ -191,6 +177,12 @@ type responsesDecoder struct {
 	name    string // of the tool that it calls
 	reason  string
 	usage   Usage
+
+	// Some servers leave out events, and have the items only in the last one. open are calls that
+	// have begun and not ended, by number. ended counts the items of each type that have, and shown
+	// those that have not, but of which something has arrived.
+	open         map[int]*responsesItem
+	ended, shown map[string]int
 }
 
 // responsesItem is a part of an answer.
@@ -199,7 +191,8 @@ type responsesItem struct {
 	CallID                        string `json:"call_id"`
 	Content, Summary              [maxParts]*struct{ Type, Text, Refusal string }
 
-	attached json.RawMessage // what is sent back with it
+	attached  json.RawMessage // what is sent back with it
+	arguments []byte          // pieces that have arrived
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It keeps what is sent back.
@@ -256,12 +249,14 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		return nil, true, nil
 	}
 	var event struct {
-		Type     string
-		Object   string
-		Delta    string
-		Index    int `json:"output_index"`
-		Item     responsesItem
-		Response responsesWhole
+		Type      string
+		Object    string
+		Delta     string
+		Text      string
+		Arguments string
+		Index     int `json:"output_index"`
+		Item      responsesItem
+		Response  responsesWhole
 	}
 	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
 	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
@@ -283,12 +278,24 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		return d.think(event.Delta), false, nil
 	case "response.function_call_arguments.delta":
 		d.add(event.Delta)
+		if open := d.open[d.item]; open != nil {
+			open.arguments = append(open.arguments, event.Delta...)
+		}
 		return d.piece(event.Delta), false, nil
+	case "response.function_call_arguments.done":
+		if open := d.open[d.item]; open != nil {
+			open.Arguments = cmp.Or(event.Arguments, open.Arguments)
+		}
+	case "response.output_text.done":
+		if d.spoke != d.item {
+			return d.say(event.Text), false, nil
+		}
 	case "response.output_item.done":
 		return d.endItem(event.Item), false, nil
 	case "response.completed", "response.incomplete":
+		events := d.rest(event.Response)
 		d.finish(event.Response)
-		return nil, true, nil
+		return events, true, nil
 	case "response.failed", "error":
 		if isSet(event.Response.Error) {
 			return nil, true, describe(0, event.Response.Error)
@@ -313,15 +320,34 @@ func (d *responsesDecoder) whole(raw []byte) ([]Event, bool, error) {
 	if isSet(response.Error) {
 		return nil, true, describe(0, response.Error)
 	}
-	var events []Event
-	for i, item := range response.Output {
-		if d.item = i + 1; item != nil {
-			d.begin(*item)
-			events = append(events, d.endItem(*item)...)
-		}
-	}
+	events := d.rest(response)
 	d.finish(response)
 	return events, true, nil
+}
+
+// rest returns the events for items whose end was not announced: those of the whole response, and
+// calls that have begun.
+func (d *responsesDecoder) rest(whole responsesWhole) (events []Event) {
+	ended := maps.Clone(d.ended)
+	for i, item := range whole.Output {
+		if item == nil {
+			continue
+		}
+		if ended[item.Type] > 0 {
+			ended[item.Type]--
+			continue
+		}
+		if d.item = i + 1; d.shown[item.Type] > 0 {
+			d.spoke, d.thought = d.item, d.item
+		}
+		events = append(events, d.endItem(*item)...)
+	}
+	for _, number := range slices.Sorted(maps.Keys(d.open)) {
+		item := *d.open[number]
+		d.item, item.Status = number, "incomplete"
+		events = append(events, d.endItem(item)...)
+	}
+	return events
 }
 
 // begin notes that an item begins.
@@ -330,6 +356,7 @@ func (d *responsesDecoder) begin(item responsesItem) {
 	d.counted, d.name = item.Type == "function_call", item.Name
 	if d.counted {
 		d.calls++
+		d.open[d.item] = &item
 	}
 }
 
@@ -355,6 +382,8 @@ func (d *responsesDecoder) piece(arguments string) []Event {
 // endItem returns the events for the end of an item, including the parts that were not streamed.
 func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
 	defer d.forget()
+	d.ended[item.Type]++
+	d.shown[item.Type] = max(0, d.shown[item.Type]-1)
 	switch item.Type {
 	case "message":
 		streamed := d.spoke == d.item
@@ -376,6 +405,7 @@ func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
 		d.bytes += len(item.attached)
 		events = append(events, Thinking{Text: text, Attached: item.attached})
 	case "function_call":
+		d.close(&item)
 		arguments := cmp.Or(strings.TrimSpace(item.Arguments), "{}")
 		if item.Status == "incomplete" && !json.Valid([]byte(arguments)) {
 			break
@@ -391,9 +421,22 @@ func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
 	return events
 }
 
+// close completes a call with the arguments that have arrived.
+func (d *responsesDecoder) close(item *responsesItem) {
+	for number, open := range d.open {
+		if number == d.item || open.CallID != "" && open.CallID == item.CallID {
+			item.Arguments = cmp.Or(item.Arguments, open.Arguments, string(open.arguments))
+			delete(d.open, number)
+		}
+	}
+}
+
 func (d *responsesDecoder) say(text string) []Event {
 	if text == "" {
 		return nil
+	}
+	if d.spoke != d.item {
+		d.shown["message"]++
 	}
 	d.spoke = d.item
 	d.add(text)
@@ -403,6 +446,9 @@ func (d *responsesDecoder) say(text string) []Event {
 func (d *responsesDecoder) think(text string) []Event {
 	if text == "" {
 		return nil
+	}
+	if d.thought != d.item {
+		d.shown["reasoning"]++
 	}
 	d.thought = d.item
 	d.add(text)

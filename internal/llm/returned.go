@@ -139,12 +139,13 @@ func unknownMembers(raw json.RawMessage, known ...string) json.RawMessage {
 	return strictjson.Encode(unknown)
 }
 
-// attach adds the members of a JSON object that o does not have. attached may be nil.
-func (o object) attach(attached json.RawMessage) {
+// attach adds the members of a JSON object that o does not have, except those that the server does
+// not accept. attached may be nil.
+func (o object) attach(attached json.RawMessage, v variant) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(attached, &members) // it was encoded here
 	for name, value := range members {
-		if _, own := o[name]; !own {
+		if _, own := o[name]; !own && v.wants(name) {
 			o[name] = value
 		}
 	}

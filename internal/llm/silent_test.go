@@ -132,7 +132,7 @@ func TestTaggedThoughtsGoBack(t *testing.T) {
 		}
 		messages := []Message{UserText("Hi"), {Assistant, parts}, UserText("Go")}
 		r := Request{Messages: c.model.returned(messages)}
-		body, err := io.ReadAll(c.format.encode(c.model, r).reader())
+		body, err := io.ReadAll(c.format.encode(c.model, r, c.learned.now()).reader())
 		require.NoError(t, err)
 		require.Contains(t, string(body), want)
 		c.Close()

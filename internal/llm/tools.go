@@ -14,7 +14,7 @@ import (
 // the server accepts, or with a schema that it does not accept. The answer can change after a
 // request, because only then some servers say what they accept. The order stays the same.
 func (c *Client) Offer(tools []Tool) (offered []Tool, surplus, unfit []string) {
-	return c.tools.offer(tools)
+	return c.learned.tools.offer(tools)
 }
 
 // toolRules records which tools a server accepts. The methods are safe for concurrent use.

@@ -30,7 +30,9 @@ const (
 
 // window is how many tokens a request and its answer may have, as the server says.
 type window struct {
-	tokens atomic.Int64 // 0 if it is not known
+	// asked is what the server answered, and learned what it named in a rejection; 0 if that is not
+	// known.
+	asked, learned atomic.Int64
 
 	mu   sync.Mutex // held while the server is asked
 	left int        // how often it may still be asked
@@ -55,7 +57,28 @@ func (c *Client) AskWindow(ctx context.Context) {
 	} {
 		if tokens := ask(ctx, root); tokens > 0 && tokens <= maxTokenCount {
 			c.window.left = 0
-			c.window.tokens.Store(int64(tokens))
+			c.window.asked.Store(int64(tokens))
+			return
+		}
+	}
+}
+
+// minLearned is the smallest context that an error is believed to name.
+const minLearned = 1024
+
+var aboutWindow = sync.OnceValue(func() *regexp.Regexp {
+	const number = `(\d{4,8})\b`
+	return regexp.MustCompile(`(?i)> ` + number + ` maximum|(?:maximum|context (?:length|size|window)|` +
+		`limit|only supports|must be <=|less than|should be \[1,)(\D{0,30}?)` + number)
+})
+
+// learn learns the context from the words of an error about a request that is too long. It believes
+// a number that is clearly smaller than the context so far.
+func (w *window) learn(message string, before int) {
+	for _, found := range aboutWindow().FindAllStringSubmatch(message, -1) {
+		tokens, _ := strconv.Atoi(cmp.Or(found[1], found[3]))
+		if exceeds := strings.Contains(found[2], "exceed"); !exceeds && tokens >= minLearned && tokens <= before/10*9 {
+			w.learned.Store(int64(tokens))
 			return
 		}
 	}

@@ -1,0 +1,43 @@
+// Package llm sends requests to language models over HTTP: OpenAI chat completions, which many
+// local servers speak too, OpenAI responses, and Anthropic messages.
+//
+//	client := llm.New(llm.Model{BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
+//	request := llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}
+//	for event, err := range client.Stream(ctx, request) { … }
+//
+// No conversation is kept between requests, and nothing but the request is sent to the server.
+//
+// # Where to find things
+//
+//	llm.go         models, requests, messages and events
+//	client.go      sending a request: keys, retries, timeouts
+//	answer.go      reading an answer, within limits
+//	format.go      the interface of a wire format, and what the formats share
+//	shapes.go      how servers differ from the formats, and how that is learned from rejections
+//	encoded.go     messages as they were sent, for the next request
+//	tools.go       which tools a server accepts
+//	schema.go      schemas of tools as servers accept them
+//	returned.go    members that a server attaches to an answer and must get back
+//	openai.go      chat completions
+//	responses.go   responses
+//	anthropic.go   messages
+//	window.go      how long a server's context is
+//	sse.go         streams of server-sent events
+//	retry.go       when a request is sent again
+//	errors.go      explaining the errors of servers
+//
+// # A further wire format
+//
+// It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go
+// with its implementation of the interface format, which format.go explains. Package acp/model
+// exports the constant. In cmd/acp-agent, config.go lists it as a value of the key "api" and knows
+// the end of its address, and cmd_models.go describes it. The advice about addresses in errors.go
+// differs for one of them.
+//
+// # A server that differs from its format
+//
+// It needs a line in the table deviations of shapes.go, by which it is recognised: by its address,
+// the name of the model, or the words with which it rejects a request. The format asks for the
+// quirk where it encodes a request. The request is then sent again in the changed form, and so are
+// all later ones. Words of errors are listed in errors.go.
+package llm
