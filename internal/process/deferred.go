@@ -83,13 +83,10 @@ func RunDeferred() error {
 	env := append(EnvironmentWithout([]string{deferredVariable}), d.Env...)
 	env = (&exec.Cmd{Env: env}).Environ() // the last value of a name wins
 	program, argv := d.argv(env)
-	if wrapped := d.Policy.Wrap(program, argv[1:]); wrapped != nil {
-		program, argv = wrapped[0], wrapped
-	}
-	err := d.Policy.Run(func() error {
-		err := syscall.Exec(program, argv, env)
+	err := d.Policy.Run(sandbox.Launch{Path: program, Args: argv}, func(l sandbox.Launch) error {
+		err := syscall.Exec(l.Path, l.Args, env)
 		if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter, as for execvp
-			err = syscall.Exec("/bin/sh", append([]string{"sh", program}, argv[1:]...), env)
+			err = syscall.Exec("/bin/sh", append([]string{"sh", l.Path}, l.Args[1:]...), env)
 		}
 		return err
 	})

@@ -85,10 +85,11 @@ func start(
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.SysProcAttr = attributes
-	if wrapped := c.Sandbox.Wrap(cmd.Path, c.Args); wrapped != nil {
-		cmd.Path, cmd.Args = wrapped[0], wrapped
-	}
-	if err := c.Sandbox.Run(cmd.Start); err != nil {
+	err := c.Sandbox.Run(sandbox.Launch{Path: cmd.Path, Args: cmd.Args}, func(l sandbox.Launch) error {
+		cmd.Path, cmd.Args = l.Path, l.Args
+		return cmd.Start()
+	})
+	if err != nil {
 		return nil, &StartError{c, c.startHint(err), err}
 	}
 	return cmd, nil

@@ -9,6 +9,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// landlock is the mechanism of the Linux kernel, which needs no program and no rights. A thread
+// restricts itself, and what it starts inherits that.
+type landlock struct{}
+
+// available restricts a thread that ends at once, because some containers allow only a part of it.
+func (m landlock) available(p Policy) error {
+	return m.run(Policy{Mode: Write, Ports: p.Ports}, Launch{}, func(Launch) error { return nil })
+}
+
+// run calls start on a thread that is restricted as p says, and that ends soon after start has
+// returned. From then on our process cannot be traced or dumped by others.
+func (m landlock) run(p Policy, l Launch, start func(Launch) error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread never ends. As long as it is held, another one runs start.
+			err := m.run(p, l, start)
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		err := m.restrict(p) // the thread is never unlocked, and ends with this goroutine
+		if err == nil {
+			err = start(l)
+		}
+		done <- err
+	}()
+	return <-done
+}
+
 // Versions of Landlock, named by what they introduced.
 const (
 	withTruncate = 3 // Linux 6.2, the first that can keep all contents of files
@@ -34,24 +65,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | controlling
 )
 
-// devices returns what every process may write to, as far as it exists. Without the right to
-// control pseudo-terminals, shells that agents start fail silently.
-func devices() []string {
-	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts",
-		"/dev/shm"}
-}
-
-// systemPaths returns what every process may read in mode Strict. /proc does not show more of
-// processes outside the sandbox than their names, arguments and use of resources: the kernel keeps
-// a restricted process from examining others.
-func systemPaths() []string {
-	return []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/opt", "/etc",
-		"/nix/store", "/gnu/store", "/snap", "/proc", "/sys", "/run/systemd/resolve",
-		"/run/current-system", "/var/lib/ca-certificates", "/dev/random", "/dev/urandom"}
-}
-
-// available returns the version of Landlock.
-func available() (version int, err error) {
+// landlockVersion returns the version of Landlock.
+func landlockVersion() (version int, err error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
 		unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
@@ -75,8 +90,8 @@ func tooOld(version, needed int, linux string) error {
 }
 
 // restrict restricts the calling thread permanently.
-func (p Policy) restrict() error {
-	version, err := available()
+func (m landlock) restrict(p Policy) error {
+	version, err := landlockVersion()
 	if err != nil {
 		return err
 	}
@@ -121,15 +136,6 @@ func (p Policy) restrict() error {
 	return nil
 }
 
-// mayAccess reports whether we may read or write a file or directory.
-func mayAccess(path string, write bool) bool {
-	mode := uint32(unix.R_OK)
-	if write {
-		mode = unix.W_OK
-	}
-	return unix.Access(path, mode) == nil
-}
-
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
 // other threads of the same process, as Go does to interrupt goroutines. Early kernels with this
 // restriction have an error there.
@@ -167,39 +173,6 @@ func lostCapabilities() []uintptr {
 	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
 		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
 }
-
-// Run calls start on a thread that is restricted as p says. A process that start starts on its own
-// goroutine is restricted from its first instruction. The thread ends soon after start has
-// returned, so the process must not be tied to it (see Pdeathsig in [syscall.SysProcAttr]). From
-// then on our process cannot be traced or dumped by others.
-//
-// If the thread cannot be restricted, Run returns an error without calling start. It is
-// [ErrUnavailable] if the system has no sandbox.
-func (p Policy) Run(start func() error) error {
-	if p.Mode == Off {
-		return start()
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The main thread never ends. As long as it is held, another one runs start.
-			err := p.Run(start)
-			runtime.UnlockOSThread()
-			done <- err
-			return
-		}
-		err := p.restrict() // the thread is never unlocked, and ends with this goroutine
-		if err == nil {
-			err = start()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
-// Wrap returns the command line that starts a program as p says, or nil if that is its own.
-func (p Policy) Wrap(string, []string) []string { return nil }
 
 // ruleset is what a thread will be allowed to do with files and ports.
 type ruleset struct {

@@ -1,9 +1,14 @@
 // Package sandbox restricts what a child process and its descendants may do with files.
 //
 // A user configures [Settings], from which internal/process makes the [Policy] of a command: the
-// list of permitted places. On Linux the kernel enforces it with Landlock, for root too: a thread
-// restricts itself, starts the child, and ends. On macOS the child is started by sandbox-exec.
-// Nothing else in our process is restricted, and a child cannot lift a restriction.
+// list of permitted places. [Policy.Run] starts a process that is held to its policy. A process
+// cannot lift its restriction, and nothing else in our own process is restricted.
+//
+// What holds a process to its policy is a mechanism. On Linux the kernel does it with Landlock, for
+// root too: a thread restricts itself, starts the child, and ends. On macOS the child is started by
+// sandbox-exec. To add another one, such as bubblewrap or a network namespace, implement the
+// interface mechanism (mechanism.go) in a file of its own, and name it in the list of its system
+// (system_linux.go). Nothing else knows which mechanism is in use.
 //
 // The rules do not cover: modes, owners, times and extended attributes of files, open files that
 // the child inherits, sockets in the file system, the network except for TCP ports, and kernel
@@ -11,7 +16,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -71,7 +75,8 @@ type Settings struct {
 // Available returns nil if the system can restrict processes as s says, and otherwise an
 // [ErrUnavailable] with an explanation.
 func (s Settings) Available() error {
-	return Policy{Mode: Write, Ports: s.Ports}.Run(func() error { return nil })
+	p := Policy{Mode: Write, Ports: s.Ports}
+	return choose(mechanisms(), p).available(p)
 }
 
 // Unprotected returns why a command runs without a sandbox although it should have one if possible,
@@ -112,11 +117,4 @@ func (p Policy) Writes(path string) bool {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	})
-}
-
-// ErrUnavailable is the cause of an error that says why there is no sandbox on this system.
-var ErrUnavailable = errors.New("the sandbox is not available")
-
-func unavailable(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrUnavailable, fmt.Errorf(format, args...))
 }

@@ -51,6 +51,14 @@ func play(role string) int {
 	return 2
 }
 
+// start starts a command that is held to p.
+func start(p sandbox.Policy, cmd *exec.Cmd) error { return run(p, cmd.Start) }
+
+// run calls do where it is held to p.
+func run(p sandbox.Policy, do func() error) error {
+	return p.Run(sandbox.Launch{}, func(sandbox.Launch) error { return do() })
+}
+
 // writeAll creates a file at each path, and prints those at which it could.
 func writeAll(paths string) int {
 	for path := range strings.SplitSeq(paths, ":") {
@@ -74,7 +82,7 @@ func output(t testing.TB, p sandbox.Policy, cmd *exec.Cmd) string {
 	t.Helper()
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	require.NoError(t, p.Run(cmd.Start))
+	require.NoError(t, start(p, cmd))
 	require.NoError(t, cmd.Wait())
 	return out.String()
 }
@@ -153,7 +161,7 @@ func attackCase(t *testing.T, c containmenttest.Case, mode sandbox.Mode, binary 
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	}
-	require.NoError(t, p.Run(cmd.Start))
+	require.NoError(t, start(p, cmd))
 	s.Open(t)
 	require.NoError(t, json.NewEncoder(stdin).Encode(a))
 	require.NoError(t, stdin.Close())
@@ -250,7 +258,7 @@ func daemon() int {
 	writer := child("write")
 	writer.Stdout = &out
 	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{"/"}}
-	if p.Run(writer.Start) != nil || writer.Wait() != nil {
+	if start(p, writer) != nil || writer.Wait() != nil {
 		return 1
 	}
 	temporary := os.Getenv("TEST_REPORT") + "-"
@@ -329,7 +337,7 @@ func TestOwnProcessIsNotRestricted(t *testing.T) {
 	for range 4 {
 		starting.Go(func() {
 			for range 25 {
-				if err := p.Run(func() error {
+				if err := run(p, func() error {
 					if os.WriteFile(filepath.Join(out, "restricted"), nil, 0o600) == nil {
 						return errors.New("not restricted")
 					}
@@ -345,7 +353,7 @@ func TestOwnProcessIsNotRestricted(t *testing.T) {
 			for n := range 15 {
 				path := filepath.Join(out, fmt.Sprintf("free-%d-%d", i, n))
 				cmd := exec.Command("/bin/sh", "-c", `echo free >"$0"`, path)
-				if err := errors.Join(sandbox.Policy{}.Run(cmd.Start), cmd.Wait()); err != nil {
+				if err := errors.Join(start(sandbox.Policy{}, cmd), cmd.Wait()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -357,7 +365,7 @@ func TestOwnProcessIsNotRestricted(t *testing.T) {
 	// the main thread, which no goroutine can end
 	require.NoError(t, os.WriteFile(filepath.Join(out, "main"), nil, 0o600))
 	cmd := exec.Command("/bin/true")
-	require.NoError(t, p.Run(cmd.Start))
+	require.NoError(t, start(p, cmd))
 	require.NoError(t, cmd.Wait())
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", os.Getpid()))
 	require.NoError(t, err)
@@ -385,7 +393,7 @@ func TestWriteRefusesLinks(t *testing.T) {
 	require.NoError(t, os.Symlink("/", link))
 	for _, path := range []string{link, filepath.Join(link, "tmp"), filepath.Join(dir, "missing")} {
 		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{path}}
-		err := p.Run(func() error { t.Error("started"); return nil })
+		err := run(p, func() error { t.Error("started"); return nil })
 		require.ErrorContains(t, err, path)
 		require.NotErrorIs(t, err, sandbox.ErrUnavailable)
 	}
@@ -424,7 +432,7 @@ func reportWithout() int {
 		return 1
 	}
 	started := false
-	err := sandbox.Policy{Mode: sandbox.Write}.Run(func() error { started = true; return nil })
+	err := run(sandbox.Policy{Mode: sandbox.Write}, func() error { started = true; return nil })
 	fmt.Println(sandbox.Settings{}.Available())
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, sandbox.ErrUnavailable), started)
@@ -438,7 +446,7 @@ func BenchmarkStart(b *testing.B) {
 		b.Run(p.Mode.String(), func(b *testing.B) {
 			for b.Loop() {
 				cmd := exec.Command("/bin/true")
-				if err := errors.Join(p.Run(cmd.Start), cmd.Wait()); err != nil {
+				if err := errors.Join(start(p, cmd), cmd.Wait()); err != nil {
 					b.Fatal(err)
 				}
 			}

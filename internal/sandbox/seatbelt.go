@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// seatbelt returns p as a profile for macOS, which sandbox-exec enforces. The last rule that
+// seatbeltProfile returns p as a profile for macOS, which sandbox-exec enforces. The last rule that
 // matches decides.
-func (p Policy) seatbelt() string {
+func (p Policy) seatbeltProfile() string {
 	var b strings.Builder
 	rule := func(action, operation string, filters ...string) {
 		fmt.Fprintf(&b, "(%s %s", action, operation)

@@ -31,9 +31,9 @@ func TestSeatbelt(t *testing.T) {
   (remote tcp "*:*"))
 (allow network-outbound
   (remote tcp "*:443"))
-`, p.seatbelt())
+`, p.seatbeltProfile())
 
-	strict := Policy{Mode: Strict, Write: []string{"/Users/a/src"}, Read: []string{"/opt/node"}}.seatbelt()
+	strict := Policy{Mode: Strict, Write: []string{"/Users/a/src"}, Read: []string{"/opt/node"}}.seatbeltProfile()
 	reads := strings.Index(strict, "(deny file-read*)")
 	require.Positive(t, reads)
 	for _, allowed := range []string{`(subpath "/Users/a/src")`, `(subpath "/opt/node")`,

@@ -1,0 +1,10 @@
+package sandbox
+
+// mechanisms returns the mechanisms of macOS.
+func mechanisms() []mechanism { return []mechanism{seatbelt{}} }
+
+// devices returns what every process may write to.
+func devices() []string { return []string{"/dev"} }
+
+// systemPaths returns what every process may read in mode Strict.
+func systemPaths() []string { return seatbeltPaths() }
