@@ -208,7 +208,7 @@ func (h *host) allowServer(
 		return none, err
 	}
 	consents := servers.NewConsents(h.agent.options.ConsentDir)
-	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
+	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, &server); err != nil {
 		return none, err
 	}
 	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while

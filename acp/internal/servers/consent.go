@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -22,16 +21,26 @@ func NewConsents(dir string) *Consents { return &Consents{consent.NewStore(dir)}
 
 // Ask asks the user whether s may start, showing its whole configuration, unless they have always
 // allowed it with the same content of the files in w that it names. It returns nil if they allow
-// it, and remembers the answer "always". If the request was cancelled with the turn, the error is
-// [backend.ErrCancelled].
+// it, and remembers the answer "always". Start then only starts, and restarts, with that content. If
+// the request was cancelled with the turn, the error is [backend.ErrCancelled].
 func (c *Consents) Ask(
-	ctx context.Context, client backend.Client, w *workspace.Workspace, s FoundServer,
+	ctx context.Context, client backend.Client, w *workspace.Workspace, s *FoundServer,
+) error {
+	if err := c.ask(ctx, client, w, s); err != nil {
+		return err
+	}
+	s.hold()
+	return nil
+}
+
+func (c *Consents) ask(
+	ctx context.Context, client backend.Client, w *workspace.Workspace, s *FoundServer,
 ) error {
 	if err := s.readFiles(w); err != nil {
 		return err
 	}
 	if len(s.gaps) == 0 {
-		if known, err := c.allowed(s); err != nil || known {
+		if known, err := c.allowed(*s); err != nil || known {
 			return err
 		}
 	}
@@ -53,17 +62,11 @@ func (c *Consents) Ask(
 	if err != nil {
 		return fmt.Errorf("MCP server %s was not used: %w", text.Name(s.Config.Name), err)
 	}
-	now := s
-	if err := now.readFiles(w); err != nil {
-		return err
-	}
-	if now.ID() != s.ID() || !slices.Equal(now.gaps, s.gaps) {
-		return fmt.Errorf("MCP server %s was not started, because a file that it names was "+
-			"changed while you were asked: start it again to see the change",
-			text.Name(s.Config.Name))
+	if err := s.unchanged(w); err != nil {
+		return fmt.Errorf("MCP server %s was not started: %w", text.Name(s.Config.Name), err)
 	}
 	if always {
-		return c.allow(s)
+		return c.allow(*s)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
 	consents := servers.NewConsents(dir)
 	x, h := found(t, nil), newHost()
-	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
+	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x))
 	require.Equal(t, 1, h.questions())
 	shown := string(h.asked[0])
 	require.Contains(t, shown, strings.Repeat("long ", 500))
@@ -52,11 +52,11 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), backend.ErrRejected)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
 	h.answer = "allow-always"
-	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
+	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x))
 	h.answer = "reject-once"
-	require.NoError(t, servers.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), x), "remembered")
+	require.NoError(t, servers.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), &x), "remembered")
 	require.Equal(t, 3, h.questions())
 
 	entries, err := os.ReadDir(dir)
@@ -73,7 +73,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), backend.ErrRejected)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -210,7 +210,7 @@ func TestUnknownOutcome(t *testing.T) {
 	h := newHost()
 	h.answer = "unknown outcome"
 	x := found(t, nil)
-	require.ErrorIs(t, servers.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), x), backend.ErrRejected)
+	require.ErrorIs(t, servers.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -344,7 +344,7 @@ func TestUnreadableDirectory(t *testing.T) {
 func asked(t *testing.T, x servers.FoundServer) string {
 	t.Helper()
 	h := newHost()
-	require.NoError(t, servers.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), x))
+	require.NoError(t, servers.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), &x))
 	var q struct {
 		ToolCall struct {
 			Content []struct{ Content struct{ Text string } }
@@ -386,7 +386,7 @@ func answered(t *testing.T, c *servers.Consents, w *workspace.Workspace, x serve
 	t.Helper()
 	h := newHost()
 	h.answer = "allow-always"
-	err = c.Ask(t.Context(), h, w, x)
+	err = c.Ask(t.Context(), h, w, &x)
 	if len(h.asked) > 0 {
 		question = string(h.asked[0])
 	}
@@ -465,7 +465,7 @@ func TestFileChangesWhileAsking(t *testing.T) {
 	h, consents := newHost(), servers.NewConsents(t.TempDir())
 	h.answer = "allow-always"
 	h.during = func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("evil"), 0o700)) }
-	require.ErrorContains(t, consents.Ask(t.Context(), h, open(t, dir), x), "was changed while you were asked")
+	require.ErrorContains(t, consents.Ask(t.Context(), h, open(t, dir), &x), "was changed since you were asked")
 	all, err := consents.List()
 	require.NoError(t, err)
 	require.Empty(t, all)

@@ -96,6 +96,26 @@ func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 	return nil
 }
 
+// unchanged returns an error if the files in w have another content than when s read them.
+func (s *FoundServer) unchanged(w *workspace.Workspace) error {
+	now := *s
+	if err := now.readFiles(w); err != nil {
+		return err
+	}
+	if now.ID() != s.ID() || !slices.Equal(now.gaps, s.gaps) {
+		return errors.New("a file that it names was changed since you were asked: " +
+			"start it again to see the change")
+	}
+	return nil
+}
+
+// hold makes Start start only what the user was asked about.
+func (s *FoundServer) hold() {
+	asked := *s
+	asked.EnvFile = "" // Start has its variables, as they were shown
+	s.Start.Consent, s.Start.Check = string(s.ID()), asked.unchanged
+}
+
 // maxEnvFile is the maximum size of a file with environment variables, in bytes.
 const maxEnvFile = 64 << 10
 

@@ -10,6 +10,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Pair is an environment variable or a header. The value may be a secret.
@@ -33,6 +34,11 @@ type Config struct {
 	// File is the path of the file in a root that configures the server, which then gets only the
 	// basic variables of our environment. It is "" for a server from the client.
 	File string
+	// Consent identifies what the user allowed of a server that a file configures. Check, if not nil,
+	// is called before each start of a stdio server, with the session's folders. If it fails, what
+	// would be started is not what the user allowed.
+	Consent string
+	Check   func(*workspace.Workspace) error
 	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and
 	// possible secrets in URLs, are always kept out.
 	Secrets []string
@@ -70,7 +76,7 @@ func (c Config) declaresRoots() bool {
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
 		c.URL == other.URL && c.Dir == other.Dir && reflect.DeepEqual(c.Policy, other.Policy) &&
-		c.File == other.File && slices.Equal(c.Args, other.Args) &&
+		c.File == other.File && c.Consent == other.Consent && slices.Equal(c.Args, other.Args) &&
 		slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 

@@ -103,6 +103,11 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	s.set.mu.Lock()
 	ws, roots := s.set.ws, s.set.roots
 	s.set.mu.Unlock()
+	if check := s.config.Check; check != nil {
+		if err := check(ws); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotAllowed, err)
+		}
+	}
 	args, env, err := expandTemplates(s.config, roots)
 	if err != nil {
 		return nil, err

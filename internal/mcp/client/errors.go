@@ -37,6 +37,7 @@ var (
 		"why, and it restarts when it is next needed")
 	errNoSuchRoot = errors.New("no such root")
 	errNotMCP     = errors.New("it does not speak MCP; check its command")
+	errNotAllowed = errors.New("it was not started")
 	errDirectory  = errors.New("cannot start it in its working directory")
 )
 

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestGarbageOnStdout(t *testing.T) {
@@ -71,6 +73,34 @@ func TestRestartAfterCrash(t *testing.T) {
 	require.Equal(t, 1, f.Servers()[0].Restarts)
 	require.Contains(t, f.logs.String(), "exit status 4")
 	require.Contains(t, f.logs.String(), "out of memory")
+}
+
+// Clause A25.
+func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	server, ws := self("s", "sdk"), open(t, folder(t))
+	var changed atomic.Bool
+	server.Consent, server.Check = "first", func(w *workspace.Workspace) error {
+		require.Same(t, ws, w)
+		if changed.Load() {
+			return errors.New("the script is another one")
+		}
+		return nil
+	}
+	f.change(ws, server)
+	require.NotZero(t, f.where("s").PID)
+	changed.Store(true)
+	_, err := f.try("s.die", "")
+	require.ErrorContains(t, err, "it ended during the call")
+	status := f.state(acpmcp.Failed)
+	require.ErrorContains(t, status.Err, "it was not started: the script is another one")
+	require.Equal(t, 1, status.Restarts, "attempted, once")
+
+	f.change(ws, server)
+	require.Equal(t, acpmcp.Failed, f.Servers()[0].State, "the same consent")
+	server.Consent, server.Check = "second", nil
+	f.change(ws, server)
+	require.NotZero(t, f.where("s").PID)
 }
 
 func TestGiveUpAfterRestarts(t *testing.T) {

@@ -212,7 +212,8 @@ func isPermanent(err error) bool {
 		return status.isPermanent()
 	}
 	return errors.As(err, new(*process.StartError)) || errors.As(err, new(*exec.Error)) ||
-		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory)
+		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory) ||
+		errors.Is(err, errNotAllowed)
 }
 
 // exit records the end of run. The server is not started again before wait has passed.

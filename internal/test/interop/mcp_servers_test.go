@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -450,6 +451,9 @@ func TestConsentCoversScript(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "srv.sh"), []byte("touch swapped\n"), 0o600))
 	again := a.ask(a.open(cwd), "/mcp start found", "reject_once")
 	require.Len(t, again.questions, 1)
+	require.Eventually(t, func() bool {
+		return strings.Contains(a.ask(id, "/mcp", "").text, "MCP server **`found`** (stdio): failed")
+	}, patience, 10*time.Millisecond, "it is not restarted with another content either")
 	require.NoFileExists(t, filepath.Join(cwd, "swapped"))
 
 	shell := a.ask(id, "/mcp start shell", "reject_once")
