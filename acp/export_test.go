@@ -1,5 +1,10 @@
 package acp
 
+import (
+	"cmp"
+	"time"
+)
+
 // Tuning are the bounds and delays that tests change.
 type Tuning = tuning
 
@@ -11,3 +16,12 @@ func (o Options) With(t Tuning) Options {
 
 // Tuning returns what With set.
 func (o *Options) Tuning() *Tuning { return &o.tuning }
+
+// BePatient sets delays to d that a busy machine would exceed, unless a test has set them.
+func (t *Tuning) BePatient(d time.Duration) {
+	for _, delay := range []*time.Duration{
+		&t.ImportWait, &t.ImportTimeout, &t.RescanWait, &t.CancelGrace, &t.MCP.Wait,
+	} {
+		*delay = cmp.Or(*delay, d)
+	}
+}

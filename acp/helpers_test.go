@@ -29,6 +29,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of a test, so that a hang fails instead of hanging.
-const patience = time.Minute
+const patience = volume.Patience
 
 // message is any JSON-RPC message.
 type message struct {
@@ -161,6 +162,7 @@ func connect(t tester, o acp.Options) *client {
 	if o.Backend == nil {
 		o.Backend = using(&scripted{})
 	}
+	o.Tuning().BePatient(patience)
 	return connectBy(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return serve(ctx, in, out, o)
 	})

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -33,7 +34,7 @@ import (
 func TestMain(m *testing.M) { proctest.Main(m, playServer) }
 
 // patience is how long to wait for what must happen.
-const patience = time.Minute
+const patience = volume.Patience
 
 // playServer plays an MCP server.
 func playServer(role string) int {

@@ -27,6 +27,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long to wait for what must happen.
-const patience = time.Minute
+const patience = volume.Patience
 
 // The beginnings of scripts.
 const (

@@ -85,7 +85,9 @@ func followScript(in *proctest.Input) int {
 		case "close":
 			_ = os.Stdout.Close()
 		case "block":
-			select {}
+			for { // not select {}, at which a program of one goroutine ends
+				time.Sleep(time.Hour)
+			}
 		case "nap":
 			time.Sleep(50 * time.Millisecond)
 		case "until":

@@ -18,10 +18,11 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // patience bounds how long a test waits before it fails.
-const patience = 20 * time.Second
+const patience = volume.Patience
 
 // peer is the other side of a connection. It reads and writes lines.
 type peer struct {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, play) }
@@ -58,7 +58,7 @@ func play(r string) int {
 const printed = 50_000
 
 // patience bounds how long a test waits before it fails.
-const patience = time.Minute
+const patience = volume.Patience
 
 // self returns a command that starts this binary in a role.
 func self(r string, env ...string) process.Command {

@@ -23,13 +23,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, runRole) }
 
 // patience bounds waits for what must happen.
-const patience = 30 * time.Second
+const patience = volume.Patience
 
 // self returns a stdio server that this test binary runs as, in a role.
 func self(name, r string, env ...string) mcpclient.Config {

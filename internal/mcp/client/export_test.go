@@ -19,3 +19,15 @@ func (o Options) WithBackoff(d time.Duration) Options {
 	o.limits.Backoff = cmp.Or(o.limits.Backoff, d)
 	return o
 }
+
+// WithPatience returns o with d for each limit of what servers do on their way to being ready,
+// unless it has another.
+func (o Options) WithPatience(d time.Duration) Options {
+	o.Wait = cmp.Or(o.Wait, d)
+	for _, limit := range []*time.Duration{
+		&o.limits.StartTimeout, &o.limits.ProbeTimeout, &o.limits.SettleMax,
+	} {
+		*limit = cmp.Or(*limit, d)
+	}
+	return o
+}

@@ -21,13 +21,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, runRole) }
 
 // patience bounds waits for what must happen.
-const patience = 30 * time.Second
+const patience = volume.Patience
 
 // runRole runs this binary as a relay or a server.
 func runRole(role string) int {

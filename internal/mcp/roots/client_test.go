@@ -19,12 +19,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"}
 
 // patience is how long tests wait for what must happen.
-const patience = 20 * time.Second
+const patience = volume.Patience
 
 // served is a server of the SDK and a client's session with it.
 type served struct {

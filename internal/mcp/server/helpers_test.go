@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,12 +15,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = volume.Patience
 
 // peer is a client controlled by a test, line by line.
 type peer struct {
@@ -48,6 +50,7 @@ func start(t *testing.T, o Options) *peer {
 	if o.Permit == nil {
 		o.Permit = func(context.Context, tools.Change) error { return nil }
 	}
+	o.limits.grace = cmp.Or(o.limits.grace, patience)
 	server, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	in, toServer := io.Pipe()

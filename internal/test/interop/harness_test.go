@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,10 +18,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // patience bounds every wait, so that a hang fails instead of hanging.
-const patience = 30 * time.Second
+const patience = volume.Patience
 
 // notFound is ACP's "resource not found".
 const (

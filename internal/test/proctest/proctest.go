@@ -35,10 +35,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // patience is how long tests wait for what must happen.
-const patience = 30 * time.Second
+const patience = volume.Patience
 
 const (
 	watchVariable = "ACP_AGENT_TEST_WATCH"

@@ -1,11 +1,19 @@
 // Package volume says how often tests repeat what they prove by its number: random operations,
-// combinations, and places where something fails. It must only be imported by tests.
+// combinations, and places where something fails; and how long they wait. It must only be imported by
+// tests.
 package volume
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
-// Of returns few, which is what make test does, or many if ACP_AGENT_VOLUME is set, as make kills
-// does.
+// Patience is how long tests wait for what must happen. A busy machine does not use it up: only a
+// fault does.
+const Patience = 3 * time.Minute
+
+// Of returns few, which is what the normal run does, or many if ACP_AGENT_VOLUME is set, as make
+// kills does.
 func Of(few, many int) int {
 	if os.Getenv("ACP_AGENT_VOLUME") != "" {
 		return many

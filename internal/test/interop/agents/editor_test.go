@@ -21,11 +21,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // patience bounds every wait, so that a hang fails instead of hanging.
-const patience = 2 * time.Minute
+const patience = volume.Patience
 
 // stage is the environment of a test: an agent, its home, its model, and the folders of a project.
 // It outlives the processes started in it.
